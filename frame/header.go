@@ -1,0 +1,208 @@
+package frame
+
+import (
+	"bytes"
+	"math"
+	"mime"
+	"strings"
+)
+
+// plainHeader recognises the header that nearly every client sends, exactly
+// "Content-Length: N\r\n\r\n", and returns its size and N. It returns 0 for
+// anything else, which parseHeader then looks at.
+func plainHeader(b []byte) (size, length int) {
+	const name = "Content-Length: "
+	if len(b) < len(name) || string(b[:len(name)]) != name {
+		return 0, 0
+	}
+	i := len(name)
+	for i < len(b) && isDigit(b[i]) && length < 1<<30 {
+		length = length*10 + int(b[i]-'0')
+		i++
+	}
+	if i == len(name) || len(b)-i < 4 || string(b[i:i+4]) != "\r\n\r\n" {
+		return 0, 0
+	}
+	return i + 4, length
+}
+
+// verdict is what can be said of the bytes where a header section begins.
+type verdict uint8
+
+const (
+	headerPartial  verdict = iota // more bytes are needed
+	headerWhole                   // the section has its blank line
+	headerGarbage                 // no header can come of this
+	headerTooLarge                // the blank line is past the limit
+)
+
+// header is a header section, as far as it has been read.
+type header struct {
+	verdict verdict
+	// size is the section's, with its blank line; for headerGarbage it is
+	// where the garbage begins.
+	size     int
+	section  []byte
+	length   int64 // Content-Length, math.MaxInt64 if it is larger
+	hasLen   bool
+	badLen   bool // not digits, or two that differ
+	badType  bool
+	badChars bool
+}
+
+// parseHeader parses the header section at the beginning of b, which may go
+// on past it or stop short of its end. A section is at most limit bytes.
+func parseHeader(b []byte, limit int) header {
+	var h header
+	for pos := 0; ; {
+		newline := bytes.IndexByte(b[pos:], '\n')
+		if newline < 0 {
+			switch {
+			case !mayBecomeField(b[pos:]):
+				h.verdict, h.size = headerGarbage, pos
+			case len(b) >= limit:
+				h.verdict = headerTooLarge
+			}
+			return h
+		}
+		next := pos + newline + 1
+		line := bytes.TrimSuffix(b[pos:next-1], []byte("\r"))
+		name, value, ok := cutField(line)
+		switch {
+		case len(line) > 0 && !ok:
+			h.verdict, h.size = headerGarbage, pos
+			return h
+		case next > limit:
+			h.verdict = headerTooLarge
+			return h
+		case len(line) == 0:
+			h.verdict, h.size, h.section = headerWhole, next, b[:next]
+			return h
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			h.contentLength(value)
+		case bytes.EqualFold(name, []byte("Content-Type")):
+			h.contentType(string(value))
+		}
+		pos = next
+	}
+}
+
+func (h *header) contentLength(value []byte) {
+	n, ok := parseLength(value)
+	if !ok || h.hasLen && n != h.length {
+		h.badLen = true
+		return
+	}
+	h.hasLen, h.length = true, n
+}
+
+// contentType checks a media type: application/vscode-jsonrpc, with utf-8 or
+// utf8 if it names a charset (seed 004, "Headers").
+func (h *header) contentType(value string) {
+	essence, params, err := mime.ParseMediaType(value)
+	if err != nil {
+		essence, _, _ = strings.Cut(value, ";")
+		essence = strings.ToLower(strings.TrimSpace(essence))
+	}
+	if essence != "application/vscode-jsonrpc" {
+		h.badType = true
+		return
+	}
+	charset, named := params["charset"]
+	charset = strings.ToLower(charset)
+	if err != nil || named && charset != "utf-8" && charset != "utf8" {
+		h.badChars = true
+	}
+}
+
+// refusal is why the frame of a whole section is not accepted, or nil.
+func (h *header) refusal(maxFrame int) *Refusal {
+	switch {
+	case h.badLen:
+		return refuse(ReasonBadContentLength, "Content-Length must be one decimal number of bytes")
+	case !h.hasLen && embeddedHeader(h.section):
+		return refuse(ReasonLengthMismatch, "expected a header, found other bytes in front of one")
+	case !h.hasLen:
+		return refuse(ReasonMissingContentLength, "the header section has no Content-Length")
+	case h.length > int64(maxFrame):
+		return refuse(ReasonOversize, "the body is longer than the limit of %d bytes", maxFrame)
+	case h.badType:
+		return refuse(ReasonUnsupportedContentType, "Content-Type must be application/vscode-jsonrpc, or absent")
+	case h.badChars:
+		return refuse(ReasonBadCharset, "charset must be utf-8, or absent")
+	}
+	return nil
+}
+
+// parseLength parses digits; a number that does not fit is math.MaxInt64.
+func parseLength(value []byte) (n int64, ok bool) {
+	for _, c := range value {
+		if !isDigit(c) {
+			return 0, false
+		}
+		if n > (math.MaxInt64-9)/10 {
+			n = math.MaxInt64
+			continue
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, len(value) > 0
+}
+
+// cutField splits a header line into name and value, without the blanks
+// around them. The name must be a token (RFC 9110, section 5.6.2).
+func cutField(line []byte) (name, value []byte, ok bool) {
+	colon := bytes.IndexByte(line, ':')
+	if colon < 0 {
+		return nil, nil, false
+	}
+	name = bytes.TrimRight(line[:colon], " \t")
+	if len(name) == 0 {
+		return nil, nil, false
+	}
+	for _, c := range name {
+		if !isToken(c) {
+			return nil, nil, false
+		}
+	}
+	return name, bytes.Trim(line[colon+1:], " \t"), true
+}
+
+// mayBecomeField reports whether a line that has not ended can still be a
+// header line or the blank one.
+func mayBecomeField(line []byte) bool {
+	if len(line) == 0 || line[0] == '\r' {
+		return len(line) <= 1
+	}
+	i := 0
+	for i < len(line) && isToken(line[i]) {
+		i++
+	}
+	if i == 0 {
+		return false
+	}
+	for i < len(line) && (line[i] == ' ' || line[i] == '\t') {
+		i++
+	}
+	return i == len(line) || line[i] == ':'
+}
+
+func isToken(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}
+
+// leadingBlankLines counts the bytes of the blank lines that b begins with.
+// partial says that b has nothing else, but perhaps the beginning of another
+// blank line.
+func leadingBlankLines(b []byte) (n int, partial bool) {
+	for i, c := range b {
+		switch c {
+		case '\n':
+			n = i + 1
+		case ' ', '\t', '\r':
+		default:
+			return n, false
+		}
+	}
+	return n, true
+}

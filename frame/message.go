@@ -1,0 +1,150 @@
+package frame
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// Kind is what sort of JSON value a message body is.
+type Kind uint8
+
+// The kinds of a body.
+const (
+	Scalar Kind = iota // a number, string, boolean or null
+	Object
+	Array
+)
+
+// A Message is one JSON value as it came in, with the members of a JSON-RPC
+// envelope found. Each field is the raw JSON of a member, a span of Body; nil
+// means that the member is absent. Where a name stands twice the last one
+// counts, as in encoding/json. All fields are valid until the next call of
+// the Reader's Next.
+type Message struct {
+	Body []byte
+	Kind Kind
+
+	JSONRPC, ID, Method, Params, Result, Error []byte
+}
+
+// Parse scans body, which it checks to be UTF-8 and valid JSON, into m. It
+// does not copy and does not allocate. It reports false if body is not valid;
+// [BodyRefusal] says why.
+func Parse(body []byte, m *Message) bool {
+	*m = Message{Body: body}
+	i := skipSpace(body, 0)
+	if i >= len(body) {
+		return false
+	}
+	switch body[i] {
+	case '{':
+		m.Kind = Object
+		i = m.scanMembers(i)
+	case '[':
+		m.Kind = Array
+		i = skipValue(body, i, 0)
+	default:
+		m.Kind = Scalar
+		i = skipValue(body, i, 0)
+	}
+	return i >= 0 && skipSpace(body, i) == len(body)
+}
+
+// BodyRefusal is the refusal for a body that Parse rejected.
+func BodyRefusal(body []byte) *Refusal {
+	switch {
+	case len(body) == 0:
+		return refuse(ReasonInvalidJSON, "the body is empty")
+	case !utf8.Valid(body):
+		return refuse(ReasonInvalidUTF8, "the body of %d bytes is not valid UTF-8", len(body))
+	default:
+		return refuse(ReasonInvalidJSON, "the body of %d bytes is not one valid JSON value", len(body))
+	}
+}
+
+// scanMembers scans the object at i and keeps the members of the envelope.
+func (m *Message) scanMembers(i int) int {
+	b := m.Body
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == '}' {
+		return i + 1
+	}
+	for {
+		if i >= len(b) || b[i] != '"' {
+			return -1
+		}
+		name := i
+		if i = skipString(b, i+1); i < 0 {
+			return -1
+		}
+		nameEnd := i
+		i = skipSpace(b, i)
+		if i >= len(b) || b[i] != ':' {
+			return -1
+		}
+		value := skipSpace(b, i+1)
+		if i = skipValue(b, value, 1); i < 0 {
+			return -1
+		}
+		if span := m.member(b[name:nameEnd]); span != nil {
+			*span = b[value:i:i]
+		}
+		i = skipSpace(b, i)
+		if i >= len(b) {
+			return -1
+		}
+		switch b[i] {
+		case ',':
+			i = skipSpace(b, i+1)
+		case '}':
+			return i + 1
+		default:
+			return -1
+		}
+	}
+}
+
+// member is the field for the member with that quoted name, or nil.
+func (m *Message) member(quoted []byte) *[]byte {
+	switch string(quoted) {
+	case `"jsonrpc"`:
+		return &m.JSONRPC
+	case `"id"`:
+		return &m.ID
+	case `"method"`:
+		return &m.Method
+	case `"params"`:
+		return &m.Params
+	case `"result"`:
+		return &m.Result
+	case `"error"`:
+		return &m.Error
+	}
+	if bytes.IndexByte(quoted, '\\') >= 0 { // spelt with escapes: rare enough to allocate for
+		var name string
+		if json.Unmarshal(quoted, &name) == nil && !strings.ContainsAny(name, `\"`) {
+			return m.member([]byte(`"` + name + `"`))
+		}
+	}
+	return nil
+}
+
+// Elements yields the elements of a valid JSON array, each as a span of it.
+// Iteration stops when yield returns false.
+func Elements(array []byte) func(yield func(element []byte) bool) {
+	return func(yield func([]byte) bool) {
+		i := skipSpace(array, skipSpace(array, 0)+1)
+		for i < len(array) && array[i] != ']' {
+			end := skipValue(array, i, 1)
+			if end < 0 || !yield(array[i:end:end]) {
+				return
+			}
+			i = skipSpace(array, end)
+			if i < len(array) && array[i] == ',' {
+				i = skipSpace(array, i+1)
+			}
+		}
+	}
+}

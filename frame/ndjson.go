@@ -1,0 +1,58 @@
+package frame
+
+import (
+	"bytes"
+	"io"
+)
+
+// next takes one line that is not blank. A line that is refused is dropped to
+// its end.
+func (ndjsonFraming) next(r *Reader) ([]byte, error) {
+	searched := 0 // bytes of unread that are known to have no newline
+	for {
+		b := r.unread()
+		if newline := bytes.IndexByte(b[searched:], '\n'); newline >= 0 {
+			newline += searched
+			searched = 0
+			wasRefused := r.state == skippingLine
+			line := bytes.TrimSuffix(b[:newline], []byte("\r"))
+			r.drop(newline + 1)
+			r.enter(atFrame)
+			switch {
+			case wasRefused || skipSpace(line, 0) == len(line):
+				continue
+			case len(line) > r.limits.MaxFrame:
+				return nil, r.oversizeLine()
+			}
+			return line, nil
+		}
+		searched = len(b)
+		switch {
+		case r.state == skippingLine:
+			r.drop(len(b))
+			searched = 0
+		case len(bytes.TrimSuffix(b, []byte("\r"))) > r.limits.MaxFrame:
+			r.drop(len(b))
+			r.enter(skippingLine)
+			return nil, r.oversizeLine()
+		}
+		inFrame := r.state == atFrame && skipSpace(b, 0) < len(b)
+		switch err := r.more(inFrame, searched+1); {
+		case err == nil:
+		case err == ErrTimeout:
+			r.enter(skippingLine)
+			return nil, err
+		case err == io.EOF && inFrame: // the last line needs no newline
+			b = r.unread()
+			r.drop(len(b))
+			r.frameDone()
+			return b, nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+func (r *Reader) oversizeLine() *Refusal {
+	return refuse(ReasonOversize, "the line is longer than the limit of %d bytes", r.limits.MaxFrame)
+}

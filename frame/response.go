@@ -1,0 +1,92 @@
+package frame
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/sourcegraph/jsonrpc2"
+)
+
+const (
+	responseOpen  = `{"jsonrpc":"2.0","id":`
+	responseValue = `,"result":`
+	responseError = `,"error":`
+)
+
+// AppendResult appends the frame of a response: id and result are raw JSON
+// and go out as they are; an absent one is null.
+func AppendResult(dst []byte, f Framing, id, result []byte) []byte {
+	if len(result) == 0 {
+		result = null
+	}
+	dst = AppendResultHead(dst, f, id, len(result))
+	dst = append(dst, result...)
+	return AppendResultTail(dst, f)
+}
+
+// AppendResultHead appends what stands before a result of n bytes, for a
+// caller that writes a large result without copying it.
+func AppendResultHead(dst []byte, f Framing, id []byte, n int) []byte {
+	if len(id) == 0 {
+		id = null
+	}
+	dst = f.AppendHeader(dst, len(responseOpen)+len(id)+len(responseValue)+n+1)
+	dst = append(dst, responseOpen...)
+	dst = append(dst, id...)
+	return append(dst, responseValue...)
+}
+
+// AppendResultTail appends what stands after a result.
+func AppendResultTail(dst []byte, f Framing) []byte {
+	return f.AppendTrailer(append(dst, '}'))
+}
+
+// AppendError appends the frame of an error response. An absent id is null.
+// Its error object has code, message and data and nothing else: a member more
+// and jsonrpc.el waits for ever.
+func AppendError(dst []byte, f Framing, id []byte, e *jsonrpc2.Error) []byte {
+	return Append(dst, f, ErrorBody(id, e))
+}
+
+// ErrorBody is the message of an error response, without a frame.
+func ErrorBody(id []byte, e *jsonrpc2.Error) []byte {
+	if len(id) == 0 {
+		id = null
+	}
+	b := append([]byte(responseOpen), id...)
+	b = append(b, responseError+`{"code":`...)
+	b = strconv.AppendInt(b, e.Code, 10)
+	b = append(b, `,"message":`...)
+	b = append(b, marshal(e.Message)...)
+	if e.Data != nil {
+		b = append(b, `,"data":`...)
+		b = append(b, marshal(e.Data)...)
+	}
+	return append(b, `}}`...)
+}
+
+var null = []byte("null")
+
+// marshal encodes a string or raw JSON, which cannot fail short of invalid
+// raw JSON; that becomes null.
+func marshal(v any) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return null
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// Wire is the refusal as the error that the peer is told: the canonical
+// message, what was wrong, and data.reason.
+func (r *Refusal) Wire() *jsonrpc2.Error {
+	canonical := "Invalid Request"
+	if r.Code() == jsonrpc2.CodeParseError {
+		canonical = "Parse error"
+	}
+	data := json.RawMessage(`{"reason":"` + string(r.Reason) + `"}`)
+	return &jsonrpc2.Error{Code: r.Code(), Message: canonical + ": " + r.Detail, Data: &data}
+}

@@ -1,0 +1,170 @@
+package frame
+
+import (
+	"bytes"
+)
+
+// Resynchronisation (DESIGN section 3): after a frame that leaves the
+// position in doubt, skip to the next "Content-Length:" with digits and a
+// line end, wherever it stands (clients put no newline after a body), or to
+// a "Content-Type:" at the beginning of a line.
+
+// maxMark is the longest text, with its blanks and line end, that is taken
+// for the beginning of a header in the middle of garbage.
+const maxMark = 64
+
+// match says whether a header begins somewhere.
+type match uint8
+
+const (
+	noMatch    match = iota
+	maybeMatch       // not decided: the bytes end too early
+	isMatch
+)
+
+// matchLength looks for "Content-Length: digits line-end" around the colon at
+// b[colon] and returns where it begins.
+func matchLength(b []byte, colon int) (start int, m match) {
+	start, ok := nameBefore(b, colon, "content-length")
+	if !ok {
+		return 0, noMatch
+	}
+	i := skipBlanks(b, colon+1)
+	digits := i
+	i = skipDigits(b, i)
+	if i < len(b) && i == digits {
+		return 0, noMatch
+	}
+	i = skipBlanks(b, i)
+	if i < len(b) && b[i] == '\r' {
+		i++
+	}
+	switch {
+	case i-start >= maxMark || i < len(b) && b[i] != '\n':
+		return 0, noMatch
+	case i == len(b):
+		return start, maybeMatch
+	}
+	return start, isMatch
+}
+
+// nameBefore reports where the header name that ends before colon begins.
+func nameBefore(b []byte, colon int, lower string) (start int, ok bool) {
+	end := colon
+	for end > 0 && colon-end < 16 && (b[end-1] == ' ' || b[end-1] == '\t') {
+		end--
+	}
+	start = end - len(lower)
+	return start, start >= 0 && bytes.EqualFold(b[start:end], []byte(lower))
+}
+
+func skipBlanks(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// embeddedHeader reports whether a whole header section without a
+// Content-Length has one in the middle of a line: something was printed in
+// front of it.
+func embeddedHeader(section []byte) bool {
+	for i, c := range section {
+		if c == ':' {
+			if _, m := matchLength(section, i); m == isMatch {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// findHeader drops bytes up to the next header.
+func (r *Reader) findHeader() error {
+	for {
+		b := r.unread()
+		keep := max(0, len(b)-maxMark) // a header may begin in the last bytes
+		for i := 0; ; i++ {
+			colon := bytes.IndexByte(b[i:], ':')
+			if colon < 0 {
+				break
+			}
+			i += colon
+			start, m := matchLength(b, i)
+			if m == noMatch {
+				var ok bool
+				if start, ok = nameBefore(b, i, "content-type"); ok && r.lineBegins(b, start) {
+					m = isMatch
+				}
+			}
+			if m == isMatch {
+				r.drop(start)
+				r.enter(atFrame)
+				return nil
+			}
+			if m == maybeMatch {
+				keep = min(keep, start)
+				break
+			}
+		}
+		if keep > 0 {
+			r.line.cut = b[keep-1] != '\n'
+			r.drop(keep)
+		}
+		if err := r.more(false, maxMark+1); err != nil {
+			return err
+		}
+	}
+}
+
+// lineBegins reports whether a line begins at b[i], where b is unread.
+func (r *Reader) lineBegins(b []byte, i int) bool {
+	if i == 0 {
+		return !r.line.cut
+	}
+	return b[i-1] == '\n'
+}
+
+// skipLongHeader drops the rest of a header section that is too large. The
+// section's own Content-Length, at the beginning of a line, goes with it; one
+// in the middle of a line, or a line that is no header, shows that this was
+// garbage with a frame behind it.
+func (r *Reader) skipLongHeader() error {
+	for {
+		b := r.unread()
+		newline := bytes.IndexByte(b, '\n')
+		line := b
+		if newline >= 0 {
+			line = b[:newline+1]
+		}
+		for i, c := range line {
+			if c != ':' {
+				continue
+			}
+			r.line.hadColon = true
+			if start, m := matchLength(line, i); m == isMatch && !r.lineBegins(line, start) {
+				r.drop(start)
+				r.enter(atFrame)
+				return nil
+			}
+		}
+		if newline < 0 {
+			if drop := len(line) - maxMark; drop > 0 {
+				r.drop(drop)
+				r.line.cut = true
+			}
+			if err := r.more(false, maxMark+1); err != nil {
+				return err
+			}
+			continue
+		}
+		isEnd := !r.line.cut && len(bytes.TrimRight(line, "\r\n")) == 0
+		isField := r.line.hadColon
+		r.drop(len(line))
+		r.line = lineState{}
+		if isEnd || !isField {
+			r.enter(resyncing)
+			return nil
+		}
+	}
+}

@@ -1,0 +1,211 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A server is a program to measure.
+type server struct {
+	name    string
+	command []string // program, as an absolute path, and its arguments
+
+	// verbatim: a reply is the request itself, byte for byte.
+	verbatim bool
+	// echoesNotifications: notifications come back too, which makes the server
+	// useless for the workload that sends them.
+	echoesNotifications bool
+
+	// directory is the server's working directory and home, so that what it
+	// stores stays out of the user's own files.
+	directory string
+}
+
+// A transport is what the child's stdin and stdout are.
+type transport int
+
+const (
+	pipes       transport = iota // one pipe each, as Emacs makes them
+	socketPairs                  // one Unix socket pair each, as Node.js makes them
+)
+
+const (
+	// cellLimit bounds the life of a child; one that lives longer hangs.
+	cellLimit = 90 * time.Second
+	// exitGrace is how long a child may take to end after its stdin has.
+	exitGrace = 3 * time.Second
+	// receiveBuffer is the most that is read at once, in bytes. It holds what a
+	// default pipe can, and fits a second level cache.
+	receiveBuffer = 256 << 10
+)
+
+// A child is a running server and the client's ends of its stdin and stdout.
+type child struct {
+	server   *server
+	process  *os.Process
+	started  time.Time // just before the process was
+	watchdog *time.Timer
+	overdue  atomic.Bool // the watchdog killed the child
+
+	toChild, fromChild int // raw descriptors
+	received           []byte
+	stderr             string // path of a file
+}
+
+// start runs a server with blocking descriptors, as editors do. The caller has
+// to be locked to its thread: the child dies with that.
+func start(s *server, t transport) (*child, error) {
+	stdin, toChild, fromChild, stdout, err := connect(t)
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	defer stdout.Close()
+	c := &child{server: s, toChild: toChild, fromChild: fromChild,
+		received: make([]byte, receiveBuffer), stderr: filepath.Join(s.directory, "stderr.log")}
+	stderr, err := os.Create(c.stderr)
+	if err != nil {
+		c.disconnect()
+		return nil, err
+	}
+	defer stderr.Close()
+	attributes := &os.ProcAttr{
+		Dir:   s.directory,
+		Env:   environment(s.directory),
+		Files: []*os.File{stdin, stdout, stderr},
+		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	}
+	c.started = time.Now()
+	c.process, err = os.StartProcess(s.command[0], s.command, attributes)
+	if err != nil {
+		c.disconnect()
+		return nil, err
+	}
+	c.watchdog = time.AfterFunc(cellLimit, func() {
+		c.overdue.Store(true)
+		c.process.Kill()
+	})
+	return c, nil
+}
+
+// connect makes the descriptors of a child, all blocking and close-on-exec.
+func connect(t transport) (stdin *os.File, toChild, fromChild int, stdout *os.File, err error) {
+	var in, out [2]int // read end, write end
+	if t == socketPairs {
+		if in, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err == nil {
+			out, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		}
+	} else {
+		err = errors.Join(unix.Pipe2(in[:], unix.O_CLOEXEC), unix.Pipe2(out[:], unix.O_CLOEXEC))
+	}
+	if err != nil {
+		return nil, 0, 0, nil, fmt.Errorf("connect to a child: %w", err)
+	}
+	return os.NewFile(uintptr(in[0]), "stdin"), in[1], out[0], os.NewFile(uintptr(out[1]), "stdout"), nil
+}
+
+// environment is the caller's without what would tune a Go program, point a
+// server at the user's own files or configure duet-rpc.
+func environment(home string) []string {
+	kept := []string{"HOME=" + home}
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		switch name {
+		case "HOME", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG", "GOTRACEBACK":
+			continue
+		}
+		if !strings.HasPrefix(name, "XDG_") && !strings.HasPrefix(name, "DUET_") {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+func (c *child) disconnect() {
+	unix.Close(c.toChild)
+	unix.Close(c.fromChild)
+}
+
+// stop closes the child's stdin and waits until it has ended. It kills exactly
+// that process, and says so, if it does not end by itself; a cell that failed
+// does not wait for that.
+func (c *child) stop(failed bool) (killed bool) {
+	c.watchdog.Stop()
+	unix.Close(c.toChild)
+	defer unix.Close(c.fromChild)
+	if failed {
+		c.process.Kill()
+	}
+	ended := make(chan struct{})
+	go func() {
+		c.process.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return false
+	case <-time.After(exitGrace):
+		c.process.Kill()
+		<-ended
+		return true
+	}
+}
+
+// explain adds to the reason why a cell failed what the child wrote last.
+func (c *child) explain(err error) error {
+	if c.overdue.Load() {
+		err = fmt.Errorf("killed after %v: %w", cellLimit, err)
+	}
+	text, _ := os.ReadFile(c.stderr)
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; its stderr ends with: %s", err, text[max(0, len(text)-400):])
+}
+
+// cpu is the CPU time that the child has used so far, user and system, ended
+// threads included.
+func (c *child) cpu() time.Duration {
+	const schedulerClock = 2 // CPUCLOCK_SCHED: nanoseconds, of a whole process
+	return clock(int32(^c.process.Pid)<<3 | schedulerClock)
+}
+
+// clientCPU is the CPU time that the load generator has used so far.
+func clientCPU() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+func clock(id int32) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(id, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
+// memory returns a field of /proc/PID/status, such as VmRSS, in MB.
+func (c *child) memory(field string) (float64, error) {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(c.process.Pid) + "/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		words := strings.Fields(line)
+		if len(words) == 3 && words[0] == field+":" && words[2] == "kB" {
+			kibibytes, err := strconv.ParseFloat(words[1], 64)
+			return kibibytes * 1024 / 1e6, err
+		}
+	}
+	return 0, fmt.Errorf("no %s in the child's status", field)
+}
