@@ -54,13 +54,14 @@ type header struct {
 // on past it or stop short of its end. A section is at most limit bytes.
 func parseHeader(b []byte, limit int) header {
 	var h header
+	b = b[:min(len(b), limit)] // what stands further on must not change the verdict
 	for pos := 0; ; {
 		newline := bytes.IndexByte(b[pos:], '\n')
 		if newline < 0 {
 			switch {
 			case !mayBecomeField(b[pos:]):
 				h.verdict, h.size = headerGarbage, pos
-			case len(b) >= limit:
+			case len(b) == limit:
 				h.verdict = headerTooLarge
 			}
 			return h
@@ -71,9 +72,6 @@ func parseHeader(b []byte, limit int) header {
 		switch {
 		case len(line) > 0 && !ok:
 			h.verdict, h.size = headerGarbage, pos
-			return h
-		case next > limit:
-			h.verdict = headerTooLarge
 			return h
 		case len(line) == 0:
 			h.verdict, h.size, h.section = headerWhole, next, b[:next]

@@ -1,0 +1,285 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A workload is what a cell does with a server of its own.
+type workload struct {
+	name    string // as -workloads takes it
+	purpose string
+	run     func(cell) (measurement, error)
+	figures []*figure
+	// oneWay: it sends messages that must not come back.
+	oneWay bool
+}
+
+var workloads = []workload{
+	{"start", "spawn to first ping reply, median of several children", startToReply,
+		[]*figure{firstReply}, false},
+	{"pingpong", "small echoes one at a time over pipes", pingPongOver(pipes, pingPongPipe),
+		[]*figure{pingPongPipe.p10, pingPongPipe.p50, pingPongPipe.p99, pingPongPipe.cpu}, false},
+	{"pingpong-socketpair", "the same over socket pairs", pingPongOver(socketPairs, pingPongSocketPair),
+		[]*figure{pingPongSocketPair.p10, pingPongSocketPair.p50, pingPongSocketPair.p99, pingPongSocketPair.cpu}, false},
+	{"inflight64", "small echoes, 64 unanswered", pipelined(64, inFlight64, inFlight64CPU),
+		[]*figure{inFlight64, inFlight64CPU}, false},
+	{"inflight1024", "small echoes, 1,024 unanswered", pipelined(1024, inFlight1024, inFlight1024CPU),
+		[]*figure{inFlight1024, inFlight1024CPU}, false},
+	{"echo1m", "1 MB echoes one at a time", largeEchoes(megabyteParams, megabyteEcho),
+		[]*figure{megabyteEcho}, false},
+	{"echo9m", "9.5 MB echoes one at a time", largeEchoes(nearMaximumParams, nearMaximumEcho),
+		[]*figure{nearMaximumEcho}, false},
+	{"notifications", "200,000 notifications, then one request", notify,
+		[]*figure{notifications, notificationsCPU}, true},
+	{"memory", "resident memory before, during and 3 s after 9.5 MB echoes", residentMemory,
+		[]*figure{freshMemory, peakMemory, idleMemory}, false},
+}
+
+// selectWorkloads takes a comma list of names; empty means all of them.
+func selectWorkloads(list string) ([]workload, error) {
+	if list == "" {
+		return workloads, nil
+	}
+	var selected []workload
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no workload %q", name)
+		}
+		selected = append(selected, workloads[i])
+	}
+	return selected, nil
+}
+
+const (
+	// blockFrames is how many distinct ids are in use: more than are ever in
+	// flight, few enough that the frames stay in a second level cache.
+	blockFrames = 4096
+	// cellDuration is how long a cell measures a throughput, at scale 1.
+	cellDuration = 600 * time.Millisecond
+
+	starts           = 7
+	pingPongs        = 20_000
+	floodLength      = 200_000
+	memoryFrames     = 6
+	freshPause       = time.Second     // for what a server still does after its first reply
+	idlePause        = 3 * time.Second // not scaled: the target names it
+	pingPongWarmUp   = 2_000
+	pipelinedWarmUp  = 20_000
+	leastRepetitions = 3
+)
+
+// A cell is one run of a workload against one server.
+type cell struct {
+	server *server
+	scale  float64
+	// load, where it is set, collects how busy both sides were.
+	load *load
+	// lingered counts children that did not end with their stdin.
+	lingered *int
+}
+
+// count scales a number of messages.
+func (c cell) count(n int) int { return max(leastRepetitions, int(float64(n)*c.scale)) }
+
+// countFor is how many units of work, each taking as long as told, fill the
+// time that a cell measures.
+func (c cell) countFor(unit time.Duration) int { return c.count(int(cellDuration / max(1, unit))) }
+
+// with runs work with a fresh child that has answered a ping.
+func (c cell) with(t transport, work func(*child) error) error {
+	child, err := start(c.server, t)
+	if err != nil {
+		return err
+	}
+	if _, err = child.ask(pingRequest(), nil); err == nil {
+		err = work(child)
+	}
+	if err != nil {
+		err = child.explain(err)
+	}
+	if child.stop(err != nil) {
+		*c.lingered++
+	}
+	return err
+}
+
+func startToReply(c cell) (measurement, error) {
+	var times []float64
+	for i := range 1 + c.count(starts) {
+		err := c.with(pipes, func(child *child) error {
+			if i > 0 { // the first one reads the program from the disk
+				times = append(times, float64(time.Since(child.started).Nanoseconds())/1e6)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return measurement{firstReply: median(times)}, nil
+}
+
+// echoes learns from one exchange how a server spells its replies, and returns
+// the frames of requests and of the replies to expect.
+func echoes(c *child) (requests, replies []byte, requestSize, replySize int, err error) {
+	request := echoRequest(smallParams)
+	reply, err := c.ask(request, smallParams)
+	if err != nil {
+		return nil, nil, 0, 0, err
+	}
+	return numbered(request, blockFrames), numbered(reply, blockFrames), len(request), len(reply), nil
+}
+
+func pingPongOver(t transport, figures pingPongFigures) func(cell) (measurement, error) {
+	return func(c cell) (m measurement, err error) {
+		err = c.with(t, func(child *child) error {
+			requests, replies, requestSize, replySize, err := echoes(child)
+			if err != nil {
+				return err
+			}
+			exchange := func(latencies []time.Duration) error {
+				n := len(latencies)
+				return child.pingPong(repeat(requests, requestSize, n), repeat(replies, replySize, n), latencies)
+			}
+			if err := exchange(make([]time.Duration, pingPongWarmUp)); err != nil {
+				return err
+			}
+			latencies := make([]time.Duration, c.count(pingPongs))
+			watch := newStopwatch(child)
+			if err := exchange(latencies); err != nil {
+				return err
+			}
+			lap := watch.lap(c.load)
+			slices.Sort(latencies)
+			quantile := func(percent int) float64 {
+				return float64(latencies[len(latencies)*percent/100].Nanoseconds()) / 1e3
+			}
+			m = measurement{figures.p10: quantile(10), figures.p50: quantile(50), figures.p99: quantile(99),
+				figures.cpu: lap.cpuPerMillion(len(latencies))}
+			return nil
+		})
+		return m, err
+	}
+}
+
+func pipelined(window int, throughput, cpu *figure) func(cell) (measurement, error) {
+	return func(c cell) (m measurement, err error) {
+		err = c.with(pipes, func(child *child) error {
+			requests, replies, requestSize, replySize, err := echoes(child)
+			if err != nil {
+				return err
+			}
+			exchange := func(n int) error {
+				return child.converse(repeat(requests, requestSize, n), window,
+					&expectation{script: repeat(replies, replySize, n)})
+			}
+			begin := time.Now()
+			if err := exchange(pipelinedWarmUp); err != nil {
+				return err
+			}
+			n := c.countFor(time.Since(begin) / pipelinedWarmUp)
+			watch := newStopwatch(child)
+			if err := exchange(n); err != nil {
+				return err
+			}
+			lap := watch.lap(c.load)
+			m = measurement{throughput: lap.perSecond(n) / 1e3, cpu: lap.cpuPerMillion(n)}
+			return nil
+		})
+		return m, err
+	}
+}
+
+func largeEchoes(params func() []byte, throughput *figure) func(cell) (measurement, error) {
+	return func(c cell) (m measurement, err error) {
+		request := echoRequest(params())
+		err = c.with(pipes, func(child *child) error {
+			reply, err := child.ask(request, params())
+			if err != nil {
+				return err
+			}
+			exchange := func(n int) error {
+				return child.converse(repeat(request, len(request), n), 1,
+					&expectation{script: repeat(reply, len(reply), n)})
+			}
+			begin := time.Now()
+			if err := exchange(1); err != nil {
+				return err
+			}
+			n := c.countFor(time.Since(begin))
+			watch := newStopwatch(child)
+			if err := exchange(n); err != nil {
+				return err
+			}
+			m = measurement{throughput: watch.lap(c.load).perSecond(n*len(request)) / 1e6}
+			return nil
+		})
+		return m, err
+	}
+}
+
+func notify(c cell) (m measurement, err error) {
+	err = c.with(pipes, func(child *child) error {
+		one, closing := echoNotification(smallParams), echoRequest(smallParams)
+		reply, err := child.ask(closing, smallParams)
+		if err != nil {
+			return err
+		}
+		flood := func(n int) error {
+			requests := repeat(one, len(one), n)
+			requests.block = slices.Repeat(one, min(n, blockFrames))
+			requests.tail = closing
+			return child.converse(requests, 0, &expectation{script: script{tail: reply}})
+		}
+		n := c.count(floodLength)
+		if err := flood(n / 10); err != nil {
+			return err
+		}
+		floods := 0
+		watch := newStopwatch(child)
+		for floods == 0 || time.Since(watch.begin) < cellDuration {
+			if err := flood(n); err != nil {
+				return err
+			}
+			floods++
+		}
+		lap := watch.lap(c.load)
+		m = measurement{notifications: lap.perSecond(n*floods) / 1e3, notificationsCPU: lap.cpuPerMillion(n * floods)}
+		return nil
+	})
+	return m, err
+}
+
+func residentMemory(c cell) (m measurement, err error) {
+	request := echoRequest(nearMaximumParams())
+	err = c.with(pipes, func(child *child) error {
+		time.Sleep(freshPause)
+		fresh, err := child.memory("VmRSS")
+		if err != nil {
+			return err
+		}
+		reply, err := child.ask(request, nearMaximumParams())
+		if err != nil {
+			return err
+		}
+		n := c.count(memoryFrames)
+		if err := child.converse(repeat(request, len(request), n), 1, &expectation{script: repeat(reply, len(reply), n)}); err != nil {
+			return err
+		}
+		peak, err := child.memory("VmHWM")
+		if err != nil {
+			return err
+		}
+		time.Sleep(idlePause)
+		idle, err := child.memory("VmRSS")
+		m = measurement{freshMemory: fresh, peakMemory: peak, idleMemory: idle}
+		return err
+	})
+	return m, err
+}
