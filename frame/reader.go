@@ -67,6 +67,9 @@ func NewReader(src io.Reader, framing Framing, limits Limits) *Reader {
 	return r
 }
 
+// Limits are the limits in force.
+func (r *Reader) Limits() Limits { return r.limits }
+
 // Unread puts head back before what the source will give. It is for a caller
 // that looked at the first bytes to detect the framing, and must come before
 // the first Next.

@@ -42,6 +42,20 @@ func AppendResultTail(dst []byte, f Framing) []byte {
 	return f.AppendTrailer(append(dst, '}'))
 }
 
+// ResultBody is the message of a response, without a frame.
+func ResultBody(id, result []byte) []byte {
+	if len(id) == 0 {
+		id = null
+	}
+	if len(result) == 0 {
+		result = null
+	}
+	b := make([]byte, 0, len(responseOpen)+len(id)+len(responseValue)+len(result)+1)
+	b = append(append(b, responseOpen...), id...)
+	b = append(append(b, responseValue...), result...)
+	return append(b, '}')
+}
+
 // AppendError appends the frame of an error response. An absent id is null.
 // Its error object has code, message and data and nothing else: a member more
 // and jsonrpc.el waits for ever.

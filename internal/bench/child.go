@@ -42,8 +42,6 @@ const (
 )
 
 const (
-	// cellLimit bounds the life of a child; one that lives longer hangs.
-	cellLimit = 90 * time.Second
 	// exitGrace is how long a child may take to end after its stdin has.
 	exitGrace = 3 * time.Second
 	// receiveBuffer is the most that is read at once, in bytes. It holds what a
@@ -64,9 +62,13 @@ type child struct {
 	stderr             string // path of a file
 }
 
-// start runs a server with blocking descriptors, as editors do. The caller has
-// to be locked to its thread: the child dies with that.
-func start(s *server, t transport) (*child, error) {
+// errHung is why a cell failed whose child was still alive at its limit.
+var errHung = errors.New("the server hung and was killed")
+
+// start runs a server with blocking descriptors, as editors do, and kills it
+// at the limit. The caller has to be locked to its thread: the child dies with
+// that.
+func start(s *server, t transport, limit time.Duration) (*child, error) {
 	stdin, toChild, fromChild, stdout, err := connect(t)
 	if err != nil {
 		return nil, err
@@ -93,7 +95,7 @@ func start(s *server, t transport) (*child, error) {
 		c.disconnect()
 		return nil, err
 	}
-	c.watchdog = time.AfterFunc(cellLimit, func() {
+	c.watchdog = time.AfterFunc(limit, func() {
 		c.overdue.Store(true)
 		c.process.Kill()
 	})
@@ -166,7 +168,7 @@ func (c *child) stop(failed bool) (killed bool) {
 // explain adds to the reason why a cell failed what the child wrote last.
 func (c *child) explain(err error) error {
 	if c.overdue.Load() {
-		err = fmt.Errorf("killed after %v: %w", cellLimit, err)
+		err = fmt.Errorf("%w: %w", errHung, err)
 	}
 	text, _ := os.ReadFile(c.stderr)
 	text = bytes.TrimSpace(text)

@@ -5,7 +5,8 @@
 //
 // It builds the peers under peers/ into a temporary directory, runs every
 // workload against every server, and prints a markdown table, followed by the
-// targets with PASS or MISS. With -check, a MISS is exit status 1.
+// targets with PASS or MISS. With -check, a MISS is exit status 1. A round takes
+// about a minute.
 //
 // # How to read the figures
 //

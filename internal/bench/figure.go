@@ -45,6 +45,8 @@ func newPingPongFigures(over string) pingPongFigures {
 	}
 }
 
+func (p pingPongFigures) all() []*figure { return []*figure{p.p10, p.p50, p.p99, p.cpu} }
+
 var (
 	pingPongPipe       = newPingPongFigures("pipe")
 	pingPongSocketPair = newPingPongFigures("socketpair")

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 )
 
 type options struct {
@@ -74,7 +75,7 @@ func main() {
 // compare builds, measures and reports; it returns how many targets were
 // missed.
 func compare(o options) (misses int, err error) {
-	interrupted, forget := signal.NotifyContext(context.Background(), os.Interrupt)
+	interrupted, forget := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer forget()
 	directory, err := os.MkdirTemp("", "duet-bench-")
 	if err != nil {

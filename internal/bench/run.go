@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,15 +38,15 @@ func newRun(servers []*server, o options) *run {
 	return r
 }
 
-// measure runs the rounds. A server that failed a workload is not asked again;
-// that is no error of the run.
+// measure runs the rounds. That a server fails a workload is no error of the
+// run.
 func (r *run) measure(ctx context.Context) error {
 	for round := range r.options.rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, r.options.rounds)
 		for _, w := range r.options.workloads {
 			for i := range r.servers {
 				s := r.servers[(round+i)%len(r.servers)]
-				if w.oneWay && s.echoesNotifications || r.failures[cellKey{s.name, w.name}] != nil {
+				if !r.worthwhile(w, s) {
 					continue
 				}
 				r.measureCell(round, w, s)
@@ -56,6 +57,17 @@ func (r *run) measure(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// worthwhile: a server that failed a workload is not asked again, and one that
+// hung is not asked anything any more.
+func (r *run) worthwhile(w workload, s *server) bool {
+	for key, err := range r.failures {
+		if key.server == s.name && (key.workload == w.name || errors.Is(err, errHung)) {
+			return false
+		}
+	}
+	return !(w.oneWay && s.echoesNotifications)
 }
 
 func (r *run) measureCell(round int, w workload, s *server) {
@@ -102,7 +114,7 @@ func (r *run) report(out io.Writer) (misses int) {
 	if marked {
 		fmt.Fprintln(out, "\n† The client was busier than the server, which could do better.")
 	}
-	fmt.Fprint(out, "\nTargets:\n\n")
+	fmt.Fprintln(out)
 	misses = reportTargets(out, r.results, figures)
 	for _, s := range r.servers {
 		for _, w := range r.options.workloads {

@@ -82,10 +82,11 @@ func (t target) String() string {
 	}
 }
 
-// reportTargets writes a line for every target whose figure was to be
+// reportTargets writes a list with a line for every target whose figure was to be
 // measured, with the range over the rounds, and returns the number of misses.
 // A target whose cells failed is a miss.
 func reportTargets(out io.Writer, r results, measured []*figure) (misses int) {
+	fmt.Fprint(out, "Targets:\n\n")
 	for _, t := range targets {
 		if !slices.Contains(measured, t.figure) {
 			continue

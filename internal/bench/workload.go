@@ -19,26 +19,34 @@ type workload struct {
 	oneWay bool
 }
 
-var workloads = []workload{
-	{"start", "spawn to first ping reply, median of several children", startToReply,
-		[]*figure{firstReply}, false},
-	{"pingpong", "small echoes one at a time over pipes", pingPongOver(pipes, pingPongPipe),
-		[]*figure{pingPongPipe.p10, pingPongPipe.p50, pingPongPipe.p99, pingPongPipe.cpu}, false},
-	{"pingpong-socketpair", "the same over socket pairs", pingPongOver(socketPairs, pingPongSocketPair),
-		[]*figure{pingPongSocketPair.p10, pingPongSocketPair.p50, pingPongSocketPair.p99, pingPongSocketPair.cpu}, false},
-	{"inflight64", "small echoes, 64 unanswered", pipelined(64, inFlight64, inFlight64CPU),
-		[]*figure{inFlight64, inFlight64CPU}, false},
-	{"inflight1024", "small echoes, 1,024 unanswered", pipelined(1024, inFlight1024, inFlight1024CPU),
-		[]*figure{inFlight1024, inFlight1024CPU}, false},
-	{"echo1m", "1 MB echoes one at a time", largeEchoes(megabyteParams, megabyteEcho),
-		[]*figure{megabyteEcho}, false},
-	{"echo9m", "9.5 MB echoes one at a time", largeEchoes(nearMaximumParams, nearMaximumEcho),
-		[]*figure{nearMaximumEcho}, false},
-	{"notifications", "200,000 notifications, then one request", notify,
-		[]*figure{notifications, notificationsCPU}, true},
-	{"memory", "resident memory before, during and 3 s after 9.5 MB echoes", residentMemory,
-		[]*figure{freshMemory, peakMemory, idleMemory}, false},
-}
+var workloads = []workload{{
+	name: "start", purpose: "spawn to first ping reply, median of several children",
+	run: startToReply, figures: []*figure{firstReply},
+}, {
+	name: "pingpong", purpose: "small echoes one at a time over pipes",
+	run: pingPongOver(pipes, pingPongPipe), figures: pingPongPipe.all(),
+}, {
+	name: "pingpong-socketpair", purpose: "the same over socket pairs",
+	run: pingPongOver(socketPairs, pingPongSocketPair), figures: pingPongSocketPair.all(),
+}, {
+	name: "inflight64", purpose: "small echoes, 64 unanswered",
+	run: pipelined(64, inFlight64, inFlight64CPU), figures: []*figure{inFlight64, inFlight64CPU},
+}, {
+	name: "inflight1024", purpose: "small echoes, 1,024 unanswered",
+	run: pipelined(1024, inFlight1024, inFlight1024CPU), figures: []*figure{inFlight1024, inFlight1024CPU},
+}, {
+	name: "echo1m", purpose: "1 MB echoes one at a time",
+	run: largeEchoes(megabyteParams, megabyteEcho), figures: []*figure{megabyteEcho},
+}, {
+	name: "echo9m", purpose: "9.5 MB echoes one at a time",
+	run: largeEchoes(nearMaximumParams, nearMaximumEcho), figures: []*figure{nearMaximumEcho},
+}, {
+	name: "notifications", purpose: "200,000 notifications, then one request",
+	run: notify, figures: []*figure{notifications, notificationsCPU}, oneWay: true,
+}, {
+	name: "memory", purpose: "resident memory before, during and 3 s after 9.5 MB echoes",
+	run: residentMemory, figures: []*figure{freshMemory, peakMemory, idleMemory},
+}}
 
 // selectWorkloads takes a comma list of names; empty means all of them.
 func selectWorkloads(list string) ([]workload, error) {
@@ -62,6 +70,8 @@ const (
 	blockFrames = 4096
 	// cellDuration is how long a cell measures a throughput, at scale 1.
 	cellDuration = 600 * time.Millisecond
+	// childLimit bounds the life of a child, at scale 1; one that lives longer hangs.
+	childLimit = time.Minute
 
 	starts           = 7
 	pingPongs        = 20_000
@@ -71,7 +81,7 @@ const (
 	idlePause        = 3 * time.Second // not scaled: the target names it
 	pingPongWarmUp   = 2_000
 	pipelinedWarmUp  = 20_000
-	leastRepetitions = 3
+	leastRepetitions = 3 // of anything, however small the scale
 )
 
 // A cell is one run of a workload against one server.
@@ -93,7 +103,7 @@ func (c cell) countFor(unit time.Duration) int { return c.count(int(cellDuration
 
 // with runs work with a fresh child that has answered a ping.
 func (c cell) with(t transport, work func(*child) error) error {
-	child, err := start(c.server, t)
+	child, err := start(c.server, t, time.Duration(float64(childLimit)*max(1, c.scale)))
 	if err != nil {
 		return err
 	}
@@ -125,27 +135,32 @@ func startToReply(c cell) (measurement, error) {
 	return measurement{firstReply: median(times)}, nil
 }
 
-// echoes learns from one exchange how a server spells its replies, and returns
-// the frames of requests and of the replies to expect.
-func echoes(c *child) (requests, replies []byte, requestSize, replySize int, err error) {
+// A dialogue is n small echo requests and the replies to expect.
+type dialogue func(n int) (requests, replies script)
+
+// learnEchoes finds out from one exchange how a server spells its replies.
+func learnEchoes(c *child) (dialogue, error) {
 	request := echoRequest(smallParams)
 	reply, err := c.ask(request, smallParams)
 	if err != nil {
-		return nil, nil, 0, 0, err
+		return nil, err
 	}
-	return numbered(request, blockFrames), numbered(reply, blockFrames), len(request), len(reply), nil
+	requests, replies := numbered(request, blockFrames), numbered(reply, blockFrames)
+	return func(n int) (script, script) {
+		return repeat(requests, len(request), n), repeat(replies, len(reply), n)
+	}, nil
 }
 
 func pingPongOver(t transport, figures pingPongFigures) func(cell) (measurement, error) {
 	return func(c cell) (m measurement, err error) {
 		err = c.with(t, func(child *child) error {
-			requests, replies, requestSize, replySize, err := echoes(child)
+			echoes, err := learnEchoes(child)
 			if err != nil {
 				return err
 			}
 			exchange := func(latencies []time.Duration) error {
-				n := len(latencies)
-				return child.pingPong(repeat(requests, requestSize, n), repeat(replies, replySize, n), latencies)
+				requests, replies := echoes(len(latencies))
+				return child.pingPong(requests, replies, latencies)
 			}
 			if err := exchange(make([]time.Duration, pingPongWarmUp)); err != nil {
 				return err
@@ -171,13 +186,13 @@ func pingPongOver(t transport, figures pingPongFigures) func(cell) (measurement,
 func pipelined(window int, throughput, cpu *figure) func(cell) (measurement, error) {
 	return func(c cell) (m measurement, err error) {
 		err = c.with(pipes, func(child *child) error {
-			requests, replies, requestSize, replySize, err := echoes(child)
+			echoes, err := learnEchoes(child)
 			if err != nil {
 				return err
 			}
 			exchange := func(n int) error {
-				return child.converse(repeat(requests, requestSize, n), window,
-					&expectation{script: repeat(replies, replySize, n)})
+				requests, replies := echoes(n)
+				return child.converse(requests, window, &expectation{script: replies})
 			}
 			begin := time.Now()
 			if err := exchange(pipelinedWarmUp); err != nil {

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// A batch collects the replies to the requests of one array and sends them as
+// one array, in the order of the requests, when the last one is there
+// (JSON-RPC 2.0, section 6).
+type batch struct {
+	c *Conn
+
+	mu      sync.Mutex // guards the fields below
+	waiting int        // for which the batch is held
+	slots   [][]byte   // a response each, in the order of the requests; nil: none yet
+	size    int        // of all slots
+}
+
+// slot is the place of one request's reply in its batch.
+type slot struct {
+	b *batch
+	i int
+}
+
+// maxBatchReply bounds the reply to a batch, in bytes: what would make it
+// longer is answered with an error instead of being run.
+const maxBatchReply = frame.DefaultMaxFrame
+
+// serveBatch serves the requests of an array one after the other.
+func (c *Conn) serveBatch(array []byte) {
+	n := 0
+	for range frame.Elements(array) {
+		if n++; n > c.srv.opts.MaxBatch {
+			c.fail(nil, invalidRequest("batch-too-large", fmt.Sprintf("a batch may hold %d requests; send several", c.srv.opts.MaxBatch)))
+			return
+		}
+	}
+	if n == 0 {
+		c.fail(nil, invalidRequest("empty-batch", "a batch must hold at least one request"))
+		return
+	}
+	b := &batch{c: c, waiting: 1}
+	for element := range frame.Elements(array) {
+		b.serve(element)
+	}
+	b.release()
+}
+
+// serve serves one element of the array.
+func (b *batch) serve(element []byte) {
+	var m frame.Message
+	frame.Parse(element, &m) // it is valid: the array was
+	if m.Kind != frame.Object {
+		b.newSlot().fail(nil, invalidRequest("not-an-object", "each message of a batch must be an object"))
+		return
+	}
+	to := b.newSlot()
+	if m.ID != nil && b.full() {
+		to.fail(m.ID, resultTooLarge(maxBatchReply))
+		return
+	}
+	b.c.serveOne(&m, to)
+}
+
+func (b *batch) newSlot() *slot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.slots = append(b.slots, nil)
+	return &slot{b, len(b.slots) - 1}
+}
+
+func (b *batch) full() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.size > maxBatchReply
+}
+
+// hold makes the batch wait for one more release.
+func (b *batch) hold() {
+	b.mu.Lock()
+	b.waiting++
+	b.mu.Unlock()
+}
+
+// release sends the reply if nothing is waited for any more.
+func (b *batch) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting--; b.waiting > 0 {
+		return
+	}
+	var filled [][]byte
+	for _, s := range b.slots {
+		if s != nil {
+			filled = append(filled, s)
+		}
+	}
+	if len(filled) == 0 { // notifications only: nothing at all is sent
+		return
+	}
+	reply := append([]byte{'['}, bytes.Join(filled, []byte{','})...)
+	b.c.sendMessage(append(reply, ']'))
+}
+
+func (s *slot) put(message []byte) {
+	s.b.mu.Lock()
+	s.b.slots[s.i] = message
+	s.b.size += len(message)
+	s.b.mu.Unlock()
+}
+
+func (s *slot) result(id, result []byte) { s.put(frame.ResultBody(id, result)) }
+
+func (s *slot) fail(id []byte, e *jsonrpc2.Error) { s.put(frame.ErrorBody(id, e)) }

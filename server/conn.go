@@ -1,0 +1,218 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// A Conn is one connection: a transport, its framing, and what is under way
+// on it. Its methods may be called from any goroutine.
+type Conn struct {
+	srv     *Server
+	t       Transport
+	framing frame.Framing
+	log     *slog.Logger
+
+	reader  *frame.Reader // for readLoop alone
+	out     *outbox
+	flights inflight
+	peer    peer
+
+	// inlineCtx is the context of inline handlers, one for all; long-running
+	// ones have their own, derived from baseCtx.
+	baseCtx   context.Context
+	inlineCtx context.Context
+	cancel    context.CancelCauseFunc
+
+	stopping atomic.Bool   // no further message is looked at
+	stop     chan struct{} // closed with stopping
+	stopOnce sync.Once
+	reading  atomic.Bool   // readLoop is inside the transport's Read
+	quiet    chan struct{} // closed when readLoop has returned
+	done     chan struct{} // closed when the connection has ended
+}
+
+type connKey struct{}
+type inlineKey struct{}
+
+// errEnded is the cause of the contexts of a connection that has ended.
+var errEnded = errors.New("the connection has ended")
+
+func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head []byte) *Conn {
+	c := &Conn{
+		srv: s, t: t, framing: f, log: s.opts.Logger,
+		out:     newOutbox(t, f, s.opts.MaxQueued),
+		flights: inflight{limit: s.opts.MaxLongRunning},
+		stop:    make(chan struct{}),
+		quiet:   make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	c.reader = frame.NewReader(connSource{c}, f, s.opts.Limits)
+	c.reader.Unread(head)
+	c.reader.BeforeRead = c.out.flush
+	c.reader.Released = s.opts.Released
+	// Handlers outlive ctx by the grace that they are given.
+	base := context.WithValue(context.WithoutCancel(ctx), connKey{}, c)
+	c.baseCtx, c.cancel = context.WithCancelCause(base)
+	c.inlineCtx = context.WithValue(c.baseCtx, inlineKey{}, true)
+	return c
+}
+
+// ConnFrom is the connection whose request a handler is serving, or nil.
+func ConnFrom(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connKey{}).(*Conn)
+	return c
+}
+
+// Framing is how messages are framed on the connection.
+func (c *Conn) Framing() frame.Framing { return c.framing }
+
+// Limits are the limits on incoming frames.
+func (c *Conn) Limits() frame.Limits { return c.reader.Limits() }
+
+// Done is closed when the connection has ended.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Stopping is closed when the connection begins to end: running handlers have
+// the rest of Options.Grace.
+func (c *Conn) Stopping() <-chan struct{} { return c.stop }
+
+// End ends the connection: no further message is looked at, running handlers
+// get Options.Grace, then the transport is closed. It does not wait; see Done.
+func (c *Conn) End() {
+	c.stopOnce.Do(func() {
+		c.stopping.Store(true)
+		close(c.stop)
+	})
+}
+
+// Wait waits until no long-running request is in flight, and reports whether
+// that came to pass before ctx ended.
+func (c *Conn) Wait(ctx context.Context) bool { return c.flights.wait(ctx) }
+
+// InFlight is how many long-running requests are being served.
+func (c *Conn) InFlight() int { return int(c.flights.count.Load()) }
+
+// serve runs the connection from its first message to its end.
+func (c *Conn) serve(ctx context.Context) error {
+	var err, readErr error
+	go func() {
+		defer close(c.quiet)
+		readErr = c.readLoop()
+	}()
+	select {
+	case <-c.quiet: // the peer ended it, or it failed
+	case <-c.stop:
+	case <-c.out.broken:
+	case <-ctx.Done():
+	}
+	c.End()
+	c.drain()
+	c.peer.close()
+	c.t.Close()
+	if _, stuck := c.t.(uninterruptible); stuck && c.reading.Load() {
+		err = nil // readLoop is blocked for good, until the process ends
+	} else {
+		<-c.quiet
+		err = readErr
+	}
+	c.srv.forget(c)
+	close(c.done)
+	return err
+}
+
+// drain gives running handlers and queued replies the grace.
+func (c *Conn) drain() {
+	grace := c.srv.opts.Grace
+	all, cancelAll := context.WithTimeout(context.Background(), grace)
+	defer cancelAll()
+	gentle, cancelGentle := context.WithTimeout(all, grace*3/4)
+	defer cancelGentle()
+
+	handled := c.loopIsIdle(gentle) && c.flights.wait(gentle)
+	c.cancel(errEnded)
+	if !handled {
+		c.log.Warn("handlers were cut short by the end of the connection", "long_running", c.InFlight())
+		_ = c.loopIsIdle(all) && c.flights.wait(all)
+	}
+	if !c.out.finish(all) {
+		c.log.Warn("replies were lost: the peer does not read")
+	}
+}
+
+// loopIsIdle waits until no inline handler runs, and reports whether that
+// came to pass before ctx ended. c is stopping already, so none begins.
+func (c *Conn) loopIsIdle(ctx context.Context) bool {
+	for !c.reading.Load() {
+		select {
+		case <-c.quiet:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Millisecond): // it may just have entered Read
+		}
+	}
+	return true
+}
+
+// readLoop reads and dispatches messages until the input ends.
+func (c *Conn) readLoop() error {
+	var m frame.Message
+	for !c.stopping.Load() {
+		err := c.reader.Next(&m)
+		if err == nil {
+			c.dispatch(&m)
+			continue
+		}
+		var refusal *frame.Refusal
+		switch {
+		case errors.As(err, &refusal):
+			c.log.Warn("frame refused", "reason", refusal.Reason, "detail", refusal.Detail)
+			c.out.fail(refusal.ID, refusal.Wire())
+		case errors.Is(err, frame.ErrTimeout):
+			c.log.Warn("a frame did not arrive whole in time; what came of it was dropped", "timeout", c.Limits().Timeout)
+		case errors.Is(err, io.EOF), c.stopping.Load():
+			return nil
+		case isGone(err):
+			return nil
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// isGone reports whether err is how a transport says that the peer has gone.
+func isGone(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EIO) ||
+		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed)
+}
+
+// connSource is the transport as the Reader sees it: it tells when the loop is
+// in Read, and ends the input when the connection is stopping.
+type connSource struct{ c *Conn }
+
+func (s connSource) Read(p []byte) (int, error) {
+	c := s.c
+	c.reading.Store(true)
+	if c.stopping.Load() {
+		return 0, errEnded // not io.EOF: a frame that is cut short here is nobody's fault
+	}
+	n, err := c.t.Read(p)
+	if c.stopping.Load() { // reading stays true: nothing will be dispatched
+		return 0, errEnded
+	}
+	c.reading.Store(false)
+	return n, err
+}
+
+func (s connSource) SetReadDeadline(t time.Time) error { return s.c.t.SetReadDeadline(t) }

@@ -1,0 +1,248 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// replies takes the answers to requests: the connection's own, or those that
+// a batch collects. id and result are borrowed.
+type replies interface {
+	result(id, result []byte)
+	fail(id []byte, e *jsonrpc2.Error)
+}
+
+// dispatch serves one message.
+func (c *Conn) dispatch(m *frame.Message) {
+	switch m.Kind {
+	case frame.Object:
+		c.serveOne(m, c)
+	case frame.Array:
+		c.serveBatch(m.Body)
+	default:
+		c.fail(nil, invalidRequest("not-an-object", "a message must be an object, or an array of them"))
+	}
+}
+
+// result and fail make Conn the replies of single requests.
+func (c *Conn) result(id, result []byte) {
+	if c.framing == frame.NDJSON {
+		result = compactLine(result)
+		if most := c.srv.opts.MaxLine - len(id) - 64; len(result) > most {
+			c.fail(id, resultTooLarge(c.srv.opts.MaxLine))
+			return
+		}
+	}
+	c.out.result(id, result)
+}
+
+func (c *Conn) fail(id []byte, e *jsonrpc2.Error) { c.out.fail(id, e) }
+
+// sendMessage queues a whole message, of which NDJSON wants one line.
+func (c *Conn) sendMessage(message []byte) {
+	if c.framing == frame.NDJSON {
+		message = compactLine(message)
+		if len(message) > c.srv.opts.MaxLine {
+			message = frame.ErrorBody(nil, resultTooLarge(c.srv.opts.MaxLine))
+		}
+	}
+	c.out.body(message)
+}
+
+// compactLine makes JSON fit for a line.
+func compactLine(b []byte) []byte {
+	if bytes.IndexByte(b, '\n') < 0 {
+		return b
+	}
+	var out bytes.Buffer
+	if json.Compact(&out, b) != nil {
+		return []byte("null")
+	}
+	return out.Bytes()
+}
+
+// serveOne serves one object: a request, a notification, a response, or
+// something that is none of these.
+func (c *Conn) serveOne(m *frame.Message, to replies) {
+	if m.Method == nil && (m.Result != nil || m.Error != nil) {
+		if !c.peer.deliver(m) {
+			c.log.Warn("response ignored: no request of ours waits for it", "id", clip(string(m.ID)))
+		}
+		return
+	}
+	name, e := checkEnvelope(m)
+	if e != nil {
+		id := m.ID
+		if !frame.ValidID(id) {
+			id = nil
+		}
+		c.log.Warn("invalid request", "detail", e.Message)
+		to.fail(id, e)
+		return
+	}
+	method := c.srv.reg.lookup(name)
+	if method == nil {
+		c.serveUnknown(m, string(name), to)
+		return
+	}
+	if m.ID != nil && c.flights.has(m.ID) {
+		to.fail(m.ID, invalidRequest("duplicate-id", "a request with this id is still in flight"))
+		return
+	}
+	if method.LongRunning {
+		c.startLong(method, m, to)
+		return
+	}
+	if !method.raw && method.slow.Load() {
+		c.out.flush() // earlier replies need not wait for this one
+	}
+	began := c.clock()
+	result, err := c.invoke(c.inlineCtx, method, m.Params)
+	c.finish(method, m.ID, result, err, began, c.inlineCtx, to)
+}
+
+// checkEnvelope returns the method's name, or why m is not a request.
+func checkEnvelope(m *frame.Message) ([]byte, *jsonrpc2.Error) {
+	if m.ID != nil && !frame.ValidID(m.ID) {
+		return nil, invalidRequest("invalid-id-type", "id must be a string, a number or null")
+	}
+	if version, ok := plainString(m.JSONRPC); !ok || string(version) != "2.0" {
+		return nil, invalidRequest("invalid-version", `jsonrpc must be "2.0"`)
+	}
+	name, ok := plainString(m.Method)
+	if !ok {
+		return nil, invalidRequest("invalid-method", "method must be a string")
+	}
+	return name, nil
+}
+
+// plainString is the text of a raw JSON string, without a copy where it has
+// no escapes.
+func plainString(raw []byte) ([]byte, bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return nil, false
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1], true
+	}
+	return []byte(stringValue(raw)), true
+}
+
+// serveUnknown serves what no method is registered for.
+func (c *Conn) serveUnknown(m *frame.Message, name string, to replies) {
+	switch {
+	case m.ID != nil:
+		to.fail(m.ID, methodNotFound(name))
+	case name == "$/cancelRequest":
+		c.serveCancel(m.Params)
+	case !strings.HasPrefix(name, "$/"): // those may be ignored (LSP, "$ Notifications and Requests")
+		c.log.Warn("unknown notification ignored", "method", clip(name))
+	}
+}
+
+// serveCancel cancels the request that a $/cancelRequest names.
+func (c *Conn) serveCancel(params json.RawMessage) {
+	var p struct {
+		ID json.RawMessage `json:"id"`
+	}
+	named, bad := namedParams(params)
+	if bad != nil || json.Unmarshal(named, &p) != nil || p.ID == nil {
+		c.log.Warn("$/cancelRequest without an id ignored")
+		return
+	}
+	c.flights.cancel(p.ID)
+}
+
+// startLong runs a long-running method beside the others.
+func (c *Conn) startLong(method *Method, m *frame.Message, to replies) {
+	// The message is only borrowed from the read buffer.
+	id, params := bytes.Clone(m.ID), bytes.Clone(m.Params)
+	ctx, cancel := context.WithCancelCause(c.baseCtx)
+	entry := id
+	if string(id) == "null" { // names nothing: it neither clashes nor can be cancelled
+		entry = nil
+	}
+	if !c.flights.begin(entry, cancel) {
+		cancel(nil)
+		if id == nil {
+			c.log.Warn("notification dropped: too many long-running requests", "method", method.Name)
+			return
+		}
+		to.fail(id, overloaded(c.flights.limit))
+		return
+	}
+	if s, ok := to.(*slot); ok {
+		s.b.hold()
+	}
+	go func() {
+		defer cancel(nil)
+		defer c.flights.end()
+		began := c.clock()
+		result, err := c.invoke(ctx, method, params)
+		c.flights.leave(entry)
+		c.finish(method, id, result, err, began, ctx, to)
+		if s, ok := to.(*slot); ok {
+			s.b.release()
+		}
+		c.out.flush()
+	}()
+}
+
+// errPanic is what a handler that panicked returns.
+type errPanic struct{ value any }
+
+func (e errPanic) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// invoke calls a handler and turns a panic into an error.
+func (c *Conn) invoke(ctx context.Context, method *Method, params json.RawMessage) (result json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			result, err = nil, errPanic{p}
+			c.log.Error("a handler panicked", "method", method.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	return method.invoke(ctx, params)
+}
+
+// finish answers a request, and logs it.
+func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err error, began time.Time, ctx context.Context, to replies) {
+	var e *jsonrpc2.Error
+	if err != nil {
+		e = wireError(ctx, err)
+		if e.Code == jsonrpc2.CodeInternalError || id == nil {
+			c.log.Warn("request failed", "method", method.Name, "id", clip(string(id)), "err", err)
+		}
+	}
+	if id != nil {
+		if e != nil {
+			to.fail(id, e)
+		} else {
+			to.result(id, result)
+		}
+	}
+	if !began.IsZero() {
+		code := int64(0)
+		if e != nil {
+			code = e.Code
+		}
+		c.log.Debug("request", "method", method.Name, "id", clip(string(id)), "duration", time.Since(began), "code", code)
+	}
+}
+
+// clock is the time if requests are logged, else zero: it is not free.
+func (c *Conn) clock() time.Time {
+	if c.log.Enabled(c.inlineCtx, slog.LevelDebug) {
+		return time.Now()
+	}
+	return time.Time{}
+}

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// encode is json.Marshal without HTML escapes, and without the escapes of
+// lone surrogates that raw JSON from elsewhere may hold: jsonrpc.el drops a
+// message that has one.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return mendSurrogates(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))), nil
+}
+
+// mendSurrogates replaces each \ud800 … \udfff in valid JSON that is not half
+// of a pair by \ufffd, in place.
+func mendSurrogates(b []byte) []byte {
+	for i := 0; i < len(b); {
+		backslash := bytes.IndexByte(b[i:], '\\')
+		if backslash < 0 {
+			break
+		}
+		i += backslash
+		switch {
+		case surrogate(b, i) == 0:
+			i += 2 // also over an escaped backslash
+		case surrogate(b, i) == 'h' && surrogate(b, i+6) == 'l':
+			i += 12
+		default:
+			copy(b[i:], `\ufffd`)
+			i += 6
+		}
+	}
+	return b
+}
+
+// surrogate tells whether b[i:] begins with the escape of a high ('h') or a
+// low ('l') surrogate, or neither (0).
+func surrogate(b []byte, i int) byte {
+	if i+6 > len(b) || b[i] != '\\' || b[i+1] != 'u' || b[i+2]|0x20 != 'd' {
+		return 0
+	}
+	switch c := b[i+3] | 0x20; {
+	case c == '8' || c == '9' || c == 'a' || c == 'b':
+		return 'h'
+	case c >= 'c' && c <= 'f':
+		return 'l'
+	}
+	return 0
+}

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sourcegraph/jsonrpc2"
+)
+
+// Codes beyond those of the JSON-RPC specification (DESIGN section 6).
+const (
+	CodeCancelled      = -32800 // the request was cancelled by the peer, or by the end of the connection
+	CodeOverloaded     = -32040 // too many long-running requests at once
+	CodeResultTooLarge = -32041 // the result does not fit into one message
+)
+
+// NewError makes an error that a handler returns to tell the peer a code of
+// its own. data, if not nil, must encode to JSON.
+func NewError(code int64, message string, data any) *jsonrpc2.Error {
+	e := &jsonrpc2.Error{Code: code, Message: message}
+	if data != nil {
+		raw, err := encode(data)
+		if err != nil {
+			raw = []byte("null")
+		}
+		e.Data = (*json.RawMessage)(&raw)
+	}
+	return e
+}
+
+// ParamError is the data of a -32602: which parameter is wrong, what it should
+// have been and what came.
+type ParamError struct {
+	// Param is the path of the parameter, such as "level" or "items[2].name";
+	// "params" if it is the parameters as a whole.
+	Param    string   `json:"param"`
+	Expected string   `json:"expected"`
+	Received string   `json:"received"`
+	Accepted []string `json:"accepted,omitempty"` // the values that would do, where they can be listed
+}
+
+// InvalidParam makes the error for one wrong parameter.
+func InvalidParam(p ParamError) *jsonrpc2.Error {
+	return NewError(jsonrpc2.CodeInvalidParams,
+		fmt.Sprintf("Invalid params: %s: expected %s, received %s", p.Param, p.Expected, p.Received), p)
+}
+
+type reasonData struct {
+	Reason string `json:"reason"`
+}
+
+type kindData struct {
+	Kind string `json:"kind"`
+}
+
+func invalidRequest(reason, detail string) *jsonrpc2.Error {
+	return NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+detail, reasonData{reason})
+}
+
+func methodNotFound(name string) *jsonrpc2.Error {
+	name = clip(name)
+	return NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+name+" (listMethods tells what there is)",
+		struct {
+			Method string `json:"method"`
+		}{name})
+}
+
+func overloaded(limit int) *jsonrpc2.Error {
+	return NewError(CodeOverloaded,
+		fmt.Sprintf("Overloaded: %d long-running requests are in flight on this connection; wait for one to end, or cancel one", limit),
+		kindData{"overloaded"})
+}
+
+func resultTooLarge(limit int) *jsonrpc2.Error {
+	return NewError(CodeResultTooLarge,
+		fmt.Sprintf("Result too large: it does not fit into a message of %d bytes; ask for less", limit),
+		kindData{"result_too_large"})
+}
+
+// wireError turns whatever a handler returned into what the peer is told. It
+// is the only place where errors become wire errors. An error that is not a
+// *jsonrpc2.Error is the program's own business: its text may hold paths or
+// secrets, so the peer learns only that there was one.
+func wireError(ctx context.Context, err error) *jsonrpc2.Error {
+	var wire *jsonrpc2.Error
+	switch {
+	case ctx.Err() != nil:
+		return NewError(CodeCancelled, "Request cancelled", kindData{"cancelled"})
+	case errors.As(err, &wire):
+		return wire
+	}
+	return NewError(jsonrpc2.CodeInternalError, "Internal error: the request failed; the log has the cause", nil)
+}
+
+// clip shortens what a peer sent to what fits a log line or an error.
+func clip(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}

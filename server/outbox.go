@@ -1,0 +1,289 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+const (
+	// patience is how long whoever flushes waits for a peer that takes
+	// nothing, before the rest is left to a goroutine and dispatch goes on.
+	patience = 20 * time.Millisecond
+	// flushAt is how many queued bytes make a write worth its system call.
+	flushAt = 64 << 10
+	// largeResult is from where on copying a result costs more than a write
+	// of its own.
+	largeResult = 64 << 10
+	// keepQueue is the largest buffer that is kept for the next time.
+	keepQueue = 1 << 20
+)
+
+// errClosed is what senders get once nothing can be sent any more.
+var errClosed = errors.New("server: the connection is closed")
+
+// An outbox joins what many goroutines send into few writes. Whoever flushes
+// while nobody writes, writes for all; who comes while somebody writes only
+// queues. So replies to pipelined requests share one write, and no goroutine
+// has to be woken for it.
+//
+// It never holds much more than limit bytes: beyond it, senders wait for the
+// peer to read.
+type outbox struct {
+	t       Transport
+	framing frame.Framing
+	limit   int
+	broken  chan struct{} // closed when a write fails or the outbox is closed
+
+	mu      sync.Mutex // guards the fields below
+	changed sync.Cond  // room was made, the writer stopped, or err was set
+	queue   []byte     // frames that nobody writes yet
+	spare   []byte     // an empty buffer for the next queue
+	writing bool       // somebody is in Write, or a goroutine is
+	inWrite int        // bytes that are with the writer
+	err     error      // final
+}
+
+func newOutbox(t Transport, f frame.Framing, limit int) *outbox {
+	o := &outbox{t: t, framing: f, limit: limit, broken: make(chan struct{})}
+	o.changed.L = &o.mu
+	return o
+}
+
+// result queues a response. It goes out at the next flush.
+func (o *outbox) result(id, result []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waitForRoom() != nil {
+		return
+	}
+	if len(result) >= largeResult && !o.writing {
+		o.writeLarge(id, result)
+		return
+	}
+	o.queue = frame.AppendResult(o.queue, o.framing, id, result)
+	o.flushIfLong()
+}
+
+// fail queues an error response. It goes out at the next flush.
+func (o *outbox) fail(id []byte, e *jsonrpc2.Error) { o.body(frame.ErrorBody(id, e)) }
+
+// body queues a whole message. It goes out at the next flush.
+func (o *outbox) body(message []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waitForRoom() != nil {
+		return
+	}
+	o.queue = frame.Append(o.queue, o.framing, message)
+	o.flushIfLong()
+}
+
+// send queues a whole message and flushes. It waits for room as long as ctx
+// lasts.
+func (o *outbox) send(ctx context.Context, message []byte) error {
+	defer o.wakeAtEnd(ctx)()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.err == nil && o.full() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		o.changed.Wait()
+	}
+	if o.err != nil {
+		return o.err
+	}
+	o.queue = frame.Append(o.queue, o.framing, message)
+	o.flushLocked()
+	return nil
+}
+
+// wakeAtEnd wakes who waits for a change when ctx ends, until the function it
+// returns is called.
+func (o *outbox) wakeAtEnd(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		o.mu.Lock()
+		o.changed.Broadcast()
+		o.mu.Unlock()
+	})
+}
+
+// trySend is send without waiting: it reports whether there was room.
+func (o *outbox) trySend(message []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil || o.full() {
+		return false
+	}
+	o.queue = frame.Append(o.queue, o.framing, message)
+	o.flushLocked()
+	return true
+}
+
+func (o *outbox) full() bool { return len(o.queue)+o.inWrite >= o.limit }
+
+func (o *outbox) waitForRoom() error {
+	for o.err == nil && o.full() {
+		o.flushLocked()
+		if o.err == nil && o.full() {
+			o.changed.Wait()
+		}
+	}
+	return o.err
+}
+
+func (o *outbox) flushIfLong() {
+	if len(o.queue) >= flushAt {
+		o.flushLocked()
+	}
+}
+
+// flush writes what is queued, unless somebody is writing already. It returns
+// after patience even if the peer reads nothing.
+func (o *outbox) flush() {
+	o.mu.Lock()
+	o.flushLocked()
+	o.mu.Unlock()
+}
+
+func (o *outbox) flushLocked() {
+	if o.writing {
+		return
+	}
+	for len(o.queue) > 0 && o.err == nil {
+		out := o.take()
+		if !o.write(out, nil) {
+			return
+		}
+		o.recycle(out)
+	}
+}
+
+// take hands the queue to the writer, who is the caller.
+func (o *outbox) take() []byte {
+	out := o.queue
+	o.queue, o.spare = o.spare[:0], nil
+	return out
+}
+
+func (o *outbox) recycle(out []byte) {
+	if o.spare == nil && cap(out) <= keepQueue {
+		o.spare = out[:0]
+	}
+}
+
+// writeLarge writes what is queued and a large result without copying it.
+func (o *outbox) writeLarge(id, result []byte) {
+	o.queue = frame.AppendResultHead(o.queue, o.framing, id, len(result))
+	out := o.take()
+	// What others queue while this is written comes behind its end.
+	o.queue = frame.AppendResultTail(o.queue, o.framing)
+	if o.write(out, result) {
+		o.recycle(out)
+	}
+}
+
+// write writes a and then b, which it only borrows, with mu released
+// meanwhile. If the peer does not take all of it, a goroutine gets a copy of
+// the rest and write returns false.
+func (o *outbox) write(a, b []byte) bool {
+	o.writing, o.inWrite = true, len(a)+len(b)
+	o.mu.Unlock()
+	n, err := o.writeBoth(a, b)
+	o.mu.Lock()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		var rest []byte
+		if n < len(a) {
+			rest = append(rest, a[n:]...)
+			n = len(a)
+		}
+		rest = append(rest, b[n-len(a):]...)
+		o.inWrite = len(rest)
+		go o.drain(rest)
+		return false
+	}
+	o.written(err)
+	return true
+}
+
+func (o *outbox) writeBoth(a, b []byte) (int, error) {
+	if err := o.t.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	if len(b) == 0 {
+		return o.t.Write(a)
+	}
+	if v, ok := o.t.(vectorWriter); ok {
+		return v.WriteVector(a, b)
+	}
+	n, err := o.t.Write(a)
+	if err == nil {
+		var more int
+		more, err = o.t.Write(b)
+		n += more
+	}
+	return n, err
+}
+
+// written notes the end of a write.
+func (o *outbox) written(err error) {
+	o.writing, o.inWrite = false, 0
+	if err != nil {
+		o.breakLocked(err)
+	}
+	o.changed.Broadcast()
+}
+
+// drain writes rest and whatever is queued meanwhile, however long the peer
+// takes. It ends when nothing is left or the transport is closed.
+func (o *outbox) drain(rest []byte) {
+	err := o.t.SetWriteDeadline(time.Time{})
+	for {
+		if err == nil {
+			_, err = o.t.Write(rest)
+		}
+		o.mu.Lock()
+		if err != nil || o.err != nil || len(o.queue) == 0 {
+			o.written(err)
+			o.mu.Unlock()
+			return
+		}
+		o.recycle(rest)
+		rest = o.take()
+		o.inWrite = len(rest)
+		o.changed.Broadcast()
+		o.mu.Unlock()
+	}
+}
+
+func (o *outbox) breakLocked(err error) {
+	if o.err == nil {
+		o.err = err
+		o.queue, o.spare = nil, nil
+		close(o.broken)
+	}
+}
+
+// finish flushes and waits until all is written or ctx ends; then nothing can
+// be sent any more. It reports whether all was written, or nobody was there to
+// take it.
+func (o *outbox) finish(ctx context.Context) bool {
+	defer o.wakeAtEnd(ctx)()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.flushLocked()
+	for o.err == nil && (o.writing || len(o.queue) > 0) && ctx.Err() == nil {
+		o.changed.Wait()
+	}
+	all := o.err != nil || !o.writing && len(o.queue) == 0
+	o.breakLocked(errClosed)
+	o.changed.Broadcast()
+	return all
+}

@@ -1,0 +1,210 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// Options configure a Server. The zero value means the defaults.
+type Options struct {
+	// Limits bound incoming frames.
+	Limits frame.Limits
+	// Logger gets what happens: warnings for what a peer did wrong, every
+	// request at debug. Default: nothing is logged.
+	Logger *slog.Logger
+	// MaxLongRunning is how many long-running requests a connection may have
+	// in flight. Default 64.
+	MaxLongRunning int
+	// MaxBatch is how many requests a batch may hold. Default 1,000.
+	MaxBatch int
+	// MaxQueued is how many bytes may wait for a peer that does not read,
+	// give or take one message; then dispatch waits too. Default 16 MiB.
+	MaxQueued int
+	// MaxLine bounds messages that go out as NDJSON, in bytes: old clients
+	// give up on a line of 1 MiB. A result beyond it becomes an error.
+	// Default 1 MiB - 1.
+	MaxLine int
+	// Grace is how long running handlers may take when a connection ends. In
+	// its last quarter their contexts are cancelled. Default 1.5 s.
+	Grace time.Duration
+	// CallTimeout is how long Conn.Call waits if its context has no deadline.
+	// Default 30 s.
+	CallTimeout time.Duration
+	// Released, if set, is called when a connection gave a large buffer back:
+	// a good time to return memory to the system.
+	Released func()
+	// OnClose, if set, is called after a connection has ended.
+	OnClose func(*Conn)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	setDefault(&o.MaxLongRunning, 64)
+	setDefault(&o.MaxBatch, 1000)
+	setDefault(&o.MaxQueued, 16<<20)
+	setDefault(&o.MaxLine, 1<<20-1)
+	setDefault(&o.Grace, 1500*time.Millisecond)
+	setDefault(&o.CallTimeout, 30*time.Second)
+	return o
+}
+
+func setDefault[T int | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// A Server serves the methods of one registry on any number of connections.
+// All its methods may be called from any goroutine.
+type Server struct {
+	reg  *Registry
+	opts Options
+
+	mu    sync.Mutex // guards conns
+	conns map[*Conn]struct{}
+}
+
+// New makes a Server.
+func New(reg *Registry, opts Options) *Server {
+	return &Server{reg: reg, opts: opts.withDefaults(), conns: make(map[*Conn]struct{})}
+}
+
+// Serve serves one connection and returns when it has ended: because the peer
+// closed it (nil), because ctx ended or a handler called [Conn.End] (nil), or
+// because the transport failed. Running handlers get Options.Grace, replies
+// that are queued are written as far as the peer takes them, and the
+// transport is closed.
+func (s *Server) Serve(ctx context.Context, t Transport, f frame.Framing) error {
+	return s.connect(ctx, t, f, nil).serve(ctx)
+}
+
+// Connect starts to serve a connection and returns it, for a program that
+// wants to call its peer. The connection lives as long as ctx and the peer;
+// Conn.Done tells when it has ended.
+func (s *Server) Connect(ctx context.Context, t Transport, f frame.Framing) *Conn {
+	c := s.connect(ctx, t, f, nil)
+	go c.serve(ctx)
+	return c
+}
+
+// ServeListener accepts connections until ctx ends or l fails, finds out each
+// one's framing by its first byte, and serves it. It closes l and returns
+// when all connections have ended: nil after ctx ended.
+func (s *Server) ServeListener(ctx context.Context, l net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	defer l.Close()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		conns.Go(func() {
+			if err := s.serveDetected(ctx, conn); err != nil {
+				s.opts.Logger.Warn("connection failed", "err", err)
+			}
+		})
+	}
+}
+
+// serveDetected serves a connection whose framing its first byte tells.
+func (s *Server) serveDetected(ctx context.Context, t Transport) error {
+	stop := context.AfterFunc(ctx, func() { t.Close() })
+	var head []byte
+	for {
+		buf := make([]byte, 512)
+		n, err := t.Read(buf)
+		head = append(head, buf[:n]...)
+		if f, ok := frame.Detect(head); ok {
+			stop()
+			return s.connect(ctx, t, f, head).serve(ctx)
+		}
+		if err != nil {
+			stop()
+			t.Close()
+			if errors.Is(err, io.EOF) || ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if len(head) > 512 { // only white space so far; it means nothing
+			head = head[:0]
+		}
+	}
+}
+
+// connect makes a Conn and counts it.
+func (s *Server) connect(ctx context.Context, t Transport, f frame.Framing, head []byte) *Conn {
+	c := newConn(ctx, s, t, f, head)
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	return c
+}
+
+func (s *Server) forget(c *Conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	if s.opts.OnClose != nil {
+		s.opts.OnClose(c)
+	}
+}
+
+// ConnCount is how many connections are being served.
+func (s *Server) ConnCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// Conns lists the connections that are being served, in no order.
+func (s *Server) Conns() []*Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.conns))
+}
+
+// Broadcast sends a notification to every connection. It never waits: a peer
+// that has not read what was sent before is left out. It returns how many
+// connections were reached.
+func (s *Server) Broadcast(method string, params any) (int, error) {
+	body, err := notification(method, params)
+	if err != nil {
+		return 0, err
+	}
+	reached := 0
+	for _, c := range s.Conns() {
+		if c.out.trySend(body) {
+			reached++
+		} else {
+			c.log.Warn("notification dropped: the peer does not read", "method", method)
+		}
+	}
+	return reached, nil
+}
+
+// notification is the message of a notification.
+func notification(method string, params any) ([]byte, error) {
+	return encode(struct {
+		JSONRPC string `json:"jsonrpc"`
+		Method  string `json:"method"`
+		Params  any    `json:"params,omitempty"`
+	}{"2.0", method, params})
+}

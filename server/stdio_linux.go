@@ -1,0 +1,56 @@
+package server
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// surelyFits is how much a pipe that polls as writable takes without blocking.
+const surelyFits = 4096
+
+// growPipe makes a pipe hold a large frame, if it is a pipe and the system
+// lets us: it halves the time of a 9.5 MB echo.
+func growPipe(fd int) { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 1<<20) }
+
+func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
+
+// writeModeOf tells how to write to fd. Terminals have no RWF_NOWAIT, and for
+// files it means something else.
+func writeModeOf(fd int) writeMode {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return writeChunks
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFIFO, unix.S_IFSOCK:
+		return writeNoWait
+	case unix.S_IFCHR:
+		return writeChunks
+	}
+	return writeWhole
+}
+
+// writeNow writes as much of a and b as fits at once. EOPNOTSUPP means that
+// the kernel cannot (pipes: before Linux 6.4).
+func writeNow(fd int, a, b []byte) (int, error) {
+	var vector [2]unix.Iovec
+	parts := 0
+	for _, buf := range [2][]byte{a, b} {
+		if len(buf) > 0 {
+			vector[parts].Base = unsafe.SliceData(buf)
+			vector[parts].SetLen(len(buf))
+			parts++
+		}
+	}
+	const noOffset = ^uintptr(0) // the current position; pipes have no other
+	n, _, errno := unix.Syscall6(unix.SYS_PWRITEV2, uintptr(fd), uintptr(unsafe.Pointer(&vector)),
+		uintptr(parts), noOffset, noOffset, unix.RWF_NOWAIT)
+	switch errno {
+	case 0:
+		return int(n), nil
+	case unix.ENOSYS, unix.EINVAL:
+		errno = unix.EOPNOTSUPP
+	}
+	return 0, errno
+}

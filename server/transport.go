@@ -1,0 +1,40 @@
+package server
+
+import (
+	"io"
+	"net"
+	"time"
+)
+
+// A Transport carries the bytes of one connection. Read, Write and Close may
+// be called at the same time, Read and Write each by one goroutine at a time.
+//
+// A deadline in the past or reached makes the blocked call, and those that
+// follow, fail with os.ErrDeadlineExceeded; the zero time means none. Write
+// tells how much it wrote before. Close makes blocked calls return.
+//
+// Every net.Conn is a Transport. [Stdio] and [Pipe] make others.
+type Transport interface {
+	io.ReadWriteCloser
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+}
+
+// Pipe makes the two ends of a connection inside the process, for tests and
+// for peers that live in the same program.
+func Pipe() (Transport, Transport) {
+	a, b := net.Pipe()
+	return a, b
+}
+
+// A vectorWriter writes two buffers as one, which spares the copy of a large
+// result behind its header.
+type vectorWriter interface {
+	WriteVector(a, b []byte) (int, error)
+}
+
+// A transport whose Read may stay blocked after Close, because what it reads
+// from is not its own, says so.
+type uninterruptible interface {
+	readOutlivesClose()
+}
