@@ -79,6 +79,17 @@ func (c *Conn) Framing() frame.Framing { return c.framing }
 // Limits are the limits on incoming frames.
 func (c *Conn) Limits() frame.Limits { return c.reader.Limits() }
 
+// LongRunningMethods are the names of the methods that run beside others.
+func (c *Conn) LongRunningMethods() []string {
+	names := []string{}
+	for _, m := range c.srv.reg.Methods() {
+		if m.LongRunning {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
@@ -116,12 +127,12 @@ func (c *Conn) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	c.End()
-	c.drain()
+	idle := c.drain()
 	c.peer.close()
 	c.t.Close()
-	if _, stuck := c.t.(uninterruptible); stuck && c.reading.Load() {
-		err = nil // readLoop is blocked for good, until the process ends
-	} else {
+	// A handler that ignores the end, or a Read that outlives Close, would
+	// keep readLoop, and this, for good.
+	if _, outlives := c.t.(uninterruptible); idle && !(outlives && c.reading.Load()) {
 		<-c.quiet
 		err = readErr
 	}
@@ -130,23 +141,27 @@ func (c *Conn) serve(ctx context.Context) error {
 	return err
 }
 
-// drain gives running handlers and queued replies the grace.
-func (c *Conn) drain() {
+// drain gives running handlers and queued replies the grace, and reports
+// whether readLoop is out of the last inline handler.
+func (c *Conn) drain() (idle bool) {
 	grace := c.srv.opts.Grace
 	all, cancelAll := context.WithTimeout(context.Background(), grace)
 	defer cancelAll()
 	gentle, cancelGentle := context.WithTimeout(all, grace*3/4)
 	defer cancelGentle()
 
-	handled := c.loopIsIdle(gentle) && c.flights.wait(gentle)
+	idle = c.loopIsIdle(gentle)
+	handled := idle && c.flights.wait(gentle)
 	c.cancel(errEnded)
 	if !handled {
 		c.log.Warn("handlers were cut short by the end of the connection", "long_running", c.InFlight())
-		_ = c.loopIsIdle(all) && c.flights.wait(all)
+		idle = c.loopIsIdle(all)
+		c.flights.wait(all)
 	}
 	if !c.out.finish(all) {
 		c.log.Warn("replies were lost: the peer does not read")
 	}
+	return idle
 }
 
 // loopIsIdle waits until no inline handler runs, and reports whether that

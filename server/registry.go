@@ -32,15 +32,24 @@ func NewRegistry() *Registry {
 // A Method is a registered method. Its fields describe it to clients.
 type Method struct {
 	Name        string
-	Doc         string  // one sentence or more, from Doc
-	LongRunning bool    // runs beside the others, can be cancelled
-	Params      *Schema // an object, or empty for any value
-	Result      *Schema
+	Doc         string // one sentence or more, from Doc
+	LongRunning bool   // runs beside the others, can be cancelled
 
+	// Schemas are made when first asked for: there are many, and a process
+	// that has just been started is waited for.
+	params func() *Schema
+	result func() *Schema
 	invoke func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	raw    bool        // works on raw JSON, so it is fast and cannot be slow
 	slow   atomic.Bool // took long before: what is queued is written before it runs
 }
+
+// Params is the schema of the parameters: an object, or empty for any value.
+// It panics if the type has no JSON.
+func (m *Method) Params() *Schema { return m.params() }
+
+// Result is the schema of the result. It panics if the type has no JSON.
+func (m *Method) Result() *Schema { return m.result() }
 
 // An Option says more about a method when it is registered.
 type Option func(*Method)
@@ -59,9 +68,9 @@ func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
 // An error that is a *jsonrpc2.Error (see [NewError], [InvalidParam]) goes to
 // the peer as it is; any other is logged, and the peer gets -32603.
 //
-// Handle panics if the name is taken or if a type has no JSON.
+// Handle panics if the name is taken.
 func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, params P) (R, error), options ...Option) {
-	m := &Method{Name: name, Params: schemaOf(reflect.TypeFor[P]()), Result: schemaOf(reflect.TypeFor[R]())}
+	m := &Method{Name: name, params: lazySchema[P](), result: lazySchema[R]()}
 	m.invoke = func(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 		var params P
 		if err := m.decode(raw, &params); err != nil {
@@ -83,8 +92,14 @@ func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, para
 // borrowed unless the method is long-running: params is not to be kept or
 // changed after the handler returns. It costs no allocation.
 func HandleRaw(r *Registry, name string, h func(ctx context.Context, params json.RawMessage) (json.RawMessage, error), options ...Option) {
-	r.add(&Method{Name: name, Params: &Schema{}, Result: &Schema{}, invoke: h, raw: true}, options)
+	r.add(&Method{Name: name, params: anySchema, result: anySchema, invoke: h, raw: true}, options)
 }
+
+func lazySchema[T any]() func() *Schema {
+	return sync.OnceValue(func() *Schema { return schemaOf(reflect.TypeFor[T]()) })
+}
+
+func anySchema() *Schema { return &Schema{} }
 
 func (r *Registry) add(m *Method, options []Option) {
 	for _, o := range options {
@@ -114,11 +129,11 @@ func (r *Registry) lookup(name []byte) *Method { return (*r.byName.Load())[strin
 // decode checks raw against the method's parameters and decodes it.
 func (m *Method) decode(raw json.RawMessage, into any) error {
 	named, bad := namedParams(raw)
-	if bad == nil && m.Params.Type == "object" {
+	if bad == nil && m.params().Type == "object" {
 		if named == nil {
 			named = json.RawMessage("{}")
 		}
-		bad = m.Params.check(named, "")
+		bad = m.params().check(named, "")
 	}
 	if bad != nil {
 		return InvalidParam(*bad)

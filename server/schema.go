@@ -78,12 +78,13 @@ var (
 	enumType       = reflect.TypeFor[Enum]()
 	unmarshalText  = reflect.TypeFor[encoding.TextUnmarshaler]()
 	marshalText    = reflect.TypeFor[encoding.TextMarshaler]()
+	marshalJSON    = reflect.TypeFor[json.Marshaler]()
 )
 
 // schemaOf makes the schema of a Go type by the rules of encoding/json. A
 // struct's fields are its properties: required unless they are pointers or
 // have omitempty or omitzero; described by the tag doc:"…". It panics on what
-// JSON cannot hold and on recursive types: registration is where to find out.
+// JSON cannot hold and on recursive types.
 func schemaOf(t reflect.Type) *Schema { return schemaWithin(t, nil) }
 
 func schemaWithin(t reflect.Type, outer []reflect.Type) *Schema {
@@ -105,6 +106,8 @@ func schemaWithin(t reflect.Type, outer []reflect.Type) *Schema {
 		return &Schema{Type: "string", Format: "date-time"}
 	case reflect.PointerTo(t).Implements(unmarshalText):
 		s.Type, s.text = "string", t
+	case reflect.PointerTo(t).Implements(marshalJSON): // its JSON is its own business
+		return s
 	case t.Implements(marshalText):
 		s.Type = "string"
 	default:
@@ -225,7 +228,7 @@ func (s *Schema) checkMembers(raw []byte, path string) *ParamError {
 				return e
 			}
 		case p.Required:
-			return &ParamError{Param: within(p.Name), Expected: p.Schema.describe(), Received: "nothing", Accepted: p.Schema.Enum}
+			return &ParamError{Param: within(p.Name), Expected: p.Schema.typeWords(), Received: "nothing", Accepted: p.Schema.Enum}
 		}
 	}
 	if s.Values != nil {
@@ -247,15 +250,42 @@ func (s *Schema) accepts(value string) bool {
 	return slices.Contains(s.Enum, value)
 }
 
-// describe is the schema in a few words: "string", "array of integer".
-func (s *Schema) describe() string {
-	switch {
-	case s.Type == "":
-		return "any"
-	case s.Items != nil:
-		return "array of " + s.Items.describe()
+// typeWords is what a value must be, for an error.
+func (s *Schema) typeWords() string {
+	if s.Type == "" {
+		return "any value"
 	}
 	return s.Type
+}
+
+// String is the schema in a few words: "string", "array of integer",
+// "{name: string, note?: string}".
+func (s *Schema) String() string {
+	switch {
+	case s.Enum != nil:
+		return strings.Join(s.Enum, " | ")
+	case s.Items != nil:
+		return "array of " + s.Items.String()
+	case s.Values != nil:
+		return "object of " + s.Values.String()
+	case s.Properties != nil:
+		var parts []string
+		for _, p := range s.Properties {
+			parts = append(parts, p.String())
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case s.Type == "":
+		return "any"
+	}
+	return s.Type
+}
+
+// String is the property as "name: type", or "name?: type" if it is optional.
+func (p *Property) String() string {
+	if p.Required {
+		return p.Name + ": " + p.Schema.String()
+	}
+	return p.Name + "?: " + p.Schema.String()
 }
 
 // typeName is the JSON Schema type of valid JSON.

@@ -1,0 +1,32 @@
+// Command duet-rpc is the process that an editor starts to work with coding
+// agents: JSON-RPC 2.0 over stdio. This package parses the command line and
+// wires the parts; what they do stands in the packages they come from.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+)
+
+// version is set by the linker for a release.
+var version = ""
+
+func main() {
+	cmd := newRootCommand()
+	if err := cmd.Execute(); err != nil {
+		fmt.Fprintf(os.Stderr, "duet-rpc: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// buildVersion is the version of this binary.
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "0.1.0-dev"
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
+
+An editor runs it with pipes on standard input and output and speaks JSON-RPC
+2.0 with it, each message behind a Content-Length header. Started on a
+terminal without a command it prints this help.
+
+Exit status: 0 however a session ended; 1 if it could not start, or a command
+failed.`
+
+const environmentHelp = `
+Environment:
+  DUET_RPC_LOG               a file for the log, instead of standard error
+  DUET_RPC_LOG_LEVEL         debug, info, warn or error (--log-level)
+  DUET_RPC_READ_TIMEOUT      see --read-timeout
+  DUET_RPC_MAX_FRAME_BYTES   see --max-frame-bytes
+  DUET_RPC_MAX_HEADER_BYTES  see --max-header-bytes
+  NO_COLOR                   no colour, as --no-color
+A flag wins over the environment.
+`
+
+// newRootCommand makes the command line.
+func newRootCommand() *cobra.Command {
+	s := &settings{}
+	root := &cobra.Command{
+		Use:           "duet-rpc",
+		Short:         "Work with coding agents from an editor",
+		Long:          longHelp,
+		Version:       buildVersion(),
+		Args:          noArguments,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return s.complete(cmd)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if term.IsTerminal(int(os.Stdin.Fd())) && !s.stdio {
+				return cmd.Help()
+			}
+			return serveStdio(s)
+		},
+	}
+	root.SetVersionTemplate(versionLine() + "\n")
+	root.SetHelpTemplate(`{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}` + environmentHelp)
+	s.addFlags(root)
+	root.AddCommand(newServeCommand(s), newVersionCommand(s), newDoctorCommand(s))
+	return root
+}
+
+func newServeCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Serve an editor on standard input and output",
+		Args:  noArguments,
+		RunE:  func(*cobra.Command, []string) error { return serveStdio(s) },
+	}
+}
+
+// noArguments refuses arguments, and knows that a word after the program's
+// name was meant as a command.
+func noArguments(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasSubCommands():
+		return fmt.Errorf("there is no command %q; `duet-rpc --help` lists them", args[0])
+	}
+	return fmt.Errorf("%q takes no arguments, got %q", cmd.CommandPath(), args[0])
+}

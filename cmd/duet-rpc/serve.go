@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// However it ends, the process is gone within 2 s (seed 004's sibling on the
+// lifecycle): running handlers have the grace, then the log the rest.
+const (
+	handlerGrace = 1400 * time.Millisecond
+	logGrace     = 400 * time.Millisecond
+	lastResort   = 1900 * time.Millisecond
+)
+
+// serveStdio serves the editor that started this process until it goes or a
+// signal comes.
+func serveStdio(s *settings) error {
+	transport, err := server.Stdio()
+	if err != nil {
+		return fmt.Errorf("cannot serve on standard input and output: %w", err)
+	}
+	log := logging.Open(logging.Options{
+		Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor,
+	})
+	defer log.Close(logGrace)
+	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "level", s.logLevel.String(), "sink", log.Sink)
+
+	ctx, stop := untilSignal(log)
+	defer stop()
+	srv := server.New(newRegistry(s, log), server.Options{
+		Limits:   s.limits,
+		Logger:   log.Logger,
+		Grace:    handlerGrace,
+		Released: debug.FreeOSMemory,
+	})
+	err = srv.Serve(ctx, transport, frame.LSP)
+	if err != nil {
+		log.Error("the connection failed", "err", err)
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// newRegistry registers every method.
+func newRegistry(s *settings, log *logging.Log) *server.Registry {
+	reg := server.NewRegistry()
+	handlers.RegisterCore(reg, handlers.Core{Version: buildVersion(), LogLevel: log.Level, Now: time.Now})
+	if s.testMethods {
+		handlers.RegisterTestMethods(reg)
+	}
+	return reg
+}
+
+// untilSignal is a context that ends at the first signal that ends a process;
+// a second one ends the process at once.
+func untilSignal(log *logging.Log) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	// A peer that closed its end is seen by the write that fails. Notify, not
+	// Ignore: what is ignored stays ignored in child processes.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case sig := <-signals:
+			log.Info("ending", "signal", sig.String())
+			time.AfterFunc(lastResort, func() { os.Exit(0) })
+			cancel()
+		case <-ctx.Done():
+			return
+		}
+		<-signals
+		os.Exit(0)
+	}()
+	return ctx, cancel
+}

@@ -1,0 +1,242 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/openrpc"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// ProtocolVersion is the version of JSON-RPC that initialize reports.
+const ProtocolVersion = "2.0"
+
+// A Core has what the core methods need to know.
+type Core struct {
+	Version  string         // of duet-rpc
+	LogLevel *slog.LevelVar // what setLogLevel sets
+	Now      func() time.Time
+}
+
+// RegisterCore registers the methods that work without anything behind them
+// (DESIGN section 4, "Core methods").
+func RegisterCore(reg *server.Registry, core Core) {
+	server.Handle(reg, "initialize", core.initialize,
+		server.Doc("Says who is here. No handshake is needed; a caller that sends its capabilities is told ours."))
+	server.Handle(reg, "ping", core.ping, server.Doc("Answers at once, with the time."))
+	server.Handle(reg, "health", core.health, server.Doc("Says whether everything works."))
+	server.HandleRaw(reg, "echo", echo, server.Doc("Returns its params untouched, whatever they are; null if there are none."))
+	server.Handle(reg, "version", core.version, server.Doc("Tells the version of duet-rpc."))
+	server.Handle(reg, "listMethods", listMethods(reg), server.Doc("Lists the methods."))
+	server.Handle(reg, "describeMethods", describeMethods(reg), server.Doc("Lists the methods with their parameters and results, in words."))
+	server.Handle(reg, "rpc.discover", discover(reg, core.Version), server.Doc("Describes the methods as an OpenRPC document, with JSON Schemas."))
+	server.Handle(reg, "setLogLevel", core.setLogLevel, server.Doc("Sets how much is logged, until the process ends."))
+	server.Handle(reg, "shutdown", shutdown, server.Doc(
+		"Ends the connection, and the process if an editor started it: what arrives later is dropped, running requests are given time. "+
+			"With reason or timeout_ms it first waits for them, and says how that went."))
+	server.HandleRaw(reg, "exit", exit, server.Doc("Ends the connection, and the process if an editor started it."))
+}
+
+type none struct{}
+
+type initializeParams struct {
+	Capabilities json.RawMessage `json:"capabilities,omitempty" doc:"What the caller can do. If it is there, the result tells what duet-rpc can do."`
+}
+
+type initializeResult struct {
+	ServerInfo      serverInfo    `json:"serverInfo"`
+	ProtocolVersion string        `json:"protocolVersion"`
+	Capabilities    *capabilities `json:"capabilities,omitempty"`
+}
+
+type serverInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+type capabilities struct {
+	Batch          bool     `json:"batch" doc:"Batches are answered."`
+	Cancellation   bool     `json:"cancellation" doc:"$/cancelRequest cancels a long-running request."`
+	MaxFrameBytes  int      `json:"maxFrameBytes" doc:"The longest body that is accepted."`
+	MaxHeaderBytes int      `json:"maxHeaderBytes" doc:"The longest header section that is accepted."`
+	Charset        string   `json:"charset" doc:"The charset of messages."`
+	LongRunning    []string `json:"longRunning" doc:"The methods whose requests run beside others and can be cancelled."`
+}
+
+func (c Core) initialize(ctx context.Context, p initializeParams) (initializeResult, error) {
+	result := initializeResult{ServerInfo: serverInfo{"duet-rpc", c.Version}, ProtocolVersion: ProtocolVersion}
+	if p.Capabilities != nil && string(p.Capabilities) != "null" {
+		conn := server.ConnFrom(ctx)
+		limits := conn.Limits()
+		result.Capabilities = &capabilities{
+			Batch: true, Cancellation: true, Charset: "utf-8",
+			MaxFrameBytes: limits.MaxFrame, MaxHeaderBytes: limits.MaxHeader,
+			LongRunning: conn.LongRunningMethods(),
+		}
+	}
+	return result, nil
+}
+
+type pingResult struct {
+	Pong      bool   `json:"pong"`
+	Timestamp string `json:"timestamp" doc:"The time, ISO 8601 in UTC with milliseconds."`
+}
+
+func (c Core) ping(context.Context, none) (pingResult, error) {
+	return pingResult{true, c.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, nil
+}
+
+type healthResult struct {
+	Status  string `json:"status" doc:"ok"`
+	Version string `json:"version"`
+}
+
+func (c Core) health(context.Context, none) (healthResult, error) {
+	return healthResult{"ok", c.Version}, nil
+}
+
+func echo(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil }
+
+type versionResult struct {
+	Version string `json:"version"`
+}
+
+func (c Core) version(context.Context, none) (versionResult, error) {
+	return versionResult{c.Version}, nil
+}
+
+type methodListed struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+func listMethods(reg *server.Registry) func(context.Context, none) ([]methodListed, error) {
+	return func(context.Context, none) ([]methodListed, error) {
+		var list []methodListed
+		for _, m := range reg.Methods() {
+			list = append(list, methodListed{m.Name, m.Doc})
+		}
+		return list, nil
+	}
+}
+
+type methodDescribed struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Params      []string `json:"params" doc:"name: type, or name?: type where it may be left out."`
+	Returns     string   `json:"returns"`
+	LongRunning bool     `json:"longRunning,omitempty"`
+}
+
+func describeMethods(reg *server.Registry) func(context.Context, none) ([]methodDescribed, error) {
+	return func(context.Context, none) ([]methodDescribed, error) {
+		var list []methodDescribed
+		for _, m := range reg.Methods() {
+			d := methodDescribed{m.Name, m.Doc, []string{}, m.Result().String(), m.LongRunning}
+			for _, p := range m.Params().Properties {
+				d.Params = append(d.Params, p.String())
+			}
+			list = append(list, d)
+		}
+		return list, nil
+	}
+}
+
+func discover(reg *server.Registry, version string) func(context.Context, none) (openrpc.Document, error) {
+	return func(context.Context, none) (openrpc.Document, error) {
+		return openrpc.Describe(reg, version), nil
+	}
+}
+
+// Level is a log level as it stands in configuration and on the wire: debug,
+// info, warn or error, in any case.
+type Level slog.Level
+
+// Accepted implements server.Enum.
+func (Level) Accepted() []string { return []string{"debug", "info", "warn", "error"} }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *Level) UnmarshalText(text []byte) error {
+	name := strings.ToLower(string(text))
+	for _, accepted := range l.Accepted() {
+		if name == accepted {
+			return (*slog.Level)(l).UnmarshalText(text)
+		}
+	}
+	return &unknownLevelError{name}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// Slog is the level as package slog has it.
+func (l Level) Slog() slog.Level { return slog.Level(l) }
+
+func (l Level) String() string { return strings.ToLower(slog.Level(l).String()) }
+
+type unknownLevelError struct{ name string }
+
+func (e *unknownLevelError) Error() string {
+	return "unknown log level " + e.name + ": it must be debug, info, warn or error"
+}
+
+type setLogLevelParams struct {
+	Level Level `json:"level"`
+}
+
+type setLogLevelResult struct {
+	Level   Level `json:"level"`
+	Success bool  `json:"success"`
+}
+
+func (c Core) setLogLevel(_ context.Context, p setLogLevelParams) (setLogLevelResult, error) {
+	c.LogLevel.Set(p.Level.Slog())
+	return setLogLevelResult{p.Level, true}, nil
+}
+
+type shutdownParams struct {
+	Reason    *string `json:"reason,omitempty" doc:"Why, for the log."`
+	TimeoutMS *int    `json:"timeout_ms,omitempty" doc:"How long running requests may take, in milliseconds; 60000 at most."`
+}
+
+type shutdownResult struct {
+	Status  string `json:"status,omitempty" doc:"With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not)."`
+	Message string `json:"message"`
+}
+
+const maxShutdownWait = 60 * time.Second
+
+// shutdown is inline on purpose: no message is looked at while it waits, and
+// none after it (seed 004; reason and timeout_ms are seed 002's).
+func shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
+	conn := server.ConnFrom(ctx)
+	result := shutdownResult{Message: "Shutting down gracefully"}
+	wait := time.Duration(0)
+	if p.TimeoutMS != nil {
+		if *p.TimeoutMS < 0 {
+			return result, server.InvalidParam(server.ParamError{Param: "timeout_ms", Expected: "0 or more", Received: "a negative number"})
+		}
+		wait = min(time.Duration(*p.TimeoutMS)*time.Millisecond, maxShutdownWait)
+	}
+	if p.Reason != nil || p.TimeoutMS != nil {
+		result.Status = "idle"
+		if conn.InFlight() > 0 {
+			result.Status = "completed"
+			ctx, cancel := context.WithTimeout(ctx, wait)
+			defer cancel()
+			if !conn.Wait(ctx) {
+				result.Status = "interrupted"
+			}
+		}
+	}
+	conn.End()
+	return result, nil
+}
+
+func exit(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+	server.ConnFrom(ctx).End()
+	return nil, nil
+}

@@ -1,0 +1,45 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// RegisterTestMethods registers methods for authors of clients, with which
+// cancellation, errors and isolation can be tried (flag --test-methods).
+func RegisterTestMethods(reg *server.Registry) {
+	server.Handle(reg, "test.sleep", testSleep, server.LongRunning(),
+		server.Doc("Sleeps, then answers. Can be cancelled."))
+	server.Handle(reg, "test.fail", testFail, server.LongRunning(),
+		server.Doc("Fails with an error that only the log may know."))
+	server.Handle(reg, "test.panic", testPanic, server.LongRunning(),
+		server.Doc("Panics."))
+}
+
+type testSleepParams struct {
+	MS int `json:"ms" doc:"How long, in milliseconds."`
+}
+
+type testSleepResult struct {
+	SleptMS int `json:"slept_ms"`
+}
+
+func testSleep(ctx context.Context, p testSleepParams) (testSleepResult, error) {
+	select {
+	case <-time.After(time.Duration(p.MS) * time.Millisecond):
+		return testSleepResult{p.MS}, nil
+	case <-ctx.Done():
+		return testSleepResult{}, context.Cause(ctx)
+	}
+}
+
+func testFail(context.Context, none) (none, error) {
+	return none{}, errors.New("test.fail was called; this text must not reach the peer")
+}
+
+func testPanic(context.Context, none) (none, error) {
+	panic("test.panic was called; this text must not reach the peer")
+}

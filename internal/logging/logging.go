@@ -1,0 +1,69 @@
+// Package logging decides where log lines go and what they look like: tint on
+// a terminal, plain text everywhere else (DESIGN section 3).
+package logging
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"golang.org/x/term"
+)
+
+// Options say what to log and where.
+type Options struct {
+	Level slog.Level
+	// Path is a file to append to instead of standard error. If it cannot be
+	// opened, a warning and all else go to standard error.
+	Path string
+	// NoColor turns colour off on a terminal.
+	NoColor bool
+}
+
+// A Log is a logger and what belongs to it.
+type Log struct {
+	*slog.Logger
+	Level *slog.LevelVar // may be changed while logging
+	Sink  string         // "stderr", or the path of the file
+
+	out *queue
+}
+
+// Open starts logging. It cannot fail: at worst lines are lost.
+func Open(o Options) *Log {
+	level := &slog.LevelVar{}
+	level.Set(o.Level)
+	sink, file := "stderr", os.Stderr
+	var openErr error
+	if o.Path != "" {
+		f, err := os.OpenFile(o.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			sink, file = o.Path, f
+		}
+		openErr = err
+	}
+	out := newQueue(file)
+	l := &Log{Logger: slog.New(handler(out, level, o, file)), Level: level, Sink: sink, out: out}
+	if openErr != nil {
+		l.Warn("the log file cannot be opened; logging to stderr instead", "err", openErr,
+			"todo", "set DUET_RPC_LOG to a file in a directory that can be written")
+	}
+	return l
+}
+
+func handler(out io.Writer, level slog.Leveler, o Options, file *os.File) slog.Handler {
+	if !term.IsTerminal(int(file.Fd())) {
+		return slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})
+	}
+	return tint.NewHandler(out, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: o.NoColor})
+}
+
+// Close writes what is queued, for at most d.
+func (l *Log) Close(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	l.out.close(ctx)
+}
