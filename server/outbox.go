@@ -196,7 +196,7 @@ func (o *outbox) writeLarge(id, result []byte) {
 func (o *outbox) write(a, b []byte) bool {
 	o.writing, o.inWrite = true, len(a)+len(b)
 	o.mu.Unlock()
-	n, err := o.writeBoth(a, b)
+	n, err := o.writeBoth(a, b, patience)
 	o.mu.Lock()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		var rest []byte
@@ -213,18 +213,21 @@ func (o *outbox) write(a, b []byte) bool {
 	return true
 }
 
-func (o *outbox) writeBoth(a, b []byte) (int, error) {
-	if err := o.t.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+// writeBoth writes a and then b, and waits no longer than d for the peer to
+// take more; a negative d means no limit.
+func (o *outbox) writeBoth(a, b []byte, d time.Duration) (int, error) {
+	if p, ok := o.t.(patientWriter); ok {
+		return p.writePatiently(a, b, d)
+	}
+	var until time.Time
+	if d >= 0 {
+		until = time.Now().Add(d)
+	}
+	if err := o.t.SetWriteDeadline(until); err != nil {
 		return 0, err
 	}
-	if len(b) == 0 {
-		return o.t.Write(a)
-	}
-	if v, ok := o.t.(vectorWriter); ok {
-		return v.WriteVector(a, b)
-	}
 	n, err := o.t.Write(a)
-	if err == nil {
+	if err == nil && len(b) > 0 {
 		var more int
 		more, err = o.t.Write(b)
 		n += more
@@ -244,11 +247,8 @@ func (o *outbox) written(err error) {
 // drain writes rest and whatever is queued meanwhile, however long the peer
 // takes. It ends when nothing is left or the transport is closed.
 func (o *outbox) drain(rest []byte) {
-	err := o.t.SetWriteDeadline(time.Time{})
 	for {
-		if err == nil {
-			_, err = o.t.Write(rest)
-		}
+		_, err := o.writeBoth(rest, nil, -1)
 		o.mu.Lock()
 		if err != nil || o.err != nil || len(o.queue) == 0 {
 			o.written(err)

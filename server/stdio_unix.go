@@ -107,13 +107,20 @@ func (p *fdPair) waitIn() error {
 }
 
 // Write implements Transport.
-func (p *fdPair) Write(b []byte) (int, error) { return p.WriteVector(b, nil) }
+func (p *fdPair) Write(b []byte) (int, error) {
+	left, has := p.write.left()
+	left = max(left, 0)
+	if !has {
+		left = -1
+	}
+	return p.writePatiently(b, nil, left)
+}
 
-// WriteVector writes a and then b.
-func (p *fdPair) WriteVector(a, b []byte) (int, error) {
+// writePatiently implements patientWriter.
+func (p *fdPair) writePatiently(a, b []byte, d time.Duration) (int, error) {
 	total := 0
 	for len(a)+len(b) > 0 {
-		n, err := p.writeSome(a, b)
+		n, err := p.writeSome(a, b, d < 0)
 		if n > 0 {
 			total += n
 			fromA := min(n, len(a))
@@ -123,7 +130,7 @@ func (p *fdPair) WriteVector(a, b []byte) (int, error) {
 		switch err {
 		case nil, unix.EINTR:
 		case unix.EAGAIN:
-			if err := p.waitOut(); err != nil {
+			if err := p.waitOut(d); err != nil {
 				return total, err
 			}
 		default:
@@ -133,9 +140,9 @@ func (p *fdPair) WriteVector(a, b []byte) (int, error) {
 	return total, nil
 }
 
-// writeSome does one write, which does not block if there is a deadline:
-// EAGAIN says that nothing fits now.
-func (p *fdPair) writeSome(a, b []byte) (int, error) {
+// writeSome does one write. Unless it may block, EAGAIN says that nothing
+// fits now.
+func (p *fdPair) writeSome(a, b []byte, mayBlock bool) (int, error) {
 	if p.mode == writeNoWait {
 		n, err := writeNow(p.out, a, b)
 		if err != unix.EOPNOTSUPP {
@@ -146,7 +153,7 @@ func (p *fdPair) writeSome(a, b []byte) (int, error) {
 	if len(a) == 0 {
 		a = b
 	}
-	if _, has := p.write.left(); has && p.mode == writeChunks {
+	if !mayBlock && p.mode == writeChunks {
 		if ready, _ := wait(p.out, unix.POLLOUT, 0); !ready {
 			return 0, unix.EAGAIN
 		}
@@ -155,20 +162,22 @@ func (p *fdPair) writeSome(a, b []byte) (int, error) {
 	return unix.Write(p.out, a)
 }
 
-func (p *fdPair) waitOut() error {
+// waitOut waits until something fits, for d, or without limit if d is
+// negative.
+func (p *fdPair) waitOut(d time.Duration) error {
+	slice := d
+	if d < 0 {
+		slice = pollSlice
+	}
 	for {
 		if p.closed.Load() {
 			return os.ErrClosed
 		}
-		left, has := p.write.left()
-		if !has {
-			left = pollSlice
-		}
-		ready, err := wait(p.out, unix.POLLOUT, left)
+		ready, err := wait(p.out, unix.POLLOUT, slice)
 		if ready {
 			return nil
 		}
-		if has || err != os.ErrDeadlineExceeded {
+		if d >= 0 || err != os.ErrDeadlineExceeded {
 			return err
 		}
 	}

@@ -27,10 +27,13 @@ func Pipe() (Transport, Transport) {
 	return a, b
 }
 
-// A vectorWriter writes two buffers as one, which spares the copy of a large
-// result behind its header.
-type vectorWriter interface {
-	WriteVector(a, b []byte) (int, error)
+// A patientWriter writes a and then b, as one if it can, and waits no longer
+// than d for the peer to take more; a negative d means no limit. It tells how
+// much it wrote. A transport that has it is spared the deadline, and so the
+// look at the clock, before each write, and the copy of a large result behind
+// its header.
+type patientWriter interface {
+	writePatiently(a, b []byte, d time.Duration) (int, error)
 }
 
 // A transport whose Read may stay blocked after Close, because what it reads
