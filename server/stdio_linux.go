@@ -1,6 +1,7 @@
 package server
 
 import (
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -44,8 +45,16 @@ func writeNow(fd int, a, b []byte) (int, error) {
 		}
 	}
 	const noOffset = ^uintptr(0) // the current position; pipes have no other
-	n, _, errno := unix.Syscall6(unix.SYS_PWRITEV2, uintptr(fd), uintptr(unsafe.Pointer(&vector)),
-		uintptr(parts), noOffset, noOffset, unix.RWF_NOWAIT)
+	var n uintptr
+	var errno syscall.Errno
+	if len(a)+len(b) <= surelyFits {
+		// It cannot block and is short, so the scheduler need not be told.
+		n, _, errno = unix.RawSyscall6(unix.SYS_PWRITEV2, uintptr(fd), uintptr(unsafe.Pointer(&vector)),
+			uintptr(parts), noOffset, noOffset, unix.RWF_NOWAIT)
+	} else {
+		n, _, errno = unix.Syscall6(unix.SYS_PWRITEV2, uintptr(fd), uintptr(unsafe.Pointer(&vector)),
+			uintptr(parts), noOffset, noOffset, unix.RWF_NOWAIT)
+	}
 	switch errno {
 	case 0:
 		return int(n), nil
