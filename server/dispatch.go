@@ -219,7 +219,8 @@ func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err err
 	var e *jsonrpc2.Error
 	if err != nil {
 		e = wireError(ctx, err)
-		if e.Code == jsonrpc2.CodeInternalError || id == nil {
+		_, logged := err.(errPanic)
+		if !logged && (e.Code == jsonrpc2.CodeInternalError || id == nil) {
 			c.log.Warn("request failed", "method", method.Name, "id", clip(string(id)), "err", err)
 		}
 	}

@@ -13,11 +13,12 @@ var errCancelled = errors.New("cancelled by the peer")
 // inflight is the table of the long-running requests of a connection.
 type inflight struct {
 	limit int
-	count atomic.Int32 // also read without mu: nearly always 0, then no id can clash
+	count atomic.Int32 // places taken; also read without mu: nearly always 0, then no id can clash
 
 	mu      sync.Mutex // guards the fields below
 	cancels map[string]context.CancelCauseFunc
-	idle    chan struct{} // closed when count falls to 0; nil unless somebody waits
+	running int           // goroutines, which have their reply to hand over after they left their place
+	idle    chan struct{} // closed when running falls to 0; nil unless somebody waits
 }
 
 // has reports whether a request with that raw id is in flight.
@@ -31,8 +32,8 @@ func (f *inflight) has(id []byte) bool {
 	return there
 }
 
-// begin enters a request; id is nil for a notification, which has no entry to
-// cancel but counts. It reports false if there are too many.
+// begin enters a request; id is nil for one that cannot be cancelled but takes
+// a place. It reports false if there are too many.
 func (f *inflight) begin(id []byte, cancel context.CancelCauseFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,6 +41,7 @@ func (f *inflight) begin(id []byte, cancel context.CancelCauseFunc) bool {
 		return false
 	}
 	f.count.Add(1)
+	f.running++
 	if id != nil {
 		if f.cancels == nil {
 			f.cancels = make(map[string]context.CancelCauseFunc)
@@ -49,25 +51,26 @@ func (f *inflight) begin(id []byte, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-// leave takes a request's id out, so that it may be used again. It is called
-// just before the reply goes out.
+// leave frees a request's place and id, just before its reply goes out: a
+// peer that has the reply may use both again.
 func (f *inflight) leave(id []byte) {
-	if id == nil {
-		return
-	}
 	f.mu.Lock()
-	delete(f.cancels, string(id))
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	f.count.Add(-1)
+	if id != nil {
+		delete(f.cancels, string(id))
+	}
 }
 
-// end counts a request out, after its reply was handed over.
+// end notes that a request's goroutine has handed its reply over.
 func (f *inflight) end() {
 	f.mu.Lock()
-	if f.count.Add(-1) == 0 && f.idle != nil {
+	defer f.mu.Unlock()
+	f.running--
+	if f.running == 0 && f.idle != nil {
 		close(f.idle)
 		f.idle = nil
 	}
-	f.mu.Unlock()
 }
 
 // cancel cancels the request with that raw id, if it is in flight.
@@ -82,10 +85,10 @@ func (f *inflight) cancel(id []byte) bool {
 	return true
 }
 
-// wait waits until nothing is in flight or ctx ends, and reports the former.
+// wait waits until nothing is running or ctx ends, and reports the former.
 func (f *inflight) wait(ctx context.Context) bool {
 	f.mu.Lock()
-	if f.count.Load() == 0 {
+	if f.running == 0 {
 		f.mu.Unlock()
 		return true
 	}

@@ -1,0 +1,369 @@
+;;; duet-rpc.el --- Connection to the duet-rpc server  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;; Author: The Duet authors
+;; URL: https://github.com/duet-rpc/duet-rpc
+;; Version: 0.1.0
+;; Package-Requires: ((emacs "28.1"))
+;; Keywords: comm, processes, tools
+
+;;; Commentary:
+
+;; duet-rpc is the one process that an editor starts to work with coding
+;; agents.  It speaks JSON-RPC 2.0 on its standard input and output.  This
+;; library starts it and talks with it:
+;;
+;;   (let ((connection (duet-rpc-connect)))
+;;     (duet-rpc-request connection 'ping nil)    ; => (:pong t :timestamp ...)
+;;     (duet-rpc-shutdown connection))
+;;
+;; It is built on jsonrpc.el, and a connection can be used with its functions
+;; too.  It adds what a user of those has to know:
+;;
+;; - `jsonrpc-request' of Emacs 28 leaves its waiting by a throw out of the
+;;   process filter, and what arrived behind the reply lies unread until the
+;;   server says something else.  `duet-rpc-request' waits in another way.
+;; - A request that is given up, be it by \\`C-g' or because its time is over,
+;;   goes on in the server unless somebody tells it.  Here it is told.
+;; - A server that cannot be started or that dies is reported with the reason,
+;;   as far as its standard error tells it.
+;;
+;; JSON is read and written as jsonrpc.el does it: objects are property lists,
+;; arrays are vectors, null is nil, false is `:json-false'.
+;;
+;; Nothing has to be done when Emacs exits: the server sees the end of its
+;; input and ends by itself.  `duet-rpc-shutdown' does not belong in
+;; `kill-emacs-hook', since waiting for a process is not safe there.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'eieio)
+(require 'jsonrpc)
+
+(defgroup duet nil
+  "Work with coding agents."
+  :group 'tools
+  :prefix "duet-")
+
+(defcustom duet-rpc-command '("duet-rpc")
+  "The program that serves Emacs, and its arguments."
+  :type '(repeat string)
+  :risky t)
+
+(defcustom duet-rpc-request-timeout 10
+  "How many seconds `duet-rpc-request' waits for an answer."
+  :type 'number)
+
+(defcustom duet-rpc-events-buffer-size 200000
+  "How many characters of what was said a connection keeps.
+They stand in a buffer named after the connection; 0 means none."
+  :type 'natnum)
+
+(define-error 'duet-rpc-error "Request failed" 'jsonrpc-error)
+(define-error 'duet-rpc-timeout "No answer in time" 'duet-rpc-error)
+(define-error 'duet-rpc-died "No server" 'duet-rpc-error)
+
+(defun duet-rpc-error-code (err)
+  "Return the code in ERR, an error that `duet-rpc-request' signalled."
+  (alist-get 'jsonrpc-error-code (cddr err)))
+
+(defun duet-rpc-error-data (err)
+  "Return the data in ERR, an error that `duet-rpc-request' signalled."
+  (alist-get 'jsonrpc-error-data (cddr err)))
+
+(defun duet-rpc--signal (symbol message &optional code data)
+  "Signal an error SYMBOL with MESSAGE, CODE and DATA.
+It is laid out as jsonrpc.el lays out its own."
+  (signal symbol (list message
+                       (cons 'jsonrpc-error-code code)
+                       (cons 'jsonrpc-error-message message)
+                       (cons 'jsonrpc-error-data data))))
+
+
+;;; Connections
+
+(defclass duet-rpc-connection (jsonrpc-process-connection)
+  ((command
+    :initarg :command
+    :reader duet-rpc-connection-command
+    :documentation "The program that was started, and its arguments."))
+  :documentation "A connection to a duet-rpc process.
+Make one with `duet-rpc-connect'.")
+
+(cl-defun duet-rpc-connect (&key command directory (name "duet-rpc")
+                                 notification-dispatcher request-dispatcher
+                                 on-shutdown)
+  "Start a server and return a connection to it.
+
+COMMAND is the program and its arguments, `duet-rpc-command' if it is
+nil.  It runs in DIRECTORY, or in the current one.  NAME is what the
+process and its buffers are called; a number is added if that is taken.
+
+NOTIFICATION-DISPATCHER and REQUEST-DISPATCHER are called with the
+connection, a method (a symbol) and params whenever the server sends a
+notification or a request.  A request's result is what the function
+returns; without a function it is refused.  ON-SHUTDOWN is called with
+the connection when the server has ended, for whatever reason."
+  (let* ((command (duet-rpc--check-command (or command duet-rpc-command)))
+         (directory (file-name-as-directory
+                     (expand-file-name (or directory default-directory))))
+         (name (duet-rpc--unused-name name)))
+    (unless (file-directory-p directory)
+      (user-error "Cannot start %s: there is no directory %s"
+                  (car command) directory))
+    (apply #'make-instance 'duet-rpc-connection
+           :name name
+           :command command
+           :process (lambda () (duet-rpc--spawn name command directory))
+           :notification-dispatcher (or notification-dispatcher #'ignore)
+           :request-dispatcher (or request-dispatcher #'duet-rpc--refuse)
+           :on-shutdown (or on-shutdown #'ignore)
+           (duet-rpc--events-buffer-arguments))))
+
+(defun duet-rpc--check-command (command)
+  "Return COMMAND if it can be started; else tell the user why not."
+  (unless (and (consp command) (cl-every #'stringp command))
+    (user-error "`duet-rpc-command' must be a list of strings, the program first"))
+  (unless (executable-find (car command))
+    (user-error "Cannot find the program %s; install it or set `duet-rpc-command'"
+                (car command)))
+  command)
+
+(defun duet-rpc--unused-name (name)
+  "Return NAME, or NAME with a number if a process is called that already.
+The buffers of a connection are found by its name."
+  (let ((candidate name)
+        (number 1))
+    (while (get-process candidate)
+      (setq candidate (format "%s<%d>" name (cl-incf number))))
+    candidate))
+
+(defun duet-rpc--spawn (name command directory)
+  "Start COMMAND in DIRECTORY as a process called NAME."
+  (let* ((default-directory directory)
+         ;; jsonrpc.el finds the buffer by this very name, and renames it.
+         (stderr (get-buffer-create (format "*%s stderr*" name)))
+         (process (make-process :name name
+                                :command command
+                                :connection-type 'pipe
+                                :coding 'utf-8-emacs-unix
+                                :noquery t
+                                :stderr stderr)))
+    ;; The buffer is for what the server says, not for what Emacs says of the
+    ;; pipe; the next server's log may go to the same buffer.
+    (set-process-sentinel (get-buffer-process stderr) #'ignore)
+    process))
+
+(defun duet-rpc--events-buffer-arguments ()
+  "Return the arguments that cap the buffer of events.
+Their name depends on the version of jsonrpc.el, which may be newer than
+the one that came with Emacs."
+  (if (cl-find '-events-buffer-config (eieio-class-slots 'jsonrpc-connection)
+               :key #'eieio-slot-descriptor-name)
+      (list :events-buffer-config
+            (list :size duet-rpc-events-buffer-size :format 'full))
+    (list :events-buffer-scrollback-size duet-rpc-events-buffer-size)))
+
+(defun duet-rpc--refuse (_connection method _params)
+  "Refuse a request for METHOD that the server sent."
+  (jsonrpc-error :code -32601 :message (format "Method not found: %s" method)))
+
+
+;;; What is sent
+
+(defvar duet-rpc--sent-id nil
+  "The id of the request that is being sent; t until it is known.")
+
+(cl-defmethod jsonrpc-connection-send :around ((connection duet-rpc-connection)
+                                               &rest arguments)
+  "Send ARGUMENTS to CONNECTION, or say why the server is not there."
+  (unless (jsonrpc-running-p connection)
+    (duet-rpc--signal 'duet-rpc-died (duet-rpc--obituary connection) -1))
+  ;; jsonrpc.el does not tell its callers the id of a request, and it takes
+  ;; one to cancel it.
+  (when (eq duet-rpc--sent-id t)
+    (setq duet-rpc--sent-id (plist-get arguments :id)))
+  (condition-case err
+      (cl-call-next-method)
+    (error
+     (when (jsonrpc-running-p connection)
+       (signal (car err) (cdr err)))
+     (duet-rpc--signal 'duet-rpc-died (duet-rpc--obituary connection) -1))))
+
+(defun duet-rpc--method (method)
+  "Return METHOD, a symbol or a string, as jsonrpc.el wants it."
+  (if (stringp method) (intern method) method))
+
+(defun duet-rpc--params (params)
+  "Return PARAMS as they are to be sent: no params are an empty object."
+  (or params (make-hash-table)))
+
+(cl-defun duet-rpc-request-async (connection method params
+                                             &key success-fn error-fn
+                                             timeout timeout-fn)
+  "Request METHOD with PARAMS of CONNECTION; return the id of the request.
+
+METHOD is a symbol or a string.  PARAMS nil means none.  Then one of
+these is called, once:
+
+SUCCESS-FN with the result;
+ERROR-FN with a property list of `:code', `:message' and `:data', also if
+the server ends before it has answered (the code is -1 then); without an
+ERROR-FN the error is shown as a message;
+TIMEOUT-FN without arguments after TIMEOUT seconds.  The request is
+cancelled then.  Without a TIMEOUT there is all the time in the world.
+
+See also `duet-rpc-cancel'."
+  (let* ((duet-rpc--sent-id t)
+         (success-fn (or success-fn #'ignore))
+         (error-fn (or error-fn
+                       (lambda (err)
+                         (message "duet-rpc: %s: %s" method (plist-get err :message)))))
+         (timeout-fn (or timeout-fn #'ignore))
+         (settled nil)
+         (settle (lambda (function &rest arguments)
+                   (unless settled
+                     (setq settled t)
+                     (apply function arguments))))
+         id)
+    (jsonrpc-async-request
+     connection (duet-rpc--method method) (duet-rpc--params params)
+     :success-fn (apply-partially settle success-fn)
+     :error-fn
+     (lambda (err)
+       (if (jsonrpc-running-p connection)
+           (funcall settle error-fn err)
+         ;; Newer versions of jsonrpc.el handle replies in timers, so the
+         ;; reply may have been read and yet not be handled when the end of
+         ;; the server is reported.  A timer of our own comes after it.
+         (run-at-time
+          0 nil
+          (lambda ()
+            (funcall settle error-fn
+                     (list :code -1 :message (duet-rpc--obituary connection)))))))
+     :timeout timeout
+     :timeout-fn (lambda ()
+                   (duet-rpc-cancel connection id)
+                   (funcall settle timeout-fn)))
+    (setq id duet-rpc--sent-id)))
+
+(cl-defun duet-rpc-request (connection method params &key timeout)
+  "Request METHOD with PARAMS of CONNECTION; wait for the result and return it.
+
+METHOD is a symbol or a string.  PARAMS nil means none.
+
+An error that the server answers is signalled as `duet-rpc-error', see
+`duet-rpc-error-code' and `duet-rpc-error-data'.  A server that has ended,
+or ends now, is a `duet-rpc-died'.  No answer within TIMEOUT seconds
+\(`duet-rpc-request-timeout' if it is nil) is a `duet-rpc-timeout'.  All
+of them are also a `jsonrpc-error'.
+
+A request that is given up, for lack of time or by \\`C-g', is cancelled."
+  (let* ((timeout (or timeout duet-rpc-request-timeout))
+         (deadline (+ (float-time) timeout))
+         (outcome nil)
+         (id (duet-rpc-request-async
+              connection method params
+              :success-fn (lambda (result) (setq outcome (list :result result)))
+              :error-fn (lambda (err) (setq outcome (list :error err))))))
+    (unwind-protect
+        (duet-rpc--wait-until (lambda () outcome) connection deadline)
+      (unless outcome
+        (duet-rpc-cancel connection id)))
+    (pcase outcome
+      (`(:result ,result) result)
+      (`(:error (:code ,code :message ,message . ,rest))
+       (duet-rpc--signal (if (eql code -1) 'duet-rpc-died 'duet-rpc-error)
+                         message code (plist-get rest :data)))
+      (_ (duet-rpc--signal 'duet-rpc-timeout
+                           (format "%s did not answer %s within %s s"
+                                   (car (duet-rpc-connection-command connection))
+                                   method timeout))))))
+
+(defun duet-rpc--wait-until (condition connection deadline)
+  "Wait until CONDITION holds or DEADLINE has come.
+Return the value of CONDITION, a function without arguments.  The news
+will come from CONNECTION.
+
+It never leaves the waiting by a throw, as `jsonrpc-request' does."
+  (let (answer left)
+    (while (and (not (setq answer (funcall condition)))
+                (> (setq left (- deadline (float-time))) 0))
+      ;; Old versions of jsonrpc.el handle a message while this reads it, newer
+      ;; ones in a timer, which the second call gives its turn.  Somebody else
+      ;; may read the message while this waits, so it looks again soon.
+      (accept-process-output (jsonrpc--process connection) (min left 0.1))
+      (unless (funcall condition)
+        (accept-process-output nil (if (jsonrpc-running-p connection) 0 0.01))))
+    answer))
+
+(defun duet-rpc-cancel (connection id)
+  "Tell CONNECTION that nobody waits for the answer to the request ID any more.
+A long-running request then answers with error -32800, a finished one not
+at all."
+  (when (and id (jsonrpc-running-p connection))
+    ;; The server may end just now; then there is nothing left to cancel.
+    (ignore-error duet-rpc-died
+      (jsonrpc-notify connection '$/cancelRequest (list :id id)))))
+
+(defun duet-rpc-notify (connection method params)
+  "Notify CONNECTION of METHOD with PARAMS; nothing is answered.
+METHOD is a symbol or a string.  PARAMS nil means none."
+  (jsonrpc-notify connection (duet-rpc--method method) (duet-rpc--params params)))
+
+
+;;; The end
+
+(defun duet-rpc-shutdown (connection &optional cleanup)
+  "Ask the server behind CONNECTION to end, and wait until it has.
+It is killed if it takes longer than 2 seconds.  Kill the buffers of the
+connection too if CLEANUP is non-nil.
+
+Do not call this from `kill-emacs-hook'; without it the server ends too."
+  (when (jsonrpc-running-p connection)
+    (ignore-error duet-rpc-died
+      (duet-rpc-request-async connection 'shutdown nil :error-fn #'ignore))
+    (let ((deadline (+ (float-time) 2)))
+      (while (and (jsonrpc-running-p connection) (< (float-time) deadline))
+        (accept-process-output nil 0.02))))
+  ;; Also where the process has ended: that runs a sentinel which is overdue.
+  (delete-process (jsonrpc--process connection))
+  (when cleanup
+    (mapc #'kill-buffer
+          (delq nil (list (process-buffer (jsonrpc--process connection))
+                          (jsonrpc-stderr-buffer connection)
+                          (jsonrpc-events-buffer connection))))))
+
+(defun duet-rpc--obituary (connection)
+  "Tell, in one line, that the server of CONNECTION has ended, how and why."
+  (let* ((process (jsonrpc--process connection))
+         (program (car (duet-rpc-connection-command connection)))
+         (status (process-exit-status process)))
+    (pcase (process-status process)
+      ('signal (format "%s has ended (signal %d)" program status))
+      ('exit (let ((reason (unless (eql status 0)
+                             (duet-rpc--last-words connection))))
+               (format "%s has ended (exit status %d)%s" program status
+                       (if reason (concat ": " reason) ""))))
+      (_ (format "%s has closed the connection" program)))))
+
+(defun duet-rpc--last-words (connection)
+  "Return the last line that the server of CONNECTION wrote to standard error.
+Return nil if there is none."
+  (let ((buffer (jsonrpc-stderr-buffer connection)))
+    (when (buffer-live-p buffer)
+      ;; It comes through a pipe of its own, so some may not have been read.
+      (when-let ((pipe (get-buffer-process buffer)))
+        (cl-loop repeat 10 while (accept-process-output pipe 0.1)))
+      (with-current-buffer buffer
+        (save-excursion
+          (goto-char (point-max))
+          (skip-chars-backward " \t\r\n")
+          (unless (bobp)
+            (buffer-substring-no-properties (line-beginning-position) (point))))))))
+
+(provide 'duet-rpc)
+;;; duet-rpc.el ends here

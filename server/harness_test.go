@@ -1,0 +1,173 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// client is the raw other end of a served connection.
+type client struct {
+	t       *testing.T
+	end     server.Transport
+	framing frame.Framing
+	reader  *frame.Reader
+	served  chan error // what Serve returned
+	log     *logBuffer
+	cancel  context.CancelFunc
+}
+
+// connect serves a connection in memory and returns the other end of it.
+func connect(t *testing.T, reg *server.Registry, f frame.Framing, opts server.Options) *client {
+	c := &client{t: t, framing: f, served: make(chan error, 1), log: &logBuffer{}}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return c.attach(server.New(reg, opts))
+}
+
+func (c *client) attach(srv *server.Server) *client {
+	var ours server.Transport
+	ours, c.end = server.Pipe()
+	c.reader = frame.NewReader(c.end, c.framing, frame.Limits{MaxFrame: 64 << 20})
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	go func() { c.served <- srv.Serve(ctx, ours, c.framing) }()
+	c.t.Cleanup(func() {
+		cancel()
+		c.end.Close()
+	})
+	return c
+}
+
+// send sends messages, each in a frame of its own, while reading goes on.
+func (c *client) send(messages ...string) {
+	c.t.Helper()
+	var out []byte
+	for _, m := range messages {
+		out = frame.Append(out, c.framing, []byte(m))
+	}
+	_, err := c.end.Write(out)
+	require.NoError(c.t, err)
+}
+
+// next is the next message from the server.
+func (c *client) next() string {
+	c.t.Helper()
+	var m frame.Message
+	require.NoError(c.t, c.reader.Next(&m))
+	return string(m.Body)
+}
+
+// ask sends a message and returns the next one that comes back.
+func (c *client) ask(message string) string {
+	c.t.Helper()
+	c.send(message)
+	return c.next()
+}
+
+// silent requires that nothing comes back for message: the reply to a request
+// that is sent behind it comes first.
+func (c *client) silent(message string) {
+	c.t.Helper()
+	c.send(message)
+	require.JSONEq(c.t, `{"jsonrpc":"2.0","id":"marker","error":{"code":-32601,"message":"Method not found: marker (listMethods tells what there is)","data":{"method":"marker"}}}`,
+		c.ask(`{"jsonrpc":"2.0","id":"marker","method":"marker"}`))
+}
+
+// close ends the client's end and returns what Serve returned.
+func (c *client) close() error {
+	c.end.Close()
+	return <-c.served
+}
+
+// errorOf takes the error out of a response.
+func errorOf(t *testing.T, response string) (e struct {
+	Code    int
+	Message string
+	Data    map[string]any
+}) {
+	t.Helper()
+	var r struct{ Error json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(response), &r))
+	require.NotNil(t, r.Error, "not an error: %s", response)
+	require.NoError(t, json.Unmarshal(r.Error, &e))
+	return e
+}
+
+// logBuffer is a log to look into while it is written.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// gate is a long-running method that tests open from outside.
+type gate struct {
+	entered chan string   // the name a request gave
+	open    chan struct{} // close it to let all requests end
+}
+
+type gateParams struct {
+	Name string `json:"name,omitempty"`
+}
+
+func addGate(reg *server.Registry) *gate {
+	g := &gate{entered: make(chan string, 1000), open: make(chan struct{})}
+	server.Handle(reg, "gate", func(ctx context.Context, p gateParams) (string, error) {
+		g.entered <- p.Name
+		select {
+		case <-g.open:
+			return "open", nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}, server.LongRunning())
+	return g
+}
+
+// standard is a registry with the methods that most tests need.
+func standard() *server.Registry {
+	reg := server.NewRegistry()
+	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+		return params, nil
+	})
+	server.Handle(reg, "fail", func(context.Context, struct{}) (int, error) {
+		return 0, errors.New("secret: /home/someone")
+	})
+	server.Handle(reg, "teapot", func(context.Context, struct{}) (int, error) {
+		return 0, server.NewError(-32050, "I am a teapot", map[string]string{"kind": "teapot"})
+	})
+	server.Handle(reg, "panic", func(context.Context, struct{}) (int, error) { panic("secret") })
+	server.Handle(reg, "end", func(ctx context.Context, _ struct{}) (string, error) {
+		server.ConnFrom(ctx).End()
+		return "ending", nil
+	})
+	return reg
+}
+
+var _ io.Writer = (*logBuffer)(nil)

@@ -1,0 +1,254 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+func gated() (*server.Registry, *gate) {
+	reg := standard()
+	return reg, addGate(reg)
+}
+
+func TestLongRunningRequestsRunBesideOthers(t *testing.T) {
+	reg, g := gated()
+	c := connect(t, reg, frame.LSP, server.Options{})
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"gate","params":{"name":"first"}}`)
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"gate","params":{"name":"second"}}`)
+	assert.Equal(t, `{"jsonrpc":"2.0","id":3,"result":null}`, c.ask(`{"jsonrpc":"2.0","id":3,"method":"echo"}`))
+	assert.ElementsMatch(t, []string{"first", "second"}, []string{<-g.entered, <-g.entered})
+	close(g.open)
+	assert.ElementsMatch(t, []string{`{"jsonrpc":"2.0","id":1,"result":"open"}`, `{"jsonrpc":"2.0","id":2,"result":"open"}`},
+		[]string{c.next(), c.next()})
+	require.NoError(t, c.close())
+}
+
+func TestCancelRequest(t *testing.T) {
+	reg, g := gated()
+	c := connect(t, reg, frame.LSP, server.Options{})
+	for _, id := range []string{`7`, `"seven"`, `0`} {
+		c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"gate"}`)
+		<-g.entered
+		c.silent(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"other"}}`)
+		c.silent(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{}}`)
+		c.silent(`{"jsonrpc":"2.0","method":"$/cancelRequest"}`)
+		c.silent(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":[5]}`)
+		assert.Equal(t, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32800,"message":"Request cancelled","data":{"kind":"cancelled"}}}`,
+			c.ask(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":`+id+`}}`))
+		c.silent(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`) // too late
+	}
+	require.NoError(t, c.close())
+}
+
+func TestAnIDInFlightIsNotUsedAgain(t *testing.T) {
+	reg, g := gated()
+	c := connect(t, reg, frame.LSP, server.Options{})
+	c.send(`{"jsonrpc":"2.0","id":"a","method":"gate"}`)
+	<-g.entered
+	for _, method := range []string{"gate", "echo"} {
+		e := errorOf(t, c.ask(`{"jsonrpc":"2.0","id":"a","method":"`+method+`"}`))
+		assert.Equal(t, -32600, e.Code)
+		assert.Equal(t, "duplicate-id", e.Data["reason"])
+	}
+	// null names no request: two of them do not clash.
+	c.send(`{"jsonrpc":"2.0","id":null,"method":"gate"}`, `{"jsonrpc":"2.0","id":null,"method":"gate"}`)
+	<-g.entered
+	<-g.entered
+	close(g.open)
+	for range 3 {
+		assert.Contains(t, c.next(), `"result":"open"`)
+	}
+	// Free again as soon as the reply is there.
+	assert.Equal(t, `{"jsonrpc":"2.0","id":"a","result":"open"}`, c.ask(`{"jsonrpc":"2.0","id":"a","method":"gate"}`))
+	require.NoError(t, c.close())
+}
+
+func TestTooManyLongRunningRequests(t *testing.T) {
+	reg, g := gated()
+	c := connect(t, reg, frame.LSP, server.Options{})
+	for i := range 64 { // the default
+		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"gate"}`, i))
+		<-g.entered
+	}
+	e := errorOf(t, c.ask(`{"jsonrpc":"2.0","id":64,"method":"gate"}`))
+	assert.Equal(t, -32040, e.Code)
+	assert.Equal(t, "overloaded", e.Data["kind"])
+	c.silent(`{"jsonrpc":"2.0","method":"gate"}`)
+	assert.Contains(t, c.ask(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":5}}`), `"id":5,"error"`)
+	c.send(`{"jsonrpc":"2.0","id":5,"method":"gate"}`) // the place and the id are free
+	<-g.entered
+	close(g.open)
+	require.NoError(t, c.close())
+}
+
+func TestBatchesWithLongRunningRequests(t *testing.T) {
+	reg, g := gated()
+	c := connect(t, reg, frame.LSP, server.Options{})
+	c.send(`[{"jsonrpc":"2.0","id":1,"method":"gate"},{"jsonrpc":"2.0","id":2,"method":"echo"},{"jsonrpc":"2.0","method":"gate"},{"jsonrpc":"2.0","id":1,"method":"echo"}]`)
+	<-g.entered
+	<-g.entered
+	assert.Equal(t, `{"jsonrpc":"2.0","id":3,"result":null}`, c.ask(`{"jsonrpc":"2.0","id":3,"method":"echo"}`))
+	close(g.open)
+	reply := c.next()
+	assert.True(t, strings.HasPrefix(reply, `[{"jsonrpc":"2.0","id":1,"result":"open"},{"jsonrpc":"2.0","id":2,"result":null},{"jsonrpc":"2.0","id":1,"error":{"code":-32600`), reply)
+	require.NoError(t, c.close())
+}
+
+// A batch cannot be made to answer with far more than it holds.
+func TestBatchReplyIsBounded(t *testing.T) {
+	reg := standard()
+	big := strings.Repeat("x", 1<<20)
+	ran := 0
+	server.Handle(reg, "big", func(context.Context, struct{}) (string, error) { ran++; return big, nil })
+	c := connect(t, reg, frame.LSP, server.Options{})
+	batch := "[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"big"},`, 999) + `{"jsonrpc":"2.0","id":1,"method":"big"}]`
+	reply := c.ask(batch)
+	assert.Less(t, len(reply), 13<<20)
+	assert.Contains(t, reply, `"kind":"result_too_large"`)
+	assert.Less(t, ran, 12)
+	require.NoError(t, c.close())
+}
+
+// Whatever way a connection ends, running handlers are given the grace, then
+// their contexts end, then they are left behind.
+func TestEndOfAConnection(t *testing.T) {
+	ends := map[string]func(c *client){
+		"the peer closes":     func(c *client) { c.end.Close() },
+		"the context ends":    func(c *client) { c.cancel() },
+		"a handler ends it":   func(c *client) { c.send(`{"jsonrpc":"2.0","id":9,"method":"end"}`) },
+		"in the middle of it": func(c *client) { c.end.Write([]byte("Content-Le")); c.cancel() },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reg, g := gated()
+				c := connect(t, reg, frame.LSP, server.Options{})
+				replies := make(chan string, 10)
+				c.send(`{"jsonrpc":"2.0","id":1,"method":"gate"}`)
+				<-g.entered
+				go func() {
+					defer close(replies)
+					var m frame.Message
+					for c.reader.Next(&m) == nil {
+						replies <- string(m.Body)
+					}
+				}()
+				began := time.Now()
+				end(c)
+				require.NoError(t, <-c.served)
+				assert.Equal(t, 1125*time.Millisecond, time.Since(began).Round(time.Millisecond), "three quarters of the grace")
+				var got []string
+				for r := range replies {
+					got = append(got, r)
+				}
+				if name == "the peer closes" {
+					return
+				}
+				assert.Contains(t, got[len(got)-1], `"id":1,"error":{"code":-32800`)
+				for _, r := range got {
+					assert.NotContains(t, r, "length-mismatch")
+				}
+			})
+		})
+	}
+}
+
+func TestEndWaitsForHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := standard()
+		server.Handle(reg, "work", func(context.Context, struct{}) (string, error) {
+			time.Sleep(time.Second)
+			return "done", nil
+		}, server.LongRunning())
+		c := connect(t, reg, frame.LSP, server.Options{})
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"work"}`)
+		synctest.Wait()
+		c.cancel()
+		assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":"done"}`, c.next())
+		require.NoError(t, <-c.served)
+	})
+}
+
+func TestMessagesAfterEndAreDropped(t *testing.T) {
+	c := connect(t, standard(), frame.NDJSON, server.Options{})
+	_, err := c.end.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"end"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"echo"}` + "\n"))
+	require.NoError(t, err)
+	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":"ending"}`, c.next())
+	require.NoError(t, <-c.served)
+	var m frame.Message
+	assert.Error(t, c.reader.Next(&m))
+}
+
+// A handler that ignores everything does not keep the connection.
+func TestAStuckHandlerIsLeftBehind(t *testing.T) {
+	for _, options := range [][]server.Option{nil, {server.LongRunning()}} {
+		synctest.Test(t, func(t *testing.T) {
+			reg := standard()
+			release := make(chan struct{})
+			defer close(release)
+			server.Handle(reg, "stuck", func(context.Context, struct{}) (int, error) { <-release; return 0, nil }, options...)
+			c := connect(t, reg, frame.LSP, server.Options{})
+			c.send(`{"jsonrpc":"2.0","id":1,"method":"stuck"}`)
+			synctest.Wait()
+			began := time.Now()
+			c.cancel()
+			require.NoError(t, <-c.served)
+			assert.Equal(t, 1500*time.Millisecond, time.Since(began).Round(10*time.Millisecond))
+		})
+	}
+}
+
+func TestAFrameTimesOut(t *testing.T) {
+	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
+		synctest.Test(t, func(t *testing.T) {
+			c := connect(t, standard(), f, server.Options{})
+			ping := `{"jsonrpc":"2.0","id":1,"method":"echo"}`
+			whole := string(frame.Append(nil, f, []byte(ping)))
+			for range 3 { // any number of times
+				time.Sleep(time.Hour) // an idle connection lasts
+				_, err := c.end.Write([]byte(whole[:len(whole)-5]))
+				require.NoError(t, err)
+				time.Sleep(29 * time.Second)
+				_, err = c.end.Write([]byte(whole[len(whole)-5:]))
+				require.NoError(t, err)
+				assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":null}`, c.next(), "in time")
+
+				_, err = c.end.Write([]byte(whole[:10]))
+				require.NoError(t, err)
+				time.Sleep(20 * time.Second)
+				_, err = c.end.Write([]byte(whole[10:20])) // does not start the clock anew
+				require.NoError(t, err)
+				time.Sleep(11 * time.Second)
+				_, err = c.end.Write([]byte(whole[20:] + whole))
+				require.NoError(t, err)
+				assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":null}`, c.next(), "the next one")
+			}
+			require.NoError(t, c.close())
+			assert.Equal(t, 3, strings.Count(c.log.String(), "did not arrive whole in time"))
+		})
+	}
+}
+
+func TestBlankLinesStartNoClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, standard(), frame.LSP, server.Options{})
+		_, err := c.end.Write([]byte("\r\n  \r"))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		_, err = c.end.Write([]byte("\nContent-Length: 40\r\n\r\n" + `{"jsonrpc":"2.0","id":7,"method":"echo"}`))
+		require.NoError(t, err)
+		assert.Equal(t, `{"jsonrpc":"2.0","id":7,"result":null}`, c.next())
+		require.NoError(t, c.close())
+		assert.NotContains(t, c.log.String(), "in time")
+	})
+}
