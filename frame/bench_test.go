@@ -89,6 +89,33 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
+// BenchmarkLargeFrame reads frames of 9.5 MB, the first of which has to make
+// the buffer grow, from a source that gives 64 KiB at a time.
+func BenchmarkLargeFrame(b *testing.B) {
+	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
+		b.Run(f.String(), func(b *testing.B) {
+			one := frame.Append(nil, f, []byte(mixedPayload(9_500_000)))
+			var m frame.Message
+			b.SetBytes(int64(len(one)))
+			for b.Loop() {
+				r := frame.NewReader(&pieces{data: one}, f, frame.Limits{})
+				if err := r.Next(&m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// pieces gives its data 64 KiB at a time.
+type pieces struct{ data []byte }
+
+func (p *pieces) Read(b []byte) (int, error) {
+	n := copy(b[:min(len(b), 64<<10)], p.data)
+	p.data = p.data[n:]
+	return n, nil
+}
+
 // BenchmarkGarbage is how fast a Reader gets through what is no frame.
 func BenchmarkGarbage(b *testing.B) {
 	garbage := bytes.Repeat([]byte(`{"some":"json","that":"nobody","announced":1}`), 1000)

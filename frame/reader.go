@@ -204,7 +204,11 @@ func (r *Reader) reserve(need int) {
 	if need <= len(r.buf) || used < len(r.buf) {
 		return
 	}
-	grown := make([]byte, max(firstBuffer, min(need, 4*len(r.buf))))
+	size := max(firstBuffer, 2*len(r.buf))
+	if need > size {
+		size = min(need, 2*size)
+	}
+	grown := make([]byte, size)
 	r.end = copy(grown, r.buf)
 	r.buf = grown
 }

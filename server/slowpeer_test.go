@@ -1,0 +1,194 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A client may send all its requests before it reads the first reply.
+func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	const n = 20_000
+	c := connect(t, standard(), frame.LSP, server.Options{})
+	var all []byte
+	for i := range n {
+		all = frame.Append(all, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"echo","params":["some text to make it longer"]}`, i))
+	}
+	_, err := c.end.Write(all) // returns when the server has read it all
+	require.NoError(t, err)
+	for i := range n {
+		require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":["some text to make it longer"]}`, i), c.next())
+	}
+	require.NoError(t, c.close())
+}
+
+// What waits for a peer that does not read is bounded: then the server does
+// not read either.
+func TestAPeerThatDoesNotReadStopsBeingServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, standard(), frame.LSP, server.Options{MaxQueued: 1 << 20})
+		request := frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":1,"method":"echo","params":"`+strings.Repeat("x", 10_000)+`"}`))
+		sent := 0
+		for range 1000 { // 10 MB
+			if c.end.SetWriteDeadline(time.Now().Add(time.Minute)) != nil {
+				break
+			}
+			n, err := c.end.Write(request)
+			sent += n
+			if err != nil {
+				break
+			}
+		}
+		assert.Greater(t, sent, 1<<20)
+		assert.Less(t, sent, 3<<20)
+		// It starts to read: nothing that was taken is lost.
+		replies := make(chan int)
+		go func() {
+			n := 0
+			var m frame.Message
+			for n < sent/len(request) && c.reader.Next(&m) == nil {
+				n++
+			}
+			replies <- n
+		}()
+		assert.Equal(t, sent/len(request), <-replies)
+		c.end.SetWriteDeadline(time.Time{})
+		require.NoError(t, c.close())
+	})
+}
+
+// And a connection whose peer does not read still ends in time.
+func TestAPeerThatDoesNotReadCannotKeepTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg, g := gated()
+		c := connect(t, reg, frame.LSP, server.Options{MaxQueued: 1 << 16})
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"gate"}`)
+		<-g.entered
+		c.end.SetWriteDeadline(time.Now().Add(time.Minute))
+		for {
+			if _, err := c.end.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":2,"method":"echo","params":"`+strings.Repeat("x", 100_000)+`"}`))); err != nil {
+				break
+			}
+		}
+		began := time.Now()
+		c.cancel()
+		require.NoError(t, <-c.served)
+		assert.LessOrEqual(t, time.Since(began), 1600*time.Millisecond)
+		assert.Contains(t, c.log.String(), "replies were lost")
+	})
+}
+
+// Notifications wait for a peer that does not read, as long as their context.
+func TestNotifyWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := server.Pipe()
+		srv := server.New(standard(), server.Options{MaxQueued: 1000})
+		conn := srv.Connect(context.Background(), ours, frame.LSP)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		sent := 0
+		var err error
+		for err == nil {
+			if err = conn.Notify(ctx, "note", strings.Repeat("x", 100)); err == nil {
+				sent++
+			}
+		}
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Less(t, sent, 20)
+		reached, err := srv.Broadcast("event", nil)
+		require.NoError(t, err)
+		assert.Zero(t, reached, "a broadcast does not wait")
+		r := frame.NewReader(theirs, frame.LSP, frame.Limits{})
+		var m frame.Message
+		for range sent {
+			require.NoError(t, r.Next(&m))
+		}
+		theirs.Close()
+		<-conn.Done()
+	})
+}
+
+// A reply need not wait for a slow handler behind it.
+func TestRepliesAreNotHeldBackBySlowHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := standard()
+		server.Handle(reg, "slow", func(context.Context, struct{}) (int, error) { time.Sleep(time.Second); return 1, nil })
+		c := connect(t, reg, frame.LSP, server.Options{})
+		c.ask(`{"jsonrpc":"2.0","id":1,"method":"slow"}`) // now it is known to be slow
+		began := time.Now()
+		go c.send(`{"jsonrpc":"2.0","id":2,"method":"echo"}`, `{"jsonrpc":"2.0","id":3,"method":"slow"}`)
+		assert.Contains(t, c.next(), `"id":2`)
+		assert.Less(t, time.Since(began), 100*time.Millisecond)
+		assert.Contains(t, c.next(), `"id":3`)
+		require.NoError(t, c.close())
+	})
+}
+
+// Large results are written without a copy; what others send meanwhile must
+// come before or behind them, never inside.
+func TestLargeResultsAmongNotifications(t *testing.T) {
+	reg := standard()
+	stop := make(chan struct{})
+	server.Handle(reg, "chatter", func(ctx context.Context, _ struct{}) (int, error) {
+		n := 0
+		for {
+			select {
+			case <-stop:
+				return n, nil
+			default:
+				if err := server.ConnFrom(ctx).Notify(ctx, "note", n); err != nil {
+					return n, err
+				}
+				n++
+			}
+		}
+	}, server.LongRunning())
+	c := connect(t, reg, frame.LSP, server.Options{})
+	c.send(`{"jsonrpc":"2.0","id":"c","method":"chatter"}`)
+	big := strings.Repeat("x", 300_000)
+	go func() {
+		var out []byte
+		for i := range 50 {
+			out = frame.Append(out[:0], frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"echo","params":"%s"}`, i, big))
+			if _, err := c.end.Write(out); err != nil {
+				return
+			}
+		}
+		close(stop)
+	}()
+	notes, replies, chattered := 0, 0, false
+	for replies < 50 || !chattered {
+		var m struct {
+			ID     any
+			Method string
+			Params int
+			Result any
+		}
+		require.NoError(t, json.Unmarshal([]byte(c.next()), &m))
+		if m.Method == "note" {
+			require.Equal(t, notes, m.Params)
+			notes++
+			continue
+		}
+		if m.ID == "c" {
+			require.Equal(t, float64(notes), m.Result)
+			chattered = true
+			continue
+		}
+		require.Equal(t, float64(replies), m.ID)
+		require.Len(t, m.Result, len(big))
+		replies++
+	}
+	assert.Positive(t, notes)
+	require.NoError(t, c.close())
+}
