@@ -1,0 +1,66 @@
+package server_test
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+func TestServeListener(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	reg, g := gated()
+	srv := server.New(reg, server.Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error)
+	go func() { served <- srv.ServeListener(ctx, l) }()
+
+	dial := func() net.Conn {
+		conn, err := net.Dial("unix", path)
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	request := []byte(`{"jsonrpc":"2.0","id":1,"method":"echo","params":[true]}`)
+	for name, x := range map[string]struct {
+		framing frame.Framing
+		before  string
+	}{
+		"lines":                    {frame.NDJSON, ""},
+		"lines after white space":  {frame.NDJSON, "\n \r\n"},
+		"frames":                   {frame.LSP, ""},
+		"frames after blank lines": {frame.LSP, "\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := dial()
+			_, err := conn.Write(frame.Append([]byte(x.before), x.framing, request))
+			require.NoError(t, err)
+			var m frame.Message
+			require.NoError(t, frame.NewReader(conn, x.framing, frame.Limits{}).Next(&m))
+			assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":[true]}`, string(m.Body))
+		})
+	}
+	dial().Close() // says nothing and goes
+
+	// At the end every connection ends, also one that never said anything.
+	silent, busy := dial(), dial()
+	_, err = busy.Write(frame.Append(nil, frame.NDJSON, []byte(`{"jsonrpc":"2.0","id":1,"method":"gate"}`)))
+	require.NoError(t, err)
+	<-g.entered
+	cancel()
+	var m frame.Message
+	require.NoError(t, frame.NewReader(busy, frame.NDJSON, frame.Limits{}).Next(&m))
+	assert.Contains(t, string(m.Body), "-32800")
+	require.NoError(t, <-served)
+	_, err = silent.Read(make([]byte, 1))
+	assert.Error(t, err)
+	assert.Zero(t, srv.ConnCount())
+}
