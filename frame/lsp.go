@@ -91,7 +91,7 @@ func (r *Reader) refuseHeader(h header, refusal *Refusal) error {
 	}
 	r.drop(h.size)
 	announced := refusal.Reason == ReasonOversize || refusal.Reason == ReasonBadCharset
-	if announced && h.length <= maxSkip {
+	if announced && h.length <= r.maxSkip {
 		r.state, r.skipLeft = skippingBody, h.length // the frame's clock goes on
 		return refusal
 	}

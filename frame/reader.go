@@ -46,6 +46,7 @@ type Reader struct {
 
 	state    state
 	skipLeft int64     // skippingBody: what is left of it
+	maxSkip  int64     // a constant but in tests
 	line     lineState // longHeader, resyncing: the line that unread is in
 }
 
@@ -62,7 +63,7 @@ const (
 
 // NewReader makes a Reader for src. Zero limits mean the defaults.
 func NewReader(src io.Reader, framing Framing, limits Limits) *Reader {
-	r := &Reader{src: src, framing: framing, limits: limits.withDefaults()}
+	r := &Reader{src: src, framing: framing, limits: limits.withDefaults(), maxSkip: maxSkip}
 	r.deadlines, _ = src.(deadliner)
 	return r
 }
