@@ -41,8 +41,10 @@ type Conn struct {
 	done     chan struct{} // closed when the connection has ended
 }
 
-type connKey struct{}
-type inlineKey struct{}
+type (
+	connKey   struct{}
+	inlineKey struct{}
+)
 
 // errEnded is the cause of the contexts of a connection that has ended.
 var errEnded = errors.New("the connection has ended")

@@ -99,7 +99,8 @@ func errorOf(t *testing.T, response string) (e struct {
 	Code    int
 	Message string
 	Data    map[string]any
-}) {
+},
+) {
 	t.Helper()
 	var r struct{ Error json.RawMessage }
 	require.NoError(t, json.Unmarshal([]byte(response), &r))

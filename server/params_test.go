@@ -29,7 +29,7 @@ type paintParams struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Extra  json.RawMessage   `json:"extra,omitempty"`
 	Small  int8              `json:"small,omitempty"`
-	hidden int
+	Hidden int               `json:"-"`
 }
 
 type side struct {
@@ -71,7 +71,7 @@ func TestWrongParams(t *testing.T) {
 		{`{}`, "colour", "string", "nothing", red},
 		{`{"colour":"red"}`, "coats", "integer", "nothing", nil},
 		{`{"colour":null,"coats":1}`, "colour", "string", "null", nil},
-		{`{"colour":"blue","coats":1}`, "colour", "one of the accepted values", `"blue"`, red},
+		{`{"colour":"blue","coats":1}`, "colour", "one of red, green", `"blue"`, red},
 		{`{"colour":5,"coats":1}`, "colour", "string", "integer", nil},
 		{`{"colour":"red","coats":"1"}`, "coats", "integer", "string", nil},
 		{`{"colour":"red","coats":1.5}`, "coats", "integer", "number 1.5", nil},

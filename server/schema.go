@@ -188,7 +188,7 @@ func (s *Schema) check(raw []byte, path string) *ParamError {
 	switch {
 	case s.Enum != nil || s.text != nil:
 		if value := stringValue(raw); !s.accepts(value) {
-			e := wrong("one of the accepted values", fmt.Sprintf("%q", clip(value)))
+			e := wrong("one of "+strings.Join(s.Enum, ", "), fmt.Sprintf("%q", clip(value)))
 			if s.Enum == nil {
 				e.Expected = "a value in the right form"
 			}

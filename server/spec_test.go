@@ -69,7 +69,8 @@ func TestSpecificationExamples(t *testing.T) {
 		{"an invalid batch of three", `[1,2,3]`, `[{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null},
 			{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null},
 			{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null}]`},
-		{"a batch", `[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},
+		{
+			"a batch", `[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},
 			{"jsonrpc": "2.0", "method": "notify_hello", "params": [7]},
 			{"jsonrpc": "2.0", "method": "subtract", "params": [42,23], "id": "2"},
 			{"foo": "boo"},
@@ -79,7 +80,8 @@ func TestSpecificationExamples(t *testing.T) {
 			{"jsonrpc": "2.0", "result": 19, "id": "2"},
 			{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null},
 			{"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": "5"},
-			{"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]`},
+			{"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]`,
+		},
 		{"a batch of notifications", `[{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},{"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]`, ""},
 	} {
 		t.Run(example.name, func(t *testing.T) {

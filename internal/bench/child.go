@@ -75,8 +75,10 @@ func start(s *server, t transport, limit time.Duration) (*child, error) {
 	}
 	defer stdin.Close()
 	defer stdout.Close()
-	c := &child{server: s, toChild: toChild, fromChild: fromChild,
-		received: make([]byte, receiveBuffer), stderr: filepath.Join(s.directory, "stderr.log")}
+	c := &child{
+		server: s, toChild: toChild, fromChild: fromChild,
+		received: make([]byte, receiveBuffer), stderr: filepath.Join(s.directory, "stderr.log"),
+	}
 	stderr, err := os.Create(c.stderr)
 	if err != nil {
 		c.disconnect()

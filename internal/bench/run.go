@@ -27,8 +27,10 @@ type run struct {
 type cellKey struct{ server, workload string }
 
 func newRun(servers []*server, o options) *run {
-	r := &run{options: o, servers: servers, results: newResults(o.rounds),
-		loads: map[cellKey]*load{}, failures: map[cellKey]error{}, lingered: map[string]*int{}}
+	r := &run{
+		options: o, servers: servers, results: newResults(o.rounds),
+		loads: map[cellKey]*load{}, failures: map[cellKey]error{}, lingered: map[string]*int{},
+	}
 	for _, s := range servers {
 		r.lingered[s.name] = new(int)
 		for _, w := range o.workloads {

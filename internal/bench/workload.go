@@ -175,8 +175,10 @@ func pingPongOver(t transport, figures pingPongFigures) func(cell) (measurement,
 			quantile := func(percent int) float64 {
 				return float64(latencies[len(latencies)*percent/100].Nanoseconds()) / 1e3
 			}
-			m = measurement{figures.p10: quantile(10), figures.p50: quantile(50), figures.p99: quantile(99),
-				figures.cpu: lap.cpuPerMillion(len(latencies))}
+			m = measurement{
+				figures.p10: quantile(10), figures.p50: quantile(50), figures.p99: quantile(99),
+				figures.cpu: lap.cpuPerMillion(len(latencies)),
+			}
 			return nil
 		})
 		return m, err

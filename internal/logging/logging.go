@@ -58,7 +58,7 @@ func handler(out io.Writer, level slog.Leveler, o Options, file *os.File) slog.H
 	if !term.IsTerminal(int(file.Fd())) {
 		return slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})
 	}
-	return tint.NewHandler(out, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: o.NoColor})
+	return tint.NewTextHandler(out, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: o.NoColor})
 }
 
 // Close writes what is queued, for at most d.

@@ -1,0 +1,63 @@
+# make        build, and show a real exchange with the program
+# make test   all tests, with the real clients; installs what they need
+# make help   the rest
+
+GO      ?= go
+BIN     := bin/duet-rpc
+VERSION ?=
+LDFLAGS := $(if $(VERSION),-X main.version=$(VERSION))
+TOOL    := $(GO) tool -modfile=.ci/tools/go.mod
+FUZZ    := FuzzParse FuzzHeader FuzzNDJSON FuzzResync
+FUZZTIME ?= 30s
+
+.PHONY: run build test test-go test-clients lint fmt fuzz cross bench docs clean help
+
+run: build ## build, and show a real exchange with the program (the default)
+	$(BIN) doctor --exchange
+
+build: ## build bin/duet-rpc
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/duet-rpc
+
+test: ## all tests: Go with the race detector, Emacs, vscode-jsonrpc
+	.ci/install
+	$(MAKE) test-go test-clients
+
+test-go: ## the Go tests alone
+	$(GO) test -race ./...
+
+test-clients: build ## the tests with real clients alone
+	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients
+
+lint: ## go vet, staticcheck, gofumpt
+	$(GO) vet ./...
+	cd internal/bench && $(GO) vet ./...
+	$(TOOL) staticcheck ./...
+	@unformatted=$$($(TOOL) gofumpt -l .); \
+	if [ -n "$$unformatted" ]; then echo "make fmt would change:"; echo "$$unformatted"; exit 1; fi
+
+fmt: ## format the Go code
+	$(TOOL) gofumpt -w .
+
+fuzz: ## a round of each fuzz target, FUZZTIME each
+	for target in $(FUZZ); do \
+		$(GO) test ./frame -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || exit 1; \
+	done
+
+cross: ## build and vet for every platform
+	for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
+		echo "$$platform"; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/duet-rpc && \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) vet ./... || exit 1; \
+	done
+
+bench: build ## measure the program beside others (docs/performance.md); about 5 minutes
+	cd internal/bench && $(GO) run . -duet $(CURDIR)/$(BIN) $(BENCHFLAGS)
+
+docs: ## write docs/protocol.md from the registry
+	$(GO) test ./handlers -run TestProtocolDocument -update
+
+clean: ## remove what was built
+	rm -rf bin
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
