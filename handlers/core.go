@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/openrpc"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -151,45 +151,13 @@ func discover(reg *server.Registry, version string) func(context.Context, none) 
 	}
 }
 
-// Level is a log level as it stands in configuration and on the wire: debug,
-// info, warn or error, in any case.
-type Level slog.Level
-
-// Accepted implements server.Enum.
-func (Level) Accepted() []string { return []string{"debug", "info", "warn", "error"} }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (l *Level) UnmarshalText(text []byte) error {
-	name := strings.ToLower(string(text))
-	for _, accepted := range l.Accepted() {
-		if name == accepted {
-			return (*slog.Level)(l).UnmarshalText(text)
-		}
-	}
-	return &unknownLevelError{name}
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
-
-// Slog is the level as package slog has it.
-func (l Level) Slog() slog.Level { return slog.Level(l) }
-
-func (l Level) String() string { return strings.ToLower(slog.Level(l).String()) }
-
-type unknownLevelError struct{ name string }
-
-func (e *unknownLevelError) Error() string {
-	return "unknown log level " + e.name + ": it must be debug, info, warn or error"
-}
-
 type setLogLevelParams struct {
-	Level Level `json:"level"`
+	Level logging.Level `json:"level"`
 }
 
 type setLogLevelResult struct {
-	Level   Level `json:"level"`
-	Success bool  `json:"success"`
+	Level   logging.Level `json:"level"`
+	Success bool          `json:"success"`
 }
 
 func (c Core) setLogLevel(_ context.Context, p setLogLevelParams) (setLogLevelResult, error) {

@@ -12,11 +12,11 @@ import (
 // cancellation, errors and isolation can be tried (flag --test-methods).
 func RegisterTestMethods(reg *server.Registry) {
 	server.Handle(reg, "test.sleep", testSleep, server.LongRunning(),
-		server.Doc("Sleeps, then answers. Can be cancelled."))
+		server.Doc("Sleeps, then answers (with --test-methods)."))
 	server.Handle(reg, "test.fail", testFail, server.LongRunning(),
-		server.Doc("Fails with an error that only the log may know."))
+		server.Doc("Fails with an error that only the log may know (with --test-methods)."))
 	server.Handle(reg, "test.panic", testPanic, server.LongRunning(),
-		server.Doc("Panics."))
+		server.Doc("Panics (with --test-methods)."))
 }
 
 type testSleepParams struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -32,11 +33,14 @@ A flag wins over the environment.
 func newRootCommand() *cobra.Command {
 	s := &settings{}
 	root := &cobra.Command{
-		Use:           "duet-rpc",
-		Short:         "Work with coding agents from an editor",
-		Long:          longHelp,
-		Version:       buildVersion(),
-		Args:          noArguments,
+		Use:     "duet-rpc",
+		Short:   "Work with coding agents from an editor",
+		Long:    longHelp,
+		Version: buildVersion(),
+		Args:    noArguments,
+
+		SuggestionsMinimumDistance: 2,
+
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,7 +78,11 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case cmd.HasSubCommands():
-		return fmt.Errorf("there is no command %q; `duet-rpc --help` lists them", args[0])
+		meant := ""
+		if close := cmd.SuggestionsFor(args[0]); len(close) > 0 {
+			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
+		}
+		return fmt.Errorf("there is no command %q%s; `duet-rpc --help` lists them", args[0], meant)
 	}
 	return fmt.Errorf("%q takes no arguments, got %q", cmd.CommandPath(), args[0])
 }

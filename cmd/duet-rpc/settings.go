@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,12 +13,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 // settings are what flags and environment say.
 type settings struct {
-	logLevel    handlers.Level
+	logLevel    logging.Level
 	noColor     bool
 	json        bool
 	stdio       bool
@@ -33,7 +35,7 @@ var environment = map[string]string{
 }
 
 func (s *settings) addFlags(root *cobra.Command) {
-	s.logLevel = handlers.Level(slog.LevelInfo)
+	s.logLevel = logging.Level(slog.LevelInfo)
 	s.limits = frame.Limits{MaxFrame: frame.DefaultMaxFrame, MaxHeader: frame.DefaultMaxHeader, Timeout: frame.DefaultTimeout}
 	f := root.PersistentFlags()
 	f.Var((*levelFlag)(&s.logLevel), "log-level", "how much to log: debug, info, warn or error")
@@ -51,7 +53,8 @@ func (s *settings) addFlags(root *cobra.Command) {
 
 // complete takes from the environment what no flag said.
 func (s *settings) complete(cmd *cobra.Command) error {
-	for flag, name := range environment {
+	for _, flag := range slices.Sorted(maps.Keys(environment)) {
+		name := environment[flag]
 		value := os.Getenv(name)
 		if value == "" || cmd.Flags().Changed(flag) {
 			continue
@@ -72,13 +75,13 @@ var (
 	_ pflag.Value = (*bytesFlag)(nil)
 )
 
-type levelFlag handlers.Level
+type levelFlag logging.Level
 
-func (l *levelFlag) String() string { return handlers.Level(*l).String() }
+func (l *levelFlag) String() string { return logging.Level(*l).String() }
 func (l *levelFlag) Type() string   { return "level" }
 
 func (l *levelFlag) Set(text string) error {
-	return (*handlers.Level)(l).UnmarshalText([]byte(text))
+	return (*logging.Level)(l).UnmarshalText([]byte(text))
 }
 
 // durationFlag is a positive duration; a number alone means seconds.

@@ -1,0 +1,46 @@
+// Package architecture keeps the walls of docs/architecture.md.
+package architecture
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+)
+
+const module = "github.com/duet-rpc/duet-rpc"
+
+// mayImport says what of this module each package may import. A package that
+// is missing here has not been thought about.
+var mayImport = map[string][]string{
+	"cmd/duet-rpc":          {"frame", "handlers", "server", "internal/logging"},
+	"frame":                 {},
+	"handlers":              {"server", "internal/logging", "internal/openrpc"},
+	"server":                {"frame"},
+	"internal/architecture": {},
+	"internal/golden":       {},
+	"internal/logging":      {},
+	"internal/openrpc":      {"server"},
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}: {{join .Imports " "}}`, module+"/...").Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		name, imports, _ := strings.Cut(strings.TrimSpace(line), ":")
+		name = strings.TrimPrefix(name, module+"/")
+		allowed, known := mayImport[name]
+		if !assert.True(t, known, "say in mayImport what %s may import", name) {
+			continue
+		}
+		for _, i := range strings.Fields(imports) {
+			if ours, ok := strings.CutPrefix(i, module+"/"); ok {
+				assert.Contains(t, allowed, ours, "%s must not import %s", name, ours)
+			}
+		}
+	}
+}
