@@ -70,9 +70,9 @@ func TestWrongParams(t *testing.T) {
 	}{
 		{`{}`, "colour", "string", "nothing", red},
 		{`{"colour":"red"}`, "coats", "integer", "nothing", nil},
-		{`{"colour":null,"coats":1}`, "colour", "string", "null", nil},
+		{`{"colour":null,"coats":1}`, "colour", "string", "null", red},
 		{`{"colour":"blue","coats":1}`, "colour", "one of red, green", `"blue"`, red},
-		{`{"colour":5,"coats":1}`, "colour", "string", "integer", nil},
+		{`{"colour":5,"coats":1}`, "colour", "string", "integer", red},
 		{`{"colour":"red","coats":"1"}`, "coats", "integer", "string", nil},
 		{`{"colour":"red","coats":1.5}`, "coats", "integer", "number 1.5", nil},
 		{`{"colour":"red","coats":1,"gloss":"yes"}`, "gloss", "boolean", "string", nil},
@@ -108,7 +108,7 @@ func TestSchemas(t *testing.T) {
 		"sides":{"type":"array","items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"area":{"type":"number"}}}},
 		"labels":{"type":"object","additionalProperties":{"type":"string"}},
 		"extra":{},"small":{"type":"integer"}}}`, string(b))
-	assert.Equal(t, "{note?: string, colour: red | green, coats: integer, gloss?: boolean, sides?: array of {name: string, area?: number}, "+
+	assert.Equal(t, "{note?: string, colour: string, coats: integer, gloss?: boolean, sides?: array of {name: string, area?: number}, "+
 		"labels?: object of string, extra?: any, small?: integer}", m.Params().String())
 	assert.Equal(t, "Paints.", m.Doc)
 }

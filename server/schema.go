@@ -176,7 +176,7 @@ func (s *Schema) addFields(t reflect.Type, outer []reflect.Type) {
 func (s *Schema) check(raw []byte, path string) *ParamError {
 	got := typeName(raw)
 	wrong := func(expected, received string) *ParamError {
-		return &ParamError{Param: path, Expected: expected, Received: received}
+		return &ParamError{Param: path, Expected: expected, Received: received, Accepted: s.Enum}
 	}
 	switch {
 	case s.Type == "" || s.Type == got || s.Type == "number" && got == "integer":
@@ -192,7 +192,6 @@ func (s *Schema) check(raw []byte, path string) *ParamError {
 			if s.Enum == nil {
 				e.Expected = "a value in the right form"
 			}
-			e.Accepted = s.Enum
 			return e
 		}
 	case s.Items != nil:
@@ -262,8 +261,6 @@ func (s *Schema) typeWords() string {
 // "{name: string, note?: string}".
 func (s *Schema) String() string {
 	switch {
-	case s.Enum != nil:
-		return strings.Join(s.Enum, " | ")
 	case s.Items != nil:
 		return "array of " + s.Items.String()
 	case s.Values != nil:

@@ -55,7 +55,10 @@ func writeRows(b *strings.Builder, s *server.Schema, prefix string) {
 		if p.Schema.Properties != nil {
 			kind = "object"
 		}
-		fmt.Fprintf(b, "| `%s%s` | %s | %s |\n", prefix, p.Name, strings.ReplaceAll(kind, "|", "\\|"), about)
+		if p.Schema.Enum != nil {
+			about = strings.TrimSpace(about + " One of " + strings.Join(p.Schema.Enum, ", ") + ".")
+		}
+		fmt.Fprintf(b, "| `%s%s` | %s | %s |\n", prefix, p.Name, kind, about)
 		writeRows(b, p.Schema, prefix+p.Name+".")
 	}
 }

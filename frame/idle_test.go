@@ -1,0 +1,106 @@
+package frame_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// A large buffer is kept while frames come and given back after a second
+// without any, once.
+func TestALargeBufferIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close()
+		r := frame.NewReader(far, frame.LSP, frame.Limits{})
+		released := 0
+		r.Released = func() { released++ }
+		big := lsp(`"` + strings.Repeat("x", 3<<20) + `"`)
+		go func() {
+			for range 3 {
+				near.Write([]byte(big))
+				time.Sleep(900 * time.Millisecond)
+			}
+			time.Sleep(time.Hour)
+			near.Write([]byte(lsp(ping)))
+			time.Sleep(time.Hour)
+			near.Write([]byte(lsp(ping)))
+			time.Sleep(time.Hour)
+			near.Close()
+		}()
+		var m frame.Message
+		for range 3 {
+			require.NoError(t, r.Next(&m))
+			assert.Zero(t, released)
+		}
+		for range 2 {
+			require.NoError(t, r.Next(&m))
+			assert.Equal(t, ping, string(m.Body))
+			assert.Equal(t, 1, released)
+		}
+		assert.Error(t, r.Next(&m))
+	})
+}
+
+// Timeouts in every state of a Reader, with the next good frame served.
+func TestTimeouts(t *testing.T) {
+	const pause = "<pause>"
+	for _, c := range []struct {
+		name    string
+		framing frame.Framing
+		in      string
+		want    []string
+	}{
+		{"in a header", frame.LSP, "Content-Le" + pause + lsp(ping), []string{"timeout", ping}},
+		{"in a header, which goes on", frame.LSP, "Content-Le" + pause + "ngth: 5\r\n\r\n12345" + lsp(ping), []string{"timeout", ping}},
+		{"in a body", frame.LSP, "Content-Length: 40\r\n\r\n{" + pause + lsp(ping), []string{"timeout", ping}},
+		{"in a body, which goes on", frame.LSP, "Content-Length: 40\r\n\r\n" + ping[:5] + pause + ping[5:] + lsp(bye), []string{"timeout", bye}},
+		{"in an oversize body", frame.LSP, "Content-Length: 400\r\n\r\nxxx" + pause + "xxx" + lsp(ping), []string{"-32600 oversize", "timeout", ping}},
+		{"in a body of another charset", frame.LSP, "Content-Type: application/vscode-jsonrpc; charset=x\r\nContent-Length: 40\r\n\r\nx" + pause + lsp(ping), []string{"-32600 bad-charset", "timeout", ping}},
+		{"many times", frame.LSP, "C" + pause + "C" + pause + "Content-Length: 5\r\n" + pause + lsp(ping) + pause + lsp(ping), []string{"timeout", "timeout", ping, ping}},
+		{"never between frames", frame.LSP, pause + lsp(ping) + pause + "\r\n" + pause + lsp(ping), []string{ping, ping}},
+		{"never in garbage", frame.LSP, "a b" + pause + "c d" + pause + lsp(ping), []string{"-32700 length-mismatch", ping}},
+		{"in a line", frame.NDJSON, `{"a":` + pause + "1}\n" + ping + "\n", []string{"timeout", ping}},
+		{"never in blanks", frame.NDJSON, "  " + pause + ping + "\n", []string{ping}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				go func() {
+					defer near.Close()
+					for part := range strings.SplitSeq(c.in, pause) {
+						near.Write([]byte(part))
+						synctest.Wait()
+						time.Sleep(31 * time.Second)
+					}
+				}()
+				got := drain(far, c.framing, small)
+				for i := range got {
+					got[i] = strings.TrimSpace(got[i])
+				}
+				assert.Equal(t, c.want, got)
+			})
+		})
+	}
+}
+
+// No timeout where none is wanted, or where the source has no deadlines.
+func TestWithoutTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go func() {
+			defer near.Close()
+			near.Write([]byte(lsp(ping)[:30]))
+			time.Sleep(1000 * time.Hour)
+			near.Write([]byte(lsp(ping)[30:]))
+		}()
+		assert.Equal(t, []string{ping}, drain(far, frame.LSP, frame.Limits{Timeout: -1}))
+	})
+}

@@ -1,0 +1,68 @@
+package frame_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"testing"
+
+	"github.com/sourcegraph/jsonrpc2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// sourcegraph's Conn on our streams, both ways, and among refused frames.
+func TestObjectStream(t *testing.T) {
+	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
+		t.Run(f.String(), func(t *testing.T) {
+			near, far := net.Pipe()
+			conn := jsonrpc2.NewConn(context.Background(), frame.NewObjectStream(far, f, small),
+				jsonrpc2.HandlerWithError(func(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Request) (any, error) {
+					return r.Params, nil
+				}))
+			r := frame.NewReader(near, f, frame.Limits{})
+			ask := func(raw []byte) string {
+				go near.Write(raw)
+				var m frame.Message
+				require.NoError(t, r.Next(&m))
+				return string(m.Body)
+			}
+			good := frame.Append(nil, f, []byte(`{"jsonrpc":"2.0","id":1,"method":"echo","params":[1]}`))
+			assert.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":[1]}`, ask(good))
+			assert.Contains(t, ask(frame.Append(nil, f, []byte(`{]`))), `"reason":"invalid-json"`)
+			assert.Contains(t, ask(frame.Append(nil, f, []byte(`[]`))), `"reason":"invalid-request"`)
+			assert.Contains(t, ask(frame.Append(nil, f, []byte(`{"id":7}`))), `"id":7,"error":{"code":-32600`)
+			assert.Contains(t, ask(frame.Append(nil, f, make([]byte, 200))), `"reason":"oversize"`)
+			assert.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":[1]}`, ask(good))
+
+			answered := make(chan error)
+			var answer string
+			go func() { answered <- conn.Call(context.Background(), "question", nil, &answer) }()
+			var m frame.Message
+			require.NoError(t, r.Next(&m))
+			_, err := near.Write(frame.Append(nil, f, frame.ResultBody(m.ID, []byte(`"yes"`))))
+			require.NoError(t, err)
+			require.NoError(t, <-answered)
+			assert.Equal(t, "yes", answer)
+			near.Close()
+			<-conn.DisconnectNotify()
+		})
+	}
+}
+
+// A value that is no json.Unmarshaler is decoded too.
+func TestObjectStreamDecodesAnything(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	s := frame.NewObjectStream(far, frame.NDJSON, frame.Limits{})
+	go near.Write([]byte("{\"a\":1}\n"))
+	var v map[string]json.Number
+	require.NoError(t, s.ReadObject(&v))
+	assert.Equal(t, map[string]json.Number{"a": "1"}, v)
+	near.Close()
+	assert.Error(t, s.ReadObject(&v))
+	assert.Error(t, s.WriteObject(make(chan int)))
+	assert.Error(t, s.WriteObject("nobody there"))
+}

@@ -1,0 +1,45 @@
+package openrpc_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/openrpc"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+type params struct {
+	Name string `json:"name" doc:"Who."`
+	Loud bool   `json:"loud,omitempty"`
+}
+
+func registry() *server.Registry {
+	reg := server.NewRegistry()
+	server.Handle(reg, "greet.person", func(context.Context, params) (string, error) { return "", nil },
+		server.Doc("Greets somebody. Takes its time."), server.LongRunning())
+	return reg
+}
+
+func TestDocument(t *testing.T) {
+	b, err := json.Marshal(openrpc.Describe(registry(), "1.2.3"))
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"openrpc":"1.3.2",
+		"info":{"title":"duet-rpc","description":"The process that an editor starts to work with coding agents.","version":"1.2.3"},
+		"methods":[{"name":"greet.person","summary":"Greets somebody. Takes its time.","paramStructure":"by-name","x-long-running":true,
+			"params":[{"name":"name","description":"Who.","required":true,"schema":{"type":"string"}},{"name":"loud","schema":{"type":"boolean"}}],
+			"result":{"name":"result","schema":{"type":"string"}}}]}`, string(b))
+}
+
+func TestMarkdown(t *testing.T) {
+	text := openrpc.Markdown(registry())
+	assert.Contains(t, text, "| [`greet.person`](#greetperson) | Greets somebody |")
+	assert.Contains(t, text, "| `name` | string | Who. |")
+	assert.Contains(t, text, "| `loud` | boolean | Optional. |")
+	assert.Contains(t, text, "Long-running")
+	assert.Contains(t, text, "Result: `string`")
+}
