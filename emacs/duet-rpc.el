@@ -42,6 +42,7 @@
 (require 'cl-lib)
 (require 'eieio)
 (require 'jsonrpc)
+(require 'map)
 
 (defgroup duet nil
   "Work with coding agents."
@@ -89,7 +90,11 @@ It is laid out as jsonrpc.el lays out its own."
   ((command
     :initarg :command
     :reader duet-rpc-connection-command
-    :documentation "The program that was started, and its arguments."))
+    :documentation "The program that was started, and its arguments.")
+   (ended
+    :initform nil
+    :accessor duet-rpc--ended
+    :documentation "Whether the server has ended and all it said is read."))
   :documentation "A connection to a duet-rpc process.
 Make one with `duet-rpc-connect'.")
 
@@ -114,14 +119,21 @@ the connection when the server has ended, for whatever reason."
     (unless (file-directory-p directory)
       (user-error "Cannot start %s: there is no directory %s"
                   (car command) directory))
-    (apply #'make-instance 'duet-rpc-connection
-           :name name
-           :command command
-           :process (lambda () (duet-rpc--spawn name command directory))
-           :notification-dispatcher (or notification-dispatcher #'ignore)
-           :request-dispatcher (or request-dispatcher #'duet-rpc--refuse)
-           :on-shutdown (or on-shutdown #'ignore)
-           (duet-rpc--events-buffer-arguments))))
+    (let ((connection
+           (apply #'make-instance 'duet-rpc-connection
+                  :name name
+                  :command command
+                  :process (lambda () (duet-rpc--spawn name command directory))
+                  :notification-dispatcher (or notification-dispatcher #'ignore)
+                  :request-dispatcher (or request-dispatcher #'duet-rpc--refuse)
+                  :on-shutdown (lambda (connection)
+                                 (setf (duet-rpc--ended connection) t)
+                                 (when on-shutdown
+                                   (funcall on-shutdown connection)))
+                  (duet-rpc--events-buffer-arguments))))
+      (add-function :around (process-filter (jsonrpc--process connection))
+                    #'duet-rpc--read)
+      connection)))
 
 (defun duet-rpc--check-command (command)
   "Return COMMAND if it can be started; else tell the user why not."
@@ -265,40 +277,60 @@ A request that is given up, for lack of time or by \\`C-g', is cancelled."
   (let* ((timeout (or timeout duet-rpc-request-timeout))
          (deadline (+ (float-time) timeout))
          (outcome nil)
+         (tag (make-symbol "duet-rpc-request"))
+         (settle (lambda (kind value)
+                   (setq outcome (list kind value))
+                   (duet-rpc--wake tag)))
          (id (duet-rpc-request-async
               connection method params
-              :success-fn (lambda (result) (setq outcome (list :result result)))
-              :error-fn (lambda (err) (setq outcome (list :error err))))))
+              :success-fn (apply-partially settle :result)
+              :error-fn (apply-partially settle :error))))
     (unwind-protect
-        (duet-rpc--wait-until (lambda () outcome) connection deadline)
+        (duet-rpc--wait tag (lambda () outcome) deadline)
       (unless outcome
         (duet-rpc-cancel connection id)))
     (pcase outcome
       (`(:result ,result) result)
-      (`(:error (:code ,code :message ,message . ,rest))
+      (`(:error ,(map :code :message :data))
        (duet-rpc--signal (if (eql code -1) 'duet-rpc-died 'duet-rpc-error)
-                         message code (plist-get rest :data)))
+                         message code data))
       (_ (duet-rpc--signal 'duet-rpc-timeout
                            (format "%s did not answer %s within %s s"
                                    (car (duet-rpc-connection-command connection))
                                    method timeout))))))
 
-(defun duet-rpc--wait-until (condition connection deadline)
-  "Wait until CONDITION holds or DEADLINE has come.
-Return the value of CONDITION, a function without arguments.  The news
-will come from CONNECTION.
+(defvar duet-rpc--reading nil
+  "Non-nil inside a process filter, out of which nothing must be thrown.
+What the filter has read and not yet handled would be left lying.")
 
-It never leaves the waiting by a throw, as `jsonrpc-request' does."
-  (let (answer left)
-    (while (and (not (setq answer (funcall condition)))
+(defvar duet-rpc--waiting nil
+  "The tag of the innermost request that is being waited for.")
+
+(defun duet-rpc--wait (tag condition deadline)
+  "Wait until CONDITION is met or DEADLINE has come.
+CONDITION is a function without arguments.  `duet-rpc--wake' with TAG
+makes this look at once; else it looks from time to time, as one who is
+waited for further inside may have been met meanwhile."
+  (let ((duet-rpc--waiting tag)
+        left)
+    (while (and (not (funcall condition))
                 (> (setq left (- deadline (float-time))) 0))
-      ;; Old versions of jsonrpc.el handle a message while this reads it, newer
-      ;; ones in a timer, which the second call gives its turn.  Somebody else
-      ;; may read the message while this waits, so it looks again soon.
-      (accept-process-output (jsonrpc--process connection) (min left 0.1))
-      (unless (funcall condition)
-        (accept-process-output nil (if (jsonrpc-running-p connection) 0 0.01))))
-    answer))
+      (catch tag
+        (accept-process-output nil (min left 0.1))))))
+
+(defun duet-rpc--wake (tag)
+  "Make the `duet-rpc--wait' with TAG look whether its wait is over.
+Left alone, Emacs would wait some 30 ms for more output."
+  (cl-flet ((wake () (when (eq duet-rpc--waiting tag)
+                       (throw tag nil))))
+    (if duet-rpc--reading
+        (run-at-time 0 nil #'wake)
+      (wake))))
+
+(defun duet-rpc--read (filter process output)
+  "Call FILTER with PROCESS and OUTPUT, and let others know."
+  (let ((duet-rpc--reading t))
+    (funcall filter process output)))
 
 (defun duet-rpc-cancel (connection id)
   "Tell CONNECTION that nobody waits for the answer to the request ID any more.
@@ -326,10 +358,12 @@ Do not call this from `kill-emacs-hook'; without it the server ends too."
   (when (jsonrpc-running-p connection)
     (ignore-error duet-rpc-died
       (duet-rpc-request-async connection 'shutdown nil :error-fn #'ignore))
+    ;; What matters is that the end has been noticed, not that it has come:
+    ;; the last replies may still have to be read.
     (let ((deadline (+ (float-time) 2)))
-      (while (and (jsonrpc-running-p connection) (< (float-time) deadline))
+      (while (not (or (duet-rpc--ended connection)
+                      (> (float-time) deadline)))
         (accept-process-output nil 0.02))))
-  ;; Also where the process has ended: that runs a sentinel which is overdue.
   (delete-process (jsonrpc--process connection))
   (when cleanup
     (mapc #'kill-buffer

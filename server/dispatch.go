@@ -232,12 +232,21 @@ func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err err
 		}
 	}
 	if !began.IsZero() {
-		code := int64(0)
-		if e != nil {
-			code = e.Code
-		}
-		c.log.Debug("request", "method", method.Name, "id", clip(string(id)), "duration", time.Since(began), "code", code)
+		c.logServed(method, id, e, time.Since(began))
 	}
+}
+
+// logServed logs a request or a notification at debug.
+func (c *Conn) logServed(method *Method, id []byte, e *jsonrpc2.Error, took time.Duration) {
+	attrs := []any{"method", method.Name, "duration", took}
+	if e != nil {
+		attrs = append(attrs, "code", e.Code)
+	}
+	if id == nil {
+		c.log.Debug("notification", attrs...)
+		return
+	}
+	c.log.Debug("request", append(attrs, "id", clip(string(id)))...)
 }
 
 // clock is the time if requests are logged, else zero: it is not free.

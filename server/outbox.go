@@ -91,18 +91,30 @@ func (o *outbox) send(ctx context.Context, message []byte) error {
 	defer o.wakeAtEnd(ctx)()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if err := o.roomLocked(ctx); err != nil {
+		return err
+	}
+	o.queue = frame.Append(o.queue, o.framing, message)
+	o.flushLocked()
+	return nil
+}
+
+// room waits for room as long as ctx lasts.
+func (o *outbox) room(ctx context.Context) error {
+	defer o.wakeAtEnd(ctx)()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.roomLocked(ctx)
+}
+
+func (o *outbox) roomLocked(ctx context.Context) error {
 	for o.err == nil && o.full() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		o.changed.Wait()
 	}
-	if o.err != nil {
-		return o.err
-	}
-	o.queue = frame.Append(o.queue, o.framing, message)
-	o.flushLocked()
-	return nil
+	return o.err
 }
 
 // wakeAtEnd wakes who waits for a change when ctx ends, until the function it

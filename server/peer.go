@@ -41,12 +41,24 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 		ctx, cancel = context.WithTimeout(ctx, c.srv.opts.CallTimeout)
 		defer cancel()
 	}
+	// The Conn knows no context while it writes, so the wait is done before.
+	if err := c.out.room(ctx); err != nil {
+		return callError(err)
+	}
 	conn, id, err := c.peer.begin(c)
 	if err != nil {
 		return err
 	}
 	err = conn.Call(ctx, method, params, result, jsonrpc2.PickID(id))
 	c.peer.abandon(id) // a response that comes later is not waited for
+	return err
+}
+
+// callError is how Call tells that nothing can be sent any more.
+func callError(err error) error {
+	if errors.Is(err, errClosed) || isGone(err) {
+		return jsonrpc2.ErrClosed
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,6 +127,23 @@ func TestBothDirections(t *testing.T) {
 	one.End()
 	<-one.Done()
 	<-two.Done()
+}
+
+// Files is for the pipes to a child process.
+func TestFiles(t *testing.T) {
+	fromUs, toThem, err := os.Pipe()
+	require.NoError(t, err)
+	fromThem, toUs, err := os.Pipe()
+	require.NoError(t, err)
+	them := server.New(standard(), server.Options{}).Connect(context.Background(), server.Files(fromUs, toUs), frame.LSP)
+	us := server.New(standard(), server.Options{}).Connect(context.Background(), server.Files(fromThem, toThem), frame.LSP)
+	big := strings.Repeat("x", 2_000_000)
+	var got string
+	require.NoError(t, us.Call(context.Background(), "echo", big, &got))
+	assert.Equal(t, len(big), len(got))
+	us.End()
+	<-us.Done()
+	<-them.Done()
 }
 
 func TestBroadcast(t *testing.T) {

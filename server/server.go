@@ -42,8 +42,6 @@ type Options struct {
 	// Released, if set, is called when a connection gave a large buffer back:
 	// a good time to return memory to the system.
 	Released func()
-	// OnClose, if set, is called after a connection has ended.
-	OnClose func(*Conn)
 }
 
 func (o Options) withDefaults() Options {
@@ -126,14 +124,14 @@ func (s *Server) ServeListener(ctx context.Context, l net.Listener) error {
 // serveDetected serves a connection whose framing its first byte tells.
 func (s *Server) serveDetected(ctx context.Context, t Transport) error {
 	stop := context.AfterFunc(ctx, func() { t.Close() })
-	var head []byte
+	head := make([]byte, 512)
 	for {
-		buf := make([]byte, 512)
-		n, err := t.Read(buf)
-		head = append(head, buf[:n]...)
-		if f, ok := frame.Detect(head); ok {
+		n, err := t.Read(head)
+		// White space before the first message means nothing in either
+		// framing, so what came before this read need not be kept.
+		if f, ok := frame.Detect(head[:n]); ok {
 			stop()
-			return s.connect(ctx, t, f, head).serve(ctx)
+			return s.connect(ctx, t, f, head[:n]).serve(ctx)
 		}
 		if err != nil {
 			stop()
@@ -142,9 +140,6 @@ func (s *Server) serveDetected(ctx context.Context, t Transport) error {
 				return nil
 			}
 			return err
-		}
-		if len(head) > 512 { // only white space so far; it means nothing
-			head = head[:0]
 		}
 	}
 }
@@ -162,9 +157,6 @@ func (s *Server) forget(c *Conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
-	if s.opts.OnClose != nil {
-		s.opts.OnClose(c)
-	}
 }
 
 // ConnCount is how many connections are being served.

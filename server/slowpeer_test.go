@@ -105,6 +105,11 @@ func TestNotifyWaitsForRoom(t *testing.T) {
 		}
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Less(t, sent, 20)
+		short, cancelShort := context.WithTimeout(context.Background(), time.Second)
+		defer cancelShort()
+		began := time.Now()
+		assert.ErrorIs(t, conn.Call(short, "question", nil, nil), context.DeadlineExceeded, "a call does not wait for longer either")
+		assert.Equal(t, time.Second, time.Since(began))
 		reached, err := srv.Broadcast("event", nil)
 		require.NoError(t, err)
 		assert.Zero(t, reached, "a broadcast does not wait")
