@@ -116,8 +116,10 @@ func checkEnvelope(m *frame.Message) ([]byte, *jsonrpc2.Error) {
 	if m.ID != nil && !frame.ValidID(m.ID) {
 		return nil, invalidRequest("invalid-id-type", "id must be a string, a number or null")
 	}
-	if version, ok := plainString(m.JSONRPC); !ok || string(version) != "2.0" {
-		return nil, invalidRequest("invalid-version", `jsonrpc must be "2.0"`)
+	if string(m.JSONRPC) != `"2.0"` {
+		if version, ok := plainString(m.JSONRPC); !ok || string(version) != "2.0" {
+			return nil, invalidRequest("invalid-version", `jsonrpc must be "2.0"`)
+		}
 	}
 	name, ok := plainString(m.Method)
 	if !ok {

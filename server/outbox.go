@@ -37,6 +37,7 @@ var errClosed = errors.New("server: the connection is closed")
 // peer to read.
 type outbox struct {
 	t       Transport
+	patient patientWriter // t, if it is one
 	framing frame.Framing
 	limit   int
 	broken  chan struct{} // closed when a write fails or the outbox is closed
@@ -52,6 +53,7 @@ type outbox struct {
 
 func newOutbox(t Transport, f frame.Framing, limit int) *outbox {
 	o := &outbox{t: t, framing: f, limit: limit, broken: make(chan struct{})}
+	o.patient, _ = t.(patientWriter)
 	o.changed.L = &o.mu
 	return o
 }
@@ -228,8 +230,8 @@ func (o *outbox) write(a, b []byte) bool {
 // writeBoth writes a and then b, and waits no longer than d for the peer to
 // take more; a negative d means no limit.
 func (o *outbox) writeBoth(a, b []byte, d time.Duration) (int, error) {
-	if p, ok := o.t.(patientWriter); ok {
-		return p.writePatiently(a, b, d)
+	if o.patient != nil {
+		return o.patient.writePatiently(a, b, d)
 	}
 	var until time.Time
 	if d >= 0 {

@@ -32,6 +32,57 @@ func writeModeOf(fd int) writeMode {
 	return writeWhole
 }
 
+// pipeRoom knows when a small write to a pipe surely fits. A pipe is made of
+// slots of a page each, and a write of up to a page takes one at most. So once
+// the pipe was seen empty, as many small writes as it has slots cannot block,
+// and can do without RWF_NOWAIT, which costs a tenth of a microsecond, or the
+// poll(2) that older kernels need. It holds as long as nobody else writes to
+// the pipe; where standard error is the same one, it knows nothing.
+type pipeRoom struct {
+	slots int // 0: it knows nothing
+	left  int // small writes that surely fit; below 0: how many to let pass before looking again
+}
+
+// lookAgain is how many small writes pass after the pipe was seen not to be
+// empty.
+const lookAgain = 32
+
+func pipeRoomOf(fd int) pipeRoom {
+	size, err := unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
+	if err != nil || sameDescription(fd, 2) {
+		return pipeRoom{}
+	}
+	return pipeRoom{slots: size / surelyFits}
+}
+
+func sameDescription(a, b int) bool {
+	var x, y unix.Stat_t
+	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
+}
+
+// take reports whether a small write to fd surely fits, and counts it.
+func (r *pipeRoom) take(fd int) bool {
+	switch {
+	case r.left > 0:
+	case r.slots == 0:
+		return false
+	case r.left < 0:
+		r.left++
+		return false
+	default:
+		if unread, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err != nil || unread > 0 {
+			r.left = -lookAgain
+			return false
+		}
+		r.left = r.slots
+	}
+	r.left--
+	return true
+}
+
+// forget is called before a write of any size.
+func (r *pipeRoom) forget() { r.left = min(r.left, 0) }
+
 // writeNow writes as much of a and b as fits at once. EOPNOTSUPP means that
 // the kernel cannot (pipes: before Linux 6.4).
 func writeNow(fd int, a, b []byte) (int, error) {

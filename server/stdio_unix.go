@@ -18,6 +18,7 @@ import (
 type fdPair struct {
 	in, out int
 	mode    writeMode
+	room    pipeRoom
 	read    deadline
 	write   deadline
 	closed  atomic.Bool
@@ -62,7 +63,7 @@ func takeStdio() (Transport, error) {
 func newFDPair(in, out int) *fdPair {
 	growPipe(in)
 	growPipe(out)
-	return &fdPair{in: in, out: out, mode: writeModeOf(out)}
+	return &fdPair{in: in, out: out, mode: writeModeOf(out), room: pipeRoomOf(out)}
 }
 
 // Read implements Transport.
@@ -143,6 +144,10 @@ func (p *fdPair) writePatiently(a, b []byte, d time.Duration) (int, error) {
 // writeSome does one write. Unless it may block, EAGAIN says that nothing
 // fits now.
 func (p *fdPair) writeSome(a, b []byte, mayBlock bool) (int, error) {
+	if len(b) == 0 && len(a) <= surelyFits && p.room.take(p.out) {
+		return unix.Write(p.out, a)
+	}
+	p.room.forget()
 	if p.mode == writeNoWait {
 		n, err := writeNow(p.out, a, b)
 		if err != unix.EOPNOTSUPP {
