@@ -34,10 +34,10 @@ func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "describeMethods", describeMethods(reg), server.Doc("Lists the methods with their parameters and results, in words."))
 	server.Handle(reg, "rpc.discover", discover(reg, core.Version), server.Doc("Describes the methods as an OpenRPC document, with JSON Schemas."))
 	server.Handle(reg, "setLogLevel", core.setLogLevel, server.Doc("Sets how much is logged, until the process ends."))
-	server.Handle(reg, "shutdown", shutdown, server.Doc(
+	server.Handle(reg, "shutdown", shutdown, server.Final(), server.Doc(
 		"Ends the connection, and the process if an editor started it: what arrives later is dropped, running requests are given time. "+
 			"With reason or timeout_ms it first waits for them, and says how that went."))
-	server.HandleRaw(reg, "exit", exit, server.Doc("Ends the connection, and the process if an editor started it."))
+	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
 }
 
 type none struct{}
@@ -167,7 +167,7 @@ func (c Core) setLogLevel(_ context.Context, p setLogLevelParams) (setLogLevelRe
 
 type shutdownParams struct {
 	Reason    *string `json:"reason,omitempty" doc:"Why, for the log."`
-	TimeoutMS *int    `json:"timeout_ms,omitempty" doc:"How long running requests may take, in milliseconds; 60000 at most."`
+	TimeoutMS *uint   `json:"timeout_ms,omitempty" doc:"How long running requests may take, in milliseconds; 60000 at most."`
 }
 
 type shutdownResult struct {
@@ -175,19 +175,16 @@ type shutdownResult struct {
 	Message string `json:"message"`
 }
 
-const maxShutdownWait = 60 * time.Second
+const maxShutdownMS = 60_000
 
-// shutdown is inline on purpose: no message is looked at while it waits, and
-// none after it (seed 004; reason and timeout_ms are seed 002's).
+// shutdown ends the connection (seed 004); reason and timeout_ms are seed
+// 002's.
 func shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
 	conn := server.ConnFrom(ctx)
 	result := shutdownResult{Message: "Shutting down gracefully"}
 	wait := time.Duration(0)
 	if p.TimeoutMS != nil {
-		if *p.TimeoutMS < 0 {
-			return result, server.InvalidParam(server.ParamError{Param: "timeout_ms", Expected: "0 or more", Received: "a negative number"})
-		}
-		wait = min(time.Duration(*p.TimeoutMS)*time.Millisecond, maxShutdownWait)
+		wait = time.Duration(min(*p.TimeoutMS, maxShutdownMS)) * time.Millisecond
 	}
 	if p.Reason != nil || p.TimeoutMS != nil {
 		result.Status = "idle"
@@ -200,11 +197,7 @@ func shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
 			}
 		}
 	}
-	conn.End()
 	return result, nil
 }
 
-func exit(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-	server.ConnFrom(ctx).End()
-	return nil, nil
-}
+func exit(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }

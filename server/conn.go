@@ -33,8 +33,10 @@ type Conn struct {
 	inlineCtx context.Context
 	cancel    context.CancelCauseFunc
 
-	stopping atomic.Bool   // no further message is looked at
-	stop     chan struct{} // closed with stopping
+	closing  atomic.Bool    // a final method is being served: messages are dropped
+	final    sync.WaitGroup // its goroutine
+	stopping atomic.Bool    // no further message is looked at
+	stop     chan struct{}  // closed with stopping
 	stopOnce sync.Once
 	reading  atomic.Bool   // readLoop is inside the transport's Read
 	quiet    chan struct{} // closed when readLoop has returned
@@ -160,10 +162,24 @@ func (c *Conn) drain() (idle bool) {
 		idle = c.loopIsIdle(all)
 		c.flights.wait(all)
 	}
+	c.finalHasEnded(all)
 	if !c.out.finish(all) {
 		c.log.Warn("replies were lost: the peer does not read")
 	}
 	return idle
+}
+
+// finalHasEnded waits for the final method, if one is being served.
+func (c *Conn) finalHasEnded(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		c.final.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 }
 
 // loopIsIdle waits until no inline handler runs, and reports whether that
@@ -187,12 +203,17 @@ func (c *Conn) readLoop() error {
 	for !c.stopping.Load() {
 		err := c.reader.Next(&m)
 		if err == nil {
-			c.dispatch(&m)
+			if !c.closing.Load() {
+				c.dispatch(&m)
+			}
 			continue
 		}
 		var refusal *frame.Refusal
 		switch {
 		case errors.As(err, &refusal):
+			if c.closing.Load() {
+				continue
+			}
 			c.log.Warn("frame refused", "reason", refusal.Reason, "detail", refusal.Detail)
 			c.out.fail(refusal.ID, refusal.Wire())
 		case errors.Is(err, frame.ErrTimeout):

@@ -99,7 +99,11 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 		to.fail(m.ID, invalidRequest("duplicate-id", "a request with this id is still in flight"))
 		return
 	}
-	if method.LongRunning {
+	switch {
+	case method.Final:
+		c.startFinal(method, m, to)
+		return
+	case method.LongRunning:
 		c.startLong(method, m, to)
 		return
 	}
@@ -183,21 +187,50 @@ func (c *Conn) startLong(method *Method, m *frame.Message, to replies) {
 		to.fail(id, overloaded(c.flights.limit))
 		return
 	}
-	if s, ok := to.(*slot); ok {
-		s.b.hold()
-	}
+	hold(to)
 	go func() {
 		defer cancel(nil)
 		defer c.flights.end()
-		began := c.clock()
-		result, err := c.invoke(ctx, method, params)
-		c.flights.leave(entry)
-		c.finish(method, id, result, err, began, ctx, to)
-		if s, ok := to.(*slot); ok {
-			s.b.release()
-		}
-		c.out.flush()
+		c.serveBeside(ctx, method, id, params, to, func() { c.flights.leave(entry) })
 	}()
+}
+
+// startFinal runs the method that ends the connection. The loop goes on to
+// read, so that it sees the peer go, but serves nothing more.
+func (c *Conn) startFinal(method *Method, m *frame.Message, to replies) {
+	if err := method.check(m.Params); err != nil {
+		c.finish(method, m.ID, nil, err, c.clock(), c.baseCtx, to)
+		return
+	}
+	if !c.closing.CompareAndSwap(false, true) {
+		return // another one in the same batch came first
+	}
+	id, params := bytes.Clone(m.ID), bytes.Clone(m.Params)
+	hold(to)
+	c.final.Go(func() {
+		c.serveBeside(c.baseCtx, method, id, params, to, func() {})
+		c.End()
+	})
+}
+
+// serveBeside serves a request in a goroutine of its own; done is called when
+// its handler has returned, before the reply goes out.
+func (c *Conn) serveBeside(ctx context.Context, method *Method, id, params []byte, to replies, done func()) {
+	began := c.clock()
+	result, err := c.invoke(ctx, method, params)
+	done()
+	c.finish(method, id, result, err, began, ctx, to)
+	if s, ok := to.(*slot); ok {
+		s.b.release()
+	}
+	c.out.flush()
+}
+
+// hold makes a batch wait for a reply that comes later.
+func hold(to replies) {
+	if s, ok := to.(*slot); ok {
+		s.b.hold()
+	}
 }
 
 // errPanic is what a handler that panicked returns.

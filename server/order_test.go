@@ -163,6 +163,81 @@ func TestEndOfAConnection(t *testing.T) {
 	}
 }
 
+// A final method answers and ends the connection; what comes behind it is
+// dropped; the end of the peer is seen while it waits for what is in flight.
+func TestFinalMethods(t *testing.T) {
+	finals := func() (*server.Registry, *gate) {
+		reg, g := gated()
+		server.Handle(reg, "bye", func(ctx context.Context, p struct {
+			Wait uint `json:"wait"`
+		},
+		) (bool, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Duration(p.Wait)*time.Second)
+			defer cancel()
+			return server.ConnFrom(ctx).Wait(ctx), nil
+		}, server.Final())
+		return reg, g
+	}
+	run := func(name string, test func(t *testing.T, c *client, g *gate)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reg, g := finals()
+				c := connect(t, reg, frame.NDJSON, server.Options{})
+				c.send(`{"jsonrpc":"2.0","id":1,"method":"gate"}`)
+				<-g.entered
+				test(t, c, g)
+			})
+		})
+	}
+	const bye = `{"jsonrpc":"2.0","id":2,"method":"bye","params":{"wait":30}}`
+	const dropped = `{"jsonrpc":"2.0","id":3,"method":"echo"}`
+	run("waits for what is in flight", func(t *testing.T, c *client, g *gate) {
+		c.send(bye, dropped, `}{`, `[`+dropped+`]`)
+		synctest.Wait()
+		close(g.open)
+		assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":"open"}`, c.next())
+		assert.Equal(t, `{"jsonrpc":"2.0","id":2,"result":true}`, c.next())
+		require.NoError(t, <-c.served)
+	})
+	run("as long as it was told", func(t *testing.T, c *client, g *gate) {
+		began := time.Now()
+		assert.Equal(t, `{"jsonrpc":"2.0","id":2,"result":false}`, c.ask(bye))
+		assert.Equal(t, 30*time.Second, time.Since(began))
+		assert.Contains(t, c.next(), `"id":1,"error":{"code":-32800`)
+		require.NoError(t, <-c.served)
+	})
+	run("but not when the peer has gone", func(t *testing.T, c *client, g *gate) {
+		c.send(bye)
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, c.close())
+		assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
+	})
+	run("nor after a signal", func(t *testing.T, c *client, g *gate) {
+		c.send(bye)
+		synctest.Wait()
+		began := time.Now()
+		c.cancel()
+		got := []string{c.next(), c.next()}
+		assert.Contains(t, strings.Join(got, ""), `"id":1,"error":{"code":-32800`)
+		assert.Contains(t, strings.Join(got, ""), `{"jsonrpc":"2.0","id":2,"result":false}`)
+		require.NoError(t, <-c.served)
+		assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
+	})
+	run("in a batch", func(t *testing.T, c *client, g *gate) {
+		close(g.open)
+		c.next()
+		assert.Equal(t, `[{"jsonrpc":"2.0","id":2,"result":true},{"jsonrpc":"2.0","id":3,"result":null}]`, c.ask(`[`+bye+`,`+dropped+`,`+bye+`]`))
+		require.NoError(t, <-c.served)
+	})
+	run("not if its parameters are wrong", func(t *testing.T, c *client, g *gate) {
+		e := errorOf(t, c.ask(`{"jsonrpc":"2.0","id":2,"method":"bye","params":{"wait":-1}}`))
+		assert.Equal(t, map[string]any{"param": "wait", "expected": "integer from 0 on", "received": "-1"}, e.Data)
+		assert.Equal(t, `{"jsonrpc":"2.0","id":3,"result":null}`, c.ask(dropped))
+		require.NoError(t, c.close())
+	})
+}
+
 func TestEndWaitsForHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := standard()

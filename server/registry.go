@@ -34,11 +34,13 @@ type Method struct {
 	Name        string
 	Doc         string // one sentence or more, from Doc
 	LongRunning bool   // runs beside the others, can be cancelled
+	Final       bool   // ends the connection
 
 	// Schemas are made when first asked for: there are many, and a process
 	// that has just been started is waited for.
 	params func() *Schema
 	result func() *Schema
+	check  func(params json.RawMessage) error // before invoke, where that must not fail
 	invoke func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	raw    bool        // works on raw JSON, so it is fast and cannot be slow
 	slow   atomic.Bool // took long before: what is queued is written before it runs
@@ -71,6 +73,10 @@ func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
 // Handle panics if the name is taken.
 func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, params P) (R, error), options ...Option) {
 	m := &Method{Name: name, params: lazySchema[P](), result: lazySchema[R]()}
+	m.check = func(raw json.RawMessage) error {
+		var params P
+		return m.decode(raw, &params)
+	}
 	m.invoke = func(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 		var params P
 		if err := m.decode(raw, &params); err != nil {
@@ -92,14 +98,23 @@ func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, para
 // borrowed unless the method is long-running: params is not to be kept or
 // changed after the handler returns. It costs no allocation.
 func HandleRaw(r *Registry, name string, h func(ctx context.Context, params json.RawMessage) (json.RawMessage, error), options ...Option) {
-	r.add(&Method{Name: name, params: anySchema, result: anySchema, invoke: h, raw: true}, options)
+	r.add(&Method{Name: name, params: anySchema, result: anySchema, check: anyParams, invoke: h, raw: true}, options)
 }
+
+// Final makes a method the last one of its connection: what arrives behind it
+// is dropped, and when it has answered the connection ends. It runs beside the
+// requests that are in flight, so it may wait for them ([Conn.Wait]), and does
+// not count as one; its context ends with the peer. If its parameters are
+// wrong the connection goes on.
+func Final() Option { return func(m *Method) { m.Final = true } }
 
 func lazySchema[T any]() func() *Schema {
 	return sync.OnceValue(func() *Schema { return schemaOf(reflect.TypeFor[T]()) })
 }
 
 func anySchema() *Schema { return &Schema{} }
+
+func anyParams(json.RawMessage) error { return nil }
 
 func (r *Registry) add(m *Method, options []Option) {
 	for _, o := range options {

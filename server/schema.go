@@ -21,6 +21,7 @@ type Schema struct {
 	Format      string       `json:"format,omitempty"`
 	Description string       `json:"description,omitempty"`
 	Enum        []string     `json:"enum,omitempty"`
+	Minimum     *int         `json:"minimum,omitempty"` // of an integer
 	Properties  []*Property  `json:"-"`
 	Items       *Schema      `json:"items,omitempty"`
 	Values      *Schema      `json:"additionalProperties,omitempty"` // of a map
@@ -128,9 +129,10 @@ func (s *Schema) ofKind(t reflect.Type, outer []reflect.Type) {
 		s.Type = "string"
 	case reflect.Float32, reflect.Float64:
 		s.Type = "number"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		s.Type = "integer"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		s.Type, s.Minimum = "integer", new(int)
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			s.Type, s.Format = "string", "byte"
@@ -186,6 +188,8 @@ func (s *Schema) check(raw []byte, path string) *ParamError {
 		return wrong(s.Type, got)
 	}
 	switch {
+	case s.Minimum != nil && raw[0] == '-':
+		return wrong(fmt.Sprintf("integer from %d on", *s.Minimum), clip(string(raw)))
 	case s.Enum != nil || s.text != nil:
 		if value := stringValue(raw); !s.accepts(value) {
 			e := wrong("one of "+strings.Join(s.Enum, ", "), fmt.Sprintf("%q", clip(value)))

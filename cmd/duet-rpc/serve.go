@@ -30,6 +30,10 @@ func serveStdio(s *settings) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve on standard input and output: %w", err)
 	}
+	// A peer, or a reader of the log, that closed its end is seen by the write
+	// that fails. Notify, not Ignore: what is ignored stays ignored in child
+	// processes.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log := logging.Open(logging.Options{
 		Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor,
 	})
@@ -66,9 +70,6 @@ func newRegistry(s *settings, log *logging.Log) *server.Registry {
 // a second one ends the process at once.
 func untilSignal(log *logging.Log) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	// A peer that closed its end is seen by the write that fails. Notify, not
-	// Ignore: what is ignored stays ignored in child processes.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
