@@ -39,28 +39,32 @@ const (
 // header is a header section, as far as it has been read.
 type header struct {
 	verdict verdict
-	// size is the section's, with its blank line; for headerGarbage it is
-	// where the garbage begins.
+	// size is the section's, with its blank line; for the other verdicts it is
+	// how much of it is whole header lines.
 	size     int
 	section  []byte
 	length   int64 // Content-Length, math.MaxInt64 if it is larger
 	hasLen   bool
 	badLen   bool // not digits, or two that differ
+	hasType  bool
 	badType  bool
 	badChars bool
 }
 
 // parseHeader parses the header section at the beginning of b, which may go
-// on past it or stop short of its end. A section is at most limit bytes.
-func parseHeader(b []byte, limit int) header {
+// on past it or stop short of its end. A section is at most limit bytes. The
+// first known bytes are known to be whole header lines: they are looked at
+// again only when the section is whole.
+func parseHeader(b []byte, limit, known int) header {
 	var h header
 	b = b[:min(len(b), limit)] // what stands further on must not change the verdict
-	for pos := 0; ; {
+	for pos := min(known, len(b)); ; {
 		newline := bytes.IndexByte(b[pos:], '\n')
 		if newline < 0 {
+			h.size = pos
 			switch {
 			case !mayBecomeField(b[pos:]):
-				h.verdict, h.size = headerGarbage, pos
+				h.verdict = headerGarbage
 			case len(b) == limit:
 				h.verdict = headerTooLarge
 			}
@@ -73,13 +77,18 @@ func parseHeader(b []byte, limit int) header {
 		case len(line) > 0 && !ok:
 			h.verdict, h.size = headerGarbage, pos
 			return h
+		case len(line) == 0 && known > 0:
+			return parseHeader(b, limit, 0)
 		case len(line) == 0:
 			h.verdict, h.size, h.section = headerWhole, next, b[:next]
+			if h.hasType {
+				h.checkTypes()
+			}
 			return h
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			h.contentLength(value)
 		case bytes.EqualFold(name, []byte("Content-Type")):
-			h.contentType(string(value))
+			h.hasType = true // looked at when the section is whole, and so once
 		}
 		pos = next
 	}
@@ -92,6 +101,16 @@ func (h *header) contentLength(value []byte) {
 		return
 	}
 	h.hasLen, h.length = true, n
+}
+
+// checkTypes checks each Content-Type of the section.
+func (h *header) checkTypes() {
+	for line := range bytes.Lines(h.section) {
+		name, value, ok := cutField(bytes.TrimRight(line, "\r\n"))
+		if ok && bytes.EqualFold(name, []byte("Content-Type")) {
+			h.contentType(string(value))
+		}
+	}
 }
 
 // contentType checks a media type: application/vscode-jsonrpc, with utf-8 or
@@ -159,7 +178,7 @@ func cutField(line []byte) (name, value []byte, ok bool) {
 		return nil, nil, false
 	}
 	for _, c := range name {
-		if !isToken(c) {
+		if !isToken[c] {
 			return nil, nil, false
 		}
 	}
@@ -173,7 +192,7 @@ func mayBecomeField(line []byte) bool {
 		return len(line) <= 1
 	}
 	i := 0
-	for i < len(line) && isToken(line[i]) {
+	for i < len(line) && isToken[line[i]] {
 		i++
 	}
 	if i == 0 {
@@ -185,9 +204,14 @@ func mayBecomeField(line []byte) bool {
 	return i == len(line) || line[i] == ':'
 }
 
-func isToken(c byte) bool {
-	return c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
-}
+// isToken has the characters of a token (RFC 9110, section 5.6.2).
+var isToken = func() (table [256]bool) {
+	for c := range table {
+		lower := byte(c) | 0x20
+		table[c] = c < 128 && (lower >= 'a' && lower <= 'z' || isDigit(byte(c)) || strings.IndexByte("!#$%&'*+-.^_`|~", byte(c)) >= 0)
+	}
+	return table
+}()
 
 // leadingBlankLines counts the bytes of the blank lines that b begins with.
 // partial says that b has nothing else, but perhaps the beginning of another

@@ -37,8 +37,9 @@ func (r *Reader) readFrame() ([]byte, error) {
 				continue
 			}
 			b = b[n:]
-			h := parseHeader(b, r.limits.MaxHeader)
+			h := parseHeader(b, r.limits.MaxHeader, r.fields)
 			if h.verdict != headerWhole {
+				r.fields = h.size
 				if err := r.notWhole(h, len(b)); err != nil {
 					return nil, err
 				}

@@ -45,6 +45,7 @@ type Reader struct {
 	deadline bool      // the source has a deadline set
 
 	state    state
+	fields   int       // atFrame, longHeader: how much of unread is known to be whole header lines
 	skipLeft int64     // skippingBody: what is left of it
 	maxSkip  int64     // a constant but in tests
 	line     lineState // longHeader, resyncing: the line that unread is in
@@ -104,7 +105,10 @@ func (r *Reader) Next(m *Message) error {
 func (r *Reader) unread() []byte { return r.buf[r.pos:r.end] }
 
 // drop uses n bytes up.
-func (r *Reader) drop(n int) { r.pos += n }
+func (r *Reader) drop(n int) {
+	r.pos += n
+	r.fields = max(0, r.fields-n)
+}
 
 // frameDone ends the clock of the frame under way.
 func (r *Reader) frameDone() { r.started = time.Time{} }
@@ -164,7 +168,7 @@ func (r *Reader) more(inFrame bool, need int) error {
 			r.release()
 			r.setDeadline(time.Time{})
 		case inFrame:
-			r.pos, r.end = 0, 0
+			r.drop(r.end - r.pos)
 			r.frameDone()
 			return ErrTimeout
 		default: // somebody else's deadline
