@@ -147,6 +147,7 @@ func FuzzResync(f *testing.F) {
 	for _, c := range lspCases {
 		f.Add([]byte(c.in))
 	}
+	f.Add([]byte("Content-Type: x\r\nX: y Content-Length: 5\r\n\r\n12345"))
 	f.Fuzz(func(t *testing.T, before []byte) {
 		limits := frame.Limits{MaxFrame: 64, MaxHeader: 64}
 		marker := `{"jsonrpc":"2.0","id":"marker","method":"ping"}`
@@ -156,7 +157,10 @@ func FuzzResync(f *testing.F) {
 		r.SetMaxSkip(len(filler) / 2)
 		var m frame.Message
 		served := false
-		for {
+		for outcomes := 0; ; outcomes++ {
+			if outcomes > len(in) {
+				t.Fatalf("%q: more outcomes than bytes", before)
+			}
 			err := r.Next(&m)
 			var refusal *frame.Refusal
 			if err == nil {

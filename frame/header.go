@@ -137,7 +137,7 @@ func (h *header) refusal(maxFrame int) *Refusal {
 	switch {
 	case h.badLen:
 		return refuse(ReasonBadContentLength, "Content-Length must be one decimal number of bytes")
-	case !h.hasLen && embeddedHeader(h.section):
+	case !h.hasLen && embeddedHeader(h.section) > 0:
 		return refuse(ReasonLengthMismatch, "expected a header, found other bytes in front of one")
 	case !h.hasLen:
 		return refuse(ReasonMissingContentLength, "the header section has no Content-Length")

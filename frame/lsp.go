@@ -87,7 +87,8 @@ func (r *Reader) notWhole(h header, have int) error {
 // and wrong.
 func (r *Reader) refuseHeader(h header, refusal *Refusal) error {
 	if refusal.Reason == ReasonLengthMismatch {
-		r.enter(resyncing) // a header stands somewhere in the section: look there
+		r.drop(embeddedHeader(h.section))
+		r.enter(atFrame)
 		return refusal
 	}
 	r.drop(h.size)

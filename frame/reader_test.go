@@ -27,7 +27,7 @@ func drain(src io.Reader, f frame.Framing, limits frame.Limits) []string {
 func drainReader(r *frame.Reader) []string {
 	var got []string
 	var m frame.Message
-	for range 100_000 {
+	for len(got) < 100_000 { // more than any input here can give
 		err := r.Next(&m)
 		var refusal *frame.Refusal
 		switch {
@@ -47,7 +47,7 @@ func drainReader(r *frame.Reader) []string {
 			return append(got, err.Error())
 		}
 	}
-	return append(got, "no end")
+	panic(fmt.Sprintf("a Reader does not come to an end; last outcome: %s", got[len(got)-1]))
 }
 
 func lsp(body string) string {
@@ -148,6 +148,7 @@ var lspCases = []struct {
 	{"a print before a header", "hello" + lsp(ping), []string{"-32700 length-mismatch", ping}},
 	{"a print with spaces", "hello world, this is a print" + lsp(ping), []string{"-32700 length-mismatch", ping}},
 	{"a print with a colon", "hello: world" + lsp(ping), []string{"-32700 length-mismatch", ping}},
+	{"a type header with a print that has a header in it", "Content-Type: text/plain\r\nX: y Content-Length: 40\r\n\r\n" + ping + lsp(bye), []string{"-32700 length-mismatch", ping, bye}},
 	{"printed lines", "hello world\nand more\n\n" + lsp(ping), []string{"-32700 length-mismatch", ping}},
 	{"one answer for a run of garbage", "a b" + "\nContent-Length: x\r\n\r\n{{{}" + "\x00\x01\xff:::\n" + lsp(ping) + "more of it" + lsp(bye), []string{"-32700 length-mismatch", ping, "-32700 length-mismatch", bye}},
 	{"garbage then a type header", "}}\r\nContent-Type: text/plain\r\n" + lsp(ping), []string{"-32700 length-mismatch", "-32600 unsupported-content-type id=7"}},

@@ -65,18 +65,18 @@ func skipBlanks(b []byte, i int) int {
 	return i
 }
 
-// embeddedHeader reports whether a whole header section without a
-// Content-Length has one in the middle of a line: something was printed in
-// front of it.
-func embeddedHeader(section []byte) bool {
+// embeddedHeader is where in a whole header section without a Content-Length
+// one stands in the middle of a line: something was printed in front of it.
+// It is 0 if there is none.
+func embeddedHeader(section []byte) int {
 	for i, c := range section {
 		if c == ':' {
-			if _, m := matchLength(section, i); m == isMatch {
-				return true
+			if start, m := matchLength(section, i); m == isMatch {
+				return start
 			}
 		}
 	}
-	return false
+	return 0
 }
 
 // findHeader drops bytes up to the next header.
