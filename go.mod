@@ -3,7 +3,9 @@ module github.com/duet-rpc/duet-rpc
 go 1.26.8
 
 require (
+	github.com/creack/pty v1.1.24
 	github.com/lmittmann/tint v1.2.1
+	github.com/rogpeppe/go-internal v1.16.0
 	github.com/sourcegraph/jsonrpc2 v0.2.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
@@ -16,4 +18,5 @@ require (
 require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/tools v0.26.0 // indirect
 )

@@ -246,7 +246,8 @@ See also `duet-rpc-cancel'."
      :success-fn (apply-partially settle success-fn)
      :error-fn
      (lambda (err)
-       (if (jsonrpc-running-p connection)
+       (if (or (jsonrpc-running-p connection)
+               (not (eql (plist-get err :code) -1)))
            (funcall settle error-fn err)
          ;; Newer versions of jsonrpc.el handle replies in timers, so the
          ;; reply may have been read and yet not be handled when the end of
@@ -309,8 +310,8 @@ What the filter has read and not yet handled would be left lying.")
 (defun duet-rpc--wait (tag condition deadline)
   "Wait until CONDITION is met or DEADLINE has come.
 CONDITION is a function without arguments.  `duet-rpc--wake' with TAG
-makes this look at once; else it looks from time to time, as one who is
-waited for further inside may have been met meanwhile."
+makes this look at once.  It looks from time to time too, since it is not
+woken while another wait goes on inside this one."
   (let ((duet-rpc--waiting tag)
         left)
     (while (and (not (funcall condition))

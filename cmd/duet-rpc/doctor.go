@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 // finding is one thing that doctor looked at.
@@ -99,7 +101,7 @@ func checkLog(path string) finding {
 		return f
 	}
 	f.Found = path
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := logging.OpenFile(path)
 	if err != nil {
 		f.State, f.Found = "wrong", err.Error()
 		f.Todo = "set DUET_RPC_LOG to a file in a directory that can be written"

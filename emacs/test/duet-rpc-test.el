@@ -109,7 +109,7 @@ One that has ended counts even where nobody has looked at its status yet."
 
 (defun duet-rpc-test-long-text (length)
   "Return a text of LENGTH characters, some of which JSON has to escape."
-  (let ((line "All work \"and\" no play\\ makes\tJack ein tüchtiger Bursche; 日本語 🎉\n"))
+  (let ((line "No \"play\" makes\tJack\\Jill ein tüchtiger Bursche; 日本語 🎉\n"))
     (substring (apply #'concat (make-list (1+ (/ length (length line))) line))
                0 length)))
 
@@ -342,7 +342,7 @@ One that has ended counts even where nobody has looked at its status yet."
                  (reply connection)))))))
 
 (ert-deftest duet-rpc-test-request-inside-a-callback ()
-  "A callback may send the next request, and so may one that waits."
+  "A callback may send the next request."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let (answer)
       (duet-rpc-request-async
@@ -353,6 +353,18 @@ One that has ended counts even where nobody has looked at its status yet."
                       :success-fn (lambda (result) (setq answer result)))))
       (should (equal (duet-rpc-request connection 'echo [0]) [0]))
       (should (equal (duet-rpc-test-wait-for answer) [1 2])))))
+
+(ert-deftest duet-rpc-test-request-inside-a-request ()
+  "Somebody may wait for a request while another one is waited for."
+  (duet-rpc-test-with (connection (duet-rpc-test-connect))
+    (let (inner)
+      (run-at-time 0 nil (lambda ()
+                           (setq inner (duet-rpc-request connection 'test.sleep
+                                                         '(:ms 200)))))
+      ;; This answer comes while the other one is waited for.
+      (should (equal (duet-rpc-request connection 'test.sleep '(:ms 20))
+                     '(:slept_ms 20)))
+      (should (equal inner '(:slept_ms 200))))))
 
 (ert-deftest duet-rpc-test-events-buffer-is-capped ()
   "What was said is kept, but not more than the user wants, and works on."

@@ -28,8 +28,22 @@ func Bytes(t testing.TB, path string, got []byte) {
 	case err != nil:
 		t.Fatalf("%v (go test -update would write it); got:\n%q", err, got)
 	default:
-		t.Fatalf("not what %s says (go test -update would rewrite it)\nwant: %q\ngot:  %q", path, want, got)
+		t.Fatalf("not what %s says (go test -update would rewrite it); where they differ\nwant: %.4000q\ngot:  %.4000q",
+			path, differing(want, got), differing(got, want))
 	}
+}
+
+// differing is the part of a that b has not, and some of what is around it.
+func differing(a, b []byte) []byte {
+	const around = 100
+	from, tail := 0, 0
+	for from < min(len(a), len(b)) && a[from] == b[from] {
+		from++
+	}
+	for tail < min(len(a), len(b))-from && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	return a[max(0, from-around):min(len(a), len(a)-tail+around)]
 }
 
 func rewrite(t testing.TB, path string, got []byte) {

@@ -51,6 +51,7 @@ func TestBytes(t *testing.T) {
 	*update = false
 	assert.Empty(t, compare(path, "a\r\n"))
 	assert.Contains(t, compare(path, "a\n"), `want: "a\r\n"`)
+	assert.Contains(t, compare(path, "a\r\nb"), `got:  "a\r\nb"`)
 	held, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, "a\r\n", string(held))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -39,7 +40,7 @@ func Open(o Options) *Log {
 	sink, file := "stderr", os.Stderr
 	var openErr error
 	if o.Path != "" {
-		f, err := os.OpenFile(o.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		f, err := OpenFile(o.Path)
 		if err == nil {
 			sink, file = o.Path, f
 		}
@@ -52,6 +53,12 @@ func Open(o Options) *Log {
 			"todo", "set DUET_RPC_LOG to a file in a directory that can be written")
 	}
 	return l
+}
+
+// OpenFile opens a file to append log lines to, and makes it if need be. It
+// does not wait: a named pipe that nobody reads is an error.
+func OpenFile(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 }
 
 func handler(out io.Writer, level slog.Leveler, o Options, file *os.File) slog.Handler {

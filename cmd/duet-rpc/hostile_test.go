@@ -1,0 +1,172 @@
+package main_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	hostileBytes = 1 << 30
+	// hostileTime is how long a gigabyte may take, with much to spare.
+	hostileTime = 2 * time.Minute
+	// hostileMemory is the most that the process may ever have in memory.
+	hostileMemory = 120 << 20
+)
+
+var hostileSeed = flag.Uint64("hostile-seed", 0, "what made TestAGigabyteOfNonsense fail, to see it again")
+
+// A gigabyte of nonsense costs neither the connection nor much memory: the
+// first good frame behind it is served.
+func TestAGigabyteOfNonsense(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	for name, nonsense := range map[string]func(*rand.Rand, *bytes.Buffer){
+		"random bytes":       func(rng *rand.Rand, b *bytes.Buffer) { randomBytes(rng, b, 1<<20) },
+		"hostile structures": hostilePiece,
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := *hostileSeed
+			if seed == 0 {
+				seed = rand.Uint64()
+			}
+			t.Logf("-hostile-seed %d", seed)
+			endure(t, rand.New(rand.NewPCG(seed, 0)), nonsense)
+		})
+	}
+}
+
+// endure sends hostileBytes of pieces and then a good frame.
+func endure(t *testing.T, rng *rand.Rand, nonsense func(*rand.Rand, *bytes.Buffer)) {
+	binary, err := fastProgram()
+	require.NoError(t, err)
+	p := launch{binary: binary, args: []string{"--log-level", "error"}, watchdog: hostileTime}.start(t)
+	p.requireServing()
+
+	sent := make(chan error, 1)
+	go func() { sent <- sendNonsense(p.stdin, rng, nonsense) }()
+	answers := 0
+	for {
+		body, err := p.frames.next()
+		require.NoError(t, err)
+		if string(body) == afterServed {
+			break
+		}
+		require.NoError(t, checkBody(body))
+		answers++
+	}
+	require.NoError(t, <-sent)
+	most := p.memory(t, "VmHWM")
+	t.Logf("%d answers, %d MB of memory at most", answers, most>>20)
+	assert.Less(t, most, hostileMemory)
+	p.requireServing()
+	p.finish()
+	assert.NotContains(t, p.log.String(), "panic")
+}
+
+func sendNonsense(w io.Writer, rng *rand.Rand, nonsense func(*rand.Rand, *bytes.Buffer)) error {
+	var b bytes.Buffer
+	for sent := 0; sent < hostileBytes; {
+		b.Reset()
+		for b.Len() < 256<<10 {
+			nonsense(rng, &b)
+		}
+		n, err := w.Write(b.Bytes())
+		if err != nil {
+			return err
+		}
+		sent += n
+	}
+	// Whatever body was announced has come when this is through, and the last
+	// of it is no line end: the good frame begins in the middle of a line.
+	b.Reset()
+	b.WriteString(strings.Repeat("}nonsense{", longestSkip/10+1))
+	b.WriteString(framed(after))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// longestSkip is the longest body that hostile headers announce and that would
+// be counted off; what is announced beyond 1 GiB is not.
+const longestSkip = 12 << 20
+
+func randomBytes(rng *rand.Rand, b *bytes.Buffer, n int) {
+	for range n / 8 {
+		v := rng.Uint64()
+		b.Write([]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24), byte(v >> 32), byte(v >> 40), byte(v >> 48), byte(v >> 56)})
+	}
+}
+
+// hostilePiece appends one of the things that a broken or wicked client might
+// send.
+func hostilePiece(rng *rand.Rand, b *bytes.Buffer) {
+	if rng.IntN(5000) == 0 {
+		hugePiece(rng, b)
+		return
+	}
+	some := 1 + rng.IntN(1<<rng.IntN(17)) // mostly little, so that much happens
+	switch piece := rng.IntN(340); {
+	case piece < 30: // headers that do not end
+		b.WriteString(strings.Repeat(pick(rng, "X: y\r\n", "x", "Content-Length", "X:", "\t", "Content-Type: text/plain\r\n"), some/4))
+	case piece < 60:
+		b.WriteString(strings.Repeat(pick(rng, "\x00", "\r", "\n", "\r\n", " ", ":", "Content-Length:", "Content-Length: 1", "Content-Length: 1\r", "\xff"), some/4))
+	case piece < 80:
+		randomBytes(rng, b, some)
+	case piece < 120:
+		b.WriteString("Content-Length: " + pick(rng, "-1", "", "x", "0x10", "1 1", "99999999999999999999", "1073741825", "9223372036854775807", "4294967296\r\nContent-Length: 5") + "\r\n\r\n")
+	case piece < 160:
+		b.WriteString("Content-Type: " + pick(rng, "text/plain", "application/vscode-jsonrpc; charset=latin1", ";;;", `application/vscode-jsonrpc; charset="`, "") + "\r\n" + framed(after[:rng.IntN(len(after))]))
+	case piece < 200: // a good message, with one byte changed
+		message := []byte(framed(echoRequest(`{"text":"` + strings.Repeat("x", some/16) + `"}`)))
+		message[rng.IntN(len(message))] = byte(rng.Uint32())
+		b.Write(message)
+	case piece < 240: // a good message, cut short
+		message := framed(echoRequest(`"` + strings.Repeat("x", some/16) + `"`))
+		b.WriteString(message[:rng.IntN(len(message))])
+	case piece < 280:
+		b.WriteString(framed(pick(rng, "", " ", "{}", "[]", "[[]]", "null", "1e999999999", `"\ud800"`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`,
+			`{"jsonrpc":"2.0","id":1,"method":"nosuch"}`, `{"jsonrpc":"2.0","id":1,"method":"ping","params":[[[]]]}`, "\xef\xbb\xbf{}", "\xff")))
+	case piece < 320:
+		for range 1 + rng.IntN(20) {
+			b.WriteString(pick(rng, headerTokens...))
+		}
+	default:
+		b.WriteString(framed(echoRequest(`"` + strings.Repeat("x", some/16) + `"`)))
+	}
+}
+
+// headerTokens are what headers are made of, and what is not to be in them.
+// Numbers end, so that none grows to a length that would be counted off.
+var headerTokens = []string{
+	"Content-Length: ", "content-length:", "Content-Type: ", "Content-Type", "X-Other: ", "application/vscode-jsonrpc", "; charset=utf-8", "; charset=",
+	"text/plain", "\r\n", "\n", "\r", "\r\n\r\n", "\n\n", "2\r\n", "66 ", "0\n", "1073741825\r\n", ":", " ", "\t", "x", "{}", "[]", "\x00", "\xff", after,
+}
+
+// hugePiece appends something of megabytes.
+func hugePiece(rng *rand.Rand, b *bytes.Buffer) {
+	switch rng.IntN(6) {
+	case 0:
+		b.WriteString(framed(strings.Repeat(pick(rng, "[", `{"":`, `[{"a":[`), 1<<20)))
+	case 1: // announced, and not there
+		fmt.Fprintf(b, "Content-Length: %d\r\n\r\n", rng.IntN(longestSkip))
+	case 2: // over the limit, and there
+		fmt.Fprintf(b, "Content-Length: %d\r\n\r\n%s", longestSkip, bytes.Repeat([]byte{'a'}, longestSkip))
+	case 3:
+		b.WriteString(framed("[" + strings.Repeat("1,", 1+rng.IntN(4<<20)) + "1]"))
+	case 4:
+		b.WriteString(framed(batchOf(1 + rng.IntN(1200))))
+	case 5:
+		b.WriteString(framed(echoRequest(nested(rng.IntN(2 * maxDepth)))))
+	}
+}
+
+func pick(rng *rand.Rand, from ...string) string { return from[rng.IntN(len(from))] }

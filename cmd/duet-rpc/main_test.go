@@ -1,0 +1,82 @@
+// Package main_test tests the program as an editor meets it: the binary, its
+// pipes, its signals and its exit status.
+package main_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// testVersion is the version that the tested binaries are linked with.
+const testVersion = "0.0.0-test"
+
+var (
+	programDir string // where the binaries are, for PATH
+	program    string // the binary, with the race detector if the tests have it
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	waitInParallel()
+	os.Exit(runTests(m))
+}
+
+// waitInParallel lets more tests run at once than there are processors, unless
+// somebody said how many: what they do is mostly to wait for a process.
+func waitInParallel() {
+	parallel := flag.Lookup("test.parallel")
+	if parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
+	}
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "duet-rpc-test")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	programDir = dir
+	program = filepath.Join(dir, executable("duet-rpc"))
+	if err := build(program, raceEnabled); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func build(path string, race bool) error {
+	args := []string{"build", "-ldflags", "-X main.version=" + testVersion, "-o", path}
+	if race {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// fastProgram is the binary without the race detector, which makes whatever
+// it watches slow and large.
+var fastProgram = sync.OnceValues(func() (string, error) {
+	if !raceEnabled {
+		return program, nil
+	}
+	path := filepath.Join(programDir, executable("duet-rpc-fast"))
+	return path, build(path, false)
+})
+
+func executable(name string) string {
+	if runtime.GOOS == "windows" {
+		return name + ".exe"
+	}
+	return name
+}

@@ -1,0 +1,211 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// watchdog is when a process is killed that a test waits for in vain, unless
+// its launch says otherwise.
+const watchdog = 90 * time.Second
+
+// pollEvery is how often a condition is looked at that a test waits for.
+const pollEvery = 5 * time.Millisecond
+
+// A launch says how to start the program. The zero value starts the tested
+// binary as an editor does, with a pipe on each standard descriptor.
+type launch struct {
+	binary string
+	args   []string
+	env    []string // beside the test's own environment, in which nothing is meant for the program
+
+	stdin, stdout, stderr *os.File // instead of the pipes; they stay the caller's
+
+	watchdog time.Duration
+}
+
+// A process is the running program.
+type process struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	stdin  *os.File // our ends of the pipes; nil where launch gave a file
+	stdout *os.File
+	frames frameReader // of stdout
+	log    *recorder   // of stderr
+	ended  chan struct{}
+}
+
+// run starts the binary with flags and pipes.
+func run(t testing.TB, args ...string) *process { return launch{args: args}.start(t) }
+
+func (l launch) start(t testing.TB) *process {
+	t.Helper()
+	if l.binary == "" {
+		l.binary = program
+	}
+	if l.watchdog == 0 {
+		l.watchdog = watchdog
+	}
+	ctx, kill := context.WithTimeout(context.Background(), l.watchdog)
+	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, l.args...), log: &recorder{}, ended: make(chan struct{})}
+	p.cmd.Env = append(cleanEnvironment(), l.env...)
+
+	var theirs []*os.File // ends that are only the child's
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = l.stdin, l.stdout, p.log
+	if l.stdin == nil {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		p.cmd.Stdin, p.stdin, theirs = r, w, append(theirs, r)
+	}
+	if l.stdout == nil {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		p.cmd.Stdout, p.stdout, theirs = w, r, append(theirs, w)
+		p.frames = newFrameReader(r)
+	}
+	if l.stderr != nil {
+		p.cmd.Stderr = l.stderr
+	}
+	err := p.cmd.Start()
+	for _, f := range theirs {
+		f.Close()
+	}
+	require.NoError(t, err)
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // ProcessState tells
+	}()
+	t.Cleanup(func() {
+		kill()
+		<-p.ended
+		p.closeStdin()
+		if p.stdout != nil {
+			p.stdout.Close()
+		}
+		if t.Failed() {
+			t.Logf("%s %s\nstderr: %s", l.binary, strings.Join(l.args, " "), p.log)
+		}
+	})
+	return p
+}
+
+// cleanEnvironment is the test's environment without what the program heeds.
+func cleanEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=")
+	})
+}
+
+// send writes bytes to standard input.
+func (p *process) send(in string) {
+	p.t.Helper()
+	_, err := io.WriteString(p.stdin, in)
+	require.NoError(p.t, err)
+}
+
+// next is the message that comes next on standard output.
+func (p *process) next() string {
+	p.t.Helper()
+	body, err := p.frames.next()
+	require.NoError(p.t, err)
+	require.NoError(p.t, checkBody(body))
+	return string(body)
+}
+
+// ask sends a message and returns the next one that comes back.
+func (p *process) ask(message string) string {
+	p.t.Helper()
+	p.send(framed(message))
+	return p.next()
+}
+
+// requireServing requires that the program answers.
+func (p *process) requireServing() {
+	p.t.Helper()
+	require.Equal(p.t, `{"jsonrpc":"2.0","id":"serving","result":[1]}`, p.ask(`{"jsonrpc":"2.0","id":"serving","method":"echo","params":[1]}`))
+}
+
+func (p *process) closeStdin() {
+	if p.stdin != nil {
+		p.stdin.Close()
+	}
+}
+
+// rest is every message that still comes, up to the end of standard output.
+func (p *process) rest() (bodies []string) {
+	p.t.Helper()
+	for {
+		body, err := p.frames.next()
+		if err == io.EOF {
+			return bodies
+		}
+		require.NoError(p.t, err)
+		require.NoError(p.t, checkBody(body))
+		bodies = append(bodies, string(body))
+	}
+}
+
+// requireSuccess waits for the end of the process and requires status 0.
+func (p *process) requireSuccess() {
+	p.t.Helper()
+	<-p.ended
+	require.Equal(p.t, 0, p.cmd.ProcessState.ExitCode(), "%s\nstderr: %s", p.cmd.ProcessState, p.log)
+}
+
+// requireGoneWithin requires that the process ends by itself, with status 0,
+// within d of a moment.
+func (p *process) requireGoneWithin(d time.Duration, since time.Time) {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(time.Until(since.Add(d))):
+		require.Fail(p.t, "still there", "%v after it should have ended\nstderr: %s", time.Since(since), p.log)
+	}
+	p.requireSuccess()
+}
+
+// requireLog waits until standard error has text.
+func (p *process) requireLog(text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return contains(p.log, text) }, watchdog/3, pollEvery,
+		"%q does not come up in the log", text)
+}
+
+// finish closes standard input and requires that nothing more comes and that
+// the process ends well.
+func (p *process) finish() {
+	p.t.Helper()
+	p.closeStdin()
+	require.Empty(p.t, p.rest())
+	p.requireSuccess()
+}
+
+// A recorder keeps what is written to it, to be looked into meanwhile.
+type recorder struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.buf.Write(b)
+}
+
+func (r *recorder) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.buf.String()
+}
+
+func contains(r *recorder, text string) bool { return strings.Contains(r.String(), text) }
