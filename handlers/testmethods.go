@@ -20,11 +20,11 @@ func RegisterTestMethods(reg *server.Registry) {
 }
 
 type testSleepParams struct {
-	MS int `json:"ms" doc:"How long, in milliseconds."`
+	MS uint `json:"ms" doc:"How long, in milliseconds."`
 }
 
 type testSleepResult struct {
-	SleptMS int `json:"slept_ms"`
+	SleptMS uint `json:"slept_ms"`
 }
 
 func testSleep(ctx context.Context, p testSleepParams) (testSleepResult, error) {

@@ -203,7 +203,9 @@ func (c *Conn) readLoop() error {
 	for !c.stopping.Load() {
 		err := c.reader.Next(&m)
 		if err == nil {
-			if !c.closing.Load() {
+			if c.closing.Load() {
+				c.serveClosing(&m)
+			} else {
 				c.dispatch(&m)
 			}
 			continue

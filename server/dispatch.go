@@ -209,8 +209,38 @@ func (c *Conn) startFinal(method *Method, m *frame.Message, to replies) {
 	hold(to)
 	c.final.Go(func() {
 		c.serveBeside(c.baseCtx, method, id, params, to, func() {})
+		if id != nil {
+			c.linger()
+		}
 		c.End()
 	})
+}
+
+// lingerTime is how long a peer that was told of the end may take to close
+// its side. Emacs 30 handles a reply in a timer, and loses it if the process
+// is gone before that timer runs.
+const lingerTime = 100 * time.Millisecond
+
+// linger waits until the peer has closed its side, or the time is up.
+func (c *Conn) linger() {
+	select {
+	case <-c.quiet:
+	case <-c.stop:
+	case <-time.After(lingerTime):
+	}
+}
+
+// serveClosing drops a message that comes behind a final method; a second
+// final method, such as exit behind shutdown, ends the connection at once.
+func (c *Conn) serveClosing(m *frame.Message) {
+	if m.Kind != frame.Object || m.Method == nil {
+		return
+	}
+	if name, e := checkEnvelope(m); e == nil {
+		if method := c.srv.reg.lookup(name); method != nil && method.Final {
+			c.End()
+		}
+	}
 }
 
 // serveBeside serves a request in a goroutine of its own; done is called when

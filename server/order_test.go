@@ -224,6 +224,30 @@ func TestFinalMethods(t *testing.T) {
 		require.NoError(t, <-c.served)
 		assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
 	})
+	run("another one ends it at once", func(t *testing.T, c *client, g *gate) {
+		c.send(bye, `{"jsonrpc":"2.0","method":"bye"}`)
+		began := time.Now()
+		got := []string{c.next(), c.next()}
+		assert.Contains(t, strings.Join(got, ""), `{"jsonrpc":"2.0","id":2,"result":false}`)
+		require.NoError(t, <-c.served)
+		assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
+	})
+	run("the peer has a moment to close its side", func(t *testing.T, c *client, g *gate) {
+		close(g.open)
+		c.next()
+		began := time.Now()
+		c.ask(bye)
+		require.NoError(t, <-c.served)
+		assert.Equal(t, 100*time.Millisecond, time.Since(began))
+	})
+	run("and the end does not wait for more than that", func(t *testing.T, c *client, g *gate) {
+		close(g.open)
+		c.next()
+		began := time.Now()
+		c.ask(bye)
+		require.NoError(t, c.close())
+		assert.Zero(t, time.Since(began))
+	})
 	run("in a batch", func(t *testing.T, c *client, g *gate) {
 		close(g.open)
 		c.next()

@@ -102,7 +102,8 @@ func HandleRaw(r *Registry, name string, h func(ctx context.Context, params json
 }
 
 // Final makes a method the last one of its connection: what arrives behind it
-// is dropped, and when it has answered the connection ends. It runs beside the
+// is dropped, and when it has answered, and the peer has had a moment to close
+// its side, the connection ends; another final method ends it at once. It runs beside the
 // requests that are in flight, so it may wait for them ([Conn.Wait]), and does
 // not count as one; its context ends with the peer. If its parameters are
 // wrong the connection goes on.
