@@ -78,7 +78,7 @@ func TestNonBlockingPipes(t *testing.T) {
 	p.requireServing()
 	const n = 50
 	text := `"` + strings.Repeat("x", 300_000) + `"`
-	go p.send(strings.Repeat(framed(echoRequest(text)), n))
+	go atOnce(p.stdin, []byte(strings.Repeat(framed(echoRequest(text)), n)))
 	for range n {
 		require.Len(t, p.next(), len(`{"jsonrpc":"2.0","id":1,"result":}`)+len(text))
 	}
@@ -151,6 +151,22 @@ func TestStandardErrorThatNobodyReadsDoesNotStopIt(t *testing.T) {
 	p.requireGoneWithin(goneAfter, began)
 }
 
+// fillPipes sends a request again and again, without reading a reply, until
+// the program takes nothing more.
+func (p *process) fillPipes(request string) {
+	p.t.Helper()
+	flood := strings.Repeat(request, 1+100_000/len(request))
+	for sent := 0; ; {
+		require.NoError(p.t, p.stdin.SetWriteDeadline(time.Now().Add(500*time.Millisecond)))
+		n, err := p.stdin.WriteString(flood)
+		if sent += n; n == 0 {
+			require.ErrorIs(p.t, err, os.ErrDeadlineExceeded)
+			return // the pipes and all queues between them are full
+		}
+		require.Less(p.t, sent, 1<<30, "it takes everything")
+	}
+}
+
 // A log file may be a pipe that nobody reads; opening it must not wait.
 func TestALogFileThatIsAPipeDoesNotStopIt(t *testing.T) {
 	skipKnownWrong(t)
@@ -181,17 +197,7 @@ func TestAClientThatNeverReadsCostsLittle(t *testing.T) {
 			require.NoError(t, err)
 			p := launch{binary: binary}.start(t)
 			p.requireServing()
-			flood := strings.Repeat(framed(echoRequest(params)), 1+100_000/len(params))
-			sent := 0
-			for {
-				require.NoError(t, p.stdin.SetWriteDeadline(time.Now().Add(500*time.Millisecond)))
-				n, err := p.stdin.WriteString(flood)
-				if sent += n; n == 0 {
-					require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-					break // the pipes and all queues between them are full
-				}
-				require.Less(t, sent, 1<<30, "it takes everything")
-			}
+			p.fillPipes(framed(echoRequest(params)))
 			assert.Less(t, p.memory(t, "VmHWM"), 150<<20)
 			began := time.Now()
 			signalled(syscall.SIGTERM)(p)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -95,6 +96,36 @@ func TestNobodyReadsTheLog(t *testing.T) {
 		assert.Contains(t, text, "log lines dropped")
 		assert.Less(t, len(text), 3*maxQueued)
 	})
+}
+
+// Lines come out whole, in order, whoever writes at the same time.
+func TestLinesComeOutWhole(t *testing.T) {
+	dst := &blocked{open: make(chan struct{})}
+	close(dst.open)
+	q := newQueue(dst)
+	const each = 2000
+	var writers sync.WaitGroup
+	for w := range 4 {
+		writers.Go(func() {
+			for i := range each {
+				fmt.Fprintf(q, "%d %d\n", w, i)
+				if i%100 == 0 {
+					time.Sleep(time.Microsecond) // let the queue run empty now and then
+				}
+			}
+		})
+	}
+	writers.Wait()
+	q.close(context.Background())
+	next := make([]int, 4)
+	for line := range strings.Lines(dst.got.String()) {
+		var w, i int
+		_, err := fmt.Sscanf(line, "%d %d\n", &w, &i)
+		require.NoError(t, err, "%q", line)
+		require.Equal(t, next[w], i)
+		next[w]++
+	}
+	assert.Equal(t, []int{each, each, each, each}, next)
 }
 
 type broken struct{}

@@ -52,7 +52,7 @@ func (q *queue) signal() {
 
 func (q *queue) run() {
 	defer close(q.done)
-	var spare []byte
+	var spare []byte // nobody else has it
 	for {
 		q.mu.Lock()
 		out, dropped, closed := q.lines, q.dropped, q.closed
@@ -61,15 +61,15 @@ func (q *queue) run() {
 		if dropped > 0 {
 			out = fmt.Appendf(out, "level=WARN msg=\"log lines dropped: nobody reads the log fast enough\" lines=%d\n", dropped)
 		}
-		if len(out) > 0 {
+		spare = out
+		switch {
+		case len(out) > 0:
 			_, _ = q.dst.Write(out) // there is nowhere to say that it failed
-			spare = out
-			continue
-		}
-		if closed {
+		case closed:
 			return
+		default:
+			<-q.wake
 		}
-		<-q.wake
 	}
 }
 
