@@ -55,6 +55,22 @@ func checkMembers(t *testing.T, body []byte, m *frame.Message) {
 	if err := json.Unmarshal(body, &want); err != nil {
 		t.Fatal(err)
 	}
+	walked := map[string]json.RawMessage{}
+	for name, value := range frame.Members(body) {
+		var plain string
+		if err := json.Unmarshal(name, &plain); err != nil {
+			t.Fatal(err)
+		}
+		walked[plain] = value
+	}
+	if len(walked) != len(want) {
+		t.Fatalf("Members(%q): %d members, encoding/json has %d", body, len(walked), len(want))
+	}
+	for name, got := range walked {
+		if !bytes.Equal(got, want[name]) {
+			t.Fatalf("Members(%q): %q is %q, encoding/json has %q", body, name, got, want[name])
+		}
+	}
 	for name, got := range map[string][]byte{
 		"jsonrpc": m.JSONRPC, "id": m.ID, "method": m.Method, "params": m.Params, "result": m.Result, "error": m.Error,
 	} {

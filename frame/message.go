@@ -131,6 +131,30 @@ func (m *Message) member(quoted []byte) *[]byte {
 	return nil
 }
 
+// Members yields the members of a valid JSON object in their order, without a
+// copy: the name as it is spelt, with its quotes, and the value. Iteration
+// stops when yield returns false.
+func Members(object []byte) func(yield func(name, value []byte) bool) {
+	return func(yield func(name, value []byte) bool) {
+		i := skipSpace(object, skipSpace(object, 0)+1)
+		for i < len(object) && object[i] == '"' {
+			nameEnd := skipString(object, i+1)
+			value := skipName(object, i)
+			if value < 0 {
+				return
+			}
+			end := skipValue(object, value, 1)
+			if end < 0 || !yield(object[i:nameEnd:nameEnd], object[value:end:end]) {
+				return
+			}
+			i = skipSpace(object, end)
+			if i < len(object) && object[i] == ',' {
+				i = skipSpace(object, i+1)
+			}
+		}
+	}
+}
+
 // Elements yields the elements of a valid JSON array, each as a span of it.
 // Iteration stops when yield returns false.
 func Elements(array []byte) func(yield func(element []byte) bool) {

@@ -173,6 +173,9 @@ func (s *Schema) addFields(t reflect.Type, outer []reflect.Type) {
 	}
 }
 
+// longestName is more than any value of an Enum has, in bytes.
+const longestName = 1000
+
 // check looks for the first thing in raw, valid JSON found at path, that the
 // schema does not allow. It returns nil if there is none.
 func (s *Schema) check(raw []byte, path string) *ParamError {
@@ -190,6 +193,8 @@ func (s *Schema) check(raw []byte, path string) *ParamError {
 	switch {
 	case s.Minimum != nil && raw[0] == '-':
 		return wrong(fmt.Sprintf("integer from %d on", *s.Minimum), clip(string(raw)))
+	case s.Enum != nil && len(raw) > longestName:
+		return wrong("one of "+strings.Join(s.Enum, ", "), fmt.Sprintf("a string of %d bytes", len(raw)))
 	case s.Enum != nil || s.text != nil:
 		if value := stringValue(raw); !s.accepts(value) {
 			e := wrong("one of "+strings.Join(s.Enum, ", "), fmt.Sprintf("%q", clip(value)))
@@ -212,21 +217,29 @@ func (s *Schema) check(raw []byte, path string) *ParamError {
 	return nil
 }
 
+// checkMembers checks an object without taking it apart: it may have a million
+// members that nobody wants.
 func (s *Schema) checkMembers(raw []byte, path string) *ParamError {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return &ParamError{Param: path, Expected: "object", Received: typeName(raw)}
-	}
 	within := func(name string) string {
 		if path == "" {
 			return name
 		}
 		return path + "." + name
 	}
-	for _, p := range s.Properties {
-		value, there := members[p.Name]
+	values := make([][]byte, len(s.Properties)) // of each property; the last one counts
+	var wrong *ParamError
+	for quoted, value := range frame.Members(raw) {
+		name, _ := plainString(quoted)
+		if i := s.property(name); i >= 0 {
+			values[i] = value
+		} else if s.Values != nil && wrong == nil {
+			wrong = s.Values.check(value, within(clip(string(name))))
+		}
+	}
+	for i, p := range s.Properties {
+		value := values[i]
 		switch {
-		case there && !(string(value) == "null" && !p.Required):
+		case value != nil && !(string(value) == "null" && !p.Required):
 			if e := p.Schema.check(value, within(p.Name)); e != nil {
 				return e
 			}
@@ -234,14 +247,17 @@ func (s *Schema) checkMembers(raw []byte, path string) *ParamError {
 			return &ParamError{Param: within(p.Name), Expected: p.Schema.typeWords(), Received: "nothing", Accepted: p.Schema.Enum}
 		}
 	}
-	if s.Values != nil {
-		for name, value := range members {
-			if e := s.Values.check(value, within(name)); e != nil {
-				return e
-			}
+	return wrong
+}
+
+// property is the index of the property with that name, or -1.
+func (s *Schema) property(name []byte) int {
+	for i, p := range s.Properties {
+		if p.Name == string(name) {
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 // accepts reports whether a string is one of an enum's, or what the type's

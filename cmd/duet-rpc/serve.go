@@ -23,9 +23,16 @@ const (
 	lastResort   = 1900 * time.Millisecond
 )
 
+// calmMemory is how much memory the process may have before it collects
+// garbage more eagerly than it otherwise would, in bytes. It is no limit.
+const calmMemory = 48 << 20
+
 // serveStdio serves the editor that started this process until it goes or a
 // signal comes.
 func serveStdio(s *settings) error {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(calmMemory)
+	}
 	transport, err := server.Stdio()
 	if err != nil {
 		return fmt.Errorf("cannot serve on standard input and output: %w", err)
