@@ -111,8 +111,11 @@ func (c *Conn) End() {
 }
 
 // Wait waits until no long-running request is in flight, and reports whether
-// that came to pass before ctx ended.
-func (c *Conn) Wait(ctx context.Context) bool { return c.flights.wait(ctx) }
+// that came to pass before ctx ended. Requests that ended because the
+// connection ends do not count as ended.
+func (c *Conn) Wait(ctx context.Context) bool {
+	return c.flights.wait(ctx) && c.baseCtx.Err() == nil
+}
 
 // InFlight is how many long-running requests are being served.
 func (c *Conn) InFlight() int { return int(c.flights.count.Load()) }
