@@ -101,11 +101,14 @@ func (l launch) start(t testing.TB) *process {
 
 // cleanEnvironment is the test's environment without what the program heeds.
 func cleanEnvironment() []string {
-	// The race detector would make each process wait a second before it ends.
-	return append([]string{"GORACE=atexit_sleep_ms=0"}, slices.DeleteFunc(os.Environ(), func(entry string) bool {
+	return append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=")
-	})...)
+	}), "GORACE="+noRaceDelay)
 }
+
+// noRaceDelay keeps the race detector from making each process wait a second
+// before it ends.
+const noRaceDelay = "atexit_sleep_ms=0"
 
 // send writes bytes to standard input.
 func (p *process) send(in string) {

@@ -24,6 +24,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", programDir+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("GORACE", noRaceDelay)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
