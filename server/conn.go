@@ -158,7 +158,7 @@ func (c *Conn) drain() (idle bool) {
 	defer cancelGentle()
 
 	idle = c.loopIsIdle(gentle)
-	handled := idle && c.flights.wait(gentle)
+	handled := idle && c.flights.wait(gentle) && c.finalHasEnded(gentle)
 	c.cancel(errEnded)
 	if !handled {
 		c.log.Warn("handlers were cut short by the end of the connection", "long_running", c.InFlight())
@@ -172,8 +172,9 @@ func (c *Conn) drain() (idle bool) {
 	return idle
 }
 
-// finalHasEnded waits for the final method, if one is being served.
-func (c *Conn) finalHasEnded(ctx context.Context) {
+// finalHasEnded waits for the final method, if one is being served, and
+// reports whether it ended before ctx did.
+func (c *Conn) finalHasEnded(ctx context.Context) bool {
 	ended := make(chan struct{})
 	go func() {
 		c.final.Wait()
@@ -181,7 +182,9 @@ func (c *Conn) finalHasEnded(ctx context.Context) {
 	}()
 	select {
 	case <-ended:
+		return true
 	case <-ctx.Done():
+		return false
 	}
 }
 

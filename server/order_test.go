@@ -213,6 +213,16 @@ func TestFinalMethods(t *testing.T) {
 		require.NoError(t, c.close())
 		assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
 	})
+	run("and says so if they ended in time all the same", func(t *testing.T, c *client, g *gate) {
+		c.send(bye)
+		synctest.Wait()
+		c.cancel()
+		synctest.Wait()
+		close(g.open)
+		assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":"open"}`, c.next())
+		assert.Equal(t, `{"jsonrpc":"2.0","id":2,"result":true}`, c.next())
+		require.NoError(t, <-c.served)
+	})
 	run("nor after a signal", func(t *testing.T, c *client, g *gate) {
 		c.send(bye)
 		synctest.Wait()
