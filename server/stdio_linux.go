@@ -11,7 +11,7 @@ import (
 const surelyFits = 4096
 
 // growPipe makes a pipe hold a large frame, if it is a pipe and the system
-// lets us: it halves the time of a 9.5 MB echo.
+// lets us: a large frame then passes with fewer switches between the two ends.
 func growPipe(fd int) { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 1<<20) }
 
 func dup2(from, to int) error { return unix.Dup3(from, to, 0) }

@@ -44,7 +44,6 @@ func TestGoldenFrames(t *testing.T) {
 	const byteByByteUpTo = 4 << 10 // bytes of input; each is a system call for both
 	for _, c := range frameCases(t) {
 		t.Run(c.name, func(t *testing.T) {
-			skipKnownWrong(t)
 			t.Parallel()
 			golden.Bytes(t, c.out, converse(t, launch{args: c.args}, c.in, atOnce))
 			golden.Bytes(t, c.out, converse(t, launch{args: append(c.args, "--log-level", "debug")}, c.in, atOnce))
@@ -59,7 +58,6 @@ func TestGoldenFrames(t *testing.T) {
 func TestGoldenFramesFromFileToFile(t *testing.T) {
 	for _, c := range frameCases(t) {
 		t.Run(c.name, func(t *testing.T) {
-			skipKnownWrong(t)
 			t.Parallel()
 			in, err := os.Open(strings.TrimSuffix(c.out, ".out") + ".in")
 			require.NoError(t, err)

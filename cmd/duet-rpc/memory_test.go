@@ -46,7 +46,6 @@ func TestOddMessagesCostLittleMemory(t *testing.T) {
 		"a batch of long requests":           "[" + strings.Repeat(request("echo", `"`+long[:10_000]+`"`)+",", maxBatch-1) + request("ping", `null`) + "]",
 	} {
 		t.Run(name, func(t *testing.T) {
-			skipKnownWrong(t)
 			t.Parallel()
 			require.LessOrEqual(t, len(message), maxFrame)
 			p := launch{binary: binary, args: []string{"--log-level", "error"}}.start(t)
