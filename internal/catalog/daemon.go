@@ -1,0 +1,215 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// A Daemon is what an executor may ask of the hub. All methods may be called
+// from any goroutine. Each is authenticated by the session token in its
+// parameters.
+type Daemon interface {
+	// GetAPIKey returns a key. It may wait for a human to type it.
+	GetAPIKey(context.Context, GetAPIKeyParams) (GetAPIKeyResult, error)
+	// RequestPermission waits until somebody has decided, for as long as ctx
+	// lasts.
+	RequestPermission(context.Context, RequestPermissionParams) (RequestPermissionResult, error)
+	GetExecutionContext(context.Context, GetExecutionContextParams) (GetExecutionContextResult, error)
+	CreateMessage(context.Context, CreateMessageParams) (CreateMessageResult, error)
+
+	// The reports are notifications: what is wrong with one is logged.
+	ReportMessage(context.Context, ReportMessageParams) error
+	ReportProgress(context.Context, ReportProgressParams) error
+	ReportError(context.Context, ReportErrorParams) error
+	ReportCompletion(context.Context, ReportCompletionParams) error
+	TerminalOutput(context.Context, TerminalOutputParams) error
+	TerminalExit(context.Context, TerminalExitParams) error
+}
+
+// GetAPIKeyParams ask for the key of a service.
+type GetAPIKeyParams struct {
+	SessionToken  string `json:"session_token"`
+	Service       string `json:"service,omitempty" doc:"anthropic, openai, google, github, or a name of the configuration."`
+	CredentialKey string `json:"credential_key,omitempty" doc:"Another name for service, such as ANTHROPIC_API_KEY."`
+}
+
+// GetAPIKeyResult holds a key. It is never logged and never stored.
+type GetAPIKeyResult struct {
+	APIKey    string `json:"api_key"`
+	ExpiresAt int64  `json:"expires_at,omitempty" doc:"Milliseconds since 1970."`
+}
+
+// RequestPermissionParams ask whether a tool may run.
+type RequestPermissionParams struct {
+	SessionToken string          `json:"session_token"`
+	ToolName     string          `json:"tool_name"`
+	ToolInput    json.RawMessage `json:"tool_input,omitempty"`
+	ToolParams   json.RawMessage `json:"tool_params,omitempty" doc:"Another name for tool_input."`
+
+	// Ours.
+	TaskID     string             `json:"task_id,omitempty"`
+	ToolUseID  string             `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call."`
+	Title      string             `json:"title,omitempty" doc:"What the tool is about to do, in words."`
+	ToolKind   string             `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
+	Paths      []string           `json:"paths,omitempty" doc:"The files that it touches."`
+	Diffs      []FileDiff         `json:"diffs,omitempty" doc:"What it would change."`
+	Options    []PermissionOption `json:"options,omitempty" doc:"The answers that the agent offers."`
+	IsQuestion bool               `json:"is_question,omitempty" doc:"The agent asks a human something, rather than for leave; the answer is an option or a text."`
+}
+
+// A FileDiff is a change of a file, or of a part of it. Ours.
+type FileDiff struct {
+	Path    string  `json:"path"`
+	OldText *string `json:"old_text,omitempty" doc:"Absent for a new file."`
+	NewText string  `json:"new_text"`
+}
+
+// A PermissionOption is an answer that an agent offers. Ours; the kinds are
+// those of the Agent Client Protocol.
+type PermissionOption struct {
+	OptionID string `json:"option_id"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind" doc:"allow_once, allow_always, reject_once or reject_always."`
+}
+
+// RequestPermissionResult is the decision.
+type RequestPermissionResult struct {
+	Approved bool   `json:"approved"`
+	Reason   string `json:"reason,omitempty" doc:"mode=..., rule=..., user_approved, user_denied, timeout or cancelled."`
+
+	// Ours.
+	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input as a human changed it."`
+	OptionID     string          `json:"option_id,omitempty" doc:"The option that was chosen."`
+	Comment      string          `json:"comment,omitempty" doc:"What the human said."`
+	Cancelled    bool            `json:"cancelled,omitempty" doc:"The run was ended before anybody decided."`
+}
+
+// GetExecutionContextParams ask what a run stands on.
+type GetExecutionContextParams struct {
+	SessionToken string `json:"session_token"`
+}
+
+// GetExecutionContextResult is the conversation so far, and what belongs to it.
+type GetExecutionContextResult struct {
+	SessionID    string       `json:"session_id"`
+	TaskID       string       `json:"task_id"`
+	Messages     []Message    `json:"messages"`
+	MCPServers   []MCPServer  `json:"mcp_servers"`
+	ContextFiles []string     `json:"context_files"`
+	ModelConfig  *ModelConfig `json:"model_config,omitempty"`
+
+	// Ours.
+	NativeSessionID       string   `json:"native_session_id,omitempty" doc:"The agent's own session, to be resumed."`
+	SystemPrompt          string   `json:"system_prompt,omitempty"`
+	AdditionalDirectories []string `json:"additional_directories,omitempty"`
+}
+
+// A Message is one of a conversation.
+type Message struct {
+	Role    string `json:"role" doc:"user or assistant."`
+	Content string `json:"content"`
+	Type    string `json:"type,omitempty" doc:"message, tool_call or tool_result."`
+}
+
+// An MCPServer is one that the agent is to use.
+type MCPServer struct {
+	Name    string            `json:"name"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+
+	// Ours.
+	Type    string            `json:"type,omitempty" doc:"stdio (the default), http or sse."`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// ModelConfig chooses a model.
+type ModelConfig struct {
+	Model          string `json:"model"`
+	ThinkingTokens int    `json:"thinking_tokens,omitempty"`
+}
+
+// CreateMessageParams put a message into the conversation.
+type CreateMessageParams struct {
+	SessionToken string        `json:"session_token,omitempty"`
+	TaskID       string        `json:"task_id"`
+	Message      CreateMessage `json:"message"`
+}
+
+// CreateMessage is the message of [CreateMessageParams].
+type CreateMessage struct {
+	Role    string          `json:"role" doc:"user or assistant."`
+	Content json.RawMessage `json:"content" doc:"A string, or whatever the type asks for."`
+	Type    string          `json:"type,omitempty"`
+}
+
+// CreateMessageResult names the message that was created.
+type CreateMessageResult struct {
+	MessageID string `json:"message_id"`
+	CreatedAt string `json:"created_at"`
+}
+
+// ReportMessageParams report one event of an agent.
+type ReportMessageParams struct {
+	SessionToken string          `json:"session_token"`
+	TaskID       string          `json:"task_id"`
+	Sequence     int64           `json:"sequence" doc:"Rises by one with each report of a task, from 1. One that came before is ignored."`
+	Timestamp    int64           `json:"timestamp,omitempty" doc:"Milliseconds since 1970."`
+	EventType    string          `json:"event_type"`
+	EventData    json.RawMessage `json:"event_data,omitempty"`
+}
+
+// ReportProgressParams report how far a task is.
+type ReportProgressParams struct {
+	SessionToken string   `json:"session_token"`
+	TaskID       string   `json:"task_id"`
+	Progress     Progress `json:"progress"`
+}
+
+// Progress is how far a task is.
+type Progress struct {
+	Percent        *float64 `json:"percent,omitempty" doc:"0 to 100."`
+	Message        string   `json:"message,omitempty"`
+	CompletedSteps *int     `json:"completed_steps,omitempty"`
+	TotalSteps     *int     `json:"total_steps,omitempty"`
+}
+
+// ReportErrorParams report an error that does not end the task.
+type ReportErrorParams struct {
+	SessionToken string        `json:"session_token"`
+	TaskID       string        `json:"task_id"`
+	Error        ReportedError `json:"error"`
+}
+
+// ReportedError is what went wrong.
+type ReportedError struct {
+	Code    string          `json:"code" doc:"In capitals, such as TOOL_FAILED."`
+	Message string          `json:"message"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// ReportCompletionParams report the end of a task.
+type ReportCompletionParams struct {
+	SessionToken string          `json:"session_token"`
+	TaskID       string          `json:"task_id"`
+	Status       string          `json:"status" doc:"completed, failed or cancelled."`
+	TokenUsage   *TokenUsage     `json:"token_usage,omitempty"`
+	Error        *ExecutionError `json:"error,omitempty"`
+}
+
+// TerminalOutputParams report what a terminal printed. Ours.
+type TerminalOutputParams struct {
+	TerminalID string `json:"terminal_id"`
+	TaskID     string `json:"task_id,omitempty" doc:"The task whose agent runs it; absent for a terminal of a human."`
+	Data       string `json:"data"`
+	Encoding   string `json:"encoding" doc:"utf-8, or base64 where the data is not."`
+}
+
+// TerminalExitParams report that a terminal's program has ended.
+type TerminalExitParams struct {
+	TerminalID string `json:"terminal_id"`
+	TaskID     string `json:"task_id,omitempty"`
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal,omitempty"`
+}

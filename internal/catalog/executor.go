@@ -1,0 +1,166 @@
+package catalog
+
+import "context"
+
+// An Executor runs prompts with agents, and terminals. All methods may be
+// called from any goroutine.
+type Executor interface {
+	// ExecutePrompt runs a prompt to its end. An agent that fails is a result
+	// with status failed; an error means that the executor could not serve the
+	// call, or has gone.
+	ExecutePrompt(context.Context, ExecutePromptParams) (ExecutePromptResult, error)
+	// StopTask begins to end a task and returns at once.
+	StopTask(context.Context, StopTaskParams) (StopTaskResult, error)
+	SpawnTerminal(context.Context, SpawnTerminalParams) (SpawnTerminalResult, error)
+	TerminalWrite(context.Context, TerminalWriteParams) error
+	TerminalResize(context.Context, TerminalResizeParams) error
+	TerminalClose(context.Context, TerminalCloseParams) (TerminalCloseResult, error)
+	// PauseNotifications makes the executor stop reading its agents until
+	// ResumeNotifications.
+	PauseNotifications(context.Context) error
+	ResumeNotifications(context.Context) error
+	// Shutdown ends the executor when its work is done, at the latest after
+	// the timeout.
+	Shutdown(context.Context, ShutdownParams) (ShutdownResult, error)
+}
+
+// Permission modes.
+const (
+	ModeDefault     = "default"
+	ModeAcceptEdits = "acceptEdits"
+	ModeBypass      = "bypassPermissions"
+	ModePlan        = "plan"
+)
+
+// ExecutePromptParams are a prompt and how to run it.
+type ExecutePromptParams struct {
+	SessionToken   string   `json:"session_token,omitempty"`
+	SessionID      string   `json:"session_id,omitempty" doc:"The caller's own id of the conversation. Prompts with the same one follow each other."`
+	TaskID         string   `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new."`
+	Prompt         string   `json:"prompt"`
+	CWD            string   `json:"cwd,omitempty" doc:"The directory in which the agent works."`
+	Tools          []string `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
+	PermissionMode string   `json:"permission_mode,omitempty" doc:"default, acceptEdits, bypassPermissions or plan."`
+	TimeoutMS      int64    `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
+	Stream         *bool    `json:"stream,omitempty" doc:"False: no deltas, whole messages only. Default true."`
+	AgenticTool    string   `json:"agentic_tool,omitempty" doc:"Another name for agent."`
+
+	// Ours.
+	Agent  string       `json:"agent,omitempty" doc:"The agent's name in the configuration."`
+	Launch *AgentLaunch `json:"launch,omitempty" doc:"From the hub to its executor alone: how the agent is started."`
+}
+
+// An AgentLaunch says how an agent is started. Ours.
+type AgentLaunch struct {
+	Name    string            `json:"name"`
+	Driver  string            `json:"driver" doc:"acp or command."`
+	Command []string          `json:"command"`
+	Prompt  string            `json:"prompt,omitempty" doc:"Driver command: arg or stdin."`
+	History string            `json:"history,omitempty" doc:"Driver command: transcript or none."`
+	Env     map[string]string `json:"env,omitempty" doc:"The agent's environment beyond what every agent gets."`
+	Keys    map[string]string `json:"keys,omitempty" doc:"Names of environment variables, and the services whose keys they hold."`
+	Root    string            `json:"root" doc:"Files outside of it are not read or written for the agent."`
+}
+
+// ExecutePromptResult is how a prompt ended.
+type ExecutePromptResult struct {
+	Status       string          `json:"status" doc:"completed, failed or cancelled."`
+	MessageCount int             `json:"message_count"`
+	TokenUsage   *TokenUsage     `json:"token_usage,omitempty"`
+	Error        *ExecutionError `json:"error,omitempty"`
+
+	// Ours.
+	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own: end_turn, max_tokens, max_turn_requests, refusal or cancelled."`
+	Agent      string `json:"agent,omitempty" doc:"The agent that was taken."`
+}
+
+// Values of ExecutePromptResult.Status.
+const (
+	StatusCompleted = "completed"
+	StatusFailed    = "failed"
+	StatusCancelled = "cancelled"
+)
+
+// ExecutionError is why a prompt failed.
+type ExecutionError struct {
+	Message string `json:"message"`
+	Code    string `json:"code" doc:"In capitals, such as EXECUTOR_ERROR or TIMEOUT."`
+}
+
+// TokenUsage is what a prompt cost.
+type TokenUsage struct {
+	InputTokens      int64 `json:"input_tokens"`
+	OutputTokens     int64 `json:"output_tokens"`
+	CacheReadTokens  int64 `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
+}
+
+// StopTaskParams name a task to end.
+type StopTaskParams struct {
+	SessionToken string `json:"session_token,omitempty"`
+	TaskID       string `json:"task_id"`
+	Reason       string `json:"reason,omitempty" doc:"user_cancelled, timeout, ..."`
+}
+
+// StopTaskResult tells whether the end was begun.
+type StopTaskResult struct {
+	Stopped bool   `json:"stopped"`
+	Message string `json:"message,omitempty"`
+}
+
+// SpawnTerminalParams describe a terminal.
+type SpawnTerminalParams struct {
+	SessionToken    string            `json:"session_token,omitempty"`
+	CWD             string            `json:"cwd,omitempty"`
+	Shell           string            `json:"shell,omitempty" doc:"The program; absent: the user's shell."`
+	Env             map[string]string `json:"env,omitempty"`
+	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives us."`
+	TmuxSessionName string            `json:"tmux_session_name,omitempty"`
+	TmuxWindowName  string            `json:"tmux_window_name,omitempty"`
+	Cols            int               `json:"cols,omitempty" doc:"80 unless above 0."`
+	Rows            int               `json:"rows,omitempty" doc:"24 unless above 0."`
+
+	// Ours.
+	Args []string `json:"args,omitempty" doc:"Arguments of the program."`
+}
+
+// SpawnTerminalResult names a terminal.
+type SpawnTerminalResult struct {
+	TerminalID string `json:"terminal_id"`
+	PTYPID     int    `json:"pty_pid"`
+}
+
+// TerminalWriteParams are keys for a terminal.
+type TerminalWriteParams struct {
+	TerminalID string `json:"terminal_id"`
+	Data       string `json:"data"`
+	Encoding   string `json:"encoding,omitempty" doc:"utf-8 (the default) or base64."`
+}
+
+// TerminalResizeParams are a terminal's new size.
+type TerminalResizeParams struct {
+	TerminalID string `json:"terminal_id"`
+	Cols       int    `json:"cols"`
+	Rows       int    `json:"rows"`
+}
+
+// TerminalCloseParams name a terminal to close.
+type TerminalCloseParams struct {
+	TerminalID string `json:"terminal_id"`
+}
+
+// TerminalCloseResult tells that it was closed.
+type TerminalCloseResult struct {
+	Closed bool `json:"closed"`
+}
+
+// ShutdownParams end an executor.
+type ShutdownParams struct {
+	Reason    string `json:"reason,omitempty" doc:"server_restart, idle_timeout, ..."`
+	TimeoutMS int64  `json:"timeout_ms,omitempty"`
+}
+
+// ShutdownResult is what became of the executor's work.
+type ShutdownResult struct {
+	Status string `json:"status" doc:"completed, interrupted or idle."`
+}

@@ -1,0 +1,106 @@
+package catalog
+
+import "encoding/json"
+
+// Event types of report_message. Those of the seed come first; an event of a
+// type that is not listed is kept as it came.
+const (
+	EventContentDelta  = "content_block_delta" // ContentDelta
+	EventThinkingChunk = "thinking_chunk"      // ContentDelta
+	EventToolCall      = "tool_call"           // ToolCall
+	EventToolResult    = "tool_result"         // ToolCall, with its result
+	EventMessageStart  = "message_start"       // MessageMark
+	EventMessageStop   = "message_stop"        // MessageMark
+	EventUsage         = "usage"               // Usage
+	EventError         = "error"               // ReportedError
+
+	// Ours.
+	EventToolUpdate    = "tool_update"    // ToolCall: only what changed
+	EventPlan          = "plan"           // Plan
+	EventMode          = "mode"           // Mode
+	EventFileChange    = "file_change"    // FileChange
+	EventNativeSession = "native_session" // NativeSession
+	EventProcess       = "process"        // Process
+	EventRaw           = "raw"            // whatever an agent sent that nobody knows
+)
+
+// ContentDelta is a piece of a message or a thought.
+type ContentDelta struct {
+	MessageID string `json:"message_id,omitempty" doc:"The agent's own id of the message. Pieces without one belong to the message that is open."`
+	Delta     Delta  `json:"delta"`
+}
+
+// Delta is the text of a [ContentDelta].
+type Delta struct {
+	Text string `json:"text"`
+}
+
+// MessageMark begins or ends a message.
+type MessageMark struct {
+	MessageID string `json:"message_id,omitempty"`
+}
+
+// ToolCall is a tool that an agent runs, or what changed of one: an empty
+// field means no change.
+type ToolCall struct {
+	ToolID   string          `json:"tool_id,omitempty" doc:"The agent's own id of the call."`
+	Tool     string          `json:"tool,omitempty" doc:"The tool's name."`
+	Title    string          `json:"title,omitempty" doc:"What it does, in words."`
+	Kind     string          `json:"kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
+	Status   string          `json:"status,omitempty" doc:"pending, in_progress, completed or failed."`
+	Input    json.RawMessage `json:"input,omitempty"`
+	Result   json.RawMessage `json:"result,omitempty" doc:"Mostly a string."`
+	Paths    []string        `json:"paths,omitempty"`
+	Diffs    []FileDiff      `json:"diffs,omitempty"`
+	Terminal string          `json:"terminal,omitempty" doc:"The terminal in which it runs."`
+	ParentID string          `json:"parent_id,omitempty"`
+}
+
+// Usage is what was used so far.
+type Usage struct {
+	TokenUsage
+	ContextUsed int64   `json:"context_used,omitempty" doc:"Tokens in the context."`
+	ContextSize int64   `json:"context_size,omitempty" doc:"Tokens that fit into the context."`
+	CostUSD     float64 `json:"cost_usd,omitempty"`
+}
+
+// Plan is the agent's plan, whole.
+type Plan struct {
+	Entries []PlanEntry `json:"entries"`
+}
+
+// PlanEntry is a step of a plan.
+type PlanEntry struct {
+	Content  string `json:"content"`
+	Priority string `json:"priority,omitempty" doc:"high, medium or low."`
+	Status   string `json:"status,omitempty" doc:"pending, in_progress or completed."`
+}
+
+// Mode is the agent's mode, and those that it has.
+type Mode struct {
+	Current   string   `json:"current"`
+	Available []string `json:"available,omitempty"`
+}
+
+// FileChange is a file that a run changed, as it was before the run and as it
+// is now. A file that did not exist, or does no more, is absent.
+type FileChange struct {
+	Path   string  `json:"path" doc:"Absolute."`
+	Before *string `json:"before,omitempty"`
+	After  *string `json:"after,omitempty"`
+	Binary bool    `json:"binary,omitempty" doc:"Not text, or too long to keep: before and after are absent."`
+}
+
+// NativeSession is the agent's own session that a task runs in.
+type NativeSession struct {
+	SessionID string `json:"session_id"`
+	Resumed   bool   `json:"resumed,omitempty" doc:"The session was there before."`
+	Primed    bool   `json:"primed,omitempty" doc:"The agent had lost its session: a new one was given the transcript."`
+}
+
+// Process is the process group that an agent runs in, so that it can be ended
+// whatever happens to the executor.
+type Process struct {
+	PID  int    `json:"pid"`
+	Mark string `json:"mark" doc:"The value of DUET_AGENT in its environment, by which it is known again."`
+}

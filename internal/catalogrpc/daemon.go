@@ -1,0 +1,69 @@
+package catalogrpc
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// RegisterDaemon registers what an executor may ask of d.
+func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
+	long := server.LongRunning()
+	server.Handle(reg, "get_api_key", d.GetAPIKey, long, server.Doc("Returns the key of a service."))
+	server.Handle(reg, "request_permission", d.RequestPermission, long, server.Doc("Asks whether a tool may run, and waits for the decision."))
+	server.Handle(reg, "get_execution_context", d.GetExecutionContext, long, server.Doc("Returns the conversation so far, and what belongs to it."))
+	server.Handle(reg, "create_message", d.CreateMessage, long, server.Doc("Puts a message into the conversation."))
+	server.Handle(reg, "report_message", notification(d.ReportMessage), server.Doc("Reports one event of an agent."))
+	server.Handle(reg, "report_progress", notification(d.ReportProgress), server.Doc("Reports how far a task is."))
+	server.Handle(reg, "report_error", notification(d.ReportError), server.Doc("Reports an error that does not end the task."))
+	server.Handle(reg, "report_completion", notification(d.ReportCompletion), server.Doc("Reports the end of a task."))
+	server.Handle(reg, "terminal_output", notification(d.TerminalOutput), server.Doc("Reports what a terminal printed."))
+	server.Handle(reg, "terminal_exit", notification(d.TerminalExit), server.Doc("Reports that a terminal's program has ended."))
+}
+
+// Daemon is the hub at the other end of conn. Reports wait while the hub does
+// not read, so whoever reports goes no faster than the hub.
+func Daemon(conn *server.Conn) catalog.Daemon { return daemon{conn} }
+
+type daemon struct{ conn *server.Conn }
+
+func (d daemon) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
+	return call[catalog.GetAPIKeyResult](ctx, d.conn, "get_api_key", p)
+}
+
+func (d daemon) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+	return call[catalog.RequestPermissionResult](ctx, d.conn, "request_permission", p)
+}
+
+func (d daemon) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+	return call[catalog.GetExecutionContextResult](ctx, d.conn, "get_execution_context", p)
+}
+
+func (d daemon) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
+	return call[catalog.CreateMessageResult](ctx, d.conn, "create_message", p)
+}
+
+func (d daemon) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) error {
+	return d.conn.Notify(ctx, "report_message", p)
+}
+
+func (d daemon) ReportProgress(ctx context.Context, p catalog.ReportProgressParams) error {
+	return d.conn.Notify(ctx, "report_progress", p)
+}
+
+func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) error {
+	return d.conn.Notify(ctx, "report_error", p)
+}
+
+func (d daemon) ReportCompletion(ctx context.Context, p catalog.ReportCompletionParams) error {
+	return d.conn.Notify(ctx, "report_completion", p)
+}
+
+func (d daemon) TerminalOutput(ctx context.Context, p catalog.TerminalOutputParams) error {
+	return d.conn.Notify(ctx, "terminal_output", p)
+}
+
+func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
+	return d.conn.Notify(ctx, "terminal_exit", p)
+}

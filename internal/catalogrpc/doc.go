@@ -1,0 +1,46 @@
+// Package catalogrpc carries package catalog over JSON-RPC: it registers a
+// role's methods at an endpoint, and gives the peer's role as a value whose
+// methods are calls. So a hub and an executor can be joined by a socketpair,
+// by a pipe in a test, or directly.
+package catalogrpc
+
+import (
+	"context"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// patience is how long a call may take that waits for a human or for an
+// agent. Whoever calls ends it earlier by its context.
+const patience = 365 * 24 * time.Hour
+
+// patient gives ctx a deadline far away, where it has none: a connection's
+// own would end calls that wait for a human.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, patience)
+}
+
+// call calls a method of the peer.
+func call[R any](ctx context.Context, conn *server.Conn, method string, params any) (R, error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	var result R
+	err := conn.Call(ctx, method, params, &result)
+	return result, err
+}
+
+type none struct{}
+
+// notification makes a handler of a function that has no result.
+func notification[P any](f func(context.Context, P) error) func(context.Context, P) (none, error) {
+	return func(ctx context.Context, params P) (none, error) { return none{}, f(ctx, params) }
+}
+
+// signal makes a handler of a function that has neither parameters nor result.
+func signal(f func(context.Context) error) func(context.Context, none) (none, error) {
+	return func(ctx context.Context, _ none) (none, error) { return none{}, f(ctx) }
+}
