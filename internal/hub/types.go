@@ -1,0 +1,160 @@
+package hub
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// What the hub keeps, under the names by which the rest of the program knows it.
+type (
+	Session    = store.Session
+	Run        = store.Run
+	Thread     = store.Thread
+	Settings   = store.Settings
+	State      = store.State
+	Event      = store.Event
+	Item       = store.Item
+	Hit        = store.Hit
+	Approval   = store.Approval
+	Change     = store.Change
+	RunFilter  = store.RunFilter
+	Counts     = store.Counts
+	RecentPath = store.RecentPath
+)
+
+// Where a run came from (Run.Source).
+const (
+	SourceTask     = "task"     // task.submit
+	SourceChat     = "chat"     // chat.send
+	SourceSession  = "session"  // launchSession, continueSession
+	SourceExecute  = "execute"  // execute_prompt
+	SourceDecision = "decision" // a stale approval was approved
+)
+
+// LaunchSpec asks for a run in a new thread, or in the one that ThreadAlias
+// names. Only Prompt is required.
+type LaunchSpec struct {
+	Prompt   string
+	Title    string
+	Agent    string // a name of the configuration; "": the default one
+	CWD      string // "": the project's root; ~ is expanded; it must be a directory
+	Source   string
+	Model    string
+	Mode     string // permission mode; "": default
+	Settings Settings
+	Priority int
+	Timeout  time.Duration // 0: the configured one
+	Tools    []string      // allowed; empty: all
+	Quiet    bool          // no deltas
+	Draft    bool          // only kept, not queued
+	Metadata json.RawMessage
+
+	ThreadAlias string // the caller's own id of the conversation; prompts with the same one follow each other
+	CallerID    string // the caller's own id of this run; it must be new
+}
+
+// ContinueSpec asks for a run that follows another one: in the same thread if
+// From is its last run, else in a fork of it.
+type ContinueSpec struct {
+	From     string // any id
+	Prompt   string
+	Source   string
+	Settings func(*Settings) // changes what the thread has; nil: nothing
+	Priority int
+	Metadata json.RawMessage
+}
+
+// Decision answers an approval.
+type Decision struct {
+	ID           string // of the approval, or of the tool call
+	Type         string // function_call or human_contact; "": whatever it is
+	Decision     string // approve, deny or respond
+	Comment      string // required for deny and respond
+	Option       string // an option's id or name, where there are any
+	UpdatedInput json.RawMessage
+	Scope        string // once ("" too), session or project: the decision becomes a rule
+}
+
+// ApprovalSpec asks a human something on behalf of a client.
+type ApprovalSpec struct {
+	Run     string // any id
+	Type    string // function_call or human_contact
+	Tool    string
+	Input   json.RawMessage
+	CallID  string
+	Title   string // of a human contact: the message
+	Subject string
+	Options json.RawMessage
+	Channel json.RawMessage
+}
+
+// SettingsChange changes a thread; a nil field means no change.
+type SettingsChange struct {
+	Title                  *string
+	Mode                   *string
+	Model                  *string
+	AutoAcceptEdits        *bool
+	SkipPermissions        *bool
+	SkipPermissionsTimeout *time.Duration // 0: without end
+	Archived               *bool
+	AdditionalDirectories  *[]string
+}
+
+// Filter chooses events. The zero value means all.
+type Filter struct {
+	Types []string
+	Run   string // any id: only that run
+}
+
+// A Notice is an event as it goes out to a subscriber: deltas may have been
+// merged into one, and then Seq is that of the last.
+type Notice struct {
+	Seq  int64 // 0: not kept in the log
+	Type string
+	Time time.Time
+	Data json.RawMessage
+}
+
+// Status is what the hub is doing (seed 000, daemon.status).
+type Status struct {
+	Started   time.Time
+	MaxRuns   int
+	Counts    Counts
+	Running   []Session // those that have an agent
+	Queued    []Session // in the order in which they will start
+	Executors int
+	Pending   int // approvals
+	LastSeq   int64
+	Issues    []string // what is wrong; empty: healthy
+	Database  string
+}
+
+// Stored kinds of events (DESIGN section 7).
+const (
+	EventStatus       = "session_status_changed"
+	EventConversation = "conversation_updated"
+	EventApproval     = "new_approval"
+	EventResolved     = "approval_resolved"
+	EventSettings     = "session_settings_changed"
+	EventDelta        = "message_delta"
+	EventThinking     = "thinking_delta"
+	EventPlan         = "plan"
+	EventUsage        = "usage"
+	EventDiff         = "diff_updated"
+	EventTerminal     = "terminal_output"
+	EventTerminalExit = "terminal_exit"
+	EventProgress     = "task_progress"
+	EventError        = "task_error"
+	EventRaw          = "agent_update"
+	EventLagged       = "lagged"
+	EventSecret       = "secret_requested"
+)
+
+// Prompt parameters travel as the catalog spells them.
+type (
+	FileDiff         = catalog.FileDiff
+	PermissionOption = catalog.PermissionOption
+)

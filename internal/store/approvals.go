@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+)
+
+const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.input, a.title, a.subject, a.tool_kind, a.paths, a.diffs, a.options, a.channel,
+	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input`
+
+func scanApproval(row scanner) (Approval, error) {
+	var (
+		a                                     Approval
+		input, paths, diffs, options, channel string
+		updated                               string
+		created, deadline, decided            int64
+	)
+	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
+		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated)
+	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = raw(input), raw(diffs), raw(options), raw(channel), raw(updated)
+	a.Paths = fromJSON[[]string](paths)
+	a.Created, a.Deadline, a.Decided = fromNano(created), fromNano(deadline), fromNano(decided)
+	return a, err
+}
+
+// Approval finds an approval by its id, or by that of the tool call, which
+// means the last one for it.
+func (q queries) Approval(ctx context.Context, id string) (Approval, error) {
+	a, err := one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id = ?", id)
+	if err == ErrNotFound {
+		return one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.call_id = ? ORDER BY a.status = 'pending' DESC, a.n DESC LIMIT 1", id)
+	}
+	return a, err
+}
+
+// PendingApprovals lists what waits for a human, the oldest first: of one run, or of
+// all where run is 0.
+func (q queries) PendingApprovals(ctx context.Context, run int64) ([]Approval, error) {
+	if run != 0 {
+		return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.run = ? AND a.status = 'pending' ORDER BY a.n", run)
+	}
+	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' ORDER BY a.n")
+}
+
+// CarriedDecision is a decision of a thread, made for a dead process, that
+// answers the same question.
+func (q queries) CarriedDecision(ctx context.Context, thread int64, question string) (Approval, error) {
+	return one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1", thread, question)
+}
+
+// InsertApproval adds an approval.
+func (t *Tx) InsertApproval(a Approval) error {
+	_, err := t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
+			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.Thread, a.Run, a.Type, a.CallID, a.Tool, string(a.Input), a.Title, a.Subject, a.ToolKind, asJSON(a.Paths, len(a.Paths) == 0),
+		string(a.Diffs), string(a.Options), string(a.Channel), a.Status, a.Stale, a.Carried, a.Question, nano(a.Created), nano(a.Deadline),
+		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput))
+	return err
+}
+
+// UpdateApproval writes everything of an approval that can change.
+func (t *Tx) UpdateApproval(a Approval) error {
+	return t.changeOne("an approval", `UPDATE approvals SET status = ?, stale = ?, carried = ?, decided = ?, decided_by = ?, comment = ?, response = ?, option = ?, updated_input = ? WHERE id = ?`,
+		a.Status, a.Stale, a.Carried, nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.ID)
+}

@@ -1,0 +1,83 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// A Token lets an executor speak for a thread. Only its hash is kept.
+type Token struct {
+	Hash    []byte // SHA-256
+	Thread  int64
+	Run     int64
+	Expires time.Time
+}
+
+// Tokens lists the tokens that have not expired.
+func (q queries) Tokens(ctx context.Context, now time.Time) ([]Token, error) {
+	return all(ctx, q.s, func(row scanner) (t Token, err error) {
+		var expires int64
+		err = row.Scan(&t.Hash, &t.Thread, &t.Run, &expires)
+		t.Expires = fromNano(expires)
+		return t, err
+	}, "SELECT hash, thread, run, expires FROM tokens WHERE expires > ?", nano(now))
+}
+
+// PutToken adds a token, and forgets those that have expired.
+func (t *Tx) PutToken(token Token) error {
+	if _, err := t.exec("DELETE FROM tokens WHERE expires <= ?", nano(t.Now)); err != nil {
+		return err
+	}
+	_, err := t.exec("INSERT INTO tokens (hash, thread, run, expires) VALUES (?, ?, ?, ?)", token.Hash, token.Thread, token.Run, nano(token.Expires))
+	return err
+}
+
+// DropTokens forgets the tokens of a run.
+func (t *Tx) DropTokens(run int64) error {
+	_, err := t.exec("DELETE FROM tokens WHERE run = ?", run)
+	return err
+}
+
+// Processes lists the agents that may still be alive.
+func (q queries) Processes(ctx context.Context) ([]Process, error) {
+	return all(ctx, q.s, func(row scanner) (p Process, err error) {
+		return p, row.Scan(&p.PID, &p.Mark, &p.Run)
+	}, "SELECT pid, mark, run FROM processes")
+}
+
+// PutProcess notes that an agent was started.
+func (t *Tx) PutProcess(p Process) error {
+	_, err := t.exec("INSERT INTO processes (mark, pid, run) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET pid = excluded.pid, run = excluded.run", p.Mark, p.PID, p.Run)
+	return err
+}
+
+// DropProcess notes that an agent has ended.
+func (t *Tx) DropProcess(mark string) error {
+	_, err := t.exec("DELETE FROM processes WHERE mark = ?", mark)
+	return err
+}
+
+// NoteKeyAccess adds to the audit log of keys. outcome is in words; it never
+// has the key.
+func (t *Tx) NoteKeyAccess(run int64, service, outcome string) error {
+	_, err := t.exec("INSERT INTO key_access (at, run, service, outcome) VALUES (?, ?, ?, ?)", nano(t.Now), run, service, outcome)
+	return err
+}
+
+// A KeyAccess is an entry of the audit log of keys.
+type KeyAccess struct {
+	At      time.Time
+	Run     int64
+	Service string
+	Outcome string
+}
+
+// KeyAccesses lists the audit log of keys, the newest first.
+func (q queries) KeyAccesses(ctx context.Context, limit int) ([]KeyAccess, error) {
+	return all(ctx, q.s, func(row scanner) (a KeyAccess, err error) {
+		var at int64
+		err = row.Scan(&at, &a.Run, &a.Service, &a.Outcome)
+		a.At = fromNano(at)
+		return a, err
+	}, "SELECT at, run, service, outcome FROM key_access ORDER BY id DESC LIMIT ?", limit)
+}

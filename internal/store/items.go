@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"strings"
+)
+
+const itemColumns = "i.id, i.thread, i.run, i.seq, i.kind, i.key, i.role, i.content, i.tool, i.title, i.tool_kind, i.input, i.status, i.result, i.parent_id, i.data, i.approval, i.created, i.updated"
+
+func scanItem(row scanner) (Item, error) {
+	var (
+		i                Item
+		input, data      string
+		created, updated int64
+	)
+	err := row.Scan(&i.ID, &i.Thread, &i.Run, &i.Seq, &i.Kind, &i.Key, &i.Role, &i.Content, &i.Tool, &i.Title, &i.ToolKind,
+		&input, &i.Status, &i.Result, &i.ParentID, &data, &i.Approval, &created, &updated)
+	i.Input, i.Data = raw(input), raw(data)
+	i.Created, i.Updated = fromNano(created), fromNano(updated)
+	return i, err
+}
+
+// ItemsOfRun lists what a run added to its conversation, in order: at most
+// limit items after the item after.
+func (q queries) ItemsOfRun(ctx context.Context, run, after int64, limit int) ([]Item, error) {
+	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
+}
+
+// ToolItem is the tool call of a run that has the agent's id.
+func (q queries) ToolItem(ctx context.Context, run int64, key string) (Item, error) {
+	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC LIMIT 1", run, key)
+}
+
+// OpenTools lists the tool calls of a run that have not ended.
+func (q queries) OpenTools(ctx context.Context, run int64) ([]Item, error) {
+	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
+}
+
+// A Hit is an item that a search found.
+type Hit struct {
+	Item
+	Snippet string // what was found, marked by « and »
+	Rank    float64
+}
+
+// Search finds items by words: all of them must be there, the last may be the
+// beginning of one. The best come first.
+func (q queries) Search(ctx context.Context, words string, limit, offset int) ([]Hit, error) {
+	match := matchQuery(words)
+	if match == "" {
+		return nil, nil
+	}
+	return all(ctx, q.s, func(row scanner) (h Hit, err error) {
+		var snippet string
+		var rank float64
+		h.Item, err = scanItem(appended{row, []any{&snippet, &rank}})
+		h.Snippet, h.Rank = snippet, rank
+		return h, err
+	}, "SELECT "+itemColumns+`, snippet(items_text, -1, '«', '»', '…', 16), items_text.rank
+		FROM items_text JOIN items i ON i.id = items_text.rowid WHERE items_text MATCH ? ORDER BY items_text.rank LIMIT ? OFFSET ?`, match, limit, offset)
+}
+
+// appended scans more columns behind those that are asked for.
+type appended struct {
+	row  scanner
+	more []any
+}
+
+func (a appended) Scan(into ...any) error { return a.row.Scan(append(into, a.more...)...) }
+
+// matchQuery quotes what a human typed, so that nothing in it is FTS5 syntax
+// (https://sqlite.org/fts5.html#full_text_query_syntax).
+func matchQuery(words string) string {
+	var terms []string
+	for _, w := range strings.Fields(words) {
+		terms = append(terms, `"`+strings.ReplaceAll(w, `"`, `""`)+`"`)
+	}
+	if len(terms) == 0 {
+		return ""
+	}
+	return strings.Join(terms, " ") + "*"
+}
+
+// InsertItem adds an item and sets its ID.
+func (t *Tx) InsertItem(i *Item) error {
+	result, err := t.exec(`INSERT INTO items (thread, run, seq, kind, key, role, content, tool, title, tool_kind, input, status, result, parent_id, data, approval, created, updated)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		i.Thread, i.Run, i.Seq, i.Kind, i.Key, i.Role, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, i.ParentID,
+		string(i.Data), i.Approval, nano(i.Created), nano(i.Updated))
+	if err != nil {
+		return err
+	}
+	i.ID, err = result.LastInsertId()
+	return err
+}
+
+// UpdateItem writes everything of an item that can change.
+func (t *Tx) UpdateItem(i Item) error {
+	return t.changeOne("an item", `UPDATE items SET seq = ?, content = ?, tool = ?, title = ?, tool_kind = ?, input = ?, status = ?, result = ?, data = ?, approval = ?, updated = ? WHERE id = ?`,
+		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, string(i.Data), i.Approval, nano(i.Updated), i.ID)
+}

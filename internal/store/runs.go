@@ -1,0 +1,239 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r.thread, r.parent, r.prompt, r.title, r.agent, r.source, r.state, r.priority,
+	r.mode, r.tools, r.timeout, r.quiet, r.created, r.started, r.ended, r.active, r.error, r.error_code, r.stop, r.result, r.messages, r.tokens, r.progress, r.metadata`
+
+// runRow takes a row of runColumns.
+type runRow struct {
+	Run
+	tools, tokens, progress, metadata string
+	timeout                           int64
+	created, started, ended, active   int64
+}
+
+func (r *runRow) fields() []any {
+	return []any{
+		&r.ID, &r.UUID, &r.Task, &r.SessionID, &r.RunID, &r.CallerID, &r.Thread, &r.Parent, &r.Prompt, &r.Title, &r.Agent, &r.Source, &r.State, &r.Priority,
+		&r.Mode, &r.tools, &r.timeout, &r.Quiet, &r.created, &r.started, &r.ended, &r.active, &r.Error, &r.ErrorCode, &r.Stop, &r.Result, &r.Messages,
+		&r.tokens, &r.progress, &r.metadata,
+	}
+}
+
+func (r *runRow) run() Run {
+	run := r.Run
+	run.Tools, run.Tokens = fromJSON[[]string](r.tools), fromJSON[Tokens](r.tokens)
+	run.Progress, run.Metadata = raw(r.progress), raw(r.metadata)
+	run.Timeout = time.Duration(r.timeout)
+	run.Created, run.Started, run.Ended, run.Active = fromNano(r.created), fromNano(r.started), fromNano(r.ended), fromNano(r.active)
+	return run
+}
+
+func scanRun(row scanner) (Run, error) {
+	var r runRow
+	err := row.Scan(r.fields()...)
+	return r.run(), err
+}
+
+const sessionQuery = "SELECT " + runColumns + ", " + threadColumns + `, coalesce(p.session_id, '')
+	FROM runs r JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent `
+
+func scanSession(row scanner) (Session, error) {
+	var (
+		r runRow
+		t threadRow
+		s Session
+	)
+	err := row.Scan(append(append(r.fields(), t.fields()...), &s.ParentSession)...)
+	s.Run, s.Thread = r.run(), t.thread()
+	return s, err
+}
+
+// Run finds a run by its row.
+func (q queries) Run(ctx context.Context, id int64) (Run, error) {
+	return one(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.id = ?", id)
+}
+
+// Session finds a run by its row, with its thread.
+func (q queries) Session(ctx context.Context, id int64) (Session, error) {
+	return one(ctx, q.s, scanSession, sessionQuery+"WHERE r.id = ?", id)
+}
+
+// Find is the run that an id of any kind names: one of the run's own, or one
+// of its thread's, which means the thread's last run.
+func (q queries) Find(ctx context.Context, alias string) (int64, error) {
+	return one(ctx, q.s, scanValue[int64], `SELECT coalesce(nullif(a.run, 0), (SELECT max(id) FROM runs WHERE thread = a.thread))
+		FROM aliases a WHERE a.alias = ?`, alias)
+}
+
+// FindThread is the thread that an id of any kind names.
+func (q queries) FindThread(ctx context.Context, alias string) (int64, error) {
+	return one(ctx, q.s, scanValue[int64], "SELECT thread FROM aliases WHERE alias = ?", alias)
+}
+
+// FindNative is the thread that has an agent's own session.
+func (q queries) FindNative(ctx context.Context, native string) (int64, error) {
+	return one(ctx, q.s, scanValue[int64], "SELECT id FROM threads WHERE native_session = ? AND native_session != '' ORDER BY id DESC LIMIT 1", native)
+}
+
+// A RunFilter chooses runs. The zero value means all.
+type RunFilter struct {
+	States   []State
+	Agent    string
+	Source   string
+	Thread   int64
+	Archived *bool // of the thread
+	Leaves   bool  // only the last run of each thread
+	Before   int64 // only runs with a smaller row: for paging
+	Limit    int   // at most that many; 0: 1,000
+}
+
+// Sessions lists runs, the newest first.
+func (q queries) Sessions(ctx context.Context, f RunFilter) ([]Session, error) {
+	var (
+		where []string
+		args  []any
+	)
+	add := func(condition string, values ...any) {
+		where = append(where, condition)
+		args = append(args, values...)
+	}
+	if len(f.States) > 0 {
+		marks := strings.TrimSuffix(strings.Repeat("?,", len(f.States)), ",")
+		where = append(where, "r.state IN ("+marks+")")
+		for _, s := range f.States {
+			args = append(args, string(s))
+		}
+	}
+	if f.Agent != "" {
+		add("r.agent = ?", f.Agent)
+	}
+	if f.Source != "" {
+		add("r.source = ?", f.Source)
+	}
+	if f.Thread != 0 {
+		add("r.thread = ?", f.Thread)
+	}
+	if f.Archived != nil {
+		add("t.archived = ?", *f.Archived)
+	}
+	if f.Leaves {
+		add("NOT EXISTS (SELECT 1 FROM runs n WHERE n.thread = r.thread AND n.id > r.id)")
+	}
+	if f.Before > 0 {
+		add("r.id < ?", f.Before)
+	}
+	query := sessionQuery
+	if len(where) > 0 {
+		query += "WHERE " + strings.Join(where, " AND ")
+	}
+	if f.Limit <= 0 {
+		f.Limit = 1000
+	}
+	return all(ctx, q.s, scanSession, query+" ORDER BY r.id DESC LIMIT ?", append(args, f.Limit)...)
+}
+
+// RunsOfThread lists the runs of a thread, the oldest first, up to the run
+// upTo, or all if that is 0.
+func (q queries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]Run, error) {
+	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
+}
+
+// LastRun is the last run of a thread, drafts aside.
+func (q queries) LastRun(ctx context.Context, thread int64) (Run, error) {
+	return one(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.id DESC LIMIT 1", thread)
+}
+
+// RunsIn lists the runs that are in one of the states, the oldest first.
+func (q queries) RunsIn(ctx context.Context, states ...State) ([]Run, error) {
+	var list []Run
+	for _, s := range states {
+		some, err := all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.state = ? ORDER BY r.id", string(s))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+	}
+	return list, nil
+}
+
+// Startable lists the queued runs whose thread has no active run, in the order in which
+// they are to start: by priority, then by age.
+func (q queries) Startable(ctx context.Context, limit int) ([]Run, error) {
+	return all(ctx, q.s, scanRun, "SELECT "+runColumns+` FROM runs r WHERE r.state = 'queued'
+		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id
+			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.id < r.id)))
+		ORDER BY r.priority DESC, r.id LIMIT ?`, limit)
+}
+
+// Counts tells how many runs are in which state.
+func (q queries) Counts(ctx context.Context) (Counts, error) {
+	type count struct {
+		state State
+		n     int
+	}
+	list, err := all(ctx, q.s, func(row scanner) (c count, err error) {
+		return c, row.Scan(&c.state, &c.n)
+	}, "SELECT state, count(*) FROM runs GROUP BY state")
+	counts := Counts{}
+	for _, c := range list {
+		counts[c.state] = c.n
+	}
+	return counts, err
+}
+
+// InsertRun adds a run, numbers it, sets its ID and Task, and makes it found
+// by its ids.
+func (t *Tx) InsertRun(r *Run) error {
+	result, err := t.exec(`INSERT INTO runs (uuid, task, session_id, run_id, caller_id, thread, parent, prompt, title, agent, source, state, priority,
+			mode, tools, timeout, quiet, created, started, ended, active, error, error_code, stop, result, messages, tokens, progress, metadata)
+		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		append([]any{r.UUID, r.SessionID, r.RunID, r.CallerID, r.Thread, r.Parent, r.Prompt}, mutable(*r)...)...)
+	if err != nil {
+		return err
+	}
+	if r.ID, err = result.LastInsertId(); err != nil {
+		return err
+	}
+	r.Task = r.ID
+	for _, alias := range []string{r.UUID, r.SessionID, r.RunID, TaskName(r.Task), r.CallerID} {
+		if alias == "" {
+			continue
+		}
+		if err := t.SetAlias(alias, r.ID, r.Thread); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TaskName is the number of a run as seed 000 spells it, such as task-0001.
+func TaskName(n int64) string { return fmt.Sprintf("task-%04d", n) }
+
+// SetAlias makes a run, or a thread where run is 0, found by an id.
+func (t *Tx) SetAlias(alias string, run, thread int64) error {
+	_, err := t.exec("INSERT INTO aliases (alias, run, thread) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET run = excluded.run, thread = excluded.thread", alias, run, thread)
+	return err
+}
+
+// mutable is everything of a run that UpdateRun writes.
+func mutable(r Run) []any {
+	return []any{
+		r.Title, r.Agent, r.Source, string(r.State), r.Priority, r.Mode, asJSON(r.Tools, len(r.Tools) == 0), int64(r.Timeout), r.Quiet,
+		nano(r.Created), nano(r.Started), nano(r.Ended), nano(r.Active), r.Error, r.ErrorCode, r.Stop, r.Result, r.Messages,
+		asJSON(r.Tokens, r.Tokens == Tokens{}), string(r.Progress), string(r.Metadata),
+	}
+}
+
+// UpdateRun writes everything of a run that can change.
+func (t *Tx) UpdateRun(r Run) error {
+	return t.changeOne("a run", `UPDATE runs SET title = ?, agent = ?, source = ?, state = ?, priority = ?, mode = ?, tools = ?, timeout = ?, quiet = ?,
+		created = ?, started = ?, ended = ?, active = ?, error = ?, error_code = ?, stop = ?, result = ?, messages = ?, tokens = ?, progress = ?, metadata = ?
+		WHERE id = ?`, append(mutable(r), r.ID)...)
+}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+)
+
+// preparer is a *sql.DB or a *sql.Conn.
+type preparer interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}
+
+// statements prepares each statement once.
+type statements struct {
+	on preparer
+
+	mu    sync.Mutex // guards ready
+	ready map[string]*sql.Stmt
+}
+
+func newStatements(on preparer) *statements {
+	return &statements{on: on, ready: make(map[string]*sql.Stmt)}
+}
+
+func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stmt := s.ready[query]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := s.on.PrepareContext(ctx, query)
+	if err == nil {
+		s.ready[query] = stmt
+	}
+	return stmt, err
+}
+
+func (s *statements) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	stmt, err := s.get(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+func (s *statements) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	stmt, err := s.get(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(ctx, args...)
+}
+
+// scanner is a *sql.Row or *sql.Rows.
+type scanner interface{ Scan(into ...any) error }
+
+// all collects the rows of a query.
+func all[T any](ctx context.Context, s *statements, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := s.query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []T
+	for rows.Next() {
+		row, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, row)
+	}
+	return list, rows.Err()
+}
+
+// one is the only row of a query, or ErrNotFound.
+func one[T any](ctx context.Context, s *statements, scan func(scanner) (T, error), query string, args ...any) (T, error) {
+	list, err := all(ctx, s, scan, query, args...)
+	var none T
+	switch {
+	case err != nil:
+		return none, err
+	case len(list) == 0:
+		return none, ErrNotFound
+	}
+	return list[0], nil
+}
+
+func scanValue[T any](row scanner) (v T, err error) {
+	err = row.Scan(&v)
+	return v, err
+}

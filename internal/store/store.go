@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	_ "modernc.org/sqlite" // the driver
+)
+
+// ErrNotFound is what a query for one row returns if there is none.
+var ErrNotFound = errors.New("not found")
+
+// ErrClosed is what writers get when the store has been closed.
+var ErrClosed = errors.New("the store is closed")
+
+// A Store is an open database. Its methods may be called from any goroutine.
+type Store struct {
+	queries
+	path    string
+	readers *sql.DB
+	writers *sql.DB
+	writer  *writer
+	ended   sync.WaitGroup
+}
+
+// An OpenError says why a database cannot be used. The file was not changed.
+type OpenError struct {
+	Path   string
+	Reason string // corrupt, newer, or unreadable
+	Err    error
+}
+
+func (e *OpenError) Unwrap() error { return e.Err }
+
+func (e *OpenError) Error() string {
+	switch e.Reason {
+	case "newer":
+		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an empty one", e.Path, e.Err)
+	case "corrupt":
+		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
+	}
+	return fmt.Sprintf("the database %s cannot be opened: %v", e.Path, e.Err)
+}
+
+// Options configure a Store.
+type Options struct {
+	// Committed is called with the events of each transaction after its
+	// commit, in order, by one goroutine; it must not block and not write.
+	Committed func([]Event)
+}
+
+// Open opens the database at path, and creates it or brings it up to date if
+// need be. What it cannot open it leaves as it is, and tells by *OpenError.
+// Only one process may have it open for writing: see package project's lock.
+func Open(ctx context.Context, path string, opts Options) (*Store, error) {
+	if err := checkHeader(path); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path}
+	var err error
+	if s.writers, err = sql.Open("sqlite", dsn(path, "_txlock=immediate&_pragma=busy_timeout(5000)")); err != nil {
+		return nil, &OpenError{path, "unreadable", err}
+	}
+	s.writers.SetMaxOpenConns(1)
+	if err := s.prepare(ctx); err != nil {
+		s.writers.Close()
+		return nil, err
+	}
+	if s.readers, err = sql.Open("sqlite", dsn(path, "_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=cache_size(-4000)")); err != nil {
+		s.writers.Close()
+		return nil, &OpenError{path, "unreadable", err}
+	}
+	s.readers.SetMaxOpenConns(4)
+	s.readers.SetMaxIdleConns(2)
+	s.queries = queries{newStatements(s.readers)}
+	if s.writer, err = newWriter(ctx, s.writers, opts.Committed); err != nil {
+		s.readers.Close()
+		s.writers.Close()
+		return nil, &OpenError{path, reason(err), err}
+	}
+	s.ended.Go(s.writer.loop)
+	return s, nil
+}
+
+func dsn(path, query string) string {
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + query
+}
+
+// checkHeader looks at the file before SQLite does, so that a file that is
+// not ours, or a newer version's, is not touched at all.
+func checkHeader(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &OpenError{path, "unreadable", err}
+	}
+	defer f.Close()
+	head := make([]byte, 100)
+	n, err := io.ReadFull(f, head)
+	switch {
+	case n == 0 && errors.Is(err, io.EOF): // made, but nothing was ever committed
+		return nil
+	case err != nil:
+		return &OpenError{path, "corrupt", errors.New("it is too short")}
+	case string(head[:16]) != "SQLite format 3\x00":
+		return &OpenError{path, "corrupt", errors.New("it is not an SQLite database")}
+	}
+	// https://sqlite.org/fileformat2.html#user_version_number
+	return checkVersion(path, int(binary.BigEndian.Uint32(head[60:])))
+}
+
+func checkVersion(path string, version int) error {
+	if version > len(migrations) {
+		return &OpenError{path, "newer", fmt.Errorf("its format is %d, this program knows %d", version, len(migrations))}
+	}
+	return nil
+}
+
+// prepare sets what holds for the whole database, and migrates it.
+func (s *Store) prepare(ctx context.Context) error {
+	fail := func(err error) error { return &OpenError{s.path, reason(err), err} }
+	conn, err := s.writers.Conn(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer conn.Close()
+	var version int
+	if err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return fail(err)
+	}
+	if err := checkVersion(s.path, version); err != nil {
+		return err
+	}
+	var mode string
+	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+		return fail(err)
+	}
+	for ; version < len(migrations); version++ {
+		// Whole or not at all: user_version is part of the transaction.
+		script := "BEGIN IMMEDIATE;" + migrations[version] + fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", version+1)
+		if _, err := conn.ExecContext(ctx, script); err != nil {
+			conn.ExecContext(ctx, "ROLLBACK")
+			return fail(fmt.Errorf("migrating from format %d: %w", version, err))
+		}
+	}
+	if err := os.Chmod(s.path, 0o600); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// Path is where the database is.
+func (s *Store) Path() string { return s.path }
+
+// Close commits what is queued, and closes the database.
+func (s *Store) Close() error {
+	s.writer.stop()
+	s.ended.Wait()
+	return errors.Join(s.readers.Close(), s.writers.Close())
+}
+
+// FreeBytes is about how much can still be written to the disk the database is on,
+// or a negative number if that is not known.
+func (s *Store) FreeBytes() int64 { return freeBytes(filepath.Dir(s.path)) }

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// A Tx is a transaction under way. It belongs to the change that it was given
+// to, and sees what that changed.
+type Tx struct {
+	queries
+	Now time.Time // of this change
+
+	seq    int64
+	events []Event
+}
+
+// queries are what can be asked of a store, and of a transaction.
+type queries struct{ s *statements }
+
+var background = context.Background()
+
+// exec runs a statement that changes something.
+func (t *Tx) exec(query string, args ...any) (sql.Result, error) {
+	return t.s.exec(background, query, args...)
+}
+
+// changeOne runs a statement that must change one row.
+func (t *Tx) changeOne(what, query string, args ...any) error {
+	result, err := t.exec(query, args...)
+	if err != nil {
+		return fmt.Errorf("changing %s: %w", what, err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n != 1 {
+		return fmt.Errorf("changing %s: %w", what, ErrNotFound)
+	}
+	return nil
+}
+
+// nano is a time as it is kept: nanoseconds since 1970, 0 for none.
+func nano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func fromNano(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+// asJSON is a value as it is kept in a text column; the zero value of T is "".
+func asJSON[T any](v T, empty bool) string {
+	if empty {
+		return ""
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("store: %T has no JSON: %v", v, err))
+	}
+	return string(b)
+}
+
+func fromJSON[T any](text string) (v T) {
+	if text != "" {
+		_ = json.Unmarshal([]byte(text), &v) // what we wrote ourselves
+	}
+	return v
+}
+
+// raw is JSON as it is kept, or nil.
+func raw(text string) json.RawMessage {
+	if text == "" {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
+// Meta is a named value, or "" if it was never set.
+func (q queries) Meta(ctx context.Context, key string) (string, error) {
+	v, err := one(ctx, q.s, scanValue[string], "SELECT value FROM meta WHERE key = ?", key)
+	if err == ErrNotFound {
+		return "", nil
+	}
+	return v, err
+}
+
+// SetMeta sets a named value.
+func (t *Tx) SetMeta(key, value string) error {
+	_, err := t.exec("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
+	return err
+}

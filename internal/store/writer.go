@@ -1,0 +1,222 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// maxBatch is how many operations share a transaction at most, so that one
+// that waits for its commit does not wait for too many others.
+const maxBatch = 512
+
+// An operation is a part of a transaction.
+type operation struct {
+	change  func(*Tx) error
+	durable bool        // its commit survives a power cut
+	done    func(error) // after the commit, or instead of it
+
+	events []Event
+	err    error
+}
+
+// A writer owns the only connection that writes.
+type writer struct {
+	conn      *sql.Conn
+	tx        *Tx
+	announce  func([]Event)
+	full      bool  // synchronous is FULL just now
+	committed int64 // the last seq in the log
+
+	mu      sync.Mutex // guards the fields below
+	wake    sync.Cond
+	queue   []*operation
+	stopped bool
+}
+
+func newWriter(ctx context.Context, db *sql.DB, announce func([]Event)) (*writer, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{conn: conn, announce: announce}
+	if announce == nil {
+		w.announce = func([]Event) {}
+	}
+	w.wake.L = &w.mu
+	w.tx = &Tx{queries: queries{newStatements(conn)}}
+	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 2000", "PRAGMA cache_size = -8000"} {
+		if _, err := conn.ExecContext(ctx, pragma); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	w.committed, err = one(ctx, w.tx.s, scanValue[int64], "SELECT coalesce(max(seq), 0) FROM events")
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	w.tx.seq = w.committed
+	return w, nil
+}
+
+// Write runs change in a transaction and returns after its commit, which
+// survives a power cut. If change fails, nothing of it remains and its error
+// is returned. change runs in the writer's goroutine; it must not keep the Tx.
+// If ctx ends first, the change may still be made.
+func (s *Store) Write(ctx context.Context, change func(*Tx) error) error {
+	done := make(chan error, 1)
+	s.writer.add(&operation{change: change, durable: true, done: func(err error) { done <- err }})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Enqueue is Write without waiting: done is called by the writer's goroutine
+// after the commit, which survives a kill of the process, or with an error
+// instead of it. It must not block.
+func (s *Store) Enqueue(change func(*Tx) error, done func(error)) {
+	s.writer.add(&operation{change: change, done: done})
+}
+
+func (w *writer) add(op *operation) {
+	w.mu.Lock()
+	if w.stopped {
+		w.mu.Unlock()
+		op.done(ErrClosed)
+		return
+	}
+	w.queue = append(w.queue, op)
+	w.mu.Unlock()
+	w.wake.Signal()
+}
+
+func (w *writer) stop() {
+	w.mu.Lock()
+	w.stopped = true
+	w.mu.Unlock()
+	w.wake.Signal()
+}
+
+// next waits for operations; none means the end.
+func (w *writer) next() []*operation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.queue) == 0 {
+		if w.stopped {
+			return nil
+		}
+		w.wake.Wait()
+	}
+	n := min(len(w.queue), maxBatch)
+	batch := w.queue[:n:n]
+	w.queue = w.queue[n:]
+	if len(w.queue) == 0 {
+		w.queue = nil
+	}
+	return batch
+}
+
+func (w *writer) loop() {
+	for batch := w.next(); batch != nil; batch = w.next() {
+		err := w.commit(batch)
+		var events []Event
+		for _, op := range batch {
+			if err == nil && op.err == nil {
+				events = append(events, op.events...)
+			}
+		}
+		if len(events) > 0 {
+			w.announce(events)
+		}
+		for _, op := range batch {
+			if op.err == nil {
+				op.err = err
+			}
+			op.done(op.err)
+		}
+	}
+	w.conn.Close()
+}
+
+// commit runs the operations in one transaction. An operation that fails is
+// undone alone; an error of commit means that nothing was changed.
+func (w *writer) commit(batch []*operation) (err error) {
+	ctx := context.Background()
+	durable := false
+	for _, op := range batch {
+		durable = durable || op.durable
+	}
+	if durable != w.full {
+		level := "NORMAL"
+		if durable {
+			level = "FULL"
+		}
+		if _, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = "+level); err != nil {
+			return err
+		}
+		w.full = durable
+	}
+	t := w.tx
+	if _, err := t.s.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			t.s.exec(ctx, "ROLLBACK")
+			t.seq = w.committed
+		}
+	}()
+	for _, op := range batch {
+		if err := w.apply(ctx, op); err != nil {
+			return err
+		}
+	}
+	if _, err := t.s.exec(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	w.committed = t.seq
+	return nil
+}
+
+// apply runs one operation inside a savepoint. Its own failure is kept in op;
+// what apply returns is the end of the transaction.
+func (w *writer) apply(ctx context.Context, op *operation) error {
+	t := w.tx
+	t.Now = time.Now()
+	t.events = nil
+	seq := t.seq
+	if _, err := t.s.exec(ctx, "SAVEPOINT operation"); err != nil {
+		return err
+	}
+	op.err = run(t, op.change)
+	op.events = t.events
+	t.events = nil
+	if op.err != nil {
+		t.seq = seq
+		if IsFull(op.err) { // SQLite may have rolled everything back already
+			return op.err
+		}
+		if _, err := t.s.exec(ctx, "ROLLBACK TO operation"); err != nil {
+			return err
+		}
+	}
+	_, err := t.s.exec(ctx, "RELEASE operation")
+	return err
+}
+
+// run calls change and turns a panic into an error, so that the writer lives.
+func run(t *Tx, change func(*Tx) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a change panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return change(t)
+}
