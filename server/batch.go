@@ -20,6 +20,7 @@ type batch struct {
 	waiting int        // for which the batch is held
 	slots   [][]byte   // a response each, in the order of the requests; nil: none yet
 	size    int        // of all slots
+	then    afterwards // what its handlers gave to AfterReply
 }
 
 // slot is the place of one request's reply in its batch.
@@ -49,6 +50,7 @@ func (c *Conn) serveBatch(array []byte) {
 	for element := range frame.Elements(array) {
 		b.serve(element)
 	}
+	b.after(&c.after)
 	b.release()
 }
 
@@ -88,13 +90,30 @@ func (b *batch) hold() {
 	b.mu.Unlock()
 }
 
+// after takes over what handlers of the batch want to do after its reply.
+func (b *batch) after(a *afterwards) {
+	b.mu.Lock()
+	b.then = append(b.then, *a...)
+	b.mu.Unlock()
+	*a = nil
+}
+
 // release sends the reply if nothing is waited for any more.
 func (b *batch) release() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.waiting--; b.waiting > 0 {
-		return
+	b.waiting--
+	last := b.waiting == 0
+	if last {
+		b.send()
 	}
+	b.mu.Unlock()
+	if last {
+		b.then.run()
+	}
+}
+
+// send queues the reply; b.mu is held.
+func (b *batch) send() {
 	var filled [][]byte
 	for _, s := range b.slots {
 		if s != nil {

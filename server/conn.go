@@ -32,6 +32,7 @@ type Conn struct {
 	baseCtx   context.Context
 	inlineCtx context.Context
 	cancel    context.CancelCauseFunc
+	after     afterwards // of inline handlers; for readLoop alone
 
 	closing  atomic.Bool    // a final method is being served: messages are dropped
 	final    sync.WaitGroup // its goroutine
@@ -67,7 +68,7 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 	// Handlers outlive ctx by the grace that they are given.
 	base := context.WithValue(context.WithoutCancel(ctx), connKey{}, c)
 	c.baseCtx, c.cancel = context.WithCancelCause(base)
-	c.inlineCtx = context.WithValue(c.baseCtx, inlineKey{}, true)
+	c.inlineCtx = context.WithValue(context.WithValue(c.baseCtx, inlineKey{}, true), afterKey{}, &c.after)
 	return c
 }
 

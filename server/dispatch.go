@@ -27,6 +27,7 @@ func (c *Conn) dispatch(m *frame.Message) {
 	switch m.Kind {
 	case frame.Object:
 		c.serveOne(m, c)
+		c.after.run()
 	case frame.Array:
 		c.serveBatch(m.Body)
 	default:
@@ -247,12 +248,15 @@ func (c *Conn) serveClosing(m *frame.Message) {
 // its handler has returned, before the reply goes out.
 func (c *Conn) serveBeside(ctx context.Context, method *Method, id, params []byte, to replies, done func()) {
 	began := c.clock()
-	result, err := c.invoke(ctx, method, params)
+	var after afterwards
+	result, err := c.invoke(context.WithValue(ctx, afterKey{}, &after), method, params)
 	done()
 	c.finish(method, id, result, err, began, ctx, to)
 	if s, ok := to.(*slot); ok {
+		s.b.after(&after)
 		s.b.release()
 	}
+	after.run()
 	c.out.flush()
 }
 

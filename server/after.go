@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+type afterKey struct{}
+
+// afterwards is what handlers want to do after their reply.
+type afterwards []func()
+
+func (a *afterwards) run() {
+	for len(*a) > 0 {
+		todo := *a
+		*a = nil
+		for _, f := range todo {
+			f()
+		}
+	}
+}
+
+// AfterReply calls f when the reply to the request that ctx belongs to has
+// been queued, so that whatever f sends comes behind it; if there is no reply,
+// because it was a notification, when the handler has returned. A batch has
+// one reply. f must not block: the next message may wait for it. A panic of f
+// is logged.
+//
+// A handler calls AfterReply with the context that it was given, from its own
+// goroutine, before it returns. It panics where ctx is not a handler's.
+func AfterReply(ctx context.Context, f func()) {
+	a, ok := ctx.Value(afterKey{}).(*afterwards)
+	if !ok {
+		panic("server: AfterReply outside of a handler")
+	}
+	c := ConnFrom(ctx)
+	*a = append(*a, func() {
+		defer func() {
+			if p := recover(); p != nil {
+				c.log.Error("what was to follow a reply panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			}
+		}()
+		f()
+	})
+}
+
+// ErrTooLong is what Send returns for a message that does not fit into a line.
+var ErrTooLong = errors.New("server: the message does not fit into a line")
+
+// Send sends message, which must encode to JSON, as it is: not every dialect
+// of JSON-RPC has notifications that the specification knows. If the peer
+// does not read, it waits for room as long as ctx and the connection last,
+// without a limit of its own. A message longer than MaxMessage is not sent:
+// ErrTooLong.
+func (c *Conn) Send(ctx context.Context, message any) error {
+	body, err := encode(message)
+	if err != nil {
+		return err
+	}
+	if c.framing == frame.NDJSON {
+		body = compactLine(body)
+	}
+	if most := c.MaxMessage(); most > 0 && len(body) > most {
+		return ErrTooLong
+	}
+	return c.out.send(ctx, body)
+}
+
+// MaxMessage is how long a message may be that goes out, in bytes:
+// Options.MaxLine where a message is a line, else 0, which means no limit.
+func (c *Conn) MaxMessage() int {
+	if c.framing == frame.NDJSON {
+		return c.srv.opts.MaxLine
+	}
+	return 0
+}
