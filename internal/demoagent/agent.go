@@ -1,0 +1,260 @@
+package demoagent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/google/uuid"
+)
+
+// The modes of a session, named as Claude Code names them.
+const (
+	modeDefault = "default"
+	modeAccept  = "acceptEdits"
+	modePlan    = "plan"
+	modeBypass  = "bypassPermissions"
+)
+
+var modes = []acp.SessionMode{
+	{Id: modeDefault, Name: "Default", Description: acp.Ptr("Asks before it edits")},
+	{Id: modeAccept, Name: "Accept edits", Description: acp.Ptr("Edits without asking")},
+	{Id: modePlan, Name: "Plan", Description: acp.Ptr("Makes a plan and edits nothing")},
+	{Id: modeBypass, Name: "Bypass permissions", Description: acp.Ptr("Never asks permission")},
+}
+
+// pageSize is how many sessions session/list tells at once.
+const pageSize = 100
+
+// agent answers one client. Its methods are called concurrently.
+type agent struct {
+	ctx        context.Context // of the connection
+	conn       *acp.AgentSideConnection
+	out        *lineWriter
+	opts       Options
+	store      *store
+	registered chan struct{} // a turn can be cancelled from now on
+	crashed    chan struct{} // a prompt asked for a crash
+	turns      sync.WaitGroup
+
+	mu       sync.Mutex
+	client   acp.ClientCapabilities
+	sessions map[string]*session
+}
+
+var _ acp.Agent = (*agent)(nil)
+
+func newAgent(ctx context.Context, out *lineWriter, opts Options) *agent {
+	return &agent{
+		ctx: ctx, out: out, opts: opts,
+		store: &store{dir: opts.StateDir, warn: func(err error) {
+			fmt.Fprintf(opts.Stderr, "duet-rpc demo-agent: %v\n", err)
+		}},
+		registered: make(chan struct{}, 1),
+		crashed:    make(chan struct{}, 1),
+		sessions:   map[string]*session{},
+	}
+}
+
+func (a *agent) Initialize(_ context.Context, p acp.InitializeRequest) (acp.InitializeResponse, error) {
+	a.mu.Lock()
+	a.client = p.ClientCapabilities
+	a.mu.Unlock()
+	return acp.InitializeResponse{
+		ProtocolVersion: acp.ProtocolVersionNumber,
+		AgentInfo:       &acp.Implementation{Name: "duet-demo", Title: acp.Ptr("Duet demo agent"), Version: cmp.Or(a.opts.Version, "dev")},
+		AuthMethods:     []acp.AuthMethod{},
+		AgentCapabilities: acp.AgentCapabilities{
+			LoadSession: true,
+			SessionCapabilities: acp.SessionCapabilities{
+				Close: &acp.SessionCloseCapabilities{}, List: &acp.SessionListCapabilities{}, Resume: &acp.SessionResumeCapabilities{},
+			},
+		},
+	}, nil
+}
+
+func (a *agent) capabilities() acp.ClientCapabilities {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.client
+}
+
+// Authenticate always succeeds: there is no account.
+func (a *agent) Authenticate(context.Context, acp.AuthenticateRequest) (acp.AuthenticateResponse, error) {
+	return acp.AuthenticateResponse{}, nil
+}
+
+func (a *agent) SetSessionConfigOption(context.Context, acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
+	return acp.SetSessionConfigOptionResponse{}, refusal(-32602, "the demo agent has no configuration options")
+}
+
+func (a *agent) NewSession(_ context.Context, p acp.NewSessionRequest) (acp.NewSessionResponse, error) {
+	if err := requireAbsolute(p.Cwd); err != nil {
+		return acp.NewSessionResponse{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return acp.NewSessionResponse{}, fmt.Errorf("making a session id: %w", err)
+	}
+	s := newSession(a.store, record{ID: id.String(), Cwd: p.Cwd, Mode: modeDefault})
+	s.change(func(*record) {})
+	a.mu.Lock()
+	a.sessions[id.String()] = s
+	a.mu.Unlock()
+	return acp.NewSessionResponse{SessionId: acp.SessionId(id.String()), Modes: modeState(modeDefault)}, nil
+}
+
+func (a *agent) LoadSession(ctx context.Context, p acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
+	s, err := a.reopen(string(p.SessionId), p.Cwd)
+	if err != nil {
+		return acp.LoadSessionResponse{}, err
+	}
+	var updates []acp.SessionUpdate
+	var mode string
+	s.look(func(r *record) { updates, mode = r.replay(), r.Mode })
+	for _, u := range updates {
+		if err := a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: p.SessionId, Update: u}); err != nil {
+			return acp.LoadSessionResponse{}, fmt.Errorf("replaying the session: %w", err)
+		}
+	}
+	return acp.LoadSessionResponse{Modes: modeState(mode)}, nil
+}
+
+func (a *agent) ResumeSession(_ context.Context, p acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
+	s, err := a.reopen(string(p.SessionId), p.Cwd)
+	if err != nil {
+		return acp.ResumeSessionResponse{}, err
+	}
+	var mode string
+	s.look(func(r *record) { mode = r.Mode })
+	return acp.ResumeSessionResponse{Modes: modeState(mode)}, nil
+}
+
+// reopen finds a session that is open or has a file.
+func (a *agent) reopen(id, cwd string) (*session, error) {
+	if err := requireAbsolute(cwd); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	s := a.sessions[id]
+	if s == nil {
+		rec, err := a.store.load(id)
+		if err != nil {
+			a.mu.Unlock()
+			return nil, sessionError(id, err)
+		}
+		s = newSession(a.store, rec)
+		a.sessions[id] = s
+	}
+	a.mu.Unlock()
+	s.change(func(r *record) { r.Cwd = cwd })
+	return s, nil
+}
+
+// open is the session that the client made, loaded or resumed in this process.
+func (a *agent) open(id acp.SessionId) (*session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sessions[string(id)]; s != nil {
+		return s, nil
+	}
+	return nil, sessionError(string(id), errNoSession)
+}
+
+func (a *agent) CloseSession(_ context.Context, p acp.CloseSessionRequest) (acp.CloseSessionResponse, error) {
+	s, err := a.open(p.SessionId)
+	if err != nil {
+		return acp.CloseSessionResponse{}, err
+	}
+	s.cancel()
+	a.mu.Lock()
+	delete(a.sessions, string(p.SessionId))
+	a.mu.Unlock()
+	return acp.CloseSessionResponse{}, nil
+}
+
+// ListSessions tells the sessions that have files, those made last first; the
+// cursor is the last id of the page before.
+func (a *agent) ListSessions(_ context.Context, p acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
+	resp := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
+	for _, id := range a.store.ids() {
+		if p.Cursor != nil && id >= *p.Cursor {
+			continue
+		}
+		if len(resp.Sessions) == pageSize {
+			resp.NextCursor = acp.Ptr(string(resp.Sessions[pageSize-1].SessionId))
+			break
+		}
+		rec, err := a.store.load(id)
+		if err != nil || p.Cwd != nil && filepath.Clean(*p.Cwd) != filepath.Clean(rec.Cwd) {
+			continue
+		}
+		info := acp.SessionInfo{SessionId: acp.SessionId(id), Cwd: rec.Cwd, UpdatedAt: acp.Ptr(rec.Updated.Format("2006-01-02T15:04:05.000Z"))}
+		if len(rec.Turns) > 0 {
+			info.Title = acp.Ptr(quote(rec.Turns[0].Asked))
+		}
+		resp.Sessions = append(resp.Sessions, info)
+	}
+	return resp, nil
+}
+
+func (a *agent) SetSessionMode(_ context.Context, p acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
+	s, err := a.open(p.SessionId)
+	if err != nil {
+		return acp.SetSessionModeResponse{}, err
+	}
+	mode, err := findMode(string(p.ModeId))
+	if err != nil {
+		return acp.SetSessionModeResponse{}, err
+	}
+	s.change(func(r *record) { r.Mode = mode })
+	return acp.SetSessionModeResponse{}, nil
+}
+
+// Cancel ends the session's turns. That of a session that is not open has
+// none; a notification is not answered anyway.
+func (a *agent) Cancel(_ context.Context, p acp.CancelNotification) error {
+	if s, err := a.open(p.SessionId); err == nil {
+		s.cancel()
+	}
+	return nil
+}
+
+func modeState(current string) *acp.SessionModeState {
+	return &acp.SessionModeState{AvailableModes: slices.Clone(modes), CurrentModeId: acp.SessionModeId(current)}
+}
+
+func findMode(id string) (string, error) {
+	for _, m := range modes {
+		if strings.EqualFold(string(m.Id), id) {
+			return string(m.Id), nil
+		}
+	}
+	return "", refusal(-32602, fmt.Sprintf("there is no mode %q", id))
+}
+
+func requireAbsolute(cwd string) error {
+	if !filepath.IsAbs(cwd) {
+		return refusal(-32602, fmt.Sprintf("cwd must be an absolute path, got %q", cwd))
+	}
+	return nil
+}
+
+// sessionError is what the client is told; -32002 is the protocol's
+// "resource not found".
+func sessionError(id string, err error) error {
+	if errors.Is(err, errNoSession) {
+		return refusal(-32002, fmt.Sprintf("%v: %q", err, cut(id, 100)))
+	}
+	return err
+}
+
+func refusal(code int, message string) error {
+	return &acp.RequestError{Code: code, Message: message}
+}

@@ -1,0 +1,202 @@
+package demoagent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// argument is what stands behind a keyword's colon.
+type argument struct {
+	n    int    // how many
+	rate int    // how many a second; 0 is as fast as possible
+	word string // as it was written
+}
+
+// effect is what a keyword does to the rest of the turn.
+type effect int
+
+const (
+	modifies effect = iota // the turn stays what it is
+	replaces               // instead of the plan and the edit
+)
+
+type keyword struct {
+	name   string
+	form   string // how its argument is written; "" takes none
+	most   int    // the largest N; 0 if the argument is no number
+	effect effect
+	early  bool                                         // before the greeting
+	ends   bool                                         // ends the turn, so that a continued turn leaves it out
+	run    func(*turn, context.Context, argument) error // a method of turn
+	help   string
+}
+
+// keywords are the words that a prompt is searched for, in the order in which
+// they act. It is a function because the actions look words up here too.
+func keywords() []keyword {
+	return []keyword{
+		{name: "quiet", help: "text only: no plan, no edit"},
+		{name: "slow", help: "pauses of 300 ms between steps, so that a human can interrupt"},
+		{name: "mode", form: ":ID", early: true, run: (*turn).changeMode, help: "the agent changes its own mode to ID"},
+		{name: "think", early: true, run: (*turn).think, help: "thoughts first"},
+		{name: "garbage", effect: replaces, run: (*turn).garbage, help: "prints a line that is not JSON, then goes on"},
+		{name: "badutf8", effect: replaces, run: (*turn).badUTF8, help: "prints invalid UTF-8 inside a JSON string, then goes on"},
+		{name: "unknown", effect: replaces, run: (*turn).unknownUpdate, help: "sends an update of a kind nobody knows"},
+		{name: "longline", form: ":N", most: 256, effect: replaces, run: (*turn).longLine, help: "sends one line of N megabytes"},
+		{name: "stream", form: ":N[@R]", most: 10_000_000, effect: replaces, run: (*turn).stream, help: "N chunks of text, as fast as it can or R a second"},
+		{name: "tools", form: ":N", most: 1_000_000, effect: replaces, run: (*turn).tools, help: "N tool calls without permission, as fast as it can"},
+		{name: "terminal", effect: replaces, run: (*turn).terminal, help: "runs `ls -la` in a terminal of the client"},
+		{name: "ask", effect: replaces, run: (*turn).question, help: "asks the human a question and repeats the answer"},
+		{name: "permit", form: ":N", most: 10_000, effect: replaces, run: (*turn).permits, help: "N tool calls, each asking permission"},
+		{name: "fail", ends: true, run: (*turn).fail, help: "the prompt is answered with an error"},
+		{name: "refuse", ends: true, run: (*turn).refuse, help: "the turn ends with the stop reason refusal"},
+		{name: "crash", ends: true, run: (*turn).crash, help: "exits with status 3 in the middle of the turn"},
+		{name: "hang", ends: true, run: (*turn).hang, help: "never answers; ignores session/cancel, SIGINT and SIGTERM"},
+		{name: "edit", run: (*turn).edit, help: "the plan and the edit beside other words"},
+	}
+}
+
+// Help tells what a turn does and lists every keyword, for a command's help.
+func Help() string {
+	var b strings.Builder
+	b.WriteString(`A turn is a plan, some text, one edit of demo.txt in the session's directory
+that asks permission, and a closing line. Words anywhere in the prompt, in any
+case, change that:
+
+`)
+	for _, k := range keywords() {
+		fmt.Fprintf(&b, "  %-14s %s\n", k.name+k.form, k.help)
+	}
+	b.WriteString(`
+`)
+	var instead []string
+	for _, k := range keywords() {
+		if k.effect == replaces {
+			instead = append(instead, k.name)
+		}
+	}
+	fmt.Fprintf(&b, "Instead of the plan and the edit: %s.\n", strings.Join(instead, ", "))
+	b.WriteString(`Words may be combined ("slow ask", "quiet stream:100"); they act in the order
+of this list. If a line of the prompt is "--- prompt ---", only what follows the
+last such line counts. A prompt that starts with "continue" goes on with the
+last turn if that was cancelled or its process ended.
+
+Modes: default; acceptEdits and bypassPermissions edit without asking; plan
+edits nothing.
+`)
+	return b.String()
+}
+
+// script is what the words of a prompt ask for.
+type script map[string]argument
+
+// parseScript finds the keywords in text. It fails for one whose argument is
+// not what it takes; a word that lacks its argument is no keyword.
+func parseScript(text string) (script, error) {
+	s, table := script{}, keywords()
+	for field := range strings.FieldsSeq(text) {
+		word := strings.Trim(strings.ToLower(field), ".,;:!?\"'`()[]{}<>*_")
+		name, value, _ := strings.Cut(word, ":")
+		i := slices.IndexFunc(table, func(k keyword) bool { return k.name == name })
+		if i < 0 || (value == "") != (table[i].form == "") {
+			continue
+		}
+		arg, err := table[i].parse(value)
+		if err != nil {
+			return nil, err
+		}
+		s[name] = arg
+	}
+	return s, nil
+}
+
+func (k keyword) parse(value string) (argument, error) {
+	arg := argument{word: value}
+	if k.most == 0 {
+		return arg, nil
+	}
+	number, rate, paced := strings.Cut(value, "@")
+	var err error
+	if arg.n, err = strconv.Atoi(number); err != nil || arg.n < 1 || arg.n > k.most {
+		return arg, fmt.Errorf("%s%s takes an N from 1 to %d, got %q", k.name, k.form, k.most, value)
+	}
+	if !paced {
+		return arg, nil
+	}
+	if arg.rate, err = strconv.Atoi(rate); err != nil || arg.rate < 1 || k.form != ":N[@R]" {
+		return arg, fmt.Errorf("%s%s got %q", k.name, k.form, value)
+	}
+	return arg, nil
+}
+
+// String is text that parses to s again.
+func (s script) String() string {
+	var words []string
+	for _, k := range keywords() {
+		if arg, ok := s[k.name]; ok {
+			words = append(words, strings.TrimSuffix(k.name+":"+arg.word, ":"))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func (s script) has(name string) bool { _, ok := s[name]; return ok }
+
+// edits says whether the plan and the edit belong to the turn.
+func (s script) edits() bool {
+	if s.has("quiet") {
+		return false
+	}
+	for _, k := range keywords() {
+		if s.has(k.name) && k.effect == replaces {
+			return s.has("edit")
+		}
+	}
+	return true
+}
+
+// step is one thing a turn does.
+type step struct {
+	name string
+	run  func(context.Context, *turn) error
+}
+
+// closing is the name of the last step, which every turn has.
+const closing = "closing"
+
+// steps are what a turn does before its closing line, in order. A turn that continues another one
+// starts with the step that was cut short, without greeting and without what
+// cut it short.
+func (s script) steps(continued bool, from string) []step {
+	var early, late []step
+	for _, k := range keywords() {
+		arg, asked := s[k.name]
+		if k.name == "edit" {
+			asked = s.edits()
+		}
+		if k.run == nil || !asked || continued && (k.ends || k.early) {
+			continue
+		}
+		st := step{k.name, func(ctx context.Context, t *turn) error { return k.run(t, ctx, arg) }}
+		if k.early {
+			early = append(early, st)
+		} else {
+			late = append(late, st)
+		}
+	}
+	if !continued {
+		early = append(early, step{"greeting", func(ctx context.Context, t *turn) error { return t.greet(ctx) }})
+		return append(early, late...)
+	}
+	if from == closing {
+		return nil
+	}
+	table := keywords()
+	place := func(name string) int { // the greeting has none: everything comes after it
+		return slices.IndexFunc(table, func(k keyword) bool { return k.name == name })
+	}
+	return slices.DeleteFunc(late, func(st step) bool { return place(st.name) < place(from) })
+}

@@ -1,0 +1,269 @@
+package demoagent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// What a session's file keeps; older or longer things are left out of it.
+const (
+	keptTurns  = 50
+	keptPrompt = 4 << 10  // bytes of one prompt
+	keptText   = 64 << 10 // bytes of one turn's text, and of one diff
+	keptTools  = 100      // of one turn
+)
+
+// record is a session as its file has it.
+type record struct {
+	ID       string          `json:"id"`
+	Cwd      string          `json:"cwd"`
+	Mode     string          `json:"mode"`
+	Updated  time.Time       `json:"updated"`
+	Count    int             `json:"count"` // turns ever begun
+	Used     int             `json:"used"`  // tokens, as a model would have counted them
+	Standing map[string]bool `json:"standing,omitempty"`
+	Turns    []*turnRecord   `json:"turns"`
+}
+
+// turnRecord is one prompt and what came of it.
+type turnRecord struct {
+	Prompt  string     `json:"prompt"`
+	Asked   string     `json:"asked"`             // the first prompt, if this turn continues another one
+	Script  string     `json:"script"`            // the keywords
+	Outcome string     `json:"outcome,omitempty"` // a stop reason or "failed"; "" while it runs
+	Step    string     `json:"step,omitempty"`    // the step it is at
+	Index   int        `json:"index,omitempty"`   // where in that step, from 0
+	Input   *editInput `json:"input,omitempty"`   // of the edit, so that a continued turn asks for exactly the same
+	Items   []item     `json:"items,omitempty"`
+}
+
+// cutShort says whether the turn ended before it was done. A turn that runs
+// has no outcome either: ask only about one that does not.
+func (r *turnRecord) cutShort() bool {
+	return r.Outcome == "" || r.Outcome == string(acp.StopReasonCancelled)
+}
+
+// editInput is the raw input of the edit.
+type editInput struct {
+	FilePath string `json:"file_path"`
+	Content  string `json:"content"`
+}
+
+// item is one thing a turn showed, in its last form: exactly one is set.
+type item struct {
+	Text    string                     `json:"text,omitempty"`
+	Thought string                     `json:"thought,omitempty"`
+	Tool    *acp.SessionUpdateToolCall `json:"tool,omitempty"`
+}
+
+// session is one conversation.
+type session struct {
+	store *store
+
+	mu      sync.Mutex
+	rec     record
+	cancels map[*turn]context.CancelFunc // of turns that run or wait
+	running chan struct{}                // a token: who has it runs
+}
+
+func newSession(st *store, rec record) *session {
+	return &session{store: st, rec: rec, cancels: map[*turn]context.CancelFunc{}, running: make(chan struct{}, 1)}
+}
+
+// change applies f to the record and saves it.
+func (s *session) change(f func(*record)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.rec)
+	s.rec.Updated = time.Now().UTC()
+	s.store.save(&s.rec)
+}
+
+// look applies f to the record; f must not keep it.
+func (s *session) look(f func(*record)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.rec)
+}
+
+// cancel ends every turn of the session.
+func (s *session) cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cancel := range s.cancels {
+		cancel()
+	}
+}
+
+// addText appends to the last item of its kind. The caller holds the lock.
+func (r *turnRecord) addText(text string, thought bool) {
+	size := 0
+	for _, it := range r.Items {
+		size += len(it.Text) + len(it.Thought)
+	}
+	if text = cut(text, keptText-size); text == "" {
+		return
+	}
+	if n := len(r.Items); n > 0 && r.Items[n-1].Tool == nil && (r.Items[n-1].Thought != "") == thought {
+		if thought {
+			r.Items[n-1].Thought += text
+		} else {
+			r.Items[n-1].Text += text
+		}
+		return
+	}
+	if thought {
+		r.Items = append(r.Items, item{Thought: text})
+	} else {
+		r.Items = append(r.Items, item{Text: text})
+	}
+}
+
+// addTool adds a finished tool call. The caller holds the lock.
+func (r *turnRecord) addTool(call acp.SessionUpdateToolCall) {
+	tools := 0
+	for _, it := range r.Items {
+		if it.Tool != nil {
+			tools++
+		}
+	}
+	if tools < keptTools {
+		call.Content = slices.Clone(call.Content)
+		call.Content = slices.DeleteFunc(call.Content, func(c acp.ToolCallContent) bool {
+			return c.Diff == nil || len(c.Diff.NewText) > keptText
+		})
+		r.Items = append(r.Items, item{Tool: &call})
+	}
+}
+
+// replay is what a client that loads the session is shown.
+func (r *record) replay() []acp.SessionUpdate {
+	var updates []acp.SessionUpdate
+	for _, t := range r.Turns {
+		updates = append(updates, acp.UpdateUserMessageText(t.Prompt))
+		for _, it := range t.Items {
+			switch {
+			case it.Tool != nil:
+				updates = append(updates, acp.SessionUpdate{ToolCall: it.Tool})
+			case it.Thought != "":
+				updates = append(updates, acp.UpdateAgentThoughtText(it.Thought))
+			default:
+				updates = append(updates, acp.UpdateAgentMessageText(it.Text))
+			}
+		}
+	}
+	return updates
+}
+
+// cut is at most n bytes of text, without half a character at its end.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	n = max(0, n)
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// store keeps sessions as files. It is safe for concurrent use as long as
+// each session is.
+type store struct {
+	dir    string // "" keeps nothing
+	warn   func(error)
+	warned sync.Once
+}
+
+var (
+	errNoSession = errors.New("there is no such session")
+	validID      = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`) // it becomes a file's name
+)
+
+func (st *store) path(id string) string { return filepath.Join(st.dir, id+".json") }
+
+// save writes the session's file. It is replaced in one step, so that a
+// process that is killed leaves the old one or the new one. Where it cannot be
+// written the session lives on in memory: a demo must work everywhere.
+func (st *store) save(rec *record) {
+	if st.dir == "" {
+		return
+	}
+	if err := st.write(rec); err != nil {
+		st.warned.Do(func() { st.warn(fmt.Errorf("sessions are not kept: %w", err)) })
+	}
+}
+
+func (st *store) write(rec *record) error {
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return fmt.Errorf("encoding session %s: %w", rec.ID, err)
+	}
+	if err := os.MkdirAll(st.dir, 0o700); err != nil {
+		return fmt.Errorf("making the directory for sessions: %w", err)
+	}
+	f, err := os.CreateTemp(st.dir, ".session-*") // made with mode 0600
+	if err != nil {
+		return fmt.Errorf("writing session %s: %w", rec.ID, err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), st.path(rec.ID))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("writing session %s: %w", rec.ID, err)
+	}
+	return nil
+}
+
+// load reads a session's file; errNoSession if there is none.
+func (st *store) load(id string) (record, error) {
+	var rec record
+	if st.dir == "" || !validID.MatchString(id) {
+		return rec, errNoSession
+	}
+	data, err := os.ReadFile(st.path(id))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return rec, errNoSession
+	case err != nil:
+		return rec, fmt.Errorf("reading session %s: %w", id, err)
+	}
+	if err := json.Unmarshal(data, &rec); err != nil {
+		return rec, fmt.Errorf("reading session %s: %w", id, err)
+	}
+	return rec, nil
+}
+
+// ids are the sessions that have files, the newest first: their ids rise.
+func (st *store) ids() []string {
+	if st.dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(st.dir)
+	if err != nil {
+		return nil // there is none before the first session
+	}
+	var ids []string
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), ".json"); ok && validID.MatchString(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Reverse(ids)
+	return ids
+}
