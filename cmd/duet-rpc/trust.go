@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+)
+
+const trustHelp = `Show what the project's .duet.toml asks for - programs that it runs, variables
+that it sets, keys that it uses, tool calls that it allows - and, if you say
+yes, trust it. Until then none of that has an effect; the file's limits, its
+choice of an agent and its deny rules always count.
+
+Trust is for the file as it is: when a byte of it changes, you are asked again.
+Programs that it names are not looked into.
+
+Exit status 1 if there was no terminal to ask on and no --yes, or the answer
+was no.`
+
+// trustOptions are the flags of the command.
+type trustOptions struct {
+	revoke, show, yes bool
+}
+
+func newTrustCommand(s *settings) *cobra.Command {
+	var o trustOptions
+	cmd := &cobra.Command{
+		Use:   "trust",
+		Short: "Look at what the project's configuration runs, and allow it",
+		Long:  trustHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := findProject(s)
+			if err != nil {
+				return err
+			}
+			store, err := config.DefaultTrustStore(os.Getenv)
+			if err != nil {
+				return err
+			}
+			if o.revoke {
+				return revoke(cmd, s, store, p.ConfigFile())
+			}
+			file, err := config.Inspect(p.ConfigFile(), os.Getenv)
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)
+			}
+			if err != nil {
+				return configError(err)
+			}
+			return trust(cmd, s, store, file, o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "trust the file no longer")
+	cmd.Flags().BoolVar(&o.show, "show", false, "only show what the file asks for and whether it is trusted")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "trust without asking")
+	cmd.MarkFlagsMutuallyExclusive("revoke", "show", "yes")
+	return cmd
+}
+
+func revoke(cmd *cobra.Command, s *settings, store *config.TrustStore, path string) error {
+	if err := store.Revoke(path); err != nil {
+		return err
+	}
+	if s.json {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%q is not trusted.\n", path)
+	return err
+}
+
+func trust(cmd *cobra.Command, s *settings, store *config.TrustStore, file *config.Inspection, o trustOptions) error {
+	trusted, err := file.Trusted(store)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if s.json {
+		// A program reads this: it cannot be asked, and sees the outcome.
+		w := out
+		defer func() {
+			_ = printJSON(w, map[string]any{"file": file.File, "trusted": trusted, "asks": append([]config.Value{}, file.Asks...)})
+		}()
+		out = io.Discard
+	}
+	printAsks(out, file)
+	switch {
+	case len(file.Asks) == 0:
+		return nil
+	case trusted:
+		fmt.Fprintln(out, "You trust it.")
+		return nil
+	case o.show:
+		fmt.Fprintln(out, "You do not trust it.")
+		return nil
+	case !o.yes:
+		if err := askTrust(cmd, s); err != nil {
+			return err
+		}
+	}
+	if err := file.Trust(store); err != nil {
+		return err
+	}
+	trusted = true
+	fmt.Fprintln(out, "You trust it from now on, as it is.")
+	return nil
+}
+
+// printAsks shows what a file asks for, escaped: the file is somebody else's.
+func printAsks(out io.Writer, file *config.Inspection) {
+	if len(file.Asks) == 0 {
+		fmt.Fprintf(out, "Nothing in %q needs your trust.\n", file.File)
+		return
+	}
+	fmt.Fprintf(out, "%q asks for this:\n", file.File)
+	for _, v := range file.Asks {
+		fmt.Fprintf(out, "  %s = %s\n", v.Key, config.ValueText(v.Value))
+	}
+}
+
+// askTrust asks on the terminal. No answer is no.
+func askTrust(cmd *cobra.Command, s *settings) error {
+	if s.json || !term.IsTerminal(int(os.Stdin.Fd())) {
+		return errors.New("not trusted: run `duet-rpc trust` on a terminal, or add --yes")
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), "Trust it? [y/N] ")
+	line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("not trusted")
+}

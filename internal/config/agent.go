@@ -1,0 +1,208 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// demoAgent is the scripted agent inside this program, which is always there.
+const demoAgent = "demo"
+
+// builtIn is an agent that is known without configuration.
+type builtIn struct {
+	name, title string
+	command     []string
+	envFrom     []string
+	keyVariable string // the variable that holds its key, and
+	keyService  string // the service that the key is of
+	install     string // how people get it
+}
+
+// builtIns are in the order in which they are chosen where nobody said which
+// agent to take. Each is started as its own documentation says.
+func builtIns() []builtIn {
+	return []builtIn{
+		{
+			name: "claude", title: "Claude Code", command: []string{"claude-agent-acp"},
+			envFrom:     []string{"ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE"},
+			keyVariable: "ANTHROPIC_API_KEY", keyService: "anthropic",
+			install: "npm install -g @agentclientprotocol/claude-agent-acp",
+		},
+		{
+			name: "codex", title: "Codex", command: []string{"codex-acp"},
+			envFrom:     []string{"OPENAI_BASE_URL", "CODEX_HOME"},
+			keyVariable: "OPENAI_API_KEY", keyService: "openai",
+			install: "npm install -g @zed-industries/codex-acp",
+		},
+		{
+			name: "gemini", title: "Gemini CLI", command: []string{"gemini", "--experimental-acp"},
+			envFrom:     []string{"GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI"},
+			keyVariable: "GEMINI_API_KEY", keyService: "gemini",
+			install: "npm install -g @google/gemini-cli",
+		},
+		{
+			name: "opencode", title: "opencode", command: []string{"opencode", "acp"},
+			envFrom: []string{"OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"},
+			install: "npm install -g opencode-ai",
+		},
+		{
+			name: "goose", title: "goose", command: []string{"goose", "acp"},
+			envFrom: []string{"GOOSE_PROVIDER", "GOOSE_MODEL"},
+			install: "see the project's page, block/goose",
+		},
+	}
+}
+
+// commonEnvironment is what every built-in agent gets besides what the
+// executor gives to all: where it finds its own files, and the way to the
+// network.
+func commonEnvironment() []string {
+	return []string{
+		"USER", "SHELL", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
+		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "SSH_AUTH_SOCK",
+	}
+}
+
+func builtInNames() []string {
+	var names []string
+	for _, b := range builtIns() {
+		names = append(names, b.name)
+	}
+	return names
+}
+
+// Install says how people get the agent's program.
+func (a Agent) Install() string {
+	for _, b := range builtIns() {
+		if b.name == a.Name && len(a.Command) > 0 && a.Command[0] == b.command[0] {
+			return b.install
+		}
+	}
+	if len(a.Command) == 0 {
+		return "give it a command"
+	}
+	// It is quoted since it may be anything and goes to a terminal.
+	return fmt.Sprintf("install %s, or correct the command of [agents.%s]", strconv.Quote(a.Command[0]), a.Name)
+}
+
+// demo is the agent inside this program.
+func demo() Agent {
+	a := Agent{
+		Name: demoAgent, Title: "Demonstration", Driver: DriverACP, Prompt: "arg", History: "transcript",
+		Source: SourceBuiltIn, Trusted: true,
+	}
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	a.Command = []string{self, "demo-agent"}
+	return a
+}
+
+// UnknownAgentError says that no agent has the name.
+type UnknownAgentError struct {
+	Name  string
+	Known []string // sorted
+}
+
+func (e *UnknownAgentError) Error() string {
+	return fmt.Sprintf("there is no agent %s%s; known are %s",
+		quoteShort(e.Name), didYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
+}
+
+// NotTrustedError says that a project's file has a say in the agent and that
+// the user does not trust that file.
+type NotTrustedError struct {
+	File  string // the path; the text has its name only
+	Agent string
+}
+
+func (e *NotTrustedError) Error() string {
+	return fmt.Sprintf("the agent %s is defined by this project's %s, which you have not trusted: look at what it runs and allow it with `duet-rpc trust`",
+		quoteShort(e.Agent), filepath.Base(e.File))
+}
+
+// Resolve gives the agent of a name. An empty name means the configured
+// default, else the first of the built-in agents whose program is found, else
+// the first other one by name, else "demo". The agent may be one whose program
+// was not found (Available is false). Errors are [*UnknownAgentError] and
+// [*NotTrustedError].
+func (c *Config) Resolve(name string) (Agent, error) {
+	if name == "" {
+		name = c.DefaultAgent
+	}
+	if name == "" {
+		name = c.firstAgent()
+	}
+	a, known := c.Agents[name]
+	if !known {
+		return Agent{}, &UnknownAgentError{Name: name, Known: slices.Sorted(maps.Keys(c.Agents))}
+	}
+	if !a.Trusted {
+		return Agent{}, &NotTrustedError{File: c.projectFile, Agent: name}
+	}
+	return a, nil
+}
+
+// firstAgent is what Resolve takes where nobody chose.
+func (c *Config) firstAgent() string {
+	for _, name := range append(builtInNames(), slices.Sorted(maps.Keys(c.Agents))...) {
+		if a := c.Agents[name]; name != demoAgent && a.Available && a.Trusted {
+			return name
+		}
+	}
+	return demoAgent
+}
+
+// Default is the name of the agent that [Config.Resolve] takes for an empty
+// one; there may be no agent of that name.
+func (c *Config) Default() string {
+	if c.DefaultAgent != "" {
+		return c.DefaultAgent
+	}
+	return c.firstAgent()
+}
+
+// List gives every agent: the default first, then those whose program was
+// found, each group sorted by name.
+func (c *Config) List() []Agent {
+	first := c.Default()
+	rank := func(a Agent) int {
+		switch {
+		case a.Name == first:
+			return 0
+		case a.Available:
+			return 1
+		}
+		return 2
+	}
+	return slices.SortedFunc(maps.Values(c.Agents), func(a, b Agent) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// lookPath finds a program on the PATH that getenv tells. Relative directories
+// are passed over: what they hold depends on where one stands.
+func lookPath(program string, getenv func(string) string) string {
+	if filepath.IsAbs(program) {
+		found, _ := exec.LookPath(program)
+		return found
+	}
+	for _, dir := range filepath.SplitList(getenv("PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		if found, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+			return found
+		}
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+)
+
+func TestResolve(t *testing.T) {
+	const mine = "[agents.mine]\ncommand = ['mine']\n"
+	for _, test := range []struct {
+		name      string
+		installed []string
+		user      string
+		ask, want string
+		available bool
+	}{
+		{"nothing is there", nil, "", "", "demo", true},
+		{"one is there", []string{"goose"}, "", "", "goose", true},
+		{"the first known", []string{"opencode", "codex-acp"}, "", "", "codex", true},
+		{"known ones before others", []string{"goose", "mine"}, mine, "", "goose", true},
+		{"another before the demo", []string{"mine"}, mine, "", "mine", true},
+		{"another that is not there", nil, mine, "", "demo", true},
+		{"the default wins", []string{"claude-agent-acp", "mine"}, "default_agent='mine'\n" + mine, "", "mine", true},
+		{"the default that is not there", []string{"claude-agent-acp"}, "default_agent='gemini'", "", "gemini", false},
+		{"by name", []string{"claude-agent-acp"}, "default_agent='gemini'", "demo", "demo", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.install(test.installed...)
+			w.write(w.user, test.user)
+			c := w.load()
+			a, err := c.Resolve(test.ask)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, a.Name)
+			assert.Equal(t, test.available, a.Available)
+			assert.True(t, a.Trusted)
+			if test.ask == "" {
+				assert.Equal(t, test.want, c.List()[0].Name, "the default is listed first")
+				assert.Equal(t, test.want, c.Default())
+			}
+			if !a.Available {
+				assert.NotEmpty(t, a.Install())
+			}
+		})
+	}
+}
+
+func TestResolveUnknown(t *testing.T) {
+	_, err := newWorld(t).load().Resolve("cluade")
+	var unknown *config.UnknownAgentError
+	require.ErrorAs(t, err, &unknown)
+	assert.Equal(t, []string{"claude", "codex", "demo", "gemini", "goose", "opencode"}, unknown.Known)
+	assert.EqualError(t, err, `there is no agent "cluade" (did you mean claude?); known are claude, codex, demo, gemini, goose, opencode`)
+}
+
+func TestDemo(t *testing.T) {
+	a, err := newWorld(t).load().Resolve("demo")
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	assert.Equal(t, []string{self, "demo-agent"}, a.Command)
+	assert.Equal(t, self, a.Path)
+	assert.Equal(t, config.DriverACP, a.Driver)
+	assert.Equal(t, config.SourceBuiltIn, a.Source)
+}
+
+func TestAgentOfTheUser(t *testing.T) {
+	w := newWorld(t)
+	w.install("mine")
+	w.write(w.user, `
+[agents.mine]
+driver = "command"
+command = ["mine", "{prompt}"]
+prompt = "stdin"
+history = "none"
+title = "Mine"
+env = { A = "b" }
+env_from = ["C"]
+keys = { D = "service" }
+mcp_servers = [{ name = "m", command = "~/m", args = ["x"] }, { name = "n", url = "http://n" }]
+`)
+	assert.Equal(t, config.Agent{
+		Name: "mine", Driver: "command", Command: []string{"mine", "{prompt}"}, Prompt: "stdin", History: "none",
+		Env: map[string]string{"A": "b"}, EnvFrom: []string{"C"}, Keys: map[string]string{"D": "service"},
+		MCPServers: []catalog.MCPServer{
+			{Name: "m", Command: filepath.Join(w.env["HOME"], "m"), Args: []string{"x"}},
+			{Name: "n", Type: "http", URL: "http://n"},
+		},
+		Source: "user", Title: "Mine", Trusted: true, Available: true, Path: filepath.Join(w.bin, executable("mine")),
+	}, w.load().Agents["mine"])
+}
+
+func TestAgentThatIsChanged(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.user, "[agents.claude]\nenv = { A = 'user', B = 'user' }\nenv_from = ['MINE', 'SHELL']\n")
+	w.write(w.project, "[agents.claude]\nenv = { B = 'project' }\n")
+	before := newWorld(t).load().Agents["claude"]
+	a := w.trusted().load().Agents["claude"]
+	assert.Equal(t, before.Command, a.Command)
+	assert.Equal(t, map[string]string{"A": "user", "B": "project"}, a.Env)
+	assert.Equal(t, append(before.EnvFrom, "MINE"), a.EnvFrom, "added to, none twice")
+	assert.Equal(t, config.SourceProject, a.Source)
+}
+
+func TestProgramsOfAProject(t *testing.T) {
+	w := newWorld(t)
+	root := filepath.Dir(w.project)
+	program := filepath.Join(root, executable("run"))
+	require.NoError(t, os.WriteFile(program, nil, 0o700))
+	w.write(w.project, "[agents.here]\ncommand = ['./"+executable("run")+"']\n[agents.bare]\ncommand = ['run']\n")
+	c := w.trusted().load()
+	assert.Equal(t, program, c.Agents["here"].Path, "relative to the file")
+	assert.Equal(t, []string{program}, c.Agents["here"].Command)
+	assert.False(t, c.Agents["bare"].Available, "a bare name is only looked for on PATH")
+
+	t.Chdir(root)
+	w.env["PATH"] = "." + string(os.PathListSeparator) + w.bin
+	assert.False(t, w.load().Agents["bare"].Available, "what is relative on PATH is passed over")
+}
+
+func TestBuiltInAgentsGetTheKeysThatThereAre(t *testing.T) {
+	keys := map[string]string{"ANTHROPIC_API_KEY": "anthropic"}
+	w := newWorld(t)
+	assert.Empty(t, w.load().Agents["claude"].Keys)
+
+	w.env["ANTHROPIC_API_KEY"] = "x"
+	c := w.load()
+	assert.Equal(t, keys, c.Agents["claude"].Keys)
+	assert.Equal(t, config.Key{Env: "ANTHROPIC_API_KEY"}, c.Keys["anthropic"])
+
+	w.write(w.user, "[keys.anthropic]\nfile = 'key'\n")
+	assert.Equal(t, config.Key{File: filepath.Join(filepath.Dir(w.user), "key")}, w.load().Keys["anthropic"], "what is configured wins")
+	delete(w.env, "ANTHROPIC_API_KEY")
+	assert.Equal(t, keys, w.load().Agents["claude"].Keys)
+
+	w.write(w.user, "[keys.anthropic]\nenv = 'A'\n[agents.claude]\nkeys = { ANTHROPIC_API_KEY = 'other' }\n")
+	assert.Equal(t, map[string]string{"ANTHROPIC_API_KEY": "other"}, w.load().Agents["claude"].Keys)
+}

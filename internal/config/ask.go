@@ -1,0 +1,110 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// needTrust lists what a project's file asks for that waits until the user
+// trusts it: whatever runs a program, changes what one gets, says where a
+// secret is, or lets a tool call pass.
+func (l *layer) needTrust() []Value {
+	if l.source != SourceProject {
+		return nil
+	}
+	var out []Value
+	add := func(key string, v any) { out = append(out, Value{Key: key, Value: v, Source: l.source}) }
+	if l.hub != nil {
+		add("hub", *l.hub)
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.agents)) {
+		a := l.agents[name]
+		before := len(out)
+		for _, field := range a.fields() {
+			add("agents."+name+"."+field.name, field.value)
+		}
+		if len(out) == before {
+			add("agents."+name, map[string]string{})
+		}
+	}
+	for _, service := range slices.Sorted(maps.Keys(l.services)) {
+		key, v := l.services[service].source()
+		add("keys."+service+"."+key, v)
+	}
+	for _, r := range l.rules {
+		if r.Effect == EffectAllow {
+			add("rules", phrase(r.text()))
+		}
+	}
+	return out
+}
+
+// field is one key of [agents.NAME] that was given.
+type field struct {
+	name  string
+	value any
+}
+
+func (a agentTable) fields() []field {
+	var out []field
+	text := func(name string, s *string) {
+		if s != nil {
+			out = append(out, field{name, *s})
+		}
+	}
+	text("title", a.title)
+	text("driver", a.driver)
+	if a.command != nil {
+		out = append(out, field{"command", a.command})
+	}
+	text("prompt", a.prompt)
+	text("history", a.history)
+	if a.env != nil {
+		out = append(out, field{"env", a.env})
+	}
+	if a.envFrom != nil {
+		out = append(out, field{"env_from", a.envFrom})
+	}
+	if a.keys != nil {
+		out = append(out, field{"keys", a.keys})
+	}
+	for _, s := range a.mcpServers {
+		out = append(out, field{"mcp_servers." + s.Name, phrase(serverText(s, true))})
+	}
+	return out
+}
+
+// text is a rule in one line.
+func (r Rule) text() string {
+	s := fmt.Sprintf("%s tool %s", r.Effect, strconv.Quote(r.Tool))
+	for _, part := range []struct{ name, value string }{{"path", r.Path}, {"command", r.Command}, {"agent", r.Agent}} {
+		if part.value != "" {
+			s += fmt.Sprintf(", %s %s", part.name, strconv.Quote(part.value))
+		}
+	}
+	return s
+}
+
+// serverText is an MCP server in one line. The values of variables and headers
+// are shown only where the file is shown to be judged.
+func serverText(s catalog.MCPServer, withValues bool) string {
+	if s.Command == "" {
+		return fmt.Sprintf("%s %s%s", s.Type, strconv.Quote(s.URL), withText(" headers ", s.Headers, withValues))
+	}
+	return cmp.Or(s.Type, "stdio") + " " + ValueText(append([]string{s.Command}, s.Args...)) + withText(" env ", s.Env, withValues)
+}
+
+func withText(what string, m map[string]string, withValues bool) string {
+	if len(m) == 0 {
+		return ""
+	}
+	if !withValues {
+		m = hidden(m)
+	}
+	return what + ValueText(m)
+}

@@ -1,0 +1,162 @@
+// Package config reads what the user and the project want: from flags, the
+// environment, the project's .duet.toml, the user's config.toml and defaults,
+// in this order of precedence. What a project's file would run waits until the
+// user trusts that file.
+//
+// Everything that is wrong is told at once, with its place, in an [*Error]; no
+// default ever stands in for a value that could not be read. What is loaded is
+// not changed afterwards and may be used by many goroutines.
+package config
+
+import (
+	"os"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// Where a value comes from; see [Value] and [Agent].
+const (
+	SourceDefault     = "default"
+	SourceBuiltIn     = "built-in"
+	SourceUser        = "user"
+	SourceProject     = "project"
+	SourceEnvironment = "environment"
+	SourceFlag        = "flag"
+)
+
+// Values of [Config.Hub].
+const (
+	HubEmbedded = "embedded"
+	HubDaemon   = "daemon"
+)
+
+// Values of [Agent.Driver].
+const (
+	DriverACP      = "acp"
+	DriverCommand  = "command"
+	DriverExecutor = "executor"
+)
+
+// Values of [Rule.Effect].
+const (
+	EffectAllow = "allow"
+	EffectDeny  = "deny"
+)
+
+// Config is the effective configuration.
+type Config struct {
+	DefaultAgent string // as configured; empty where nobody chose, see [Config.Resolve]
+	Hub          string // embedded or daemon
+	Limits       Limits
+	Agents       map[string]Agent // by name, built-in ones among them
+	Keys         map[string]Key   // by service; none from a file that is not trusted
+	Rules        []Rule           // the project's before the user's; no allow rule from a file that is not trusted
+
+	// Untrusted are the files that ask for something that waits for the user's
+	// trust.
+	Untrusted []string
+
+	projectFile string
+	origins     map[string]string // key → source, for Values
+	waiting     []Value
+}
+
+// Limits bound what the hub takes on.
+type Limits struct {
+	MaxRuns    int           // at once: 1 to 100, default 3
+	QueueCap   int           // waiting runs: 1 to 100,000, default 1,000
+	RunTimeout time.Duration // of one run: 1 s to 168 h, default 2 h
+}
+
+// Agent is a program that can be given a prompt.
+type Agent struct {
+	Name       string
+	Driver     string   // acp, command or executor
+	Command    []string // the program and its arguments; "{prompt}" stands for the prompt (driver command)
+	Prompt     string   // driver command: arg or stdin
+	History    string   // driver command: transcript or none
+	Env        map[string]string
+	EnvFrom    []string          // names taken from Duet's own environment
+	Keys       map[string]string // environment variable → service whose key it gets
+	MCPServers []catalog.MCPServer
+	Source     string // built-in, user or project: the last that said anything of it
+	Title      string // for people
+	Trusted    bool   // false: from a project's file that the user does not trust; never to be run
+	Available  bool   // the program was found
+	Path       string // the program, absolute; empty where it was not found
+}
+
+// Rule decides about tool calls before anybody is asked. Empty patterns match
+// everything. A deny rule wins over an allow rule.
+type Rule struct {
+	Effect  string // allow or deny
+	Tool    string // glob over the tool's name
+	Path    string // glob over the file that it touches
+	Command string // glob over tool_input.command
+	Agent   string // the name of an agent
+	Source  string // user or project
+}
+
+// Sources are the places that a configuration is read from.
+type Sources struct {
+	Project   string              // the project's file, which need not exist; empty for none
+	User      string              // the user's file, see [UserFile]; empty for none
+	Getenv    func(string) string // nil means os.Getenv
+	Overrides Overrides
+	Trust     *TrustStore // nil means that of [DefaultTrustStore]
+}
+
+// Overrides are the values of flags as they were written, empty for those that
+// were not given.
+type Overrides struct {
+	Agent, Hub, MaxRuns, QueueCap, RunTimeout string
+}
+
+// Load reads the configuration. What is wrong is an [*Error], which names all
+// of it; the configuration is nil then.
+func Load(s Sources) (*Config, error) {
+	if s.Getenv == nil {
+		s.Getenv = os.Getenv
+	}
+	user := readLayer(s.User, SourceUser, s.Getenv)
+	project := readLayer(s.Project, SourceProject, s.Getenv)
+	environment := environmentLayer(s.Getenv)
+	flags := flagLayer(s.Overrides)
+
+	requirePrograms(user, project)
+	var failed Error
+	for _, l := range []*layer{project, user, environment, flags} {
+		failed.Problems = append(failed.Problems, l.problems...)
+	}
+	if len(failed.Problems) > 0 {
+		return nil, &failed
+	}
+
+	trusted, err := trustedLayer(s, project)
+	if err != nil {
+		return nil, err
+	}
+	b := newBuilder(s.Getenv, s.Project)
+	b.apply(user, true)
+	b.apply(project, trusted)
+	b.apply(environment, true)
+	b.apply(flags, true)
+	return b.finish(), nil
+}
+
+// trustedLayer tells whether the user trusts what the project's file asks for.
+// The store is asked only if it asks for something.
+func trustedLayer(s Sources, project *layer) (bool, error) {
+	if len(project.needTrust()) == 0 {
+		return true, nil
+	}
+	store := s.Trust
+	if store == nil {
+		var err error
+		if store, err = DefaultTrustStore(s.Getenv); err != nil {
+			return false, err
+		}
+	}
+	return store.trusts(project.path, project.content)
+}

@@ -1,0 +1,79 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+)
+
+// world is a user and a project.
+type world struct {
+	t             *testing.T
+	dir, bin      string
+	project, user string
+	env           map[string]string
+	overrides     config.Overrides
+	trust         *config.TrustStore
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	w := &world{
+		t: t, dir: dir, bin: filepath.Join(dir, "bin"),
+		project: filepath.Join(dir, "project", ".duet.toml"), user: filepath.Join(dir, "config", "config.toml"),
+		trust: config.NewTrustStore(filepath.Join(dir, "state", "trusted.json")),
+	}
+	w.env = map[string]string{"HOME": filepath.Join(dir, "home"), "PATH": w.bin}
+	for _, d := range []string{w.bin, filepath.Dir(w.project), filepath.Dir(w.user)} {
+		require.NoError(t, os.Mkdir(d, 0o700))
+	}
+	return w
+}
+
+func (w *world) getenv(name string) string { return w.env[name] }
+
+func (w *world) write(path, text string) {
+	w.t.Helper()
+	require.NoError(w.t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// install puts programs on the user's PATH.
+func (w *world) install(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		require.NoError(w.t, os.WriteFile(filepath.Join(w.bin, executable(name)), []byte("#!/bin/sh\n"), 0o700))
+	}
+}
+
+func executable(name string) string {
+	if runtime.GOOS == "windows" {
+		return name + ".exe"
+	}
+	return name
+}
+
+func (w *world) sources() config.Sources {
+	return config.Sources{Project: w.project, User: w.user, Getenv: w.getenv, Overrides: w.overrides, Trust: w.trust}
+}
+
+func (w *world) load() *config.Config {
+	w.t.Helper()
+	c, err := config.Load(w.sources())
+	require.NoError(w.t, err)
+	return c
+}
+
+// trusted makes the project's file one that the user trusts.
+func (w *world) trusted() *world {
+	w.t.Helper()
+	require.NoError(w.t, w.trust.Trust(w.project))
+	return w
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// Inspection is what a project's file asks to be trusted with.
+type Inspection struct {
+	File string
+	Asks []Value // values of env are shown: they can change what a program does
+
+	content []byte
+}
+
+// Inspect reads a project's file without using any of it. Errors are an
+// [*Error] for what is wrong in the file, or [fs.ErrNotExist].
+func Inspect(path string, getenv func(string) string) (*Inspection, error) {
+	l := readLayer(path, SourceProject, getenv)
+	if len(l.problems) > 0 {
+		return nil, &Error{Problems: l.problems}
+	}
+	if l.content == nil {
+		return nil, fmt.Errorf("looking at %s: %w", path, fs.ErrNotExist)
+	}
+	return &Inspection{File: path, Asks: l.needTrust(), content: l.content}, nil
+}
+
+// Trusted tells whether the store has the file as it was inspected.
+func (i *Inspection) Trusted(s *TrustStore) (bool, error) { return s.trusts(i.File, i.content) }
+
+// Trust remembers the file as it was inspected. If it has been changed since,
+// what it is now is not trusted.
+func (i *Inspection) Trust(s *TrustStore) error { return s.trust(i.File, i.content) }
+
+// UserFile is the user's configuration, $XDG_CONFIG_HOME/duet/config.toml,
+// which need not exist.
+func UserFile(getenv func(string) string) (string, error) {
+	dir, err := project.ConfigHome(getenv)
+	if err != nil {
+		return "", fmt.Errorf("finding the user's configuration: %w", err)
+	}
+	return filepath.Join(dir, "config.toml"), nil
+}

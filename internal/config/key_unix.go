@@ -1,0 +1,17 @@
+//go:build unix
+
+package config
+
+import (
+	"io/fs"
+	"os/exec"
+	"syscall"
+)
+
+// ownGroup lets the end of the command be the end of what it started.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
+
+func readByOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+)
+
+// textNames are what each value is called where it is a text: a variable or a
+// flag.
+type textNames struct{ agent, hub, maxRuns, queueCap, runTimeout string }
+
+// environmentLayer is what environment variables say.
+func environmentLayer(getenv func(string) string) *layer {
+	names := textNames{"DUET_AGENT", "DUET_HUB", "DUET_MAX_RUNS", "DUET_QUEUE_CAP", "DUET_RUN_TIMEOUT"}
+	return textLayer(SourceEnvironment, names, Overrides{
+		Agent: getenv(names.agent), Hub: getenv(names.hub), MaxRuns: getenv(names.maxRuns),
+		QueueCap: getenv(names.queueCap), RunTimeout: getenv(names.runTimeout),
+	})
+}
+
+// flagLayer is what flags say.
+func flagLayer(o Overrides) *layer {
+	return textLayer(SourceFlag, textNames{"--agent", "--hub", "--max-runs", "--queue-cap", "--run-timeout"}, o)
+}
+
+// textLayer is what texts say. An empty one says nothing.
+func textLayer(source string, names textNames, texts Overrides) *layer {
+	l := &layer{document: &document{root: map[string]any{}}, source: source}
+	t := l.table()
+	for name, text := range map[string]string{names.agent: texts.Agent, names.hub: texts.Hub, names.runTimeout: texts.RunTimeout} {
+		if text != "" {
+			t.values[name] = text
+		}
+	}
+	whole := func(name, text string, least, most int) *int {
+		if text == "" {
+			return nil
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.wrong(name, wholeRange(least, most), quoteShort(text))
+			return nil
+		}
+		t.values[name] = n
+		return t.whole(name, least, most)
+	}
+	l.defaultAgent = t.checked(names.agent, checkName)
+	l.hub = t.checked(names.hub, checkHub)
+	l.maxRuns = whole(names.maxRuns, texts.MaxRuns, leastRuns, mostRuns)
+	l.queueCap = whole(names.queueCap, texts.QueueCap, leastQueue, mostQueue)
+	l.runTimeout = t.duration(names.runTimeout, leastTimeout, mostTimeout)
+	for i, p := range l.problems { // a text's name stands where a file's would
+		l.problems[i].Name, l.problems[i].Message, _ = strings.Cut(p.Message, ": ")
+	}
+	return l
+}

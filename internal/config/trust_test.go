@@ -1,0 +1,262 @@
+package config_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+)
+
+const greedy = `
+default_agent = "team"
+hub = "daemon"
+[limits]
+max_runs = 7
+[agents.team]
+command = ["./team\u001b[2J"]
+[agents.claude]
+env = { LD_PRELOAD = "evil.so" }
+[keys.anthropic]
+env = "AWS_SECRET_ACCESS_KEY"
+[keys.other]
+command = ["evil"]
+[[rules]]
+effect = "allow"
+tool = "Bash"
+[[rules]]
+effect = "deny"
+tool = "Read"
+`
+
+func TestUntrustedProject(t *testing.T) {
+	w := newWorld(t)
+	w.install("claude-agent-acp", "codex-acp")
+	w.write(w.user, "[keys.anthropic]\nenv = 'MINE'\n[[rules]]\neffect = 'allow'\ntool = 'Edit'\n")
+	w.write(w.project, greedy)
+	c := w.load()
+
+	assert.Equal(t, []string{w.project}, c.Untrusted)
+	assert.Equal(t, 7, c.Limits.MaxRuns, "limits count")
+	assert.Equal(t, "team", c.DefaultAgent, "the choice of an agent counts")
+	assert.Equal(t, config.HubEmbedded, c.Hub)
+	assert.Equal(t, map[string]config.Key{"anthropic": {Env: "MINE"}}, c.Keys)
+	assert.Equal(t, []config.Rule{
+		{Effect: "deny", Tool: "Read", Source: "project"},
+		{Effect: "allow", Tool: "Edit", Source: "user"},
+	}, c.Rules)
+	for _, name := range []string{"team", "claude", ""} {
+		_, err := c.Resolve(name)
+		var refused *config.NotTrustedError
+		require.ErrorAs(t, err, &refused, name)
+		assert.Equal(t, w.project, refused.File)
+		assert.ErrorContains(t, err, "duet-rpc trust")
+		assert.NotContains(t, err.Error(), w.dir, "it may go to a client")
+	}
+	_, err := c.Resolve("codex")
+	assert.NoError(t, err, "what the file leaves alone can be used")
+
+	c = w.trusted().load()
+	assert.Empty(t, c.Untrusted)
+	assert.Equal(t, config.HubDaemon, c.Hub)
+	assert.Len(t, c.Keys, 2)
+	assert.Len(t, c.Rules, 3)
+	a, err := c.Resolve("claude")
+	require.NoError(t, err)
+	assert.Equal(t, "evil.so", a.Env["LD_PRELOAD"])
+
+	w.write(w.project, greedy+"\n")
+	assert.Equal(t, []string{w.project}, w.load().Untrusted, "one byte more")
+	w.write(w.project, greedy)
+	assert.Empty(t, w.load().Untrusted)
+	require.NoError(t, w.trust.Revoke(w.project))
+	assert.Equal(t, []string{w.project}, w.load().Untrusted)
+}
+
+func TestWhatNoProjectChoseIsNeverItsUntrustedAgent(t *testing.T) {
+	w := newWorld(t)
+	w.install("claude-agent-acp", "codex-acp")
+	w.write(w.project, "[agents.claude]\nenv = { A = 'b' }\n")
+	a, err := w.load().Resolve("")
+	require.NoError(t, err)
+	assert.Equal(t, "codex", a.Name)
+}
+
+func TestWhatNeedsTrust(t *testing.T) {
+	for _, test := range []struct {
+		file  string
+		needs bool
+	}{
+		{"", false},
+		{"default_agent = 'codex'\n[limits]\nmax_runs = 1\nqueue_cap = 1\nrun_timeout = '1m'\n[[rules]]\neffect = 'deny'\ntool = '*'\n", false},
+		{"[[rules]]\neffect = 'allow'\ntool = '*'\n", true},
+		{"hub = 'daemon'", true},
+		{"[agents.claude]", true},
+		{"[agents.claude]\ntitle = 'x'", true},
+		{"[agents.a]\ncommand = ['a']", true},
+		{"[agents.codex]\nenv_from = ['AWS_SECRET_ACCESS_KEY']", true},
+		{"[agents.codex]\nmcp_servers = [{ name = 'm', command = 'm' }]", true},
+		{"[keys.a]\nenv = 'A'", true},
+		{"[keys.a]\ncommand = ['a']", true},
+		{"[keys.a]\nfile = 'a'", true},
+	} {
+		w := newWorld(t)
+		w.write(w.project, test.file)
+		assert.Equal(t, test.needs, len(w.load().Untrusted) > 0, test.file)
+		in, err := config.Inspect(w.project, w.getenv)
+		require.NoError(t, err)
+		assert.Equal(t, test.needs, len(in.Asks) > 0, test.file)
+		w.write(w.user, test.file)
+		w.write(w.project, "")
+		assert.Empty(t, w.load().Untrusted, "the user's own file is trusted: %s", test.file)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	w := newWorld(t)
+	_, err := config.Inspect(w.project, w.getenv)
+	assert.ErrorIs(t, err, os.ErrNotExist)
+
+	w.write(w.project, greedy)
+	in, err := config.Inspect(w.project, w.getenv)
+	require.NoError(t, err)
+	var asks []string
+	for _, v := range in.Asks {
+		asks = append(asks, v.Key+" = "+config.ValueText(v.Value))
+	}
+	team := filepath.Join(filepath.Dir(w.project), "team")
+	assert.Equal(t, []string{
+		`hub = "daemon"`,
+		`agents.claude.env = { LD_PRELOAD = "evil.so" }`,
+		`agents.team.command = ["` + team + `\x1b[2J"]`,
+		`keys.anthropic.env = "AWS_SECRET_ACCESS_KEY"`,
+		`keys.other.command = ["evil"]`,
+		`rules = allow tool "Bash"`,
+	}, asks)
+
+	// What was seen is what is trusted, not what came in its place.
+	w.write(w.project, greedy+"#")
+	require.NoError(t, in.Trust(w.trust))
+	yes, err := w.trust.IsTrusted(w.project)
+	require.NoError(t, err)
+	assert.False(t, yes)
+	yes, err = in.Trusted(w.trust)
+	require.NoError(t, err)
+	assert.True(t, yes)
+
+	w.write(w.project, "x = 1")
+	_, err = config.Inspect(w.project, w.getenv)
+	var wrong *config.Error
+	assert.ErrorAs(t, err, &wrong)
+}
+
+func TestTrustIsForAPlace(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.project, greedy)
+	w.trusted()
+	elsewhere := filepath.Join(w.dir, "elsewhere.toml")
+	w.write(elsewhere, greedy)
+	yes, err := w.trust.IsTrusted(elsewhere)
+	require.NoError(t, err)
+	assert.False(t, yes, "the same content in another place")
+
+	link := filepath.Join(w.dir, "link")
+	require.NoError(t, os.Symlink(filepath.Dir(w.project), link))
+	yes, err = w.trust.IsTrusted(filepath.Join(link, ".duet.toml"))
+	require.NoError(t, err)
+	assert.True(t, yes, "the same file by another name")
+
+	require.NoError(t, os.Remove(w.project))
+	_, err = w.trust.IsTrusted(w.project)
+	assert.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, w.trust.Revoke(filepath.Join(link, ".duet.toml")), "also of a file that has gone")
+	w.write(w.project, greedy)
+	yes, err = w.trust.IsTrusted(w.project)
+	require.NoError(t, err)
+	assert.False(t, yes)
+}
+
+func TestTrustStoreThatCannotBeRelied(t *testing.T) {
+	for name, plant := range map[string]func(t *testing.T, path string){
+		"is damaged": func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte("{"), 0o600)) },
+		"of version 2": func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, []byte(`{"version":2}`), 0o600))
+		},
+		"can be written by other user": func(t *testing.T, path string) { require.NoError(t, os.Chmod(path, 0o666)) },
+		"is a symbolic link": func(t *testing.T, path string) {
+			require.NoError(t, os.Rename(path, path+"x"))
+			require.NoError(t, os.Symlink(path+"x", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(w.project, greedy)
+			w.trusted()
+			info, err := os.Stat(w.trust.Path())
+			require.NoError(t, err)
+			assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+			plant(t, w.trust.Path())
+			_, err = config.Load(w.sources())
+			assert.ErrorContains(t, err, name)
+			assert.ErrorContains(t, err, "remove it")
+			assert.Error(t, w.trust.Trust(w.project), "it is not overwritten either")
+
+			w.write(w.project, "default_agent = 'codex'")
+			_, err = config.Load(w.sources())
+			assert.NoError(t, err, "the store is only asked where there is something to ask")
+		})
+	}
+}
+
+func TestTrustStoreIsSharedByMany(t *testing.T) {
+	w := newWorld(t)
+	const many = 20
+	var files []string
+	for i := range many {
+		file := filepath.Join(w.dir, fmt.Sprintf("%d.toml", i))
+		w.write(file, strings.Repeat("#", i))
+		files = append(files, file)
+	}
+	var group sync.WaitGroup
+	for i, file := range files {
+		group.Go(func() {
+			store := config.NewTrustStore(w.trust.Path()) // as another process has its own
+			assert.NoError(t, store.Trust(file))
+			yes, err := store.IsTrusted(file)
+			assert.NoError(t, err)
+			assert.True(t, yes)
+			if i%2 == 1 {
+				assert.NoError(t, store.Revoke(file))
+			}
+		})
+	}
+	group.Wait()
+	for i, file := range files {
+		yes, err := w.trust.IsTrusted(file)
+		require.NoError(t, err)
+		assert.Equal(t, i%2 == 0, yes, file)
+	}
+	text, err := os.ReadFile(w.trust.Path())
+	require.NoError(t, err)
+	assert.True(t, json.Valid(text))
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(w.trust.Path()), ".trusted-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left, "no temporary file stays")
+}
+
+func TestDefaultPlaces(t *testing.T) {
+	w := newWorld(t)
+	store, err := config.DefaultTrustStore(w.getenv)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(w.env["HOME"], ".local", "state", "duet", "trusted.json"), store.Path())
+	user, err := config.UserFile(w.getenv)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(w.env["HOME"], ".config", "duet", "config.toml"), user)
+}

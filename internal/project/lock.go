@@ -1,0 +1,97 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// A Lock makes its holder the hub of a project. The operating system gives it
+// up when the process ends, however it ends. Close is safe for concurrent use.
+type Lock struct {
+	close func() error
+}
+
+// HeldError says that another process, or another part of this one, is the hub.
+type HeldError struct {
+	PID  int    // who holds the lock; 0 where that could not be read
+	Path string // of the lock
+}
+
+func (e *HeldError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("another process holds %s", e.Path)
+	}
+	return fmt.Sprintf("process %d holds %s", e.PID, e.Path)
+}
+
+// Lock takes the lock of the project, whose state directory must have been
+// prepared, or gives a [HeldError] without waiting for it to become free. ctx
+// limits the moment that it waits for a holder which has just taken the lock
+// to write its process id.
+func (p Project) Lock(ctx context.Context) (*Lock, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("locking the project: %w", err)
+	}
+	path := filepath.Join(p.StateDir, "lock")
+	file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	got, err := file.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("locking the project: %w", err)
+	}
+	if !got {
+		file.Close()
+		return nil, &HeldError{PID: holder(ctx, path), Path: path}
+	}
+	if err := writePID(path); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("locking the project: %w", err)
+	}
+	return &Lock{close: sync.OnceValue(func() error {
+		// Whoever takes the lock next must not be mistaken for this process.
+		_ = os.Truncate(path, 0)
+		return file.Close()
+	})}, nil
+}
+
+// Close gives the lock up. The file stays: removing it would let two processes
+// hold locks on two files of the same name. A second call does nothing, nor
+// does one on nil.
+func (l *Lock) Close() error {
+	if l == nil {
+		return nil
+	}
+	return l.close()
+}
+
+// holder reads who holds the lock. It is empty for as long as the holder needs
+// to write it.
+func holder(ctx context.Context, path string) int {
+	const (
+		patience = 100 * time.Millisecond
+		between  = 5 * time.Millisecond
+	)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return 0
+		}
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && pid > 0 {
+			return pid
+		}
+		select {
+		case <-ctx.Done():
+			return 0
+		case <-time.After(between):
+		}
+	}
+}

@@ -1,0 +1,24 @@
+//go:build !unix
+
+package project
+
+import (
+	"io/fs"
+	"os"
+)
+
+// foreign cannot be told from the file's information here. What keeps others
+// out is that the user's directories are inherited by what is in them.
+func foreign(fs.FileInfo) bool { return false }
+
+func sharedWrite(fs.FileInfo) bool { return false }
+
+// writable tries it: permissions are lists here, which no mode shows.
+func writable(dir string) bool {
+	f, err := os.CreateTemp(dir, ".duet-writable-*")
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return os.Remove(f.Name()) == nil
+}

@@ -1,0 +1,20 @@
+//go:build unix
+
+package project
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func foreign(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(stat.Uid) != os.Geteuid()
+}
+
+func sharedWrite(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
+
+func writable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }

@@ -1,0 +1,239 @@
+// Package project finds the directory that a session works in and the place
+// where Duet keeps its state for it, and sees to it that one process at a time
+// is the hub of a project.
+package project
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	stateName  = ".duet"
+	configName = ".duet.toml"
+)
+
+// markers are what a project's root contains.
+func markers() []string { return []string{stateName, configName, ".git"} }
+
+// A Project is a directory and the place of Duet's state for it. Both paths
+// are absolute and free of symbolic links. The zero value is of no use.
+type Project struct {
+	// Root is the directory that agents work in.
+	Root string
+	// StateDir is Root/.duet, or a directory below the user's state directory
+	// where Root cannot be written or is the home directory. It need not exist
+	// before [Project.Prepare].
+	StateDir string
+}
+
+// Find gives the project of explicit, which must be a directory, or, where
+// explicit is empty, that of the working directory: the nearest ancestor with
+// .duet, .duet.toml or .git, else the working directory itself. It creates
+// nothing.
+func Find(explicit string) (Project, error) {
+	home, _ := os.UserHomeDir() // without a home no root is the home directory
+	return finder{home: home, getenv: os.Getenv, writable: writable}.find(explicit)
+}
+
+// finder is what Find asks the system for.
+type finder struct {
+	home     string
+	getenv   func(string) string
+	writable func(dir string) bool
+}
+
+func (f finder) find(explicit string) (Project, error) {
+	root, err := findRoot(explicit)
+	if err != nil {
+		return Project{}, err
+	}
+	state, err := f.stateDir(root)
+	if err != nil {
+		return Project{}, err
+	}
+	return Project{Root: root, StateDir: state}, nil
+}
+
+func findRoot(explicit string) (string, error) {
+	if explicit != "" {
+		return explicitRoot(explicit)
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the project: %w", err)
+	}
+	if cwd, err = filepath.EvalSymlinks(cwd); err != nil {
+		return "", fmt.Errorf("finding the project: %w", err)
+	}
+	for dir := cwd; ; dir = filepath.Dir(dir) {
+		for _, marker := range markers() {
+			if _, err := os.Lstat(filepath.Join(dir, marker)); err == nil {
+				return dir, nil
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return cwd, nil
+		}
+	}
+}
+
+func explicitRoot(path string) (string, error) {
+	root, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("finding the project %s: %w", path, err)
+	}
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return "", fmt.Errorf("finding the project: %w", err)
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return "", fmt.Errorf("finding the project: %w", err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("the project's root %s is no directory", path)
+	}
+	return root, nil
+}
+
+func (f finder) stateDir(root string) (string, error) {
+	own := filepath.Join(root, stateName)
+	if !sameDir(root, f.home) && f.canHold(root, own) {
+		return own, nil
+	}
+	base, err := StateHome(f.getenv)
+	if err != nil {
+		return "", fmt.Errorf("%s cannot hold the project's state: %w", root, err)
+	}
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(base, hex.EncodeToString(sum[:8])), nil
+}
+
+// canHold tells whether the state can be in own. A link or a file in its place
+// counts as well: Prepare refuses it, where state that silently went elsewhere
+// would look lost.
+func (f finder) canHold(root, own string) bool {
+	info, err := os.Lstat(own)
+	if err == nil && info.IsDir() {
+		return f.writable(own) || checkPrivate(own, info) != nil
+	}
+	return err == nil || f.writable(root)
+}
+
+func sameDir(a, b string) bool {
+	if b == "" {
+		return false
+	}
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// StateHome is the directory of the state that belongs to no project's own
+// directory: $XDG_STATE_HOME/duet, by default ~/.local/state/duet (XDG Base
+// Directory Specification, which also says that a relative path is ignored).
+// Links in the part of it that exists are resolved.
+func StateHome(getenv func(string) string) (string, error) {
+	return xdg(getenv, "XDG_STATE_HOME", ".local", "state")
+}
+
+// ConfigHome is the directory of the user's configuration:
+// $XDG_CONFIG_HOME/duet, by default ~/.config/duet.
+func ConfigHome(getenv func(string) string) (string, error) {
+	return xdg(getenv, "XDG_CONFIG_HOME", ".config")
+}
+
+func xdg(getenv func(string) string, name string, underHome ...string) (string, error) {
+	base := getenv(name)
+	if !filepath.IsAbs(base) {
+		home := getenv("HOME")
+		if home == "" {
+			home, _ = os.UserHomeDir()
+		}
+		if !filepath.IsAbs(home) {
+			return "", fmt.Errorf("neither %s nor HOME names a directory: set one of them", name)
+		}
+		base = filepath.Join(append([]string{home}, underHome...)...)
+	}
+	return resolve(filepath.Join(base, "duet")), nil
+}
+
+// resolve follows the links of the part of path that exists.
+func resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(resolve(parent), filepath.Base(path))
+}
+
+// ConfigFile is the project's configuration, which need not exist.
+func (p Project) ConfigFile() string { return filepath.Join(p.Root, configName) }
+
+// Database is the file of the project's store.
+func (p Project) Database() string { return filepath.Join(p.StateDir, "duet.db") }
+
+// Prepare creates the state directory (mode 0700, with a .gitignore of
+// everything) and logs/ in it. It may be called again at any time. What is
+// there and is a link, no directory or somebody else's is refused with a
+// [NotPrivateError]; what others may read is closed to them.
+func (p Project) Prepare() error {
+	if err := os.MkdirAll(filepath.Dir(p.StateDir), 0o700); err != nil {
+		return fmt.Errorf("creating the state directory: %w", err)
+	}
+	if err := privateDir(p.StateDir); err != nil {
+		return err
+	}
+	if err := privateDir(filepath.Join(p.StateDir, "logs")); err != nil {
+		return err
+	}
+	return ignoreAll(filepath.Join(p.StateDir, ".gitignore"))
+}
+
+func privateDir(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("creating the state directory: %w", err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return fmt.Errorf("creating the state directory: %w", err)
+	}
+	if err := checkPrivate(path, info); err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return &NotPrivateError{Path: path, Reason: "is no directory"}
+	}
+	if info.Mode().Perm() == 0o700 {
+		return nil
+	}
+	if err := os.Chmod(path, 0o700); err != nil {
+		return fmt.Errorf("closing the state directory to others: %w", err)
+	}
+	return nil
+}
+
+// ignoreAll keeps git from seeing the directory. A file that is there is left
+// as it is.
+func ignoreAll(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("hiding the state directory from git: %w", err)
+	}
+	if _, err = f.WriteString("*\n"); err != nil {
+		f.Close()
+		return fmt.Errorf("hiding the state directory from git: %w", err)
+	}
+	return f.Close()
+}

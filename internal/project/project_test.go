@@ -1,0 +1,305 @@
+package project_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// tree makes files and, where a name ends in a slash, directories. It gives
+// the directory that they are in, free of links.
+func tree(t *testing.T, names ...string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if name[len(name)-1] == '/' {
+			require.NoError(t, os.MkdirAll(path, 0o755))
+			continue
+		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+	}
+	return dir
+}
+
+// elsewhere makes HOME and the state home directories of the test.
+func elsewhere(t *testing.T) (home, state string) {
+	t.Helper()
+	dir := tree(t, "home/", "state/")
+	home, state = filepath.Join(dir, "home"), filepath.Join(dir, "state")
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	t.Setenv("XDG_STATE_HOME", state)
+	return home, state
+}
+
+func TestRoot(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		files []string
+		cwd   string
+		want  string
+	}{
+		{"a state directory", []string{"a/.duet/", "a/b/c/"}, "a/b/c", "a"},
+		{"a configuration", []string{"a/.duet.toml", "a/b/c/"}, "a/b/c", "a"},
+		{"a repository", []string{"a/.git/", "a/b/c/"}, "a/b/c", "a"},
+		{"a worktree, where .git is a file", []string{"a/.git", "a/b/c/"}, "a/b/c", "a"},
+		{"the nearest wins", []string{"a/.duet/", "a/b/.git/", "a/b/c/"}, "a/b/c", "a/b"},
+		{"the directory itself", []string{"a/.git/", "a/b/.duet.toml"}, "a/b", "a/b"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			elsewhere(t)
+			dir := tree(t, test.files...)
+			t.Chdir(filepath.Join(dir, test.cwd))
+			p, err := project.Find("")
+			require.NoError(t, err)
+			assert.Equal(t, filepath.Join(dir, test.want), p.Root)
+			assert.Equal(t, filepath.Join(dir, test.want, ".duet"), p.StateDir)
+			assert.Equal(t, filepath.Join(p.StateDir, "duet.db"), p.Database())
+			assert.Equal(t, filepath.Join(p.Root, ".duet.toml"), p.ConfigFile())
+		})
+	}
+}
+
+func TestRootWithoutAMarkerIsTheWorkingDirectory(t *testing.T) {
+	elsewhere(t)
+	dir := tree(t, "a/")
+	for up := dir; up != filepath.Dir(up); up = filepath.Dir(up) {
+		for _, marker := range []string{".duet", ".duet.toml", ".git"} {
+			if _, err := os.Lstat(filepath.Join(up, marker)); err == nil {
+				t.Skipf("the machine's temporary directory is in a project, %s", up)
+			}
+		}
+	}
+	t.Chdir(filepath.Join(dir, "a"))
+	p, err := project.Find("")
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(dir, "a"), p.Root)
+}
+
+func TestExplicitRoot(t *testing.T) {
+	elsewhere(t)
+	dir := tree(t, ".git/", "a/", "file")
+	require.NoError(t, os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "link")))
+	t.Chdir(dir)
+	for _, explicit := range []string{"a", "./a/", "link", filepath.Join(dir, "link")} {
+		p, err := project.Find(explicit)
+		require.NoError(t, err, explicit)
+		assert.Equal(t, filepath.Join(dir, "a"), p.Root, explicit)
+	}
+	_, err := project.Find("file")
+	assert.ErrorContains(t, err, "no directory")
+	_, err = project.Find("missing")
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestHomeKeepsItsStateElsewhere(t *testing.T) {
+	home, state := elsewhere(t)
+	p, err := project.Find(home)
+	require.NoError(t, err)
+	assert.Equal(t, home, p.Root)
+	assert.Equal(t, filepath.Join(state, "duet"), filepath.Dir(p.StateDir))
+	again, err := project.Find(home)
+	require.NoError(t, err)
+	assert.Equal(t, p, again, "the same root has the same state")
+	require.NoError(t, p.Prepare())
+	assert.NoDirExists(t, filepath.Join(home, ".duet"))
+}
+
+func TestStateHome(t *testing.T) {
+	home := tree(t, "state/")
+	env := map[string]string{"HOME": home}
+	getenv := func(name string) string { return env[name] }
+	for _, test := range []struct{ xdg, want string }{
+		{"", filepath.Join(home, ".local", "state", "duet")},
+		{"relative", filepath.Join(home, ".local", "state", "duet")},
+		{filepath.Join(home, "state"), filepath.Join(home, "state", "duet")},
+	} {
+		env["XDG_STATE_HOME"] = test.xdg
+		got, err := project.StateHome(getenv)
+		require.NoError(t, err)
+		assert.Equal(t, test.want, got)
+	}
+	got, err := project.ConfigHome(getenv)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(home, ".config", "duet"), got)
+}
+
+func TestPrepare(t *testing.T) {
+	elsewhere(t)
+	p, err := project.Find(tree(t, ".git/"))
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, p.Prepare())
+		for _, dir := range []string{p.StateDir, filepath.Join(p.StateDir, "logs")} {
+			info, err := os.Lstat(dir)
+			require.NoError(t, err)
+			assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), dir)
+		}
+		ignored, err := os.ReadFile(filepath.Join(p.StateDir, ".gitignore"))
+		require.NoError(t, err)
+		assert.Equal(t, "*\n", string(ignored))
+		// The second time it closes what somebody has opened.
+		require.NoError(t, os.Chmod(p.StateDir, 0o755))
+	}
+}
+
+func TestPrepareRefusesWhatIsNotOurs(t *testing.T) {
+	elsewhere(t)
+	for name, plant := range map[string]func(t *testing.T, root string){
+		"is a symbolic link": func(t *testing.T, root string) {
+			require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(root, ".duet")))
+		},
+		"is no directory": func(t *testing.T, root string) {
+			require.NoError(t, os.WriteFile(filepath.Join(root, ".duet"), nil, 0o600))
+		},
+		"belongs to another user": func(t *testing.T, root string) {
+			if os.Geteuid() != 0 {
+				t.Skip("only root can give a directory away")
+			}
+			require.NoError(t, os.Mkdir(filepath.Join(root, ".duet"), 0o777))
+			require.NoError(t, os.Chown(filepath.Join(root, ".duet"), 12345, 12345))
+		},
+		"logs is a symbolic link": func(t *testing.T, root string) {
+			require.NoError(t, os.Mkdir(filepath.Join(root, ".duet"), 0o700))
+			require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(root, ".duet", "logs")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := tree(t)
+			plant(t, root)
+			p, err := project.Find(root)
+			require.NoError(t, err)
+			err = p.Prepare()
+			var refused *project.NotPrivateError
+			require.ErrorAs(t, err, &refused)
+			assert.ErrorContains(t, err, name)
+			assert.ErrorContains(t, err, "remove it", "it says what to do")
+		})
+	}
+}
+
+func TestCheckPrivate(t *testing.T) {
+	file := filepath.Join(tree(t, "file"), "file")
+	assert.NoError(t, project.CheckPrivate(file))
+	require.NoError(t, os.Chmod(file, 0o622))
+	assert.ErrorContains(t, project.CheckPrivate(file), "can be written by other users")
+	assert.ErrorIs(t, project.CheckPrivate(file+"x"), os.ErrNotExist)
+}
+
+func prepared(t *testing.T) project.Project {
+	t.Helper()
+	elsewhere(t)
+	p, err := project.Find(tree(t))
+	require.NoError(t, err)
+	require.NoError(t, p.Prepare())
+	return p
+}
+
+func TestLockIsTakenOnce(t *testing.T) {
+	p := prepared(t)
+	lock, err := p.Lock(t.Context())
+	require.NoError(t, err)
+	_, err = p.Lock(t.Context())
+	var held *project.HeldError
+	require.ErrorAs(t, err, &held)
+	assert.Equal(t, os.Getpid(), held.PID)
+	assert.Equal(t, filepath.Join(p.StateDir, "lock"), held.Path)
+	assert.ErrorContains(t, err, strconv.Itoa(os.Getpid()))
+
+	require.NoError(t, lock.Close())
+	require.NoError(t, lock.Close(), "again")
+	require.NoError(t, (*project.Lock)(nil).Close())
+	lock, err = p.Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, lock.Close())
+}
+
+func TestLockOfOneAmongMany(t *testing.T) {
+	p := prepared(t)
+	var group sync.WaitGroup
+	locks := make(chan *project.Lock, 20)
+	for range cap(locks) {
+		group.Go(func() {
+			lock, err := p.Lock(t.Context())
+			if err == nil {
+				locks <- lock
+				return
+			}
+			var held *project.HeldError
+			assert.ErrorAs(t, err, &held)
+		})
+	}
+	group.Wait()
+	close(locks)
+	require.Len(t, locks, 1)
+	require.NoError(t, (<-locks).Close())
+}
+
+func TestLockNeedsAContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := prepared(t).Lock(ctx)
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// holdLock is what the test's binary does when it is started by
+// TestLockNeverSurvivesItsProcess: it takes the lock and waits to be killed.
+const holdLock = "DUET_TEST_HOLD_LOCK"
+
+func TestMain(m *testing.M) {
+	if root := os.Getenv(holdLock); root != "" {
+		p, err := project.Find(root)
+		if err == nil {
+			_, err = p.Lock(context.Background())
+		}
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Stdout.WriteString("held\n")
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestLockNeverSurvivesItsProcess(t *testing.T) {
+	p := prepared(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), holdLock+"="+p.Root)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = stdout.Read(make([]byte, 5))
+	require.NoError(t, err)
+
+	_, err = p.Lock(t.Context())
+	var held *project.HeldError
+	require.ErrorAs(t, err, &held)
+	assert.Equal(t, cmd.Process.Pid, held.PID)
+
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
+	require.Eventually(t, func() bool {
+		lock, err := p.Lock(t.Context())
+		return err == nil && lock.Close() == nil
+	}, 5*time.Second, time.Millisecond, "the lock is free again")
+}
