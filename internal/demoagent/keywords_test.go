@@ -81,7 +81,7 @@ func TestPermits(t *testing.T) {
 	c := one(t, "permit:3")
 	assert.Equal(t, 3, c.asked())
 	assert.Equal(t, strings.Repeat("call:execute:pending update:completed ", 3)+"usage", c.shape())
-	assert.Equal(t, map[string]any{"command": "echo 3"}, c.permissions[2].ToolCall.RawInput)
+	assert.Equal(t, map[string]any{"command": "echo 3"}, c.asks()[2].ToolCall.RawInput)
 }
 
 func TestTerminal(t *testing.T) {
@@ -102,20 +102,20 @@ func TestTerminal(t *testing.T) {
 func TestAsk(t *testing.T) {
 	c := start(t, demoagent.Options{}, everything)
 	id := c.session(t.TempDir())
-	c.answer = choose("green")
+	c.answers(choose("green"))
 	c.turn(id, "ask")
 	assert.Contains(t, c.text(), "You answered: green. ")
-	ask := c.permissions[0]
+	ask := c.asks()[0]
 	assert.Equal(t, map[string]any{"duet": map[string]any{"question": true}}, ask.ToolCall.Meta)
 	assert.Equal(t, "Which colour do you like?", *ask.ToolCall.Title)
 	require.Len(t, ask.Options, 3)
 	assert.Equal(t, acp.PermissionOption{OptionId: "red", Name: "red", Kind: acp.PermissionOptionKindAllowOnce}, ask.Options[0])
-	c.answer = func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+	c.answers(func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 		return acp.RequestPermissionResponse{
 			Outcome: acp.NewRequestPermissionOutcomeCancelled(),
 			Meta:    map[string]any{"duet": map[string]any{"response": "mauve"}},
 		}, nil
-	}
+	})
 	c.turn(id, "ask")
 	assert.Contains(t, c.text(), "You answered: mauve. ")
 }
@@ -174,7 +174,7 @@ func TestCancel(t *testing.T) {
 	for _, text := range []string{"default", "ask", "permit:2", "slow quiet", "quiet stream:10000000@1"} {
 		t.Run(text, func(t *testing.T) {
 			c := start(t, demoagent.Options{}, everything)
-			c.answer = untilEnd
+			c.answers(untilEnd)
 			id := c.session(t.TempDir())
 			done := c.background(id, text)
 			if strings.Contains(text, "quiet") {

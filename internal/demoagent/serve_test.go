@@ -28,6 +28,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // soon is longer than anything takes here.
 const soon = 20 * time.Second
 
+// answer is what a human does with a permission.
+type answer func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error)
+
 // client is an editor: it remembers what it was shown and answers as told.
 type client struct {
 	t    *testing.T
@@ -36,9 +39,8 @@ type client struct {
 	ends chan error   // what Serve returned
 	raw  *rawRecorder // what the agent printed
 
-	answer func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error)
-
 	mu          sync.Mutex
+	human       answer
 	updates     []acp.SessionUpdate
 	permissions []acp.RequestPermissionRequest
 	writes      []acp.WriteTextFileRequest
@@ -74,8 +76,22 @@ func (c *client) SessionUpdate(_ context.Context, n acp.SessionNotification) err
 func (c *client) RequestPermission(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 	c.mu.Lock()
 	c.permissions = append(c.permissions, r)
+	human := c.human
 	c.mu.Unlock()
-	return c.answer(ctx, r)
+	return human(ctx, r)
+}
+
+func (c *client) answers(with answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.human = with
+}
+
+// asks are the permissions that were asked for.
+func (c *client) asks() []acp.RequestPermissionRequest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]acp.RequestPermissionRequest(nil), c.permissions...)
 }
 
 func (c *client) ReadTextFile(_ context.Context, r acp.ReadTextFileRequest) (acp.ReadTextFileResponse, error) {
@@ -122,7 +138,7 @@ func (c *client) WaitForTerminalExit(context.Context, acp.WaitForTerminalExitReq
 }
 
 // choose answers every permission with an option.
-func choose(option string) func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+func choose(option string) answer {
 	return func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 		return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(acp.PermissionOptionId(option))}, nil
 	}
@@ -141,15 +157,15 @@ func start(t *testing.T, opts demoagent.Options, caps acp.ClientCapabilities) *c
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &client{t: t, in: inW, ends: make(chan error, 1), raw: &rawRecorder{}, answer: choose("allow_once")}
+	c := &client{t: t, in: inW, ends: make(chan error, 1), raw: &rawRecorder{}, human: choose("allow_once")}
 	go func() {
 		err := demoagent.Serve(context.Background(), inR, outW, opts)
 		outW.Close()
 		inR.Close()
 		c.ends <- err
 	}()
-	// A buffer of our own between the two: the SDK gives up on a client whose
-	// queue of 1,024 notifications is full, so only tests of few use it.
+	// The SDK gives up on a client whose queue of 1,024 notifications is full:
+	// only turns with fewer updates than that go through it.
 	c.conn = acp.NewClientSideConnection(c, inW, io.TeeReader(outR, c.raw))
 	t.Cleanup(func() { inW.Close(); outR.Close(); <-c.conn.Done() })
 	resp, err := c.conn.Initialize(t.Context(), acp.InitializeRequest{ProtocolVersion: 1, ClientCapabilities: caps})
@@ -220,11 +236,7 @@ func (c *client) requireEnd() error {
 	}
 }
 
-func (c *client) asked() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.permissions)
-}
+func (c *client) asked() int { return len(c.asks()) }
 
 func (c *client) seen() []acp.SessionUpdate {
 	c.mu.Lock()
@@ -284,7 +296,7 @@ func TestATurnWithoutKeywords(t *testing.T) {
 			assert.Equal(t, "plan:ppp plan:ipp plan:cip call:edit:pending update:completed plan:cci plan:ccc usage", c.shape())
 			assert.Contains(t, c.text(), "You asked: please do "+strings.Repeat("é", 70)+" ")
 			require.Equal(t, 1, c.asked())
-			ask := c.permissions[0]
+			ask := c.asks()[0]
 			assert.Len(t, ask.Options, 4)
 			assert.Equal(t, filepath.Join(dir, "demo.txt"), ask.ToolCall.Locations[0].Path)
 			first, err := os.ReadFile(filepath.Join(dir, "demo.txt"))
@@ -295,7 +307,7 @@ func TestATurnWithoutKeywords(t *testing.T) {
 			second, err := os.ReadFile(filepath.Join(dir, "demo.txt"))
 			require.NoError(t, err)
 			assert.Equal(t, string(first)+"Turn 2: again\n", string(second))
-			assert.Equal(t, string(first), *c.permissions[1].ToolCall.Content[0].Diff.OldText)
+			assert.Equal(t, string(first), *c.asks()[1].ToolCall.Content[0].Diff.OldText)
 			assert.Equal(t, caps.Fs.WriteTextFile, len(c.writes) == 2)
 		})
 	}
@@ -305,7 +317,7 @@ func TestPermissionAnswers(t *testing.T) {
 	run := func(t *testing.T, option string) (*client, acp.SessionId, string) {
 		dir := t.TempDir()
 		c := start(t, demoagent.Options{}, acp.ClientCapabilities{})
-		c.answer = choose(option)
+		c.answers(choose(option))
 		id := c.session(dir)
 		c.turn(id, "one")
 		return c, id, filepath.Join(dir, "demo.txt")
@@ -335,9 +347,9 @@ func TestPermissionAnswers(t *testing.T) {
 	})
 	t.Run("cancelled by the client", func(t *testing.T) {
 		c := start(t, demoagent.Options{}, acp.ClientCapabilities{})
-		c.answer = func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+		c.answers(func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 			return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}, nil
-		}
+		})
 		resp, err := c.prompt(c.session(t.TempDir()), "one")
 		require.NoError(t, err)
 		assert.Equal(t, acp.StopReasonCancelled, resp.StopReason)
@@ -347,11 +359,11 @@ func TestPermissionAnswers(t *testing.T) {
 func TestAHumanChangesTheInput(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, demoagent.Options{}, everything)
-	c.answer = func(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+	c.answers(func(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 		resp, err := choose("allow_once")(ctx, r)
 		resp.Meta = map[string]any{"duet": map[string]any{"updatedInput": map[string]any{"content": "mine\n"}}}
 		return resp, err
-	}
+	})
 	c.turn(c.session(dir), "one")
 	got, err := os.ReadFile(filepath.Join(dir, "demo.txt"))
 	require.NoError(t, err)
@@ -393,7 +405,7 @@ func TestAtTheEndOfInputItEndsAtOnce(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			hung := make(chan struct{})
 			c := start(t, demoagent.Options{OnHang: func() { close(hung) }}, everything)
-			c.answer = untilEnd
+			c.answers(untilEnd)
 			id := c.session(t.TempDir())
 			done := c.background(id, text)
 			require.Eventually(t, func() bool { return len(c.seen()) > 0 }, soon, time.Millisecond, "the turn has begun")

@@ -107,12 +107,12 @@ func TestContinue(t *testing.T) {
 				opts := demoagent.Options{StateDir: t.TempDir()}
 				dir := t.TempDir()
 				c := start(t, opts, everything)
-				c.answer = untilEnd
+				c.answers(untilEnd)
 				id := c.session(dir)
 				for range 2 { // also a continued turn may be cut short
 					done := c.background(id, "continue after that "+text)
 					require.Eventually(t, func() bool { return c.asked() > 0 }, soon, time.Millisecond, "it asks")
-					before := c.permissions[0]
+					before := c.asks()[0]
 					if how == "cancelled" {
 						require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
 						assert.Equal(t, acp.StopReasonCancelled, c.within(done))
@@ -126,21 +126,23 @@ func TestContinue(t *testing.T) {
 					}
 					// Somebody else has written meanwhile: the input stays what it was.
 					require.NoError(t, os.WriteFile(filepath.Join(dir, "demo.txt"), []byte("changed\n"), 0o600))
-					c.answer = untilEnd
+					c.answers(untilEnd)
 					done = c.background(id, "Continue.")
 					require.Eventually(t, func() bool { return c.asked() > 0 }, soon, time.Millisecond, "it asks again")
-					again := c.permissions[0]
+					again := c.asks()[0]
 					assert.Equal(t, before.ToolCall.RawInput, again.ToolCall.RawInput)
 					assert.Equal(t, before.ToolCall.Title, again.ToolCall.Title)
 					assert.Equal(t, before.ToolCall.Meta, again.ToolCall.Meta)
-					assert.Contains(t, c.text(), "Continuing what was cut short: continue after that "+text)
+					require.Eventually(t, func() bool {
+						return strings.Contains(c.text(), "Continuing what was cut short: continue after that "+text)
+					}, soon, time.Millisecond, "it says so; the SDK lets a request overtake updates")
 					require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
 					assert.Equal(t, acp.StopReasonCancelled, c.within(done))
 					c.forget()
 				}
-				c.answer = choose("allow_once")
+				c.answers(choose("allow_once"))
 				if text == "ask" {
-					c.answer = choose("red")
+					c.answers(choose("red"))
 				}
 				c.turn(id, "CONTINUE, please")
 				assert.Contains(t, c.text(), "That is all. ")
@@ -170,18 +172,18 @@ func TestContinueInTheMiddle(t *testing.T) {
 	c := start(t, demoagent.Options{}, everything)
 	id := c.session(t.TempDir())
 	asked := 0
-	c.answer = func(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+	c.answers(func(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 		if asked++; asked == 2 {
 			return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}, nil
 		}
 		return choose("allow_once")(ctx, r)
-	}
+	})
 	_, err := c.prompt(id, "permit:3")
 	require.NoError(t, err)
 	c.forget()
 	c.turn(id, "continue")
-	require.Len(t, c.permissions, 2)
-	assert.Equal(t, map[string]any{"command": "echo 2"}, c.permissions[0].ToolCall.RawInput)
+	require.Len(t, c.asks(), 2)
+	assert.Equal(t, map[string]any{"command": "echo 2"}, c.asks()[0].ToolCall.RawInput)
 }
 
 func TestALongSessionKeepsASmallFile(t *testing.T) {
