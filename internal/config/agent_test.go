@@ -120,8 +120,8 @@ func TestProgramsOfAProject(t *testing.T) {
 	assert.Equal(t, []string{program}, c.Agents["here"].Command)
 	assert.False(t, c.Agents["bare"].Available, "a bare name is only looked for on PATH")
 
-	t.Chdir(root)
-	w.env["PATH"] = "." + string(os.PathListSeparator) + w.bin
+	t.Chdir(filepath.Dir(root))
+	w.env["PATH"] = filepath.Base(root) + string(os.PathListSeparator) + w.bin
 	assert.False(t, w.load().Agents["bare"].Available, "what is relative on PATH is passed over")
 }
 
