@@ -53,7 +53,7 @@ func (k Key) Fetch(ctx context.Context, getenv func(string) string) (string, err
 			return "", fmt.Errorf("getting the key: the environment variable %s is not set", k.Env)
 		}
 	case len(k.Command) > 0:
-		value, err = k.run(ctx)
+		value, err = k.run(ctx, keyCommandTime)
 	case k.File != "":
 		value, err = k.read(ctx)
 	default:
@@ -73,8 +73,9 @@ func (k Key) Fetch(ctx context.Context, getenv func(string) string) (string, err
 	return value, nil
 }
 
-func (k Key) run(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, keyCommandTime)
+// run gives what the command prints within limit.
+func (k Key) run(ctx context.Context, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k.Command[0], k.Command[1:]...)
 	out := &capped{most: maxKey}
@@ -86,7 +87,7 @@ func (k Key) run(ctx context.Context) (string, error) {
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "", fmt.Errorf("the command %s took longer than %v", k.Command[0], keyCommandTime)
+		return "", fmt.Errorf("the command %s took longer than %v", k.Command[0], limit)
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case out.over:

@@ -51,3 +51,15 @@ func TestFetchEndsWhatItStarted(t *testing.T) {
 		}
 	}
 }
+
+func TestKeyCommandHasALimit(t *testing.T) {
+	key := config.Key{Command: []string{"sh", "-c", "echo " + secret + "; test -z \"$DUET_TEST_SLOW\" || sleep 60"}}
+	got, err := key.RunFor(t.Context(), time.Minute)
+	require.NoError(t, err)
+	assert.Equal(t, secret+"\n", got)
+
+	t.Setenv("DUET_TEST_SLOW", "1")
+	got, err = key.RunFor(t.Context(), 50*time.Millisecond)
+	assert.EqualError(t, err, "the command sh took longer than 50ms")
+	assert.Empty(t, got)
+}
