@@ -36,6 +36,12 @@ func (q queries) OpenTools(ctx context.Context, run int64) ([]Item, error) {
 	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
 }
 
+// OpenDeltas lists the deltas of a run that no item holds yet.
+func (q queries) OpenDeltas(ctx context.Context, run int64) ([]Event, error) {
+	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+` FROM events WHERE run = ?1 AND key IS NOT NULL
+		AND seq > (SELECT coalesce(max(seq), 0) FROM items WHERE run = ?1 AND kind IN ('message', 'thinking')) ORDER BY seq`, run)
+}
+
 // A Hit is an item that a search found.
 type Hit struct {
 	Item

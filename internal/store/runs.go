@@ -188,6 +188,19 @@ func (q queries) Counts(ctx context.Context) (Counts, error) {
 	return counts, err
 }
 
+// Load is Counts for the states that scheduling looks at.
+func (q queries) Load(ctx context.Context) (Counts, error) {
+	counts := Counts{}
+	for _, state := range []State{Queued, Starting, Running, Interrupting} {
+		n, err := one(ctx, q.s, scanValue[int], "SELECT count(*) FROM runs WHERE state = ?", string(state))
+		if err != nil {
+			return nil, err
+		}
+		counts[state] = n
+	}
+	return counts, nil
+}
+
 // InsertRun adds a run, numbers it, sets its ID and Task, and makes it found
 // by its ids.
 func (t *Tx) InsertRun(r *Run) error {

@@ -16,7 +16,13 @@ type Tx struct {
 
 	seq    int64
 	events []Event
+	after  []func()
 }
+
+// AfterCommit runs f in the writer's goroutine when the transaction was
+// committed and its events were announced, before whoever waits for the
+// change goes on. f must not block.
+func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
 // queries are what can be asked of a store, and of a transaction.
 type queries struct{ s *statements }

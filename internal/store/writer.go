@@ -20,6 +20,7 @@ type operation struct {
 	done    func(error) // after the commit, or instead of it
 
 	events []Event
+	after  []func()
 	err    error
 }
 
@@ -139,6 +140,11 @@ func (w *writer) loop() {
 			if op.err == nil {
 				op.err = err
 			}
+			if op.err == nil {
+				for _, f := range op.after {
+					f()
+				}
+			}
 			op.done(op.err)
 		}
 	}
@@ -190,14 +196,14 @@ func (w *writer) commit(batch []*operation) (err error) {
 func (w *writer) apply(ctx context.Context, op *operation) error {
 	t := w.tx
 	t.Now = time.Now()
-	t.events = nil
+	t.events, t.after = nil, nil
 	seq := t.seq
 	if _, err := t.s.exec(ctx, "SAVEPOINT operation"); err != nil {
 		return err
 	}
 	op.err = run(t, op.change)
-	op.events = t.events
-	t.events = nil
+	op.events, op.after = t.events, t.after
+	t.events, t.after = nil, nil
 	if op.err != nil {
 		t.seq = seq
 		if IsFull(op.err) { // SQLite may have rolled everything back already

@@ -1,0 +1,333 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// resumePrompt continues a run whose question was answered after its process
+// had died.
+const resumePrompt = "Continue where you left off: the question that was open has been answered."
+
+// Decide answers a question. The first answer wins; a later one is an *Error
+// of KindAlreadyDecided.
+func (h *Hub) Decide(ctx context.Context, d Decision) (Approval, error) {
+	if d.ID == "" {
+		return Approval{}, invalid("approval_id", "the id of an approval", "nothing")
+	}
+	if len(d.UpdatedInput) > 0 && d.UpdatedInput[0] != '{' {
+		return Approval{}, invalid("updated_input", "object", "another value")
+	}
+	var a Approval
+	err := h.write(ctx, func(t *store.Tx) error {
+		var err error
+		if a, err = t.Approval(h.ctx, d.ID); errors.Is(err, store.ErrNotFound) {
+			return errorf(KindApprovalNotFound, "approval not found: %s", d.ID)
+		} else if err != nil {
+			return err
+		}
+		if err := checkDecision(a, &d); err != nil {
+			return err
+		}
+		if a.Status != store.ApprovalPending {
+			return errorf(KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
+		}
+		return h.decide(t, &a, d)
+	})
+	return a, err
+}
+
+// checkDecision checks a decision against what was asked (seed 001,
+// "sendDecision").
+func checkDecision(a Approval, d *Decision) error {
+	if d.Type != "" && d.Type != a.Type {
+		return invalid("type", a.Type, fmt.Sprintf("%q", d.Type), a.Type)
+	}
+	accepted := []string{"approve", "deny"}
+	if a.Type == store.HumanContact {
+		accepted = []string{"respond"}
+		if d.Decision == "" || d.Decision == "approve" && d.Option != "" {
+			d.Decision = "respond"
+		}
+	}
+	switch d.Decision {
+	case "approve":
+		if a.Type == store.HumanContact {
+			return invalid("decision", "a decision that fits "+a.Type, `"approve"`, accepted...)
+		}
+	case "deny":
+		if a.Type == store.HumanContact {
+			return invalid("decision", "a decision that fits "+a.Type, `"deny"`, accepted...)
+		}
+		if strings.TrimSpace(d.Comment) == "" {
+			return invalid("comment", "why it is denied", "nothing")
+		}
+	case "respond":
+		if a.Type == store.FunctionCall {
+			return invalid("decision", "a decision that fits "+a.Type, `"respond"`, accepted...)
+		}
+		if strings.TrimSpace(d.Comment) == "" && d.Option == "" {
+			return invalid("comment", "the answer", "nothing")
+		}
+	default:
+		return invalid("decision", "a decision", fmt.Sprintf("%q", d.Decision), accepted...)
+	}
+	switch d.Scope {
+	case "", "once", "session", "project":
+	default:
+		return invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), "once", "session", "project")
+	}
+	return nil
+}
+
+// decide keeps a decision and does what follows from it.
+func (h *Hub) decide(t *store.Tx, a *Approval, d Decision) error {
+	a.DecidedBy, a.Comment, a.UpdatedInput = byUser, d.Comment, d.UpdatedInput
+	effect := config.EffectAllow
+	switch d.Decision {
+	case "approve":
+		a.Status = store.ApprovalApproved
+		a.Option = optionID(*a, d.Option)
+	case "deny":
+		a.Status, effect = store.ApprovalDenied, config.EffectDeny
+		a.Option = optionID(*a, d.Option)
+	case "respond":
+		a.Status, a.Response = store.ApprovalResponded, d.Comment
+		a.Option = optionID(*a, firstOf(d.Option, d.Comment))
+		if a.Response == "" {
+			a.Response = d.Option
+		}
+	}
+	stale := a.Stale
+	a.Carried = stale && a.Status != store.ApprovalDenied
+	if err := h.resolveApproval(t, *a); err != nil {
+		return err
+	}
+	if d.Scope == "session" || d.Scope == "project" {
+		thread := a.Thread
+		if d.Scope == "project" {
+			thread = 0
+		}
+		if err := t.PutRule(remembered(*a, thread, effect)); err != nil {
+			return err
+		}
+		if err := h.reconsider(t, a.Thread); err != nil {
+			return err
+		}
+	}
+	if a.Carried {
+		return h.resume(t, *a)
+	}
+	return nil
+}
+
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// optionID is the id of the option that a human named by its id or its name.
+func optionID(a Approval, given string) string {
+	if given == "" {
+		return ""
+	}
+	var options []PermissionOption
+	_ = json.Unmarshal(a.Options, &options) // ours, or absent
+	for _, o := range options {
+		if o.OptionID == given || strings.EqualFold(o.Name, given) {
+			return o.OptionID
+		}
+	}
+	return ""
+}
+
+// resolvedData is what clients see of a decision.
+type resolvedData struct {
+	ids
+	ApprovalID   string `json:"approval_id"`
+	CallID       string `json:"call_id"`
+	Type         string `json:"type"`
+	Approved     bool   `json:"approved"`
+	Decision     string `json:"decision"` // the approval's status
+	ResponseText string `json:"response_text"`
+	Comment      string `json:"comment,omitempty"`
+	Option       string `json:"option,omitempty"`
+	DecidedBy    string `json:"decided_by"`
+	ToolName     string `json:"tool_name,omitempty"`
+	ToolUseID    string `json:"tool_use_id,omitempty"`
+	Edited       bool   `json:"input_was_edited,omitempty"`
+}
+
+// resolveApproval keeps a question's end, announces it, wakes who waits for
+// it, and lets its run go on if that waits for nothing else.
+func (h *Hub) resolveApproval(t *store.Tx, a Approval) error {
+	a.Decided = t.Now
+	if err := t.UpdateApproval(a); err != nil {
+		return err
+	}
+	run, err := t.Run(h.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	if err := h.announce(t, EventResolved, run, resolvedData{
+		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == store.ApprovalApproved, Decision: a.Status,
+		ResponseText: firstOf(a.Response, a.Comment), Comment: a.Comment, Option: a.Option, DecidedBy: a.DecidedBy, ToolName: a.Tool,
+		ToolUseID: a.CallID, Edited: a.UpdatedInput != nil,
+	}); err != nil {
+		return err
+	}
+	t.AfterCommit(func() { h.answer(a) })
+	if run.State != store.WaitingInput {
+		return nil
+	}
+	pending, err := t.PendingApprovals(h.ctx, run.ID)
+	if err != nil || len(pending) > 0 {
+		return err
+	}
+	return h.transition(t, &run, store.Running, outcome{reason: "approval"})
+}
+
+// answer wakes the executor that asked.
+func (h *Hub) answer(a Approval) {
+	h.mu.Lock()
+	answered := h.waiting[a.ID]
+	delete(h.waiting, a.ID)
+	h.mu.Unlock()
+	if answered != nil {
+		answered <- verdict{approval: a, cancelled: a.Status == store.ApprovalCancelled}
+	}
+}
+
+// closeApprovals closes what a run that ends has asked.
+func (h *Hub) closeApprovals(t *store.Tx, run Run) error {
+	pending, err := t.PendingApprovals(h.ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range pending {
+		if a.Stale {
+			continue
+		}
+		a.Status, a.DecidedBy, a.Decided = store.ApprovalCancelled, "end", t.Now
+		if err := t.UpdateApproval(a); err != nil {
+			return err
+		}
+		if err := h.announce(t, EventResolved, run, resolvedData{
+			ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Decision: a.Status, DecidedBy: a.DecidedBy, ToolName: a.Tool, ToolUseID: a.CallID,
+		}); err != nil {
+			return err
+		}
+		t.AfterCommit(func() { h.answer(a) })
+	}
+	return nil
+}
+
+// reconsider applies the policy again to what a thread has asked, after the
+// policy has changed.
+func (h *Hub) reconsider(t *store.Tx, id int64) error {
+	thread, err := t.Thread(h.ctx, id)
+	if err != nil {
+		return err
+	}
+	rules, err := t.Rules(h.ctx, id)
+	if err != nil {
+		return err
+	}
+	pending, err := t.PendingApprovals(h.ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, a := range pending {
+		if a.Thread != id || a.Type != store.FunctionCall || a.Stale {
+			continue
+		}
+		run, err := t.Run(h.ctx, a.Run)
+		if err != nil {
+			return err
+		}
+		r := h.rule(questionOf(a), thread, run, rules, t.Now)
+		if r.reason == "" {
+			continue
+		}
+		a.Status, a.DecidedBy = store.ApprovalDenied, r.reason
+		if r.approved {
+			a.Status = store.ApprovalApproved
+		}
+		if err := h.resolveApproval(t, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resume continues the thread of a question that was answered after its
+// process had died, unless something runs there already.
+func (h *Hub) resume(t *store.Tx, a Approval) error {
+	thread, err := t.Thread(h.ctx, a.Thread)
+	if err != nil {
+		return err
+	}
+	last, err := t.LastRun(h.ctx, thread.ID)
+	if err != nil {
+		return err
+	}
+	if !last.State.Ended() {
+		return nil // it will ask, and find the answer
+	}
+	run := newRun(LaunchSpec{Prompt: resumePrompt, Source: SourceDecision, Mode: thread.Mode}, thread.Agent)
+	run.Parent = last.ID
+	return h.add(t, &run, thread, false)
+}
+
+// CreateApproval asks a human something on behalf of a client.
+func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (Approval, error) {
+	if spec.Type == "" {
+		spec.Type = store.FunctionCall
+	}
+	if spec.Type == store.FunctionCall && spec.Tool == "" {
+		return Approval{}, invalid("tool_name", "the name of a tool", "an empty string")
+	}
+	a := Approval{
+		ID: uuid.NewString(), Type: spec.Type, CallID: spec.CallID, Tool: spec.Tool, Input: spec.Input, Title: spec.Title, Subject: spec.Subject,
+		Options: spec.Options, Channel: spec.Channel, Status: store.ApprovalPending, Question: questionHash(spec.Tool, spec.Input),
+	}
+	if a.CallID == "" {
+		a.CallID = a.ID
+	}
+	err := h.write(ctx, func(t *store.Tx) error {
+		run, err := h.find(t, spec.Run)
+		if err != nil {
+			return err
+		}
+		thread, err := t.Thread(h.ctx, run.Thread)
+		if err != nil {
+			return err
+		}
+		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now
+		rules, err := t.Rules(h.ctx, run.Thread)
+		if err != nil {
+			return err
+		}
+		if r := h.rule(questionOf(a), thread, run, rules, t.Now); a.Type == store.FunctionCall && r.reason != "" {
+			a.Status, a.DecidedBy, a.Decided = store.ApprovalDenied, r.reason, t.Now
+			if r.approved {
+				a.Status = store.ApprovalApproved
+			}
+			return t.InsertApproval(a)
+		}
+		return h.ask(t, a, &run)
+	})
+	return a, err
+}

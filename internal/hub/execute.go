@@ -1,0 +1,229 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Values of Run.ErrorCode that are ours.
+const (
+	codeOrphaned     = "ORPHANED"
+	codeTimeout      = "TIMEOUT"
+	codeExecutorGone = "EXECUTOR_GONE"
+	codeStoreFull    = "STORE_FULL"
+	codeStart        = "START_FAILED"
+)
+
+// killAfter is how long an executor may take to end a task before it is
+// killed itself: longer than its own ladder takes.
+const killAfter = 12 * time.Second
+
+// A liveRun is a run that has a goroutine.
+type liveRun struct {
+	ctx    context.Context // ends when the run is to end without an executor
+	cancel context.CancelFunc
+	clock  *clock
+	lease  Lease // nil until there is one; guarded by Hub.mu
+	token  string
+	last   int64 // the last sequence of its reports; guarded by intake.mu
+	ended  chan struct{}
+}
+
+// start runs a run after the commit of its transition to starting.
+func (h *Hub) start(t *store.Tx, run Run, token string) {
+	t.AfterCommit(func() {
+		ctx, cancel := context.WithCancel(h.ctx)
+		live := &liveRun{ctx: ctx, cancel: cancel, token: token, ended: make(chan struct{})}
+		limit := run.Timeout
+		if limit <= 0 {
+			limit = h.opts.Limits.RunTimeout
+		}
+		live.clock = newClock(limit, func() { h.expire(run.ID) })
+		h.mu.Lock()
+		h.live[run.ID] = live
+		h.mu.Unlock()
+		h.active.Go(func() {
+			defer cancel()
+			defer close(live.ended)
+			h.execute(run, live)
+		})
+	})
+}
+
+// stop ends a run's agent. Without an executor there is none yet, and the
+// goroutine that waits for one is told.
+func (l *liveRun) stop(h *Hub, run Run) {
+	h.mu.Lock()
+	lease := l.lease
+	h.mu.Unlock()
+	if lease == nil {
+		l.cancel()
+		return
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, killAfter)
+	defer cancel()
+	for {
+		r, err := lease.StopTask(ctx, catalog.StopTaskParams{SessionToken: l.token, TaskID: run.UUID, Reason: "user_cancelled"})
+		var again <-chan time.Time
+		switch {
+		case err != nil:
+			h.log.Warn("an executor did not take stop_task", "run", run.UUID, "err", err)
+		case !r.Stopped: // it has ended, or the prompt is still on its way
+			again = time.After(100 * time.Millisecond)
+		}
+		select {
+		case <-again:
+			continue
+		case <-l.ended:
+		case <-h.ctx.Done():
+		case <-ctx.Done():
+			if h.ctx.Err() == nil {
+				h.log.Warn("an executor did not end a task; it is killed", "run", run.UUID)
+				lease.Kill()
+			}
+		}
+		return
+	}
+}
+
+// execute takes a run from starting to its end.
+func (h *Hub) execute(run Run, live *liveRun) {
+	result, err := h.attempt(run, live)
+	if h.ctx.Err() != nil {
+		return // Close has marked it as interrupted
+	}
+	for {
+		werr := h.write(h.ctx, func(t *store.Tx) error {
+			if err := h.applyReports(t); err != nil {
+				return err
+			}
+			return h.finish(t, run.ID, result, err)
+		})
+		if !store.IsFull(werr) {
+			if werr != nil && h.ctx.Err() == nil {
+				h.log.Error("the end of a run could not be kept", "run", run.UUID, "err", werr)
+			}
+			return
+		}
+		select { // it is kept as soon as there is room
+		case <-h.ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// attempt runs a prompt with an executor. An error means that there was none,
+// or that it has gone.
+func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, error) {
+	var result catalog.ExecutePromptResult
+	thread, err := h.store.Thread(live.ctx, run.Thread)
+	if err != nil {
+		return result, err
+	}
+	agent, err := h.resolve(thread.Agent)
+	if err != nil {
+		return result, err
+	}
+	lease, err := h.executors.Acquire(live.ctx, Want{Thread: thread.UUID, Agent: agent})
+	if err != nil {
+		return result, err
+	}
+	defer lease.Release()
+	err = h.write(live.ctx, func(t *store.Tx) error {
+		run, err := t.Run(h.ctx, run.ID)
+		if err != nil {
+			return err
+		}
+		t.AfterCommit(func() {
+			h.mu.Lock()
+			live.lease = lease
+			h.mu.Unlock()
+		})
+		return h.transition(t, &run, store.Running, outcome{})
+	})
+	if err != nil {
+		return result, err
+	}
+	return lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
+		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
+		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent),
+	})
+}
+
+// launchOf says to an executor of ours how an agent is started; one that
+// somebody else wrote knows it itself.
+func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
+	if a.Driver == "executor" {
+		return nil
+	}
+	env := make(map[string]string, len(a.Env)+len(a.EnvFrom))
+	for _, name := range a.EnvFrom {
+		if value := h.opts.Getenv(name); value != "" {
+			env[name] = value
+		}
+	}
+	for name, value := range a.Env {
+		env[name] = value
+	}
+	return &catalog.AgentLaunch{
+		Name: a.Name, Driver: a.Driver, Command: a.Command, Prompt: a.Prompt, History: a.History, Env: env, Keys: a.Keys, Root: h.opts.Root,
+	}
+}
+
+// finish brings a run to the end that its executor reported.
+func (h *Hub) finish(t *store.Tx, id int64, result catalog.ExecutePromptResult, failure error) error {
+	run, err := t.Run(h.ctx, id)
+	if err != nil {
+		return err
+	}
+	if run.State.Ended() {
+		return nil
+	}
+	if u := result.TokenUsage; u != nil {
+		run.Tokens.Input, run.Tokens.Output = u.InputTokens, u.OutputTokens
+		run.Tokens.CacheRead, run.Tokens.CacheWrite = u.CacheReadTokens, u.CacheWriteTokens
+	}
+	why := outcome{stop: result.StopReason}
+	if e := result.Error; e != nil {
+		why.code, why.message = e.Code, e.Message
+	}
+	switch {
+	case run.State == store.Interrupting && run.ErrorCode == codeTimeout:
+		return h.transition(t, &run, store.TimedOut, outcome{stop: result.StopReason, reason: "timeout"})
+	case run.State == store.Interrupting:
+		return h.transition(t, &run, store.Interrupted, outcome{stop: result.StopReason})
+	case failure != nil:
+		return h.finishWithout(t, run, failure)
+	case result.Status == catalog.StatusCompleted:
+		return h.transition(t, &run, store.Completed, why)
+	case result.Status == catalog.StatusCancelled:
+		return h.transition(t, &run, store.Interrupted, why)
+	}
+	if why.code == "" {
+		why.code, why.message = "EXECUTOR_ERROR", "the executor reported a failure without saying which"
+	}
+	return h.transition(t, &run, store.Failed, why)
+}
+
+// finishWithout ends a run whose executor could not be had, or has gone.
+func (h *Hub) finishWithout(t *store.Tx, run Run, failure error) error {
+	var known *Error
+	switch {
+	case run.State != store.Starting:
+		return h.transition(t, &run, store.Interrupted, outcome{
+			code: codeExecutorGone, message: "the executor ended while this ran; continue it to go on where it was", reason: "executor_gone",
+		})
+	case errors.As(failure, &known):
+		return h.transition(t, &run, store.Failed, outcome{code: codeStart, message: known.Message})
+	case errors.Is(failure, context.Canceled):
+		return h.transition(t, &run, store.Interrupted, outcome{reason: "user_cancelled"})
+	}
+	h.log.Error("an executor could not be started", "err", failure)
+	return h.transition(t, &run, store.Failed, outcome{code: codeStart, message: "the agent could not be started: " + failure.Error()})
+}

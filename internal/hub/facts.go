@@ -1,0 +1,198 @@
+package hub
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// planData is what clients see of a plan.
+type planData struct {
+	ids
+	Entries []catalog.PlanEntry `json:"entries"`
+}
+
+func (h *Hub) applyPlan(t *store.Tx, r *report, run Run) error {
+	var plan catalog.Plan
+	if err := json.Unmarshal(r.data, &plan); err != nil {
+		return err
+	}
+	if plan.Entries == nil {
+		plan.Entries = []catalog.PlanEntry{}
+	}
+	if err := h.announce(t, EventPlan, run, planData{idsOf(run), plan.Entries}); err != nil {
+		return err
+	}
+	run.Metadata = withMember(run.Metadata, "plan", encode(plan.Entries))
+	return t.UpdateRun(run)
+}
+
+// withMember is an object with one member set.
+func withMember(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	_ = json.Unmarshal(object, &members) // absent, or ours
+	members[name] = value
+	return encode(members)
+}
+
+// usageData is what clients see of what a run has used.
+type usageData struct {
+	ids
+	catalog.Usage
+}
+
+func (h *Hub) applyUsage(t *store.Tx, r *report, run Run) error {
+	var u catalog.Usage
+	if err := json.Unmarshal(r.data, &u); err != nil {
+		return err
+	}
+	set := func(field *int64, value int64) {
+		if value > 0 {
+			*field = value
+		}
+	}
+	k := &run.Tokens
+	set(&k.Input, u.InputTokens)
+	set(&k.Output, u.OutputTokens)
+	set(&k.CacheRead, u.CacheReadTokens)
+	set(&k.CacheWrite, u.CacheWriteTokens)
+	set(&k.ContextUsed, u.ContextUsed)
+	set(&k.ContextSize, u.ContextSize)
+	if u.CostUSD > 0 {
+		k.CostUSD = u.CostUSD
+	}
+	if err := t.UpdateRun(run); err != nil {
+		return err
+	}
+	return h.announce(t, EventUsage, run, usageData{idsOf(run), u})
+}
+
+// settingsData is what clients see of a change of a thread.
+type settingsData struct {
+	ids
+	EventType          string   `json:"event_type"`
+	Title              *string  `json:"title,omitempty"`
+	Mode               *string  `json:"permission_mode,omitempty"`
+	Model              *string  `json:"model,omitempty"`
+	AutoAcceptEdits    *bool    `json:"auto_accept_edits,omitempty"`
+	SkipPermissions    *bool    `json:"dangerously_skip_permissions,omitempty"`
+	SkipUntil          string   `json:"dangerously_skip_permissions_expires_at,omitempty"`
+	Archived           *bool    `json:"archived,omitempty"`
+	Reason             string   `json:"reason,omitempty"`
+	NativeSession      string   `json:"claude_session_id,omitempty"`
+	AgentMode          string   `json:"agent_mode,omitempty"`
+	AgentModes         []string `json:"agent_modes,omitempty"`
+	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
+}
+
+func (h *Hub) applyNative(t *store.Tx, r *report, run Run) error {
+	var n catalog.NativeSession
+	if err := json.Unmarshal(r.data, &n); err != nil {
+		return err
+	}
+	thread, err := t.Thread(h.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	lost := n.Primed && thread.NativeSession != "" && thread.NativeSession != n.SessionID
+	thread.NativeSession = n.SessionID
+	if err := t.UpdateThread(thread); err != nil {
+		return err
+	}
+	h.forget(t, run.ID)
+	if lost {
+		const text = "The agent had lost its session; a new one was given the conversation so far."
+		item := Item{Thread: run.Thread, Run: run.ID, Kind: kindSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Content: text, Created: t.Now, Updated: t.Now}
+		if item.Seq, err = h.announceItem(t, run, conversationData{EventType: kindSystem, MessageID: item.Key, Role: "system", Content: text, ContentType: kindSystem, Subtype: "session_replaced"}); err != nil {
+			return err
+		}
+		if err := t.InsertItem(&item); err != nil {
+			return err
+		}
+	}
+	return h.announce(t, EventSettings, run, settingsData{ids: idsOf(run), EventType: "native_session", NativeSession: n.SessionID, SessionWasReplaced: lost})
+}
+
+// fileDiff is a file change and its unified diff.
+type fileDiff struct {
+	catalog.FileChange
+	diff           string
+	added, removed int
+}
+
+// diffData is what clients see of a file change.
+type diffData struct {
+	ids
+	Path    string `json:"path"`
+	Diff    string `json:"diff"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
+	Cut     bool   `json:"truncated,omitempty"`
+}
+
+var errNoPath = errors.New("a file change without a path")
+
+// diffOf makes the diff of a reported file change.
+func (h *Hub) diffOf(data json.RawMessage) (*fileDiff, error) {
+	var d fileDiff
+	if err := json.Unmarshal(data, &d.FileChange); err != nil {
+		return nil, err
+	}
+	if d.Path == "" {
+		return nil, errNoPath
+	}
+	if d.Binary {
+		return &d, nil
+	}
+	d.diff = UnifiedDiff(h.opts.Root, d.Path, d.Before, d.After)
+	for line := range strings.Lines(d.diff) {
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+		case line[0] == '+':
+			d.added++
+		case line[0] == '-':
+			d.removed++
+		}
+	}
+	return &d, nil
+}
+
+// UnifiedDiff is how a file changed, as git shows it: paths are relative to
+// root where they lie in it, and /dev/null where there is no file.
+func UnifiedDiff(root, path string, before, after *string) string {
+	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+		path = rel
+	}
+	path = filepath.ToSlash(path)
+	name := func(prefix string, text *string) (string, string) {
+		if text == nil {
+			return "/dev/null", ""
+		}
+		return prefix + path, *text
+	}
+	oldName, oldText := name("a/", before)
+	newName, newText := name("b/", after)
+	return udiff.Unified(oldName, newName, oldText, newText)
+}
+
+func (h *Hub) applyChange(t *store.Tx, r *report, run Run) error {
+	d := r.diff
+	change := store.Change{Run: run.ID, Path: d.Path, Before: d.Before, After: d.After, Binary: d.Binary, Seq: t.Seq() + 1, Updated: t.Now}
+	if err := t.PutChange(change); err != nil {
+		return err
+	}
+	data := diffData{ids: idsOf(run), Path: d.Path, Diff: d.diff, Added: d.added, Removed: d.removed, Binary: d.Binary}
+	if len(data.Diff) > maxEventText {
+		cut := strings.LastIndexByte(data.Diff[:maxEventText], '\n') + 1
+		data.Diff, data.Cut = data.Diff[:cut], true
+	}
+	return h.announce(t, EventDiff, run, data)
+}

@@ -1,0 +1,222 @@
+package hub
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Executors starts executors and finds them again.
+type Executors interface {
+	// Acquire returns an executor for a purpose, and starts one if need be.
+	Acquire(ctx context.Context, want Want) (Lease, error)
+	// Count is how many executors there are.
+	Count() int
+}
+
+// Want says what an executor is for.
+type Want struct {
+	Thread string       // the thread's UUID; "" for a human's terminal
+	Agent  config.Agent // what it will run
+}
+
+// A Lease is an executor that somebody uses.
+type Lease interface {
+	catalog.Executor
+	// Release gives it back; it may be ended when nobody uses it.
+	Release()
+	// Kill ends the executor and all of its agents at once.
+	Kill()
+}
+
+// Agents knows the configured agents.
+type Agents interface {
+	// Resolve is the agent of a name, or the default one for "".
+	Resolve(name string) (config.Agent, error)
+}
+
+// Options configure a Hub.
+type Options struct {
+	Database  string // its path
+	Root      string // of the project
+	Agents    Agents
+	Keys      map[string]config.Key
+	Rules     []config.Rule
+	Limits    config.Limits
+	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
+	Getenv    func(string) string
+	Logger    *slog.Logger
+	// KillAgent ends an agent that a dead process left behind.
+	KillAgent func(store.Process)
+}
+
+// A Hub keeps the domain. Its methods may be called from any goroutine.
+type Hub struct {
+	opts      Options
+	store     *store.Store
+	executors Executors
+	log       *slog.Logger
+	events    *eventLog
+	intake    intake
+	reserve   reserve
+	started   time.Time
+
+	ctx    context.Context // ends with the hub
+	cancel context.CancelFunc
+	active sync.WaitGroup // goroutines of runs
+
+	folds map[int64]*fold // of active runs; for the writer's goroutine alone
+
+	mu        sync.Mutex // guards the fields below
+	live      map[int64]*liveRun
+	waiting   map[string]chan verdict // by approval
+	awaiting  map[int64][]chan struct{}
+	tokens    map[[32]byte]store.Token
+	sessions  map[int64]Session // runs that were lately needed for their ids
+	terminals map[string]*terminal
+	secrets   map[string]chan string // requests for keys that wait for a human
+	besides   map[*Subscription]struct{}
+	issues    map[string]string
+	closing   bool
+}
+
+// Open opens the database, picks up what a dead process left behind, and
+// starts the runs that are queued. An error is a *store.OpenError or one of
+// the file system.
+func Open(ctx context.Context, opts Options) (*Hub, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &Hub{
+		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
+		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
+		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]store.Token), sessions: make(map[int64]Session),
+		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
+	}
+	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h.intake.hub = h
+	var err error
+	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed}); err != nil {
+		return nil, err
+	}
+	h.reserve.path = reservePath(opts.Database)
+	h.executors = opts.Executors(h)
+	h.active.Go(h.reserve.hold) // beside: it takes as long as the disk does
+	if err := h.recover(ctx); err != nil {
+		h.store.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// Close interrupts what runs, so that it can be resumed, and closes the
+// database. Questions that wait for a human go on waiting. It returns within
+// about a second.
+func (h *Hub) Close() error {
+	h.mu.Lock()
+	if h.closing {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closing = true
+	h.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := h.store.Write(ctx, func(t *store.Tx) error {
+		return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
+	})
+	if err != nil {
+		h.log.Warn("runs could not be marked as interrupted", "err", err)
+	}
+	h.cancel()
+	h.events.close()
+	ended := make(chan struct{})
+	go func() {
+		h.active.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		h.log.Warn("runs did not end in time")
+	}
+	return h.store.Close()
+}
+
+// Drain waits until nothing runs, or ctx ends. Queued runs stay queued, and nothing
+// new is started.
+func (h *Hub) Drain(ctx context.Context) {
+	h.mu.Lock()
+	h.closing = true
+	h.mu.Unlock()
+	for h.busy() {
+		select {
+		case <-ctx.Done():
+			h.resumeClosing()
+			return
+		case <-time.After(20 * time.Millisecond): // as long as a human does not notice
+		}
+	}
+	h.resumeClosing()
+}
+
+// resumeClosing lets Close do its work after Drain.
+func (h *Hub) resumeClosing() {
+	h.mu.Lock()
+	h.closing = false
+	h.mu.Unlock()
+}
+
+func (h *Hub) busy() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.live) > 0
+}
+
+// isClosing reports whether nothing new is to be started.
+func (h *Hub) isClosing() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closing
+}
+
+// setIssue notes that something is wrong with a part of the hub, or that it
+// is well again where text is "".
+func (h *Hub) setIssue(part, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if text == "" {
+		delete(h.issues, part)
+	} else {
+		h.issues[part] = text
+	}
+}
+
+// Issues lists what is wrong.
+func (h *Hub) Issues() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []string
+	for _, text := range h.issues {
+		list = append(list, text)
+	}
+	return list
+}
+
+// write is the store's Write with errors that can be told.
+func (h *Hub) write(ctx context.Context, change func(*store.Tx) error) error {
+	err := h.store.Write(ctx, change)
+	switch {
+	case store.IsFull(err):
+		h.diskIsFull(err)
+	case err == nil && h.reserve.missing():
+		h.diskHasRoom()
+	}
+	return stored(err)
+}

@@ -1,0 +1,164 @@
+package hub
+
+import "sync"
+
+// How much of the log is kept in memory for subscribers. One that falls
+// further behind reads from the store.
+const (
+	keepEvents = 8192
+	keepBytes  = 4 << 20
+)
+
+// An eventLog is the end of the log in memory, and who wants to hear of more.
+type eventLog struct {
+	mu       sync.Mutex // guards the fields below
+	recent   []Event    // a ring: the oldest is at first
+	first    int
+	count    int
+	bytes    int
+	lastSeq  int64
+	watchers map[*watcher]struct{}
+	closed   bool
+}
+
+// A watcher is told that there is more, or is given each event at once.
+type watcher struct {
+	wake chan struct{}
+	each func(Event)
+}
+
+func newEventLog() *eventLog {
+	return &eventLog{watchers: make(map[*watcher]struct{})}
+}
+
+func size(e Event) int { return len(e.Data) + len(e.Text) + 64 }
+
+// add takes events that were committed, in order.
+func (l *eventLog) add(events []Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.recent == nil {
+		l.recent = make([]Event, keepEvents)
+	}
+	for _, e := range events {
+		for l.count == keepEvents || l.count > 0 && l.bytes+size(e) > keepBytes {
+			l.bytes -= size(l.recent[l.first])
+			l.recent[l.first] = Event{}
+			l.first = (l.first + 1) % keepEvents
+			l.count--
+		}
+		l.recent[(l.first+l.count)%keepEvents] = e
+		l.count++
+		l.bytes += size(e)
+		l.lastSeq = e.Seq
+	}
+	for w := range l.watchers {
+		if w.each != nil {
+			for _, e := range events {
+				w.each(e)
+			}
+			continue
+		}
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// after copies what came after a seq into buf; ok is false if some of that is
+// in the store alone.
+func (l *eventLog) after(seq int64, buf []Event) (events []Event, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seq >= l.lastSeq {
+		return buf[:0], true
+	}
+	oldest := l.lastSeq - int64(l.count) + 1
+	if seq+1 < oldest {
+		return nil, false
+	}
+	n := min(int(l.lastSeq-seq), cap(buf))
+	skip := int(seq + 1 - oldest)
+	buf = buf[:0]
+	for i := range n {
+		buf = append(buf, l.recent[(l.first+skip+i)%keepEvents])
+	}
+	return buf, true
+}
+
+// last is the seq of the last event that was announced.
+func (l *eventLog) last() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastSeq
+}
+
+// start sets where the log of the store ends.
+func (l *eventLog) start(seq int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lastSeq = max(l.lastSeq, seq)
+}
+
+func (l *eventLog) watch(w *watcher) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watchers[w] = struct{}{}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.watchers, w)
+	}
+}
+
+// subscribers is how many watchers are subscriptions.
+func (l *eventLog) subscribers() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for w := range l.watchers {
+		if w.each == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *eventLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+// committed is called by the writer after each commit.
+func (h *Hub) committed(events []Event) {
+	h.freshen(events)
+	h.events.add(events)
+}
+
+// freshen keeps the sessions in memory true to what was committed.
+func (h *Hub) freshen(events []Event) {
+	for _, e := range events {
+		if e.Run == 0 {
+			continue
+		}
+		_, known := h.known(e.Run)
+		if known && e.Type != EventStatus {
+			continue
+		}
+		if s, err := h.store.Session(h.ctx, e.Run); err == nil {
+			h.remember(s)
+		}
+	}
+}
+
+// Watch calls f with every event after its commit, in order, with the session
+// that it belongs to (as it is known now; the zero Session if there is none).
+// f runs in the writer's goroutine: it must not block and not call the hub.
+func (h *Hub) Watch(f func(Event, Session)) (stop func()) {
+	return h.events.watch(&watcher{each: func(e Event) {
+		s, _ := h.known(e.Run)
+		f(e, s)
+	}})
+}

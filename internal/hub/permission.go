@@ -1,0 +1,264 @@
+package hub
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A verdict is how a question ended.
+type verdict struct {
+	approval  Approval
+	cancelled bool // the run is ending: nobody decided
+}
+
+// foreignPatience is how long an executor that somebody else wrote waits at
+// most: seed 002 gives it 30 s.
+const foreignPatience = 29 * time.Second
+
+// RequestPermission asks, by the policy first and then a human, whether a
+// tool of a run may run.
+func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+	var result catalog.RequestPermissionResult
+	token, err := h.token(p.SessionToken)
+	if err != nil {
+		return result, err
+	}
+	a := approvalOf(p)
+	answered := make(chan verdict, 1)
+	var ruled ruling
+	var carried *Approval
+	err = h.write(ctx, func(t *store.Tx) error {
+		// What the agent said before it asked comes before its question.
+		if err := h.applyReports(t); err != nil {
+			return err
+		}
+		run, err := t.Run(h.ctx, token.Run)
+		if err != nil {
+			return err
+		}
+		if !run.State.Active() || run.State == store.Interrupting {
+			ruled, carried = ruling{}, nil
+			answered <- verdict{cancelled: true}
+			return nil
+		}
+		thread, err := t.Thread(h.ctx, run.Thread)
+		if err != nil {
+			return err
+		}
+		a.Thread, a.Run, a.Created = thread.ID, run.ID, t.Now
+		if a.Type == store.FunctionCall {
+			rules, err := t.Rules(h.ctx, thread.ID)
+			if err != nil {
+				return err
+			}
+			if ruled = h.rule(questionOf(a), thread, run, rules, t.Now); ruled.reason != "" {
+				return nil
+			}
+		}
+		if carried, err = h.takeCarried(t, a); err != nil || carried != nil {
+			return err
+		}
+		if agent, err := h.resolve(thread.Agent); err == nil && agent.Driver == "executor" {
+			a.Deadline = t.Now.Add(foreignPatience)
+		}
+		t.AfterCommit(func() {
+			h.mu.Lock()
+			h.waiting[a.ID] = answered
+			h.mu.Unlock()
+		})
+		return h.ask(t, a, &run)
+	})
+	switch {
+	case err != nil:
+		return result, err
+	case ruled.reason != "":
+		return catalog.RequestPermissionResult{Approved: ruled.approved, Reason: ruled.reason}, nil
+	case carried != nil:
+		return resultOf(*carried), nil
+	}
+	return h.awaitVerdict(ctx, a, answered)
+}
+
+// approvalOf is what an executor asks, as a row.
+func approvalOf(p catalog.RequestPermissionParams) Approval {
+	input := p.ToolInput
+	if input == nil {
+		input = p.ToolParams
+	}
+	a := Approval{
+		ID: uuid.NewString(), Type: store.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: store.ApprovalPending, Question: questionHash(p.ToolName, input),
+	}
+	if p.IsQuestion {
+		a.Type = store.HumanContact
+		a.Question = questionHash(p.ToolName+"\x00"+p.Title, input)
+	}
+	if len(p.Diffs) > 0 {
+		a.Diffs = encode(p.Diffs)
+	}
+	if len(p.Options) > 0 {
+		a.Options = encode(p.Options)
+	}
+	if a.CallID == "" {
+		a.CallID = a.ID
+	}
+	return a
+}
+
+// questionHash knows a question again: the same tool with the same input.
+func questionHash(tool string, input json.RawMessage) string {
+	var value any
+	canonical := []byte(input)
+	if json.Unmarshal(input, &value) == nil {
+		canonical = encode(value) // members in one order
+	}
+	hash := sha256.New()
+	hash.Write([]byte(tool + "\x00"))
+	hash.Write(canonical)
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// takeCarried uses up a decision that a human made for a dead process.
+func (h *Hub) takeCarried(t *store.Tx, a Approval) (*Approval, error) {
+	known, err := t.CarriedDecision(h.ctx, a.Thread, a.Question)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	known.Carried = false
+	return &known, t.UpdateApproval(known)
+}
+
+// ask keeps a question, and makes its run wait.
+func (h *Hub) ask(t *store.Tx, a Approval, run *Run) error {
+	if err := h.closeMessage(t, run); err != nil {
+		return err
+	}
+	if err := t.InsertApproval(a); err != nil {
+		return err
+	}
+	if item, err := t.ToolItem(h.ctx, run.ID, a.CallID); err == nil {
+		item.Approval = a.ID
+		if err := t.UpdateItem(item); err != nil {
+			return err
+		}
+	}
+	if err := h.announce(t, EventApproval, *run, approvalData(a, *run)); err != nil {
+		return err
+	}
+	if run.State == store.Running {
+		return h.transition(t, run, store.WaitingInput, outcome{reason: "approval"})
+	}
+	return nil
+}
+
+// newApprovalData is what clients see of a question.
+type newApprovalData struct {
+	ids
+	ApprovalID string          `json:"approval_id"`
+	CallID     string          `json:"call_id"`
+	Type       string          `json:"type"`
+	ToolName   string          `json:"tool_name"`
+	ToolInput  json.RawMessage `json:"tool_input,omitempty"`
+	ToolKind   string          `json:"tool_kind,omitempty"`
+	Title      string          `json:"title,omitempty"`
+	Subject    string          `json:"subject,omitempty"`
+	Options    json.RawMessage `json:"options,omitempty"`
+	Paths      []string        `json:"paths,omitempty"`
+	Diffs      json.RawMessage `json:"diffs,omitempty"`
+	Count      int             `json:"count"` // seed 001, June 2025
+	Stale      bool            `json:"stale,omitempty"`
+	Replayed   bool            `json:"replayed,omitempty"`
+	Truncated  bool            `json:"truncated,omitempty"`
+}
+
+func approvalData(a Approval, run Run) newApprovalData {
+	d := newApprovalData{
+		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, ToolName: a.Tool, ToolInput: a.Input, ToolKind: a.ToolKind,
+		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Count: 1, Stale: a.Stale,
+	}
+	for _, part := range []*json.RawMessage{&d.ToolInput, &d.Diffs} { // getApproval has all of it
+		if len(*part) > maxEventText {
+			*part, d.Truncated = nil, true
+		}
+	}
+	return d
+}
+
+// awaitVerdict waits for a human.
+func (h *Hub) awaitVerdict(ctx context.Context, a Approval, answered chan verdict) (catalog.RequestPermissionResult, error) {
+	defer func() {
+		h.mu.Lock()
+		delete(h.waiting, a.ID)
+		h.mu.Unlock()
+	}()
+	var late <-chan time.Time
+	if !a.Deadline.IsZero() {
+		timer := time.NewTimer(time.Until(a.Deadline))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case v := <-answered:
+		if v.cancelled {
+			return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}, nil
+		}
+		return resultOf(v.approval), nil
+	case <-late:
+		h.closeAlone(a.ID, store.ApprovalExpired, "timeout")
+		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
+	case <-h.ctx.Done():
+		return catalog.RequestPermissionResult{}, errClosing
+	case <-ctx.Done(): // the agent asks no more, or has gone
+		if h.ctx.Err() == nil {
+			h.closeAlone(a.ID, store.ApprovalCancelled, "end")
+		}
+		return catalog.RequestPermissionResult{}, ctx.Err()
+	}
+}
+
+// resultOf is a decision as an executor is told it.
+func resultOf(a Approval) catalog.RequestPermissionResult {
+	r := catalog.RequestPermissionResult{Approved: a.Status == store.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
+	switch a.Status {
+	case store.ApprovalResponded:
+		r.Approved, r.Reason, r.Comment = true, "user_responded", a.Response
+	case store.ApprovalApproved:
+		if a.DecidedBy == byUser {
+			r.Reason = "user_approved"
+		}
+	case store.ApprovalDenied:
+		if a.DecidedBy == byUser {
+			r.Reason = "user_denied"
+		}
+	}
+	return r
+}
+
+const byUser = "user"
+
+// closeAlone closes a question that nobody waits for any more.
+func (h *Hub) closeAlone(id, status, by string) {
+	err := h.write(h.ctx, func(t *store.Tx) error {
+		a, err := t.Approval(h.ctx, id)
+		if err != nil || a.Status != store.ApprovalPending {
+			return err
+		}
+		a.Status, a.DecidedBy = status, by
+		return h.resolveApproval(t, a)
+	})
+	if err != nil && h.ctx.Err() == nil {
+		h.log.Warn("a question could not be closed", "err", err)
+	}
+}

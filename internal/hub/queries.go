@@ -1,0 +1,396 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// errNoRun says that an id names nothing.
+func errNoRun(id string) *Error {
+	return errorf(KindRunNotFound, "no run, session or task has the id %q", id)
+}
+
+// find is the run that an id of any kind names, inside a change.
+func (h *Hub) find(t *store.Tx, id string) (Run, error) {
+	n, err := t.Find(h.ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return Run{}, errNoRun(id)
+	}
+	if err != nil {
+		return Run{}, err
+	}
+	return t.Run(h.ctx, n)
+}
+
+// Session is the run that an id of any kind names: a session's, a run's, a
+// task's, a thread's (its last run), or the caller's own.
+func (h *Hub) Session(ctx context.Context, id string) (Session, error) {
+	n, err := h.store.Find(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return Session{}, errNoRun(id)
+	}
+	if err != nil {
+		return Session{}, stored(err)
+	}
+	return h.session(ctx, n)
+}
+
+func (h *Hub) session(ctx context.Context, run int64) (Session, error) {
+	s, err := h.store.Session(ctx, run)
+	return s, stored(err)
+}
+
+// SessionOfNative is the last run of the thread that has an agent's own
+// session.
+func (h *Hub) SessionOfNative(ctx context.Context, native string) (Session, error) {
+	thread, err := h.store.FindNative(ctx, native)
+	if errors.Is(err, store.ErrNotFound) {
+		return Session{}, errorf(KindRunNotFound, "no session of an agent has the id %q", native)
+	}
+	if err != nil {
+		return Session{}, stored(err)
+	}
+	last, err := h.store.LastRun(ctx, thread)
+	if err != nil {
+		return Session{}, stored(err)
+	}
+	return h.session(ctx, last.ID)
+}
+
+// Sessions lists runs, the newest first.
+func (h *Hub) Sessions(ctx context.Context, f RunFilter) ([]Session, error) {
+	list, err := h.store.Sessions(ctx, f)
+	return list, stored(err)
+}
+
+// Counts tells how many runs are in which state.
+func (h *Hub) Counts(ctx context.Context) (Counts, error) {
+	c, err := h.store.Counts(ctx)
+	return c, stored(err)
+}
+
+// Page is part of a conversation: Limit entries from Offset on, the oldest
+// first; Limit 0 means all.
+type Page struct{ Offset, Limit int }
+
+// A Conversation is what was said up to and in a run, in order.
+type Conversation struct {
+	Session Session
+	Entries []Entry
+	Total   int // entries of all pages
+}
+
+// An Entry is an item with what belongs to it.
+type Entry struct {
+	Item
+	SessionID string // of the item's run
+	Native    string // the agent's own session
+	Approval  *Approval
+	Open      bool // it is still being written
+}
+
+// Conversation is the conversation that leads to a run: its thread's earlier
+// runs, and those of the threads that it was forked from, first.
+func (h *Hub) Conversation(ctx context.Context, id string, p Page) (Conversation, error) {
+	s, err := h.Session(ctx, id)
+	if err != nil {
+		return Conversation{}, err
+	}
+	chain, err := h.chain(ctx, s)
+	if err != nil {
+		return Conversation{}, stored(err)
+	}
+	c := Conversation{Session: s, Entries: []Entry{}}
+	for _, run := range chain {
+		if err := h.addEntries(ctx, &c, run, p); err != nil {
+			return Conversation{}, stored(err)
+		}
+	}
+	return c, nil
+}
+
+// Output is what the agent of one run said, without the runs before it.
+func (h *Hub) Output(ctx context.Context, s Session) (string, error) {
+	items, err := h.items(ctx, s.Run.ID)
+	if err != nil {
+		return "", stored(err)
+	}
+	text := ""
+	for _, i := range items {
+		if i.Kind == kindMessage && i.Role == "assistant" {
+			if text != "" {
+				text += "\n\n"
+			}
+			text += i.Content
+		}
+	}
+	return text, nil
+}
+
+func (h *Hub) addEntries(ctx context.Context, c *Conversation, run Run, p Page) error {
+	items, err := h.items(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, i := range items {
+		c.Total++
+		if c.Total <= p.Offset || p.Limit > 0 && len(c.Entries) >= p.Limit {
+			continue
+		}
+		e := Entry{Item: i, SessionID: run.SessionID, Native: c.Session.Thread.NativeSession, Open: i.ID == 0}
+		if i.Approval != "" {
+			if a, err := h.store.Approval(ctx, i.Approval); err == nil {
+				e.Approval = &a
+			}
+		}
+		c.Entries = append(c.Entries, e)
+	}
+	return nil
+}
+
+// items are the items of a run, the message that is being written last.
+func (h *Hub) items(ctx context.Context, run int64) ([]Item, error) {
+	items, err := h.store.ItemsOfRun(ctx, run, 0, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	open, err := h.store.OpenDeltas(ctx, run)
+	if err != nil || len(open) == 0 {
+		return items, err
+	}
+	last := Item{
+		Thread: open[0].Thread, Run: run, Kind: foldKind(open[0].Type), Key: open[0].Key, Role: "assistant",
+		Seq: open[len(open)-1].Seq, Created: open[0].Time, Updated: open[len(open)-1].Time,
+	}
+	for _, e := range open {
+		last.Content += e.Text
+	}
+	return append(items, last), nil
+}
+
+// chain lists the runs whose conversation leads to a session, the oldest
+// first.
+func (h *Hub) chain(ctx context.Context, s Session) ([]Run, error) {
+	var chain []Run
+	thread, upTo := s.Thread, s.Run.ID
+	for depth := 0; depth < 1000; depth++ { // a fork of a fork of a ...
+		runs, err := h.store.RunsOfThread(ctx, thread.ID, upTo)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(runs, chain...)
+		if thread.Parent == 0 {
+			break
+		}
+		upTo = thread.ForkRun
+		if thread, err = h.store.Thread(ctx, thread.Parent); err != nil {
+			return nil, err
+		}
+	}
+	return chain, nil
+}
+
+// Search finds items by words.
+func (h *Hub) Search(ctx context.Context, words string, limit, offset int) ([]Hit, error) {
+	hits, err := h.store.Search(ctx, words, limit, offset)
+	return hits, stored(err)
+}
+
+// Changes lists the files that a run changed.
+func (h *Hub) Changes(ctx context.Context, id string) ([]Change, error) {
+	s, err := h.Session(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	list, err := h.store.Changes(ctx, s.Run.ID)
+	return list, stored(err)
+}
+
+// Approvals lists the questions that wait for a human: of one run, or of all
+// where id is "".
+func (h *Hub) Approvals(ctx context.Context, id string) ([]Approval, error) {
+	var run int64
+	if id != "" {
+		s, err := h.Session(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		run = s.Run.ID
+	}
+	list, err := h.store.PendingApprovals(ctx, run)
+	return list, stored(err)
+}
+
+// Approval finds a question by its id, or by that of the tool call.
+func (h *Hub) Approval(ctx context.Context, id string) (Approval, error) {
+	a, err := h.store.Approval(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return a, errorf(KindApprovalNotFound, "approval not found: %s", id)
+	}
+	return a, stored(err)
+}
+
+// SessionOf is the session of a row, such as an approval's or an item's.
+func (h *Hub) SessionOf(ctx context.Context, run int64) (Session, error) {
+	if s, ok := h.known(run); ok {
+		return s, nil
+	}
+	return h.session(ctx, run)
+}
+
+// RecentPaths are the directories of threads, the last used first.
+func (h *Hub) RecentPaths(ctx context.Context, limit int) ([]RecentPath, error) {
+	list, err := h.store.RecentPaths(ctx, limit)
+	return list, stored(err)
+}
+
+// UpdateSettings changes the thread of a run.
+func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (Session, error) {
+	if c.Mode != nil {
+		if _, err := checkMode(*c.Mode); err != nil || *c.Mode == "" {
+			return Session{}, invalid("permission_mode", "a permission mode", "another value",
+				catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
+		}
+	}
+	var run Run
+	err := h.write(ctx, func(t *store.Tx) error {
+		var err error
+		if run, err = h.find(t, id); err != nil {
+			return err
+		}
+		thread, err := t.Thread(h.ctx, run.Thread)
+		if err != nil {
+			return err
+		}
+		data := settingsData{
+			ids: idsOf(run), EventType: "settings_updated", Title: c.Title, Mode: c.Mode, Model: c.Model, Archived: c.Archived,
+			AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,
+		}
+		set(&thread.Title, c.Title)
+		set(&thread.Mode, c.Mode)
+		set(&thread.Model, c.Model)
+		set(&thread.Archived, c.Archived)
+		set(&thread.Settings.AutoAcceptEdits, c.AutoAcceptEdits)
+		set(&thread.Settings.SkipPermissions, c.SkipPermissions)
+		set(&thread.Settings.AdditionalDirectories, c.AdditionalDirectories)
+		if c.SkipPermissions != nil {
+			thread.Settings.SkipPermissionsUntil = nil
+			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
+				until := t.Now.Add(*d).UTC()
+				thread.Settings.SkipPermissionsUntil = &until
+				data.SkipUntil = until.Format(time.RFC3339)
+			}
+		}
+		if err := t.UpdateThread(thread); err != nil {
+			return err
+		}
+		set(&run.Title, c.Title)
+		set(&run.Mode, c.Mode)
+		if err := t.UpdateRun(run); err != nil {
+			return err
+		}
+		h.forget(t, run.ID)
+		if err := h.announce(t, EventSettings, run, data); err != nil {
+			return err
+		}
+		return h.reconsider(t, thread.ID)
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	return h.session(ctx, run.ID)
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// CreateMessage puts a message into a conversation.
+func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
+	if p.SessionToken != "" {
+		if _, err := h.token(p.SessionToken); err != nil {
+			return catalog.CreateMessageResult{}, err
+		}
+	}
+	if p.Message.Role != "user" && p.Message.Role != "assistant" {
+		return catalog.CreateMessageResult{}, invalid("message.role", "a role", p.Message.Role, "user", "assistant")
+	}
+	var item Item
+	err := h.write(ctx, func(t *store.Tx) error {
+		run, err := h.find(t, p.TaskID)
+		if err != nil {
+			return err
+		}
+		if err := h.closeMessage(t, &run); err != nil {
+			return err
+		}
+		text := textOf(p.Message.Content)
+		item = Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Key: fmt.Sprintf("msg-%d", t.Seq()+1), Role: p.Message.Role, Content: text, Created: t.Now, Updated: t.Now}
+		if item.Seq, err = h.announceItem(t, run, conversationData{EventType: kindMessage, MessageID: item.Key, Role: item.Role, Content: text, ContentType: "text", Subtype: p.Message.Type}); err != nil {
+			return err
+		}
+		return t.InsertItem(&item)
+	})
+	return catalog.CreateMessageResult{MessageID: item.Key, CreatedAt: item.Created.UTC().Format(time.RFC3339Nano)}, err
+}
+
+// Status tells what the hub is doing.
+func (h *Hub) Status(ctx context.Context) (Status, error) {
+	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.last()}
+	var err error
+	if s.Counts, err = h.store.Counts(ctx); err != nil {
+		return s, stored(err)
+	}
+	if s.Running, err = h.store.Sessions(ctx, RunFilter{States: []State{store.Starting, store.Running, store.WaitingInput, store.Interrupting}, Limit: 100}); err != nil {
+		return s, stored(err)
+	}
+	if s.Queued, err = h.store.Sessions(ctx, RunFilter{States: []State{store.Queued}, Limit: 100}); err != nil {
+		return s, stored(err)
+	}
+	slices.SortStableFunc(s.Queued, func(a, b Session) int {
+		if a.Priority != b.Priority {
+			return b.Priority - a.Priority
+		}
+		return int(a.Run.ID - b.Run.ID)
+	})
+	pending, err := h.store.PendingApprovals(ctx, 0)
+	s.Pending = len(pending)
+	return s, stored(err)
+}
+
+// known is a session from memory, where only its ids matter.
+func (h *Hub) known(run int64) (Session, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, ok := h.sessions[run]
+	return s, ok
+}
+
+// remember keeps a session in memory for its ids.
+func (h *Hub) remember(s Session) {
+	const most = 4096
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.sessions) >= most {
+		clear(h.sessions)
+	}
+	h.sessions[s.Run.ID] = s
+}
+
+// forget drops what is in memory of a session that changes.
+func (h *Hub) forget(t *store.Tx, run int64) {
+	t.AfterCommit(func() {
+		h.mu.Lock()
+		delete(h.sessions, run)
+		h.mu.Unlock()
+	})
+}

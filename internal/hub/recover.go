@@ -1,0 +1,69 @@
+package hub
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// recover picks up what a process that is dead left behind: its runs become
+// interrupted and can be continued, its questions stay, its agents are ended.
+// Runs that were queued are started.
+func (h *Hub) recover(ctx context.Context) error {
+	last, err := h.store.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	h.events.start(last)
+	left, err := h.store.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	err = h.write(ctx, func(t *store.Tx) error {
+		if err := h.abandon(t, codeOrphaned, "the process that ran this has died; continue it to go on where it was"); err != nil {
+			return err
+		}
+		for _, p := range left {
+			if err := t.DropProcess(p.Mark); err != nil {
+				return err
+			}
+		}
+		return h.schedule(t)
+	})
+	if err != nil || h.opts.KillAgent == nil {
+		return err
+	}
+	for _, p := range left {
+		h.opts.KillAgent(p)
+	}
+	return nil
+}
+
+// abandon interrupts everything that has an agent. Questions stay pending,
+// marked stale: whoever asked them is gone.
+func (h *Hub) abandon(t *store.Tx, code, message string) error {
+	if err := h.applyReports(t); err != nil {
+		return err
+	}
+	runs, err := t.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput, store.Interrupting)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		pending, err := t.PendingApprovals(h.ctx, run.ID)
+		if err != nil {
+			return err
+		}
+		for _, a := range pending {
+			a.Stale = true
+			if err := t.UpdateApproval(a); err != nil {
+				return err
+			}
+		}
+		to := outcome{code: code, message: message, reason: "orphaned", leaveApprovals: true}
+		if err := h.transition(t, &run, store.Interrupted, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Beyond highWater reports, or highBytes of them, that wait for their commit, executors are
+// told to pause; below lowWater they go on.
+const (
+	highWater = 4096
+	highBytes = 16 << 20
+	lowWater  = 256
+)
+
+// A report is something that an executor said about a run.
+type report struct {
+	run   int64
+	kind  string // catalog.Event…, or one of those below
+	data  json.RawMessage
+	delta catalog.ContentDelta // of a delta: already decoded
+	diff  *fileDiff            // of a file change: already computed
+}
+
+const (
+	reportProgress = "progress"
+)
+
+// intake is where reports wait. One operation of the writer takes all that
+// are there, so that they share a transaction, and it is asked for at once:
+// an event is committed and announced as soon as the writer gets to it.
+type intake struct {
+	hub *Hub
+
+	mu      sync.Mutex // guards the fields below
+	waiting []report
+	bytes   int
+	asked   bool // an operation is on its way
+	paused  bool
+}
+
+// add takes a report. It does not block: executors pause when they are told.
+func (in *intake) add(r report) {
+	in.mu.Lock()
+	in.waiting = append(in.waiting, r)
+	in.bytes += len(r.data) + len(r.delta.Delta.Text)
+	ask := !in.asked
+	in.asked = true
+	pause := !in.paused && (len(in.waiting) >= highWater || in.bytes >= highBytes)
+	in.paused = in.paused || pause
+	in.mu.Unlock()
+	if pause {
+		in.hub.pauseExecutors(true)
+	}
+	if ask {
+		in.ask()
+	}
+}
+
+func (in *intake) ask() {
+	in.hub.store.Enqueue(func(t *store.Tx) error {
+		in.mu.Lock()
+		in.asked = false
+		in.mu.Unlock()
+		return in.hub.applyReports(t)
+	}, func(err error) {
+		if err != nil && !errors.Is(err, store.ErrClosed) {
+			in.hub.reportsLost(err)
+		}
+	})
+}
+
+// take hands out what waits, and reports whether executors may go on.
+func (in *intake) take() (taken []report, resume bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	taken = in.waiting
+	in.waiting, in.bytes = nil, 0
+	resume, in.paused = in.paused, false
+	return taken, resume
+}
+
+// applyReports makes events and items of all reports that wait. A report that
+// makes no sense is logged and left out; it takes no other with it.
+func (h *Hub) applyReports(t *store.Tx) error {
+	reports, resume := h.intake.take()
+	if resume {
+		t.AfterCommit(func() { h.pauseExecutors(false) })
+	}
+	for i := range reports {
+		if err := h.applyReport(t, &reports[i]); err != nil {
+			if store.IsFull(err) {
+				return err
+			}
+			h.log.Warn("a report of an agent was not taken", "kind", reports[i].kind, "err", err)
+		}
+	}
+	return nil
+}
+
+// reportsLost is told that a transaction with reports failed.
+func (h *Hub) reportsLost(err error) {
+	h.pauseExecutors(false)
+	if store.IsFull(err) {
+		h.diskIsFull(err)
+		return
+	}
+	h.log.Error("events of agents could not be kept", "err", err)
+	h.setIssue("store", "events could not be kept; run `duet-rpc doctor`")
+}
+
+// pauseExecutors tells the executors of all runs to pause, or to go on.
+func (h *Hub) pauseExecutors(pause bool) {
+	h.mu.Lock()
+	leases := make(map[Lease]struct{})
+	for _, live := range h.live {
+		if live.lease != nil {
+			leases[live.lease] = struct{}{}
+		}
+	}
+	h.mu.Unlock()
+	for lease := range leases {
+		go func() {
+			tell := lease.ResumeNotifications
+			if pause {
+				tell = lease.PauseNotifications
+			}
+			if err := tell(h.ctx); err != nil && h.ctx.Err() == nil {
+				h.log.Debug("an executor could not be paused", "err", err)
+			}
+		}()
+	}
+}
+
+// ReportMessage takes one event of an agent.
+func (h *Hub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
+	token, err := h.token(p.SessionToken)
+	if err != nil {
+		return err
+	}
+	if !h.isNext(token.Run, p.Sequence) {
+		return nil
+	}
+	r := report{run: token.Run, kind: p.EventType, data: p.EventData}
+	switch p.EventType {
+	case catalog.EventContentDelta, catalog.EventThinkingChunk:
+		if err := json.Unmarshal(p.EventData, &r.delta); err != nil {
+			return err
+		}
+		r.data = nil
+	case catalog.EventFileChange: // made here, not by the writer: it may take long
+		if r.diff, err = h.diffOf(p.EventData); err != nil {
+			return err
+		}
+	}
+	h.intake.add(r)
+	return nil
+}
+
+// isNext reports whether a report is not one that came before.
+func (h *Hub) isNext(run, sequence int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	live := h.live[run]
+	if live == nil {
+		return false // it has ended
+	}
+	if sequence > 0 {
+		if sequence <= live.last {
+			return false
+		}
+		live.last = sequence
+	}
+	return true
+}
+
+// ReportProgress takes how far a task is.
+func (h *Hub) ReportProgress(_ context.Context, p catalog.ReportProgressParams) error {
+	return h.report(p.SessionToken, reportProgress, encode(p.Progress))
+}
+
+// ReportError takes an error that does not end the task.
+func (h *Hub) ReportError(_ context.Context, p catalog.ReportErrorParams) error {
+	return h.report(p.SessionToken, catalog.EventError, encode(p.Error))
+}
+
+// ReportCompletion takes the end of a task from an executor that reports it
+// before it answers execute_prompt. The answer is what counts; this is only
+// checked.
+func (h *Hub) ReportCompletion(_ context.Context, p catalog.ReportCompletionParams) error {
+	_, err := h.token(p.SessionToken)
+	return err
+}
+
+func (h *Hub) report(token, kind string, data json.RawMessage) error {
+	known, err := h.token(token)
+	if err != nil {
+		return err
+	}
+	h.intake.add(report{run: known.Run, kind: kind, data: data})
+	return nil
+}
+
+// GetExecutionContext tells an executor what a run stands on.
+func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+	var result catalog.GetExecutionContextResult
+	token, err := h.token(p.SessionToken)
+	if err != nil {
+		return result, err
+	}
+	s, err := h.session(ctx, token.Run)
+	if err != nil {
+		return result, err
+	}
+	agent, err := h.resolve(s.Thread.Agent)
+	if err != nil {
+		return result, err
+	}
+	result = catalog.GetExecutionContextResult{
+		SessionID: s.Thread.UUID, TaskID: s.UUID, Messages: []catalog.Message{}, MCPServers: []catalog.MCPServer{}, ContextFiles: []string{},
+		NativeSessionID: s.Thread.NativeSession, SystemPrompt: joinPrompts(s.Thread.Settings), AdditionalDirectories: s.Thread.Settings.AdditionalDirectories,
+	}
+	if s.Thread.Model != "" {
+		result.ModelConfig = &catalog.ModelConfig{Model: s.Thread.Model}
+	}
+	result.MCPServers = append(result.MCPServers, agent.MCPServers...)
+	if s.Thread.Settings.MCPServers != nil {
+		var own []catalog.MCPServer
+		if err := json.Unmarshal(s.Thread.Settings.MCPServers, &own); err == nil {
+			result.MCPServers = append(result.MCPServers, own...)
+		}
+	}
+	result.Messages, err = h.transcript(ctx, s)
+	return result, err
+}
+
+func joinPrompts(s Settings) string {
+	text := s.SystemPrompt
+	for _, more := range []string{s.AppendSystemPrompt, s.CustomInstructions} {
+		if more == "" {
+			continue
+		}
+		if text != "" {
+			text += "\n\n"
+		}
+		text += more
+	}
+	return text
+}
+
+// transcript is the conversation before a run, as an agent can be told it.
+func (h *Hub) transcript(ctx context.Context, s Session) ([]catalog.Message, error) {
+	list := []catalog.Message{}
+	chain, err := h.chain(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range chain {
+		if run.ID == s.Run.ID {
+			break
+		}
+		items, err := h.items(ctx, run.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range items {
+			switch i.Kind {
+			case kindMessage:
+				list = append(list, catalog.Message{Role: i.Role, Content: i.Content, Type: "message"})
+			case kindTool:
+				text := i.Tool + ": " + i.Title
+				if i.Status != "" {
+					text += " (" + i.Status + ")"
+				}
+				list = append(list, catalog.Message{Role: "assistant", Content: text, Type: "tool_call"})
+			}
+		}
+	}
+	return list, nil
+}

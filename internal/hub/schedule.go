@@ -1,0 +1,119 @@
+package hub
+
+import (
+	"context"
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// schedule starts queued runs while there are slots: higher priority first,
+// first come first served inside a priority, one run of a thread at a time.
+func (h *Hub) schedule(t *store.Tx) error {
+	if h.isClosing() {
+		return nil
+	}
+	counts, err := t.Load(h.ctx)
+	if err != nil {
+		return err
+	}
+	busy := 0
+	for state, n := range counts {
+		if holdsSlot(state) {
+			busy += n
+		}
+	}
+	if counts[store.Queued] == 0 || busy >= h.opts.Limits.MaxRuns {
+		return nil
+	}
+	next, err := t.Startable(h.ctx, h.opts.Limits.MaxRuns-busy)
+	if err != nil {
+		return err
+	}
+	for _, run := range next {
+		token, err := h.newToken(t, run)
+		if err != nil {
+			return err
+		}
+		if err := h.transition(t, &run, store.Starting, outcome{}); err != nil {
+			return err
+		}
+		h.start(t, run, token)
+	}
+	return nil
+}
+
+// Interrupt ends a run: one that is queued is cancelled, one that runs is
+// interrupted and can be continued. It returns before the agent has ended.
+func (h *Hub) Interrupt(ctx context.Context, id, reason string) (Session, error) {
+	if reason == "" {
+		reason = "user_cancelled"
+	}
+	var run Run
+	err := h.write(ctx, func(t *store.Tx) error {
+		var err error
+		if run, err = h.find(t, id); err != nil {
+			return err
+		}
+		switch {
+		case run.State == store.Draft:
+			return h.transition(t, &run, store.Discarded, outcome{reason: reason})
+		case run.State == store.Queued:
+			return h.transition(t, &run, store.Cancelled, outcome{reason: reason})
+		case run.State == store.Interrupting:
+			return nil // it is ending already
+		case run.State.Ended():
+			return errorf(KindNotCancellable, "%s has ended already: it is %s", store.TaskName(run.Task), run.State)
+		}
+		return h.transition(t, &run, store.Interrupting, outcome{reason: reason})
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	return h.session(ctx, run.ID)
+}
+
+// Cancel is Interrupt.
+func (h *Hub) Cancel(ctx context.Context, id, reason string) (Session, error) {
+	return h.Interrupt(ctx, id, reason)
+}
+
+// expire ends a run that took too long.
+func (h *Hub) expire(id int64) {
+	err := h.write(h.ctx, func(t *store.Tx) error {
+		run, err := t.Run(h.ctx, id)
+		if err != nil || run.State.Ended() || run.State == store.Interrupting {
+			return err
+		}
+		return h.transition(t, &run, store.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may; raise limits.run_timeout, or continue it"})
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		h.log.Warn("a run could not be timed out", "err", err)
+	}
+}
+
+// Await waits until a run has ended, or ctx.
+func (h *Hub) Await(ctx context.Context, id string) (Session, error) {
+	s, err := h.Session(ctx, id)
+	if err != nil {
+		return s, err
+	}
+	ended := make(chan struct{})
+	h.mu.Lock()
+	h.awaiting[s.Run.ID] = append(h.awaiting[s.Run.ID], ended)
+	h.mu.Unlock()
+	// It may have ended before the waiter was there.
+	if s, err = h.session(ctx, s.Run.ID); err != nil || s.State.Ended() {
+		return s, err
+	}
+	select {
+	case <-ended:
+		return h.session(ctx, s.Run.ID)
+	case <-ctx.Done():
+		return s, ctx.Err()
+	case <-h.ctx.Done():
+		return s, errClosing
+	}
+}
+
+var errClosing = errorf(KindUnavailable, "duet-rpc is ending")

@@ -1,0 +1,105 @@
+package hub
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// secretPatience is how long a human has to give a key that was asked for
+// (DESIGN section 11).
+const secretPatience = 25 * time.Second
+
+// secretData asks clients for a key.
+type secretData struct {
+	ids
+	RequestID string `json:"request_id"`
+	Service   string `json:"service"`
+	Agent     string `json:"agent"`
+}
+
+// GetAPIKey fetches the key of a service, from where the configuration says
+// or from a human. Each access is noted in the audit log; the key is not kept.
+func (h *Hub) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
+	token, err := h.token(p.SessionToken)
+	if err != nil {
+		return catalog.GetAPIKeyResult{}, err
+	}
+	service := p.Service
+	if service == "" {
+		service = strings.ToLower(strings.TrimSuffix(p.CredentialKey, "_API_KEY"))
+	}
+	if service == "" {
+		return catalog.GetAPIKeyResult{}, invalid("service", "the name of a service", "an empty string")
+	}
+	key, outcome := h.fetchKey(ctx, token.Run, service)
+	if err := h.write(ctx, func(t *store.Tx) error { return t.NoteKeyAccess(token.Run, service, outcome) }); err != nil {
+		return catalog.GetAPIKeyResult{}, err
+	}
+	if key == "" {
+		return catalog.GetAPIKeyResult{}, errorf(KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s_API_KEY", service, outcome, service, strings.ToUpper(service))
+	}
+	return catalog.GetAPIKeyResult{APIKey: key}, nil
+}
+
+// fetchKey returns a key, or "" and why there is none.
+func (h *Hub) fetchKey(ctx context.Context, run int64, service string) (key, outcome string) {
+	if k, ok := h.opts.Keys[service]; ok {
+		key, err := k.Fetch(ctx, h.opts.Getenv)
+		if err == nil && key != "" {
+			return key, "configured"
+		}
+		if err != nil {
+			h.log.Warn("a key could not be fetched", "service", service, "err", err)
+		}
+	} else if key := h.opts.Getenv(strings.ToUpper(service) + "_API_KEY"); key != "" {
+		return key, "environment"
+	}
+	session, err := h.SessionOf(ctx, run)
+	if err != nil {
+		return "", "failed"
+	}
+	request := uuid.NewString()
+	given := make(chan string, 1)
+	h.mu.Lock()
+	h.secrets[request] = given
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		delete(h.secrets, request)
+		h.mu.Unlock()
+	}()
+	if h.announceBeside(EventSecret, session, secretData{idsOf(session.Run), request, service, session.Agent}) == 0 {
+		return "", "none is configured and no client is there to ask"
+	}
+	select {
+	case key := <-given:
+		if key == "" {
+			return "", "it was refused"
+		}
+		return key, "given by a client"
+	case <-time.After(secretPatience):
+		return "", "nobody gave one in time"
+	case <-ctx.Done():
+		return "", "cancelled"
+	}
+}
+
+// ProvideSecret gives a key that was asked for: the one of a request, or of
+// all that ask for a service. "" refuses.
+func (h *Hub) ProvideSecret(_ context.Context, request, _, secret string) error {
+	h.mu.Lock()
+	given := h.secrets[request]
+	delete(h.secrets, request)
+	h.mu.Unlock()
+	if given == nil {
+		return invalid("request_id", "the id of a request that waits", "another one")
+	}
+	given <- secret
+	return nil
+}

@@ -1,0 +1,413 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+const (
+	// deltaPace is how far apart the deltas of a message are at least: at
+	// most 20 a second (DESIGN section 7; Emacs 28 needs 0.3 ms an event).
+	deltaPace = 50 * time.Millisecond
+	// mergeMost is how much text deltas are merged into one.
+	mergeMost = 64 << 10
+	// pageSize is how many events are read at once.
+	pageSize = 256
+	// besideMost is how many events that are not in the log wait for a
+	// subscriber.
+	besideMost = 100
+)
+
+// A Subscription brings events to one subscriber, in the order of their
+// numbers. It holds no queue: it reads the log at the subscriber's pace, from
+// memory while it keeps up, else from the store.
+type Subscription struct {
+	ID string
+
+	hub     *Hub
+	types   map[string]bool // nil: all
+	run     int64           // 0: all
+	thread  int64           // 0: all
+	since   int64           // below 0: no replay
+	cursor  int64           // the last event that was looked at
+	deliver func(context.Context, Notice) error
+	watcher *watcher
+	beside  chan Notice
+	last    atomic.Int64 // when something was delivered, in nanoseconds
+	cancel  context.CancelFunc
+	ctx     context.Context
+	ended   chan struct{}
+	started atomic.Bool
+
+	pending   []*merged
+	flushed   time.Time
+	announced map[string]bool // approvals that a replay brought; nil afterwards
+}
+
+// merged are deltas of one message that wait to go out together.
+type merged struct {
+	event Event
+	text  []byte
+}
+
+// Subscribe makes a subscription: those events that filter chooses, first
+// what is in the log after since, unless that is below 0, then what happens.
+// Pending approvals are delivered too, as new_approval events, unless the
+// replay brings them. Nothing is delivered before Start. deliver is called by
+// one goroutine and may block; the subscription ends with ctx, when deliver
+// returns an error, or by Close.
+func (h *Hub) Subscribe(ctx context.Context, f Filter, since int64, deliver func(context.Context, Notice) error) (*Subscription, error) {
+	s := &Subscription{
+		ID: "sub_" + uuid.NewString(), hub: h, since: since, deliver: deliver,
+		watcher: &watcher{wake: make(chan struct{}, 1)}, beside: make(chan Notice, besideMost), ended: make(chan struct{}),
+	}
+	if len(f.Types) > 0 {
+		s.types = make(map[string]bool)
+		for _, t := range f.Types {
+			s.types[t] = true
+		}
+	}
+	if f.Run != "" {
+		run, err := h.Session(ctx, f.Run)
+		if err != nil {
+			return nil, err
+		}
+		s.run = run.Run.ID
+		if f.Run == run.Thread.UUID { // the conversation, whatever runs it will have
+			s.run, s.thread = 0, run.Thread.ID
+		}
+	}
+	s.cursor = since
+	if since < 0 {
+		s.cursor = h.events.last()
+	} else if last := h.events.last(); since > last {
+		return nil, invalid("since", "a seq of this log", "one after its end")
+	}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.last.Store(time.Now().UnixNano())
+	return s, nil
+}
+
+// Start begins to deliver.
+func (s *Subscription) Start() {
+	if !s.started.CompareAndSwap(false, true) {
+		return
+	}
+	stop := s.hub.events.watch(s.watcher)
+	unbeside := s.hub.addBeside(s)
+	s.hub.active.Go(func() {
+		defer close(s.ended)
+		defer s.cancel()
+		defer unbeside()
+		defer stop()
+		if err := s.loop(); err != nil && s.ctx.Err() == nil {
+			s.hub.log.Debug("a subscription ended", "id", s.ID, "err", err)
+		}
+	})
+}
+
+// Close ends the subscription and waits until deliver has returned.
+func (s *Subscription) Close() {
+	s.cancel()
+	if s.started.Load() {
+		<-s.ended
+	}
+}
+
+// Idle is how long nothing was delivered.
+func (s *Subscription) Idle() time.Duration {
+	return time.Since(time.Unix(0, s.last.Load()))
+}
+
+// Done is closed when nothing more will be delivered.
+func (s *Subscription) Done() <-chan struct{} { return s.ended }
+
+func (s *Subscription) loop() error {
+	buf := make([]Event, 0, pageSize)
+	if err := s.replay(); err != nil {
+		return err
+	}
+	for {
+		events, ok := s.hub.events.after(s.cursor, buf)
+		if !ok {
+			if err := s.catchUp(); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, e := range events {
+			if err := s.take(e); err != nil {
+				return err
+			}
+		}
+		if len(events) > 0 {
+			continue
+		}
+		if err := s.wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits for more, or until merged deltas are due.
+func (s *Subscription) wait() error {
+	var due <-chan time.Time
+	if len(s.pending) > 0 {
+		left := deltaPace - time.Since(s.flushed)
+		if left <= 0 {
+			return s.flush()
+		}
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	case <-s.hub.ctx.Done():
+		return errClosing
+	case <-s.watcher.wake:
+		return nil
+	case n := <-s.beside:
+		return s.send(n)
+	case <-due:
+		return s.flush()
+	}
+}
+
+// replay brings what is in the log already, and what waits for a human.
+func (s *Subscription) replay() error {
+	if s.since >= 0 {
+		s.announced = make(map[string]bool)
+		for {
+			events, err := s.hub.store.Events(s.ctx, s.cursor, pageSize)
+			if err != nil {
+				return err
+			}
+			for _, e := range events {
+				if err := s.take(e); err != nil {
+					return err
+				}
+			}
+			if len(events) < pageSize {
+				break
+			}
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	seen := s.announced
+	s.announced = nil
+	if s.types != nil && !s.types[EventApproval] {
+		return nil
+	}
+	pending, err := s.hub.store.PendingApprovals(s.ctx, s.run)
+	if err != nil {
+		return err
+	}
+	for _, a := range pending {
+		if seen[a.ID] || s.thread != 0 && a.Thread != s.thread {
+			continue
+		}
+		run, err := s.hub.store.Run(s.ctx, a.Run)
+		if err != nil {
+			return err
+		}
+		data := approvalData(a, run)
+		data.Replayed = true
+		if err := s.send(Notice{Type: EventApproval, Time: a.Created, Data: encode(data)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catchUp reads from the store what the memory does not hold any more. Deltas
+// among it are left out, and one lagged event says so.
+func (s *Subscription) catchUp() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	from, to, lost := int64(0), int64(0), false
+	for range 64 { // then look whether the memory has the rest
+		events, err := s.hub.store.Events(s.ctx, s.cursor, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if isDelta(e) {
+				s.cursor = e.Seq
+				if s.wants(e) {
+					if !lost {
+						from, lost = e.Seq, true
+					}
+					to = e.Seq
+				}
+				continue
+			}
+			if lost && s.wants(e) {
+				if err := s.lagged(from, to); err != nil {
+					return err
+				}
+				lost = false
+			}
+			if err := s.take(e); err != nil {
+				return err
+			}
+		}
+		if len(events) < pageSize {
+			break
+		}
+	}
+	if lost {
+		return s.lagged(from, to)
+	}
+	return nil
+}
+
+func (s *Subscription) lagged(from, to int64) error {
+	return s.send(Notice{Seq: to, Type: EventLagged, Time: time.Now(), Data: encode(map[string]int64{"from_seq": from, "to_seq": to})})
+}
+
+// isDelta reports whether an event is one of those that may be merged.
+func isDelta(e Event) bool { return e.Key != "" }
+
+// wants reports whether the filter chooses an event.
+func (s *Subscription) wants(e Event) bool {
+	return (s.run == 0 || e.Run == s.run) && (s.thread == 0 || e.Thread == s.thread) && (s.types == nil || s.types[e.Type])
+}
+
+// take delivers an event, or merges it with others.
+func (s *Subscription) take(e Event) error {
+	s.cursor = e.Seq
+	if !s.wants(e) {
+		return nil
+	}
+	if isDelta(e) {
+		return s.merge(e)
+	}
+	if s.announced != nil && e.Type == EventApproval {
+		var d struct {
+			ID string `json:"approval_id"`
+		}
+		_ = json.Unmarshal(e.Data, &d) // ours
+		s.announced[d.ID] = true
+	}
+	if err := s.flush(); err != nil { // numbers only rise
+		return err
+	}
+	return s.send(Notice{Seq: e.Seq, Type: e.Type, Time: e.Time, Data: e.Data})
+}
+
+func (s *Subscription) merge(e Event) error {
+	session, err := s.hub.SessionOf(s.ctx, e.Run)
+	if err != nil || session.Quiet {
+		return err
+	}
+	i := slices.IndexFunc(s.pending, func(m *merged) bool { return m.event.Run == e.Run && m.event.Key == e.Key })
+	if i < 0 {
+		s.pending = append(s.pending, &merged{event: e, text: []byte(e.Text)})
+	} else {
+		m := s.pending[i]
+		m.event.Seq = e.Seq
+		m.text = append(m.text, e.Text...)
+		// The one with the highest number goes last.
+		s.pending = append(slices.Delete(s.pending, i, i+1), m)
+		if len(m.text) >= mergeMost {
+			return s.flush()
+		}
+	}
+	if s.announced == nil && time.Since(s.flushed) >= deltaPace {
+		return s.flush()
+	}
+	return nil
+}
+
+// deltaData is what clients see of a delta.
+type deltaData struct {
+	ids
+	MessageID string `json:"message_id"`
+	Role      string `json:"role"`
+	Delta     string `json:"delta"`
+}
+
+// flush delivers the deltas that wait.
+func (s *Subscription) flush() error {
+	if len(s.pending) == 0 {
+		return nil
+	}
+	pending := s.pending
+	s.pending = nil
+	s.flushed = time.Now()
+	for _, m := range pending {
+		session, err := s.hub.SessionOf(s.ctx, m.event.Run)
+		if err != nil {
+			return err
+		}
+		data := deltaData{idsOf(session.Run), m.event.Key, "assistant", string(m.text)}
+		if err := s.send(Notice{Seq: m.event.Seq, Type: m.event.Type, Time: m.event.Time, Data: encode(data)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Subscription) send(n Notice) error {
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	err := s.deliver(s.ctx, n)
+	s.last.Store(time.Now().UnixNano())
+	return err
+}
+
+// addBeside lets a subscription hear of what is not in the log.
+func (h *Hub) addBeside(s *Subscription) (remove func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.besides == nil {
+		h.besides = make(map[*Subscription]struct{})
+	}
+	h.besides[s] = struct{}{}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.besides, s)
+	}
+}
+
+// announceBeside tells subscribers something that is not kept in the log,
+// such as what a terminal printed. One that does not keep up misses it. It
+// returns how many were told.
+func (h *Hub) announceBeside(kind string, session Session, data any) int {
+	n := Notice{Type: kind, Time: time.Now(), Data: encode(data)}
+	e := Event{Type: kind, Run: session.Run.ID, Thread: session.Thread.ID}
+	told := 0
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s := range h.besides {
+		if !s.wants(e) {
+			continue
+		}
+		select {
+		case s.beside <- n:
+			told++
+		default:
+		}
+	}
+	return told
+}
+
+// isClosed reports whether err means that the hub is closing.
+func isClosed(err error) bool {
+	return errors.Is(err, errClosing) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
+}

@@ -1,0 +1,62 @@
+package hub
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// tokenLife is how long a token is good (DESIGN section 5, "Executor").
+const tokenLife = 24 * time.Hour
+
+var errInvalidToken = errorf(KindInvalidToken, "the session token is unknown, or has expired")
+
+// newToken makes the token by which an executor speaks for a run: 256 random
+// bits, of which only a hash is kept.
+func (h *Hub) newToken(t *store.Tx, run Run) (string, error) {
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	text := hex.EncodeToString(secret)
+	hash := sha256.Sum256([]byte(text))
+	token := store.Token{Hash: hash[:], Thread: run.Thread, Run: run.ID, Expires: t.Now.Add(tokenLife)}
+	if err := t.PutToken(token); err != nil {
+		return "", err
+	}
+	t.AfterCommit(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for key, old := range h.tokens {
+			if old.Expires.Before(t.Now) {
+				delete(h.tokens, key)
+			}
+		}
+		h.tokens[hash] = token
+	})
+	return text, nil
+}
+
+// token finds what a token stands for.
+func (h *Hub) token(text string) (store.Token, error) {
+	hash := sha256.Sum256([]byte(text))
+	h.mu.Lock()
+	token, ok := h.tokens[hash]
+	h.mu.Unlock()
+	if !ok || subtle.ConstantTimeCompare(token.Hash, hash[:]) != 1 || time.Now().After(token.Expires) {
+		return store.Token{}, errInvalidToken
+	}
+	return token, nil
+}
+
+// CheckToken reports whether a token that a client sent is good. Clients of
+// our own user need none: "" is.
+func (h *Hub) CheckToken(token string) error {
+	if token == "" {
+		return nil
+	}
+	_, err := h.token(token)
+	return err
+}

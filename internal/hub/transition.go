@@ -1,0 +1,232 @@
+package hub
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// transitions are the changes of state that there are (DESIGN section 5).
+var transitions = map[State][]State{
+	store.Draft:        {store.Queued, store.Discarded},
+	store.Queued:       {store.Starting, store.Cancelled},
+	store.Starting:     {store.Running, store.Interrupting, store.Interrupted, store.Failed},
+	store.Running:      {store.WaitingInput, store.Interrupting, store.Completed, store.Failed, store.Interrupted},
+	store.WaitingInput: {store.Running, store.Interrupting, store.Completed, store.Failed, store.Interrupted},
+	store.Interrupting: {store.Interrupted, store.TimedOut, store.Failed},
+}
+
+// An outcome is why a run changes its state.
+type outcome struct {
+	reason  string // in the event: user_cancelled, timeout, ...
+	code    string // in capitals
+	message string // for a human
+	stop    string // the agent's stop reason
+	// leaveApprovals keeps open questions open: the run is cut short by the
+	// end of the process, not by anybody's wish.
+	leaveApprovals bool
+}
+
+// transition is the one function that changes the state of a run: the row,
+// its event, and where the run ends or is about to, its open approvals, in
+// one transaction. It changes run too.
+func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
+	from := run.State
+	if !slices.Contains(transitions[from], to) {
+		return errorf(KindBadState, "%s is %s, so it cannot become %s", store.TaskName(run.Task), from, to)
+	}
+	run.State, run.Active = to, t.Now
+	if to == store.Starting {
+		run.Started = t.Now
+	}
+	if why.code != "" {
+		run.ErrorCode = why.code
+	}
+	if why.message != "" {
+		run.Error = why.message
+	}
+	if why.stop != "" {
+		run.Stop = why.stop
+	}
+	if to.Ended() {
+		run.Ended = t.Now
+		if err := h.closeFold(t, run); err != nil {
+			return err
+		}
+		if err := t.DropTokens(run.ID); err != nil {
+			return err
+		}
+	}
+	if (to.Ended() || to == store.Interrupting) && !why.leaveApprovals {
+		if err := h.closeApprovals(t, *run); err != nil {
+			return err
+		}
+	}
+	if err := t.UpdateRun(*run); err != nil {
+		return err
+	}
+	thread, err := h.touch(t, run.Thread)
+	if err != nil {
+		return err
+	}
+	if err := h.announceState(t, *run, thread, from, why.reason); err != nil {
+		return err
+	}
+	h.follow(t, *run, from)
+	if slotsChanged(from, to) {
+		return h.schedule(t)
+	}
+	return nil
+}
+
+// follow brings what is in memory after the commit.
+func (h *Hub) follow(t *store.Tx, run Run, from State) {
+	t.AfterCommit(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		live := h.live[run.ID]
+		switch {
+		case run.State.Ended():
+			for _, waiter := range h.awaiting[run.ID] {
+				close(waiter)
+			}
+			delete(h.awaiting, run.ID)
+			delete(h.live, run.ID)
+			if live != nil {
+				live.clock.stop()
+			}
+		case live == nil:
+		case run.State == store.Interrupting:
+			go live.stop(h, run)
+		case run.State == store.WaitingInput:
+			live.clock.pause()
+		case from == store.WaitingInput && run.State == store.Running:
+			live.clock.resume()
+		}
+	})
+}
+
+// touch notes that something happened in a thread.
+func (h *Hub) touch(t *store.Tx, id int64) (Thread, error) {
+	thread, err := t.Thread(h.ctx, id)
+	if err != nil {
+		return thread, err
+	}
+	thread.Active = t.Now
+	return thread, t.UpdateThread(thread)
+}
+
+// slotsChanged reports whether a transition may let a queued run start.
+func slotsChanged(from, to State) bool {
+	return to == store.Queued || holdsSlot(from) && !holdsSlot(to)
+}
+
+// holdsSlot reports whether a run in this state counts against max_runs. One
+// that waits for a human does not, and takes its slot back without queueing.
+func holdsSlot(s State) bool { return s.Active() && s != store.WaitingInput }
+
+// StatusOf is a state in the words of seed 001 (DESIGN section 5, table).
+func StatusOf(s State) string {
+	switch s {
+	case store.Queued:
+		return string(store.Starting)
+	case store.TimedOut:
+		return string(store.Failed)
+	case store.Cancelled:
+		return string(store.Interrupted)
+	}
+	return string(s)
+}
+
+// statusData is what clients see of a transition.
+type statusData struct {
+	ids
+	ThreadID        string `json:"thread_id"`
+	OldStatus       string `json:"old_status"`
+	NewStatus       string `json:"new_status"`
+	OldState        string `json:"old_state"`
+	State           string `json:"state"`
+	ParentSessionID string `json:"parent_session_id,omitempty"`
+	Title           string `json:"title,omitempty"`
+	Agent           string `json:"agent,omitempty"`
+	Reason          string `json:"reason,omitempty"`
+	Error           string `json:"error,omitempty"`
+	ErrorCode       string `json:"error_code,omitempty"`
+	StopReason      string `json:"stop_reason,omitempty"`
+}
+
+// ids name a run in an event.
+type ids struct {
+	SessionID string `json:"session_id"`
+	RunID     string `json:"run_id"`
+	TaskID    string `json:"task_id"`
+}
+
+func idsOf(r Run) ids { return ids{r.SessionID, r.RunID, store.TaskName(r.Task)} }
+
+func (h *Hub) announceState(t *store.Tx, run Run, thread Thread, from State, reason string) error {
+	data := statusData{
+		ids: idsOf(run), ThreadID: thread.UUID, OldStatus: StatusOf(from), NewStatus: StatusOf(run.State),
+		OldState: string(from), State: string(run.State), Title: run.Title, Agent: run.Agent,
+		Reason: reason, StopReason: run.Stop,
+	}
+	if run.State.Ended() || run.State == store.Interrupting {
+		data.Error, data.ErrorCode = run.Error, run.ErrorCode
+	}
+	if run.Parent != 0 {
+		parent, err := t.Run(h.ctx, run.Parent)
+		if err != nil {
+			return err
+		}
+		data.ParentSessionID = parent.SessionID
+	}
+	return h.announce(t, EventStatus, run, data)
+}
+
+// announce adds an event of a run to the log.
+func (h *Hub) announce(t *store.Tx, kind string, run Run, data any) error {
+	_, err := t.Append(Event{Type: kind, Thread: run.Thread, Run: run.ID, Data: encode(data)})
+	return err
+}
+
+// encode is a value of ours as JSON.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // a json.RawMessage from outside that is none
+		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
+	}
+	return b
+}
+
+// A clock ends a run that takes too long. It stands still while the run waits
+// for a human.
+type clock struct {
+	timer *time.Timer
+	left  time.Duration
+	since time.Time
+}
+
+func newClock(limit time.Duration, expired func()) *clock {
+	return &clock{timer: time.AfterFunc(limit, expired), left: limit, since: time.Now()}
+}
+
+func (c *clock) stop() {
+	if c != nil {
+		c.timer.Stop()
+	}
+}
+
+func (c *clock) pause() {
+	if c != nil && c.timer.Stop() {
+		c.left -= time.Since(c.since)
+	}
+}
+
+func (c *clock) resume() {
+	if c != nil {
+		c.since = time.Now()
+		c.timer.Reset(max(c.left, time.Second))
+	}
+}
