@@ -1,0 +1,369 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+func TestATurnWithPermissionAndDiff(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "edit")
+	path := filepath.Join(p.CWD, "demo.txt")
+	require.NoError(t, os.WriteFile(path, []byte("old\n"), 0o600))
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		return catalog.RequestPermissionResult{Approved: true, UpdatedInput: json.RawMessage(`{"a":1}`)}, nil
+	}
+	result := execute(t, x, p)
+	assert.Equal(t, catalog.StatusCompleted, result.Status)
+	assert.Equal(t, "end_turn", result.StopReason)
+	assert.Equal(t, 2, result.MessageCount, "one before the tool and one after it")
+	assert.Equal(t, &catalog.TokenUsage{InputTokens: 7, OutputTokens: 5, CacheReadTokens: 3}, result.TokenUsage)
+	assert.Equal(t, []string{
+		"process", "native_session", "mode", "content_block_delta", "tool_call", "tool_result", "file_change", "content_block_delta", "usage",
+	}, h.types())
+	for i, r := range h.reports {
+		assert.EqualValues(t, i+1, r.Sequence)
+		assert.Equal(t, "token", r.SessionToken)
+		assert.Equal(t, "task-1", r.TaskID)
+	}
+	require.Len(t, h.asked, 1)
+	ask := h.asked[0]
+	assert.Equal(t, "Edit", ask.ToolName, "from the tool call before")
+	assert.Equal(t, "Edit demo.txt", ask.Title)
+	assert.JSONEq(t, `{"file_path":"`+path+`"}`, string(ask.ToolInput))
+	assert.Equal(t, []string{path}, ask.Paths)
+	assert.Len(t, ask.Diffs, 1)
+	assert.Len(t, ask.Options, 2)
+	assert.False(t, ask.IsQuestion)
+	assert.Equal(t, `{"tool_id":"t1","tool":"Edit","status":"completed","result":"written"}`, h.data("tool_result")[0])
+	assert.JSONEq(t, `{"path":"`+path+`","before":"old\n","after":"new\n"}`, h.data("file_change")[0])
+	assert.Contains(t, h.text(), `"duet":{"updatedInput":{"a":1}}`)
+}
+
+func TestADeniedTool(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		return catalog.RequestPermissionResult{Comment: "not today"}, nil
+	}
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "plain", "edit")).Status)
+	assert.Contains(t, h.text(), "not done")
+	assert.Contains(t, h.text(), `"optionId":"n"`)
+	assert.Contains(t, h.text(), "not today")
+	assert.Empty(t, h.data("file_change"))
+}
+
+func TestAQuestion(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		return catalog.RequestPermissionResult{Approved: true, OptionID: "red"}, nil
+	}
+	execute(t, x, prompt(t, "plain", "ask"))
+	assert.True(t, h.asked[0].IsQuestion)
+	assert.Equal(t, `{"big":12345678901234567890}`, string(h.asked[0].ToolInput), "numbers come through whole")
+	assert.Contains(t, h.text(), `"optionId":"red"`)
+}
+
+func TestWhatAgentsGetWrong(t *testing.T) {
+	for _, c := range []struct {
+		word  string
+		check func(t *testing.T, h *hub)
+	}{
+		{"garbage", func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{"AGENT_GARBAGE", "AGENT_GARBAGE", "AGENT_GARBAGE", "AGENT_GARBAGE", "AGENT_GARBAGE", "AGENT_GARBAGE"}, h.codes())
+			assert.Contains(t, h.errors[0].Error.Message, "garbage 0 \uFFFD")
+			assert.Contains(t, h.errors[5].Error.Message, "12 lines in all")
+			assert.Equal(t, "after", h.text())
+		}},
+		{"long", func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{"AGENT_LINE_TOO_LONG"}, h.codes())
+			assert.Equal(t, "after", h.text())
+		}},
+		{"longcall", func(t *testing.T, h *hub) { assert.Contains(t, h.text(), "longer than 10 MiB") }},
+		{"invalid", func(t *testing.T, h *hub) { assert.Equal(t, "a\uFFFDb\uFFFDc", h.text()) }},
+		{"unknown", func(t *testing.T, h *hub) {
+			assert.Len(t, h.data("raw"), 4)
+			assert.Contains(t, h.data("raw")[0], `"sessionUpdate":"notice"`)
+			assert.Contains(t, h.data("raw")[1], `"toolCallId":17`)
+			assert.Len(t, h.data("content_block_delta"), 1, "an empty chunk is nothing")
+		}},
+		{"plan", func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{`{"entries":[{"content":"one","priority":"high","status":"pending"}]}`}, h.data("plan"))
+			assert.Equal(t, []string{`{"delta":{"text":"hm"}}`}, h.data("thinking_chunk"))
+			assert.Contains(t, h.data("mode"), `{"current":"plan"}`)
+			assert.Contains(t, h.data("usage")[0], `"context_used":10,"context_size":100,"cost_usd":0.5`)
+			assert.Empty(t, h.text())
+		}},
+		{"flood", func(t *testing.T, h *hub) {
+			assert.Len(t, h.data("content_block_delta"), 50_000)
+			assert.True(t, strings.HasSuffix(h.text(), ",49998,49999,"))
+		}},
+		{"noise", func(t *testing.T, h *hub) { assert.Empty(t, h.errors) }},
+		{"last", func(t *testing.T, h *hub) { assert.Empty(t, h.errors) }},
+	} {
+		t.Run(c.word, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{})
+			result := execute(t, x, prompt(t, "plain", c.word))
+			assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+			c.check(t, h)
+		})
+	}
+}
+
+func TestHowAgentsFail(t *testing.T) {
+	for _, c := range []struct {
+		name, kind, word, code string
+		says                   []string
+	}{
+		{"crash", "plain", "crash", executor.CodeExited, []string{"exited with status 3", "the sky is falling"}},
+		{"error", "plain", "error", executor.CodeAgent, []string{"no credit left"}},
+		{"malformed error", "plain", "badresult", executor.CodeAgent, []string{"malformed"}},
+		{"login", "locked", "echo", executor.CodeAuthRequired, []string{"log in", "Fake login"}},
+		{"silence", "silent", "echo", executor.CodeTimeout, []string{"initialize", "waiting for a login"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{StartTimeout: time.Second})
+			result := execute(t, x, prompt(t, c.kind, c.word))
+			require.Equal(t, catalog.StatusFailed, result.Status)
+			assert.Equal(t, c.code, result.Error.Code)
+			for _, says := range c.says {
+				assert.Contains(t, result.Error.Message, says)
+			}
+		})
+	}
+}
+
+func TestAProgramThatIsNotThere(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "echo")
+	p.Launch.Command = []string{"no-such-agent", "--acp"}
+	result := execute(t, x, p)
+	require.NotNil(t, result.Error)
+	assert.Equal(t, executor.CodeNotFound, result.Error.Code)
+	assert.Contains(t, result.Error.Message, "no-such-agent")
+}
+
+func TestKeysAndEnvironment(t *testing.T) {
+	t.Setenv("SECRET_OF_MINE", "x")
+	h := newHub()
+	h.key = func(service string) (string, error) { return "key of " + service, nil }
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "env")
+	p.Launch.Keys = map[string]string{"THE_KEY": "anthropic"}
+	execute(t, x, p)
+	assert.Contains(t, h.text(), "THE_KEY=key of anthropic")
+	assert.Contains(t, h.text(), "DUET_AGENT=")
+	assert.Contains(t, h.text(), "PATH=")
+	assert.NotContains(t, h.text(), "SECRET_OF_MINE")
+
+	h.key = func(string) (string, error) { return "", errors.New("there is none") }
+	p.SessionID, p.TaskID = "other", "task-2"
+	result := execute(t, x, p)
+	require.NotNil(t, result.Error)
+	assert.Equal(t, executor.CodeNoKey, result.Error.Code)
+}
+
+func TestStopping(t *testing.T) {
+	for _, word := range []string{"hang", "deaf", "stubborn"} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{})
+			go func() {
+				h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+				stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+				assert.NoError(t, err)
+				assert.True(t, stopped.Stopped)
+			}()
+			result := execute(t, x, prompt(t, "plain", word))
+			assert.Equal(t, catalog.StatusCancelled, result.Status)
+			assert.Nil(t, result.Error)
+			if word != "hang" {
+				requireNobody(t, h)
+			}
+		})
+	}
+	t.Run("by the context", func(t *testing.T) {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+			cancel()
+		}()
+		result, err := x.ExecutePrompt(ctx, prompt(t, "plain", "hang"))
+		require.NoError(t, err)
+		assert.Equal(t, catalog.StatusCancelled, result.Status)
+	})
+	t.Run("while a permission is asked", func(t *testing.T) {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		h.decide = func(ctx context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+			x.StopTask(ctx, catalog.StopTaskParams{TaskID: "task-1"})
+			<-ctx.Done()
+			return catalog.RequestPermissionResult{}, ctx.Err()
+		}
+		assert.Equal(t, catalog.StatusCancelled, execute(t, x, prompt(t, "plain", "edit")).Status)
+		assert.Contains(t, h.text(), `"outcome":"cancelled"`)
+	})
+	t.Run("nobody", func(t *testing.T) {
+		x := newExecutor(t, newHub(), executor.Options{})
+		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "no"})
+		require.NoError(t, err)
+		assert.False(t, stopped.Stopped)
+	})
+}
+
+func TestTheAgentStaysForTheNextPrompt(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "turn")
+	execute(t, x, p)
+	p.TaskID = "task-2"
+	h.context.NativeSessionID = "native-1"
+	execute(t, x, p)
+	assert.Contains(t, h.text(), "turn 2")
+	assert.Len(t, h.data("native_session"), 2)
+	assert.Contains(t, h.data("native_session")[1], `"resumed":true`)
+	processes := h.data("process")
+	assert.Equal(t, processes[0], processes[1])
+
+	p.TaskID, p.Prompt = "task-3", "crash"
+	assert.Equal(t, catalog.StatusFailed, execute(t, x, p).Status)
+	p.TaskID, p.Prompt = "task-4", "turn"
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "a dead agent is started again")
+
+	p.TaskID, p.Launch.Env["OTHER"] = "task-5", "x"
+	execute(t, x, p)
+	processes = h.data("process")
+	assert.NotEqual(t, processes[3], processes[4], "another launch is another process")
+}
+
+func TestResuming(t *testing.T) {
+	for kind, check := range map[string]func(*testing.T, *hub){
+		"resume": func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{`{"session_id":"before","resumed":true}`}, h.data("native_session"))
+			assert.Equal(t, "echo again", h.text())
+		},
+		"load": func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{`{"session_id":"before","resumed":true}`}, h.data("native_session"))
+			assert.Equal(t, "echo again", h.text(), "the replay is dropped")
+		},
+		"forgetful": func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{`{"session_id":"native-1","primed":true}`}, h.data("native_session"))
+			assert.Contains(t, h.text(), "User: what was said")
+			assert.Contains(t, h.text(), "Assistant: what was answered")
+		},
+		"plain": func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{`{"session_id":"native-1","primed":true}`}, h.data("native_session"))
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			h.context = catalog.GetExecutionContextResult{
+				NativeSessionID: "before",
+				Messages: []catalog.Message{
+					{Role: "user", Content: "what was said"}, {Role: "assistant", Content: "what was answered"}, {Role: "user", Content: "echo again"},
+				},
+			}
+			x := newExecutor(t, h, executor.Options{})
+			assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, kind, "echo again")).Status)
+			check(t, h)
+		})
+	}
+}
+
+func TestModeAndModel(t *testing.T) {
+	h := newHub()
+	h.context.ModelConfig = &catalog.ModelConfig{Model: "big"}
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "turn")
+	p.PermissionMode = catalog.ModePlan
+	execute(t, x, p)
+	assert.Contains(t, h.text(), "mode plan")
+	assert.Contains(t, h.text(), "model big")
+	assert.Equal(t, []string{`{"current":"plan","available":["default","plan"]}`}, h.data("mode"))
+}
+
+func TestFilesStayInside(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "files")
+	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "lines.txt"), []byte("1\n2\n3\n4\n"), 0o640))
+	require.NoError(t, os.Symlink("/etc", filepath.Join(p.CWD, "out")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(p.CWD, "fifo"), 0o600))
+	execute(t, x, p)
+	lines := strings.Split(h.text(), "\n")
+	assert.Equal(t, `lines {"content":"2\n3\n"}`, lines[0])
+	assert.Contains(t, lines[1], "outside of the project")
+	assert.Contains(t, lines[2], "leads to /etc/passwd")
+	assert.Contains(t, lines[3], "not a regular file")
+	assert.Equal(t, "write ", lines[4])
+	assert.Contains(t, lines[5], "outside of the project")
+	info, err := os.Stat(filepath.Join(p.CWD, "lines.txt"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o640, info.Mode().Perm(), "the mode is kept")
+	assert.Len(t, h.data("file_change"), 1)
+	assert.Contains(t, h.data("file_change")[0], `"after":"changed"`)
+	left, err := filepath.Glob(filepath.Join(p.CWD, ".duet-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestAgentTerminals(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	execute(t, x, prompt(t, "plain", "terminal"))
+	assert.Contains(t, h.text(), `{"exitCode":4}`)
+	assert.Contains(t, h.text(), `"output":"hällothere\n"`)
+	assert.True(t, strings.HasSuffix(h.text(), "true"), "a released terminal is gone")
+	require.Len(t, h.exits, 1)
+	assert.Equal(t, 4, h.exits[0].ExitCode)
+	assert.Equal(t, "task-1", h.exits[0].TaskID)
+
+	p := prompt(t, "plain", "leftover")
+	p.TaskID = "task-2"
+	execute(t, x, p) // requireNobody looks for it
+}
+
+func TestPausing(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	paused := make(chan struct{})
+	h.onReport = func(r catalog.ReportMessageParams) {
+		if r.EventType == catalog.EventNativeSession {
+			x.PauseNotifications(context.Background())
+			close(paused)
+		}
+	}
+	done := make(chan catalog.ExecutePromptResult, 1)
+	go func() { done <- execute(t, x, prompt(t, "plain", "flood")) }()
+	<-paused
+	before := len(h.data(catalog.EventContentDelta))
+	assert.Never(t, func() bool { return len(done) > 0 }, 300*time.Millisecond, 10*time.Millisecond, "the agent is not read")
+	assert.Less(t, len(h.data(catalog.EventContentDelta)), before+5000, "no more than was read already")
+	x.ResumeNotifications(context.Background())
+	assert.Equal(t, catalog.StatusCompleted, (<-done).Status)
+	assert.Len(t, h.data(catalog.EventContentDelta), 50_000)
+}

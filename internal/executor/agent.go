@@ -1,0 +1,243 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+const (
+	// partingTime is what an agent that is not needed any more gets to end by
+	// itself, once its stdin is closed.
+	partingTime = 300 * time.Millisecond
+	// answerTime is how long the end of an agent's output is held back for
+	// calls that have their response.
+	answerTime = time.Second
+)
+
+// An agent is a process that speaks the Agent Client Protocol, and its
+// session.
+type agent struct {
+	x    *Executor
+	name string
+	key  string // see launchKey
+	proc *process
+	conn *acp.Connection
+	life context.Context // ends with the process
+
+	hello    helloResult
+	session  acp.SessionId
+	modes    *modeState
+	models   []string
+	configs  []configOption
+	current  atomic.Pointer[run]
+	loading  atomic.Bool // updates are a replay of what the hub has
+	open     atomic.Int64
+	accounts accounts
+	place    *place
+	env      environment // of its terminals: without keys
+
+	mu        sync.Mutex // guards terminals
+	terminals map[string]*agentTerminal
+}
+
+// startAgent starts the agent's process.
+func (r *run) startAgent() (*agent, *failure) {
+	argv := r.launch.Command
+	env, failed := r.environment()
+	if failed != nil {
+		return nil, failed
+	}
+	path, err := env.find(argv[0], r.params.CWD)
+	if err != nil {
+		return nil, startFailure(r.launch.Name, argv[0], r.params.CWD, err)
+	}
+	proc, err := r.x.start(spec{path: path, argv: argv, cwd: r.params.CWD, env: env, stdin: true})
+	if err != nil {
+		return nil, startFailure(r.launch.Name, argv[0], r.params.CWD, err)
+	}
+	life, cancel := context.WithCancel(r.x.ctx)
+	a := &agent{
+		x: r.x, name: r.launch.Name, key: launchKey(&r.params), proc: proc, life: life,
+		place: newPlace(r.launch.Root, r.params.CWD), env: newEnvironment(r.launch.Env),
+		terminals: make(map[string]*agentTerminal),
+	}
+	a.env[MarkVariable] = proc.mark
+	a.current.Store(r)
+	r.reportProcess(proc)
+	fromScreen, toSDK := io.Pipe()
+	a.conn = acp.NewConnection(a.serve, (*agentInput)(a), fromScreen)
+	a.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would log payloads
+	r.x.work.Go(func() {
+		<-proc.done
+		cancel() // first: then no terminal is opened any more
+		a.endTerminals()
+	})
+	r.x.work.Go(func() { a.screen(toSDK) })
+	return a, nil
+}
+
+// agentInput is the agent's stdin. It notices when a prompt is in.
+type agentInput agent
+
+func (in *agentInput) Write(p []byte) (int, error) {
+	n, err := in.proc.stdin.Write(p)
+	if r := in.current.Load(); r != nil && err == nil &&
+		bytes.Contains(p[:min(len(p), 100)], []byte(`"method":"session/prompt"`)) {
+		r.sent.Do(func() { close(r.prompted) })
+	}
+	return n, err
+}
+
+// screen reads the agent's output to its end.
+func (a *agent) screen(toSDK *io.PipeWriter) {
+	defer a.proc.stdout.Close()
+	stop := a.proc.drainAfterEnd(a.proc.stdout)
+	defer stop()
+	s := screen{
+		sdk:      toSDK,
+		update:   a.update,
+		response: a.accounts.pass,
+		request:  func() bool { return a.open.Add(1) <= maxAgentRequests },
+		refuse:   a.refuse,
+		garbage: func(line []byte) {
+			if r := a.current.Load(); r != nil {
+				r.dropGarbage(line)
+			}
+		},
+		tooLong: func(length int64) {
+			if r := a.current.Load(); r != nil {
+				r.complain(CodeLineTooLong, fmt.Sprintf("the agent printed a line of %d bytes; it was dropped: more than %d are not taken", length, maxAgentLine))
+			}
+		},
+	}
+	s.run(gatedReader{a})
+	deadline := time.NewTimer(answerTime)
+	defer deadline.Stop()
+	for waiting := a.accounts.pending(); waiting != nil; waiting = a.accounts.pending() {
+		select {
+		case <-waiting:
+			continue
+		case <-deadline.C:
+		}
+		break
+	}
+	toSDK.Close()
+}
+
+// gatedReader reads an agent while the gate is open. An agent that is to be
+// stopped is read in any case: its answer is waited for.
+type gatedReader struct{ a *agent }
+
+func (g gatedReader) Read(p []byte) (int, error) {
+	until := g.a.life
+	if r := g.a.current.Load(); r != nil && g.a.life.Err() == nil {
+		until = r.ctx
+	}
+	g.a.x.gate.pass(until)
+	return g.a.proc.stdout.Read(p)
+}
+
+func (a *agent) update(update []byte) {
+	r := a.current.Load()
+	if r == nil || a.loading.Load() {
+		return
+	}
+	r.update(update)
+}
+
+// refuse answers a request that the SDK cannot be given.
+func (a *agent) refuse(id []byte, reason error) {
+	a.open.Add(-1)
+	body := frame.ErrorBody(id, &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: reason.Error()})
+	a.proc.stdin.Write(append(body, '\n'))
+}
+
+// call calls a method of the agent. It ends with the agent, not with a run.
+func call[R any](a *agent, method string, params any) (R, error) {
+	defer a.accounts.done()
+	return acp.SendRequest[R](a.conn, context.Background(), method, params)
+}
+
+// callWithin is call for an agent that is killed if it takes longer than d.
+func callWithin[R any](a *agent, d time.Duration, method string, params any) (result R, timedOut bool, err error) {
+	var late atomic.Bool
+	timer := time.AfterFunc(d, func() {
+		late.Store(true)
+		a.proc.kill()
+	})
+	defer timer.Stop()
+	result, err = call[R](a, method, params)
+	return result, late.Load() && err != nil, err
+}
+
+// guard ends the agent's turn when the run is to be stopped: session/cancel if
+// the agent has the prompt, and the signals if that does not help.
+func (a *agent) guard(r *run, finished <-chan struct{}) {
+	select {
+	case <-finished:
+		return
+	case <-r.ctx.Done():
+	}
+	grace := time.NewTimer(a.x.opts.Grace.Cancel)
+	defer grace.Stop()
+	a.x.work.Go(func() { // an agent that does not read would hold it up
+		select {
+		case <-r.prompted:
+			a.conn.SendNotification(context.Background(), acp.AgentMethodSessionCancel, acp.CancelNotification{SessionId: a.session})
+		case <-finished:
+		}
+	})
+	select {
+	case <-finished:
+		return
+	case <-grace.C:
+	case <-a.x.ctx.Done():
+	}
+	a.proc.terminate(true)
+	<-finished
+}
+
+// retire ends the agent.
+func (a *agent) retire() {
+	a.proc.closeInput()
+	if !a.proc.wait(partingTime) {
+		a.proc.terminate(false)
+	}
+}
+
+// gone reports whether the agent has ended, or has closed its output, which
+// is as good: then it is ended.
+func (a *agent) gone() bool {
+	select {
+	case <-a.conn.Done():
+		if !a.proc.wait(answerTime) {
+			a.proc.terminate(false)
+		}
+		return true
+	default:
+	}
+	if !a.proc.ended() {
+		return false
+	}
+	<-a.conn.Done() // what it printed last is still being reported
+	return true
+}
+
+func (a *agent) endTerminals() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.terminals {
+		t.proc.kill()
+	}
+}

@@ -1,0 +1,78 @@
+package executor
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// MarkVariable is in the environment of every process that runs for an agent,
+// so that one that got away can be known.
+const MarkVariable = "DUET_AGENT"
+
+// inherited are the variables of the executor that a child may see. Nothing
+// else gets in unasked (DESIGN section 9).
+var inherited = []string{"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER"}
+
+// environment is a child's environment while it is made.
+type environment map[string]string
+
+func newEnvironment(more ...map[string]string) environment {
+	e := make(environment)
+	for _, name := range inherited {
+		if value, ok := os.LookupEnv(name); ok {
+			e[name] = value
+		}
+	}
+	for _, m := range more {
+		maps.Copy(e, m)
+	}
+	return e
+}
+
+// list is the environment as exec wants it.
+func (e environment) list() []string {
+	list := make([]string, 0, len(e))
+	for _, name := range slices.Sorted(maps.Keys(e)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(e[name], 0) {
+			continue // the system would refuse all of it
+		}
+		list = append(list, name+"="+e[name])
+	}
+	return list
+}
+
+// find is the file of a program: as the shell would find it with the PATH of
+// the child's own environment, relative to cwd if it has a slash.
+func (e environment) find(program, cwd string) (string, error) {
+	if strings.ContainsRune(program, filepath.Separator) || strings.ContainsRune(program, '/') {
+		if !filepath.IsAbs(program) {
+			program = filepath.Join(cwd, program)
+		}
+		return exec.LookPath(program)
+	}
+	for _, dir := range filepath.SplitList(e["PATH"]) {
+		if !filepath.IsAbs(dir) {
+			continue // a program of the working directory is not meant
+		}
+		file, err := exec.LookPath(filepath.Join(dir, program))
+		if err == nil || errors.Is(err, fs.ErrPermission) {
+			return file, err
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// randomID is prefix and 128 random bits.
+func randomID(prefix string) string {
+	var b [16]byte
+	rand.Read(b[:])
+	return prefix + hex.EncodeToString(b[:])
+}

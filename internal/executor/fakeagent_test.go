@@ -1,0 +1,350 @@
+package executor_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// An acpAgent is an agent that does what the words of a prompt say. It speaks
+// the protocol by hand, so that it can break it.
+type acpAgent struct {
+	in      *bufio.Reader
+	out     *bufio.Writer
+	nextID  int
+	session string
+	cwd     string
+	turns   int
+}
+
+type wire struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		SessionID      string `json:"sessionId"`
+		CWD            string `json:"cwd"`
+		ModeID         string `json:"modeId"`
+		Value          string `json:"value"`
+		PermissionMode string
+		Prompt         []struct {
+			Type, Text string
+		} `json:"prompt"`
+	} `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+func fakeAgent() {
+	a := &acpAgent{in: bufio.NewReaderSize(os.Stdin, 1<<20), out: bufio.NewWriterSize(os.Stdout, 1<<20), session: "native-1"}
+	kind := os.Getenv(playAgent)
+	if kind == "silent" {
+		fmt.Fprintln(os.Stderr, "waiting for a login")
+		for {
+			a.read()
+		}
+	}
+	for {
+		m := a.read()
+		switch m.Method {
+		case "initialize":
+			capabilities := map[string]any{}
+			switch kind {
+			case "resume":
+				capabilities["sessionCapabilities"] = map[string]any{"resume": map[string]any{}}
+			case "load", "forgetful":
+				capabilities["loadSession"] = true
+			}
+			a.reply(m.ID, map[string]any{
+				"protocolVersion": 1, "agentCapabilities": capabilities,
+				"authMethods": []any{map[string]any{"id": "x", "name": "Fake login", "type": "of-the-future"}},
+			})
+		case "session/new":
+			a.cwd = m.Params.CWD
+			if kind == "locked" {
+				a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32000, "message": "Authentication required"}})
+				continue
+			}
+			a.reply(m.ID, map[string]any{
+				"sessionId": a.session,
+				"modes": map[string]any{"currentModeId": "default", "availableModes": []any{
+					map[string]any{"id": "default", "name": "Default"}, map[string]any{"id": "plan", "name": "Plan"},
+				}},
+				"configOptions": []any{
+					map[string]any{"type": "of-the-future", "id": "x", "name": "x"},
+					map[string]any{"type": "select", "id": "model", "name": "Model", "category": "model", "currentValue": "small", "options": []any{map[string]any{"value": "big", "name": "Big"}}},
+				},
+			})
+		case "session/resume":
+			a.cwd, a.session = m.Params.CWD, m.Params.SessionID
+			a.reply(m.ID, map[string]any{})
+		case "session/load":
+			if kind == "forgetful" {
+				a.fail(m.ID, "Resource not found")
+				continue
+			}
+			a.cwd, a.session = m.Params.CWD, m.Params.SessionID
+			a.text("replayed")
+			a.reply(m.ID, map[string]any{})
+		case "session/set_mode":
+			a.text("mode " + m.Params.ModeID)
+			a.reply(m.ID, map[string]any{})
+		case "session/set_config_option":
+			a.text("model " + m.Params.Value)
+			a.reply(m.ID, map[string]any{})
+		case "session/prompt":
+			a.prompt(m)
+		}
+	}
+}
+
+func (a *acpAgent) prompt(m wire) {
+	a.turns++
+	var all strings.Builder
+	for _, b := range m.Params.Prompt {
+		all.WriteString(b.Text)
+	}
+	words := strings.Fields(m.Params.Prompt[len(m.Params.Prompt)-1].Text)
+	done := map[string]any{"stopReason": "end_turn"}
+	switch words[0] {
+	case "echo":
+		a.text(all.String())
+	case "turn":
+		a.text(fmt.Sprintf("turn %d pid %d", a.turns, os.Getpid()))
+	case "env":
+		a.text(strings.Join(os.Environ(), "\n"))
+	case "edit":
+		a.edit()
+		done["usage"] = map[string]any{"inputTokens": 7, "outputTokens": 5, "cachedReadTokens": 3, "totalTokens": 15}
+	case "ask":
+		_, result := a.ask(map[string]any{"toolCallId": "q1", "title": "Which colour?", "rawInput": map[string]any{"big": json.RawMessage("12345678901234567890")}}, []any{
+			map[string]any{"optionId": "red", "name": "Red", "kind": "choice"},
+		})
+		a.text("answer " + string(result))
+	case "garbage":
+		for i := range 8 {
+			a.raw(fmt.Sprintf("garbage %d \xff", i))
+		}
+		a.raw("[1,2]")
+		a.raw("17")
+		a.raw(`{"jsonrpc":"2.0"}`)
+		a.raw(`{"jsonrpc":"2.0","method":17}`)
+		a.raw(`{"jsonrpc":"2.0","method":"future/notification","params":{}}`)
+		a.raw(`{"jsonrpc":"2.0","id":"nobody","error":"what"}`)
+		a.text("after")
+	case "long":
+		a.out.WriteString(`{"jsonrpc":"2.0","method":"session/update","params":{"text":"`)
+		for range 100 {
+			a.out.Write(bytes.Repeat([]byte("x"), 1<<20))
+		}
+		a.raw(`"}}`)
+		a.text("after")
+	case "longcall":
+		a.nextID++
+		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "fs/write_text_file", "params": map[string]any{"path": a.cwd + "/x", "content": strings.Repeat("x", 11<<20)}})
+		a.text("refused " + string(a.await(a.nextID).Error))
+	case "invalid":
+		a.raw(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a` + "\xff\xc3" + `b"}}}}`)
+		a.raw(`{"jsonrpc":"2.0","method":"session\/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800c"}}}}`)
+	case "unknown":
+		a.update(map[string]any{"sessionUpdate": "notice", "level": "x"})
+		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": 17})
+		a.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "image", "data": "", "mimeType": "image/png"}})
+		a.update(map[string]any{"sessionUpdate": "available_commands_update", "availableCommands": []any{}})
+		a.text("")
+		a.text("after")
+	case "plan":
+		a.update(map[string]any{"sessionUpdate": "plan", "entries": []any{map[string]any{"content": "one", "priority": "high", "status": "pending"}}})
+		a.update(map[string]any{"sessionUpdate": "agent_thought_chunk", "content": map[string]any{"type": "text", "text": "hm"}})
+		a.update(map[string]any{"sessionUpdate": "current_mode_update", "currentModeId": "plan"})
+		a.update(map[string]any{"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": map[string]any{"amount": 0.5, "currency": "USD"}})
+		a.update(map[string]any{"sessionUpdate": "user_message_chunk", "content": map[string]any{"type": "text", "text": "me"}})
+	case "flood":
+		for i := range 50_000 {
+			a.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%d,"}}}}`, i))
+		}
+	case "noise":
+		for range 5000 {
+			a.raw(`{"jsonrpc":"2.0","method":"_vendor/thing","params":{}}`)
+		}
+	case "hang":
+		a.text("hanging")
+		for a.read().Method != "session/cancel" {
+		}
+		done["stopReason"] = "cancelled"
+	case "deaf", "stubborn":
+		if words[0] == "stubborn" {
+			signal.Ignore(os.Interrupt, syscall.SIGTERM)
+		}
+		exec.Command("sleep", "600").Start()                                                                                     // in the group
+		(&exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "600"}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}).Start() // not
+		a.text("deaf")
+		time.Sleep(time.Hour)
+	case "crash":
+		a.text("almost")
+		fmt.Fprintln(os.Stderr, "the sky is falling")
+		os.Exit(3)
+	case "last":
+		a.reply(m.ID, done)
+		os.Exit(0)
+	case "error":
+		a.fail(m.ID, "no credit left")
+		return
+	case "badresult":
+		a.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":"text"}`, m.ID))
+		return
+	case "files":
+		a.files()
+	case "terminal":
+		id := a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "sh", "args": []string{"-c", "printf 'h\\303\\244llo'; echo $WORD; exit 4"}, "env": []any{map[string]any{"name": "WORD", "value": "there"}}})
+		var t struct {
+			TerminalID string `json:"terminalId"`
+		}
+		json.Unmarshal(id.Result, &t)
+		exit := a.call("terminal/wait_for_exit", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
+		output := a.call("terminal/output", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
+		a.call("terminal/release", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
+		after := a.call("terminal/output", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
+		a.text(fmt.Sprintf("%s %s %v", exit.Result, output.Result, after.Error != nil))
+	case "leftover":
+		a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "sleep 600 & sleep 601"})
+	}
+	a.reply(m.ID, done)
+}
+
+// edit is a normal turn: it writes a file after it asked.
+func (a *acpAgent) edit() {
+	path := filepath.Join(a.cwd, "demo.txt")
+	a.text("I will ")
+	a.text("edit")
+	diff := []any{map[string]any{"type": "diff", "path": path, "oldText": "old\n", "newText": "new\n"}}
+	call := map[string]any{
+		"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Edit demo.txt", "kind": "edit", "status": "pending",
+		"content": diff, "locations": []any{map[string]any{"path": path}}, "rawInput": map[string]any{"file_path": path},
+	}
+	a.update(call)
+	answer, result := a.ask(map[string]any{"toolCallId": "t1"}, []any{
+		map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"},
+		map[string]any{"optionId": "n", "name": "No", "kind": "reject_once"},
+	})
+	if answer != "y" {
+		a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed"})
+		a.text("not done " + string(result))
+		return
+	}
+	os.WriteFile(path, []byte("new\n"), 0o600)
+	a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "content": []any{
+		map[string]any{"type": "content", "content": map[string]any{"type": "text", "text": "written"}},
+	}})
+	a.text("done " + string(result))
+}
+
+func (a *acpAgent) files() {
+	read := func(path string, more map[string]any) string {
+		params := map[string]any{"sessionId": a.session, "path": path}
+		for k, v := range more {
+			params[k] = v
+		}
+		m := a.call("fs/read_text_file", params)
+		return string(m.Result) + string(m.Error)
+	}
+	a.text("lines " + read(filepath.Join(a.cwd, "lines.txt"), map[string]any{"line": 2, "limit": 2}) + "\n")
+	a.text("passwd " + read("/etc/passwd", nil) + "\n")
+	a.text("link " + read(filepath.Join(a.cwd, "out", "passwd"), nil) + "\n")
+	a.text("fifo " + read(filepath.Join(a.cwd, "fifo"), nil) + "\n")
+	m := a.call("fs/write_text_file", map[string]any{"sessionId": a.session, "path": filepath.Join(a.cwd, "lines.txt"), "content": "changed"})
+	a.text("write " + string(m.Error) + "\n")
+	m = a.call("fs/write_text_file", map[string]any{"sessionId": a.session, "path": filepath.Join(a.cwd, "out", "new"), "content": "x"})
+	a.text("writeout " + string(m.Error) + "\n")
+}
+
+func (a *acpAgent) read() wire {
+	a.out.Flush()
+	line, err := a.in.ReadBytes('\n')
+	if err != nil {
+		os.Exit(0)
+	}
+	var m wire
+	json.Unmarshal(line, &m)
+	return m
+}
+
+func (a *acpAgent) await(id int) wire {
+	for {
+		if m := a.read(); m.Method == "" && string(m.ID) == fmt.Sprint(id) {
+			return m
+		}
+	}
+}
+
+func (a *acpAgent) call(method string, params any) wire {
+	a.nextID++
+	a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": method, "params": params})
+	return a.await(a.nextID)
+}
+
+func (a *acpAgent) ask(call map[string]any, options []any) (string, json.RawMessage) {
+	m := a.call("session/request_permission", map[string]any{"sessionId": a.session, "toolCall": call, "options": options})
+	var result struct{ Outcome struct{ OptionID string } }
+	json.Unmarshal(m.Result, &result)
+	return result.Outcome.OptionID, m.Result
+}
+
+func (a *acpAgent) text(text string) {
+	a.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": text}})
+}
+
+func (a *acpAgent) update(update any) {
+	a.send(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{"sessionId": a.session, "update": update}})
+	a.out.Flush()
+}
+
+func (a *acpAgent) reply(id json.RawMessage, result any) {
+	a.send(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
+	a.out.Flush()
+}
+
+func (a *acpAgent) fail(id json.RawMessage, message string) {
+	a.send(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": -32603, "message": message}})
+}
+
+func (a *acpAgent) send(v any) {
+	b, _ := json.Marshal(v)
+	a.raw(string(b))
+}
+
+func (a *acpAgent) raw(line string) {
+	a.out.WriteString(line)
+	a.out.WriteByte('\n')
+}
+
+// fakeCommand is a program that knows no protocol.
+func fakeCommand() {
+	args := os.Args[1:]
+	switch os.Getenv(playCommand) {
+	case "args":
+		fmt.Print(strings.Join(args, "|"))
+	case "stdin":
+		var b bytes.Buffer
+		b.ReadFrom(os.Stdin)
+		fmt.Printf("%v %d %s", args, b.Len(), b.String()[:min(b.Len(), 100)])
+	case "split":
+		os.Stdout.Write([]byte("a\xc3"))
+		time.Sleep(50 * time.Millisecond)
+		os.Stdout.Write([]byte("\xa4b\xff"))
+	case "fail":
+		fmt.Print("some")
+		fmt.Fprintln(os.Stderr, "out of luck")
+		os.Exit(5)
+	case "hang":
+		fmt.Print("hanging")
+		exec.Command("sleep", "600").Run()
+	}
+}

@@ -1,0 +1,30 @@
+package executor_test
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+)
+
+// With these variables the test binary is something else.
+const (
+	playAgent    = "DUET_TEST_AGENT"    // an agent; see fakeagent_test.go
+	playExecutor = "DUET_TEST_EXECUTOR" // an executor process
+	playCommand  = "DUET_TEST_COMMAND"  // a plain program
+)
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(playAgent) != "":
+		fakeAgent()
+	case os.Getenv(playExecutor) != "":
+		serveInherited()
+	case os.Getenv(playCommand) != "":
+		fakeCommand()
+	default:
+		goleak.VerifyTestMain(m)
+	}
+}

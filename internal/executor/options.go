@@ -1,0 +1,48 @@
+package executor
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Options configure an Executor. The zero value means the defaults.
+type Options struct {
+	// Logger gets what happens. Default: nothing is logged. It never gets a
+	// key; agents' output only at debug.
+	Logger *slog.Logger
+	// Grace is how an agent is ended.
+	Grace Grace
+	// StartTimeout is how long an agent may take to answer initialize. Opening
+	// a session may take four times as long. Default 30 s.
+	StartTimeout time.Duration
+	// Exit, if set, is called when Shutdown is done, before its reply goes out.
+	Exit func()
+}
+
+// Grace is how long each step of ending an agent may take before the next
+// harsher one: session/cancel, SIGINT, SIGTERM, and last SIGKILL to the group.
+type Grace struct {
+	Cancel    time.Duration // after session/cancel; default 3 s
+	Interrupt time.Duration // after SIGINT; default 2 s
+	Terminate time.Duration // after SIGTERM; default 2 s
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.Grace.Cancel, 3 * time.Second},
+		{&o.Grace.Interrupt, 2 * time.Second},
+		{&o.Grace.Terminate, 2 * time.Second},
+		{&o.StartTimeout, 30 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	return o
+}

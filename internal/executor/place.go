@@ -1,0 +1,192 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxTextFile bounds the files that are read or written for an agent.
+const maxTextFile = 10 << 20
+
+// A place is the directories inside which files are read and written for an
+// agent (DESIGN section 9).
+type place struct {
+	cwd  string
+	dirs []string // resolved
+}
+
+func newPlace(root, cwd string) *place {
+	p := &place{cwd: cwd}
+	for _, dir := range []string{root, cwd} {
+		if dir == "" {
+			continue
+		}
+		if abs, err := filepath.Abs(dir); err == nil {
+			if resolved, err := filepath.EvalSymlinks(abs); err == nil {
+				p.dirs = append(p.dirs, resolved)
+			}
+		}
+	}
+	return p
+}
+
+func (p *place) absolute(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(p.cwd, path)
+	}
+	return filepath.Clean(path)
+}
+
+// locate resolves path, of which the end need not exist, and returns the
+// directory of the place that it is in, open, and its name in there. A link
+// that is changed meanwhile cannot lead out: the directory is an os.Root.
+func (p *place) locate(path string) (*os.Root, string, error) {
+	path = p.absolute(path)
+	resolved, err := resolve(path)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, dir := range p.dirs {
+		rel, err := filepath.Rel(dir, resolved)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		return root, rel, err
+	}
+	if resolved != path {
+		return nil, "", fmt.Errorf("%s leads to %s, which is outside of the project %s", path, resolved, strings.Join(p.dirs, ", "))
+	}
+	return nil, "", fmt.Errorf("%s is outside of the project %s", path, strings.Join(p.dirs, ", "))
+}
+
+// resolve follows the links of path as far as it exists. A link that leads
+// nowhere is an error: it could lead anywhere.
+func resolve(path string) (string, error) {
+	rest := ""
+	for dir := path; ; {
+		resolved, err := filepath.EvalSymlinks(dir)
+		if err == nil {
+			return filepath.Join(resolved, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			return "", fmt.Errorf("%s is a link that leads nowhere", dir)
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", err
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+		dir = parent
+	}
+}
+
+// open opens a file for reading.
+func (p *place) open(path string) (*os.File, fs.FileInfo, error) {
+	root, name, err := p.locate(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(name) // before it is opened: opening a pipe waits
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// readText reads a text file, or limit lines of it from line, counted from 1.
+func (p *place) readText(path string, line, limit *int) (string, error) {
+	f, info, err := p.open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info.Size() > maxTextFile {
+		return "", fmt.Errorf("%s has %d bytes, more than the limit of %d", path, info.Size(), maxTextFile)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxTextFile))
+	if err != nil {
+		return "", err
+	}
+	text := strings.ToValidUTF8(string(data), "\uFFFD")
+	if line != nil {
+		for n := 1; n < *line && text != ""; n++ {
+			_, text, _ = strings.Cut(text, "\n")
+		}
+	}
+	if limit != nil {
+		end := 0
+		for n := 0; n < *limit && end < len(text); n++ {
+			next := strings.IndexByte(text[end:], '\n')
+			if next < 0 {
+				end = len(text)
+				break
+			}
+			end += next + 1
+		}
+		text = text[:end]
+	}
+	return text, nil
+}
+
+// writeText replaces a file, or makes it and its directories. Readers see the
+// old content or the new one, whole.
+func (p *place) writeText(path, text string) error {
+	if len(text) > maxTextFile {
+		return fmt.Errorf("%s would have %d bytes, more than the limit of %d", path, len(text), maxTextFile)
+	}
+	root, name, err := p.locate(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	mode := fs.FileMode(0o666) // as the umask has it
+	info, err := root.Stat(name)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	case err == nil:
+		mode = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	default:
+		if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			return err
+		}
+	}
+	temp := filepath.Join(filepath.Dir(name), randomID(".duet-"))
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil && info != nil {
+		err = f.Chmod(mode) // the umask does not apply to a file that was there
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		root.Remove(temp)
+	}
+	return err
+}

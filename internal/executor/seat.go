@@ -1,0 +1,110 @@
+package executor
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// A seat is where the agent of one session sits, from prompt to prompt.
+type seat struct {
+	turn  chan struct{} // holds a token while somebody uses the seat
+	agent *agent        // nil, or one that may have died
+}
+
+// takeSeat waits for the session's turn. It returns nil if the run is to stop
+// first.
+func (x *Executor) takeSeat(r *run) *seat {
+	name := r.params.SessionID
+	if name == "" { // nobody can come back to it
+		name = "task " + r.task
+	}
+	x.mu.Lock()
+	s := x.seats[name]
+	if s == nil {
+		s = &seat{turn: make(chan struct{}, 1)}
+		x.seats[name] = s
+	}
+	x.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+		return s
+	case <-r.ctx.Done():
+		return nil
+	}
+}
+
+// leaveSeat gives the turn to the next prompt. The agent stays, unless nobody
+// can come back to it.
+func (x *Executor) leaveSeat(r *run, s *seat) {
+	if r.params.SessionID == "" {
+		s.dismiss()
+		x.mu.Lock()
+		delete(x.seats, "task "+r.task)
+		x.mu.Unlock()
+	}
+	<-s.turn
+}
+
+// clear ends the agent when nobody uses it any more.
+func (s *seat) clear() {
+	s.turn <- struct{}{}
+	s.dismiss()
+	<-s.turn
+}
+
+func (s *seat) dismiss() {
+	if s.agent != nil {
+		s.agent.retire()
+		s.agent = nil
+	}
+}
+
+// launchKey tells whether two prompts can share an agent.
+func launchKey(p *catalog.ExecutePromptParams) string {
+	key, _ := json.Marshal(struct {
+		Launch *catalog.AgentLaunch
+		CWD    string
+	}{p.Launch, p.CWD})
+	return string(key)
+}
+
+// accounts counts responses that went to the SDK and calls that have returned,
+// so that the end of the agent's output is shown to the SDK only when every
+// response has been taken: it would prefer the end.
+type accounts struct {
+	mu               sync.Mutex
+	passed, returned int
+	changed          chan struct{} // closed when returned rises; nil if nobody waits
+}
+
+func (a *accounts) pass() {
+	a.mu.Lock()
+	a.passed++
+	a.mu.Unlock()
+}
+
+func (a *accounts) done() {
+	a.mu.Lock()
+	a.returned++
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+	a.mu.Unlock()
+}
+
+// pending is nil if all have been taken, else a channel that is closed at the
+// next change.
+func (a *accounts) pending() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.returned >= a.passed {
+		return nil
+	}
+	if a.changed == nil {
+		a.changed = make(chan struct{})
+	}
+	return a.changed
+}

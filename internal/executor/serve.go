@@ -1,0 +1,97 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// FDVariable names the descriptor of the hub's end of the link, a Unix
+// socketpair.
+const FDVariable = "DUET_EXECUTOR_FD"
+
+const (
+	// MaxLinkMessage bounds a message between hub and executor, in bytes.
+	MaxLinkMessage = 64 << 20
+	// linkQueue is small: beyond it a report waits, and with it the agent.
+	linkQueue    = 1 << 20
+	linkRequests = 4096
+	linkPatience = 365 * 24 * time.Hour // reports wait as long as the hub lives
+)
+
+// LinkOptions are the limits of the link, for either end of it.
+func LinkOptions(logger *slog.Logger) server.Options {
+	return server.Options{
+		Limits:         frame.Limits{MaxFrame: MaxLinkMessage, Timeout: -1},
+		Logger:         logger,
+		MaxLine:        MaxLinkMessage,
+		MaxQueued:      linkQueue,
+		MaxLongRunning: linkRequests,
+		CallTimeout:    linkPatience,
+	}
+}
+
+// Inherited is the link that the hub left in the descriptor that FDVariable
+// names. It can be taken once: the descriptor is closed, and what is returned
+// is closed in child processes.
+func Inherited() (net.Conn, error) {
+	text := os.Getenv(FDVariable)
+	if text == "" {
+		return nil, errors.New(FDVariable + " is not set: the executor is started by the hub, not by hand")
+	}
+	fd, err := strconv.Atoi(text)
+	if err != nil || fd < 3 {
+		return nil, fmt.Errorf("%s is %q: it must be the number of a descriptor above 2", FDVariable, text)
+	}
+	f := os.NewFile(uintptr(fd), "hub")
+	defer f.Close()
+	conn, err := net.FileConn(f) // a copy that exec closes
+	if err != nil {
+		return nil, fmt.Errorf("descriptor %d, which %s names, is no socket: %w", fd, FDVariable, err)
+	}
+	return conn, nil
+}
+
+// Serve runs an executor for the hub at the other end of conn until the hub
+// shuts it down, ctx ends, or the link does. When it returns, no agent and no
+// terminal is left: if the hub has gone they are killed at once.
+func Serve(ctx context.Context, conn net.Conn, logger *slog.Logger) error {
+	// The hub may speak before its calls can be answered: they need the link.
+	link := &heldConn{Conn: conn, ready: make(chan struct{})}
+	hub := &struct{ catalog.Daemon }{}
+	var rpc *server.Conn
+	x := New(hub, Options{Logger: logger, Exit: func() { rpc.End() }})
+	reg := server.NewRegistry()
+	catalogrpc.RegisterExecutor(reg, x)
+	rpc = server.New(reg, LinkOptions(logger)).Connect(ctx, link, frame.NDJSON)
+	hub.Daemon = catalogrpc.Daemon(rpc)
+	close(link.ready)
+
+	<-rpc.Stopping()
+	dead, cancel := context.WithCancel(context.Background())
+	cancel()
+	x.Close(dead)
+	<-rpc.Done()
+	return nil
+}
+
+// heldConn does not read before ready is closed.
+type heldConn struct {
+	net.Conn
+	ready chan struct{}
+}
+
+func (c *heldConn) Read(p []byte) (int, error) {
+	<-c.ready
+	return c.Conn.Read(p)
+}

@@ -1,0 +1,3 @@
+package executor_test
+
+func serveInherited() {}

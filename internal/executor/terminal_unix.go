@@ -1,0 +1,53 @@
+//go:build unix
+
+package executor
+
+import (
+	"os"
+	"syscall"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// start starts the program in a new pseudo terminal.
+func (t *terminal) start(cols, rows int) error {
+	size := &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}
+	return t.x.launch(t.proc, func() error {
+		f, err := pty.StartWithAttrs(t.proc.cmd, size, ptyAttr())
+		if err != nil {
+			return err
+		}
+		// Package pty leaves the file in blocking mode, in which Close does not
+		// end a Read.
+		defer f.Close()
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err == nil {
+			err = unix.SetNonblock(fd, true)
+		}
+		if err != nil {
+			t.proc.cmd.Process.Kill()
+			t.proc.cmd.Wait()
+			return err
+		}
+		t.proc.stdout = os.NewFile(uintptr(fd), "pty")
+		return nil
+	})
+}
+
+func (t *terminal) resize(cols, rows int) error {
+	raw, err := t.proc.stdout.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(cols), Row: uint16(rows)})
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+func (t *terminal) hangUp() { t.proc.signal(syscall.SIGHUP) }
