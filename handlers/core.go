@@ -19,12 +19,15 @@ type Core struct {
 	Version  string         // of duet-rpc
 	LogLevel *slog.LevelVar // what setLogLevel sets
 	Now      func() time.Time
+	// Issues, if set, tells what is wrong, and what to do; it must not wait
+	// for anything. Nothing: all is well.
+	Issues func() []string
 }
 
 // RegisterCore registers the methods that work without anything behind them
 // (DESIGN section 4, "Core methods").
 func RegisterCore(reg *server.Registry, core Core) {
-	server.Handle(reg, "initialize", core.initialize,
+	server.Handle(reg, "initialize", core.initialize(reg),
 		server.Doc("Says who is here. No handshake is needed; a caller that sends its capabilities is told ours."))
 	server.Handle(reg, "ping", core.ping, server.Doc("Answers at once, with the time."))
 	server.Handle(reg, "health", core.health, server.Doc("Says whether everything works."))
@@ -64,20 +67,46 @@ type capabilities struct {
 	MaxHeaderBytes int      `json:"maxHeaderBytes" doc:"The longest header section that is accepted."`
 	Charset        string   `json:"charset" doc:"The charset of messages."`
 	LongRunning    []string `json:"longRunning" doc:"The methods whose requests run beside others and can be cancelled."`
+	MethodFamilies []string `json:"methodFamilies" doc:"Which families of methods are served: core, task, session, executor, terminal."`
+	EventTypes     []string `json:"eventTypes,omitempty" doc:"The types of events that Subscribe can choose."`
 }
 
-func (c Core) initialize(ctx context.Context, p initializeParams) (initializeResult, error) {
-	result := initializeResult{ServerInfo: serverInfo{"duet-rpc", c.Version}, ProtocolVersion: ProtocolVersion}
-	if p.Capabilities != nil && string(p.Capabilities) != "null" {
-		conn := server.ConnFrom(ctx)
-		limits := conn.Limits()
-		result.Capabilities = &capabilities{
-			Batch: true, Cancellation: true, Charset: "utf-8",
-			MaxFrameBytes: limits.MaxFrame, MaxHeaderBytes: limits.MaxHeader,
-			LongRunning: conn.LongRunningMethods(),
+// families are known by one of their methods.
+var families = []struct{ name, method string }{
+	{"core", "initialize"}, {"task", "task.submit"}, {"session", "launchSession"}, {"executor", "execute_prompt"}, {"terminal", "terminal.write"},
+}
+
+// offer tells which families reg has, and the types of events.
+func (c *capabilities) offer(reg *server.Registry) {
+	methods := map[string]bool{}
+	for _, m := range reg.Methods() {
+		methods[m.Name] = true
+	}
+	for _, f := range families {
+		if methods[f.method] {
+			c.MethodFamilies = append(c.MethodFamilies, f.name)
 		}
 	}
-	return result, nil
+	if methods["Subscribe"] {
+		c.EventTypes = eventTypes
+	}
+}
+
+func (c Core) initialize(reg *server.Registry) func(context.Context, initializeParams) (initializeResult, error) {
+	return func(ctx context.Context, p initializeParams) (initializeResult, error) {
+		result := initializeResult{ServerInfo: serverInfo{"duet-rpc", c.Version}, ProtocolVersion: ProtocolVersion}
+		if p.Capabilities != nil && string(p.Capabilities) != "null" {
+			conn := server.ConnFrom(ctx)
+			limits := conn.Limits()
+			result.Capabilities = &capabilities{
+				Batch: true, Cancellation: true, Charset: "utf-8",
+				MaxFrameBytes: limits.MaxFrame, MaxHeaderBytes: limits.MaxHeader,
+				LongRunning: conn.LongRunningMethods(),
+			}
+			result.Capabilities.offer(reg)
+		}
+		return result, nil
+	}
 }
 
 type pingResult struct {
@@ -90,12 +119,20 @@ func (c Core) ping(context.Context, none) (pingResult, error) {
 }
 
 type healthResult struct {
-	Status  string `json:"status" doc:"ok"`
-	Version string `json:"version"`
+	Status  string   `json:"status" doc:"ok or degraded."`
+	Version string   `json:"version"`
+	Issues  []string `json:"issues,omitempty" doc:"What is wrong, and what to do."`
 }
 
 func (c Core) health(context.Context, none) (healthResult, error) {
-	return healthResult{"ok", c.Version}, nil
+	r := healthResult{Status: "ok", Version: c.Version}
+	if c.Issues != nil {
+		r.Issues = c.Issues()
+	}
+	if len(r.Issues) > 0 {
+		r.Status = "degraded"
+	}
+	return r, nil
 }
 
 func echo(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil }

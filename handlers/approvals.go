@@ -1,0 +1,418 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// registerApprovals registers the inbox of questions to humans (seed 001).
+func registerApprovals(reg *server.Registry, d Domain) {
+	f := sessionFamily
+	handle(reg, d, f, "createApproval", createApproval,
+		server.Doc("Asks a human whether a tool may run, or something else; the answer comes as the event approval_resolved, or by getApproval."))
+	handle(reg, d, f, "fetchApprovals", fetchApprovals, server.Doc("Lists what waits for a human's answer, the oldest first."))
+	handle(reg, d, f, "getApproval", getApproval, server.Doc("Tells everything about an approval."))
+	handle(reg, d, f, "sendDecision", sendDecision,
+		server.Doc("Answers an approval. The first answer counts: for a later one success is false, and error says what was decided."))
+}
+
+// An approvalType is what is asked of a human.
+type approvalType string
+
+// Accepted implements server.Enum.
+func (approvalType) Accepted() []string { return []string{"function_call", "human_contact"} }
+
+const (
+	functionCall approvalType = "function_call"
+	humanContact approvalType = "human_contact"
+)
+
+// An approval is a question to a human in both of seed 001's shapes: flat, as
+// today's clients have it, and by type, as the seed does.
+type approval struct {
+	ID           string          `json:"id"`
+	ApprovalID   string          `json:"approval_id" doc:"The same as id."`
+	CallID       string          `json:"call_id" doc:"The tool call that waits."`
+	RunID        string          `json:"run_id"`
+	SessionID    string          `json:"session_id"`
+	TaskID       string          `json:"task_id,omitempty"`
+	ThreadID     string          `json:"thread_id,omitempty"`
+	Agent        string          `json:"agent,omitempty"`
+	Status       string          `json:"status" doc:"pending, approved, denied, responded, expired or cancelled."`
+	Stale        bool            `json:"stale" doc:"The process that asked is gone: approving resumes the session."`
+	CreatedAt    time.Time       `json:"created_at"`
+	Deadline     *time.Time      `json:"deadline,omitempty" doc:"When it expires."`
+	ToolName     string          `json:"tool_name"`
+	ToolInput    json.RawMessage `json:"tool_input"`
+	ToolUseID    string          `json:"tool_use_id,omitempty" doc:"The same as call_id."`
+	ToolKind     string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
+	Title        string          `json:"title" doc:"What is asked, in words."`
+	Subject      string          `json:"subject,omitempty"`
+	Options      json.RawMessage `json:"options,omitempty" doc:"The answers that the agent offers: [{option_id,name,kind}]."`
+	Paths        []string        `json:"paths,omitempty" doc:"The files that it touches."`
+	Diff         string          `json:"diff,omitempty" doc:"What it would change, as a unified diff."`
+	Channel      json.RawMessage `json:"channel,omitempty"`
+	RespondedAt  *time.Time      `json:"responded_at,omitempty"`
+	DecidedBy    string          `json:"decided_by,omitempty" doc:"user, rule, mode, timeout or end."`
+	Comment      string          `json:"comment,omitempty"`
+	Response     string          `json:"response,omitempty"`
+	Option       string          `json:"option,omitempty" doc:"The option that was chosen."`
+	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input as a human changed it."`
+
+	Type         approvalType         `json:"type"`
+	FunctionCall *functionCallRequest `json:"function_call,omitempty"`
+	HumanContact *humanContactRequest `json:"human_contact,omitempty"`
+}
+
+func (a *approval) texts() []*string { return []*string{&a.Diff, &a.Subject, &a.Comment, &a.Response} }
+
+type functionCallRequest struct {
+	RunID  string             `json:"run_id"`
+	CallID string             `json:"call_id"`
+	Spec   functionCallSpec   `json:"spec"`
+	Status functionCallStatus `json:"status"`
+}
+
+type functionCallSpec struct {
+	Fn            string          `json:"fn"`
+	Kwargs        json.RawMessage `json:"kwargs"`
+	Channel       json.RawMessage `json:"channel,omitempty"`
+	RejectOptions json.RawMessage `json:"reject_options,omitempty"`
+}
+
+type functionCallStatus struct {
+	RequestedAt time.Time  `json:"requested_at"`
+	RespondedAt *time.Time `json:"responded_at,omitempty"`
+	Approved    *bool      `json:"approved,omitempty"`
+	Comment     string     `json:"comment,omitempty"`
+}
+
+type humanContactRequest struct {
+	RunID  string             `json:"run_id"`
+	CallID string             `json:"call_id"`
+	Spec   humanContactSpec   `json:"spec"`
+	Status humanContactStatus `json:"status"`
+}
+
+type humanContactSpec struct {
+	Msg             string           `json:"msg"`
+	Subject         string           `json:"subject,omitempty"`
+	Channel         json.RawMessage  `json:"channel,omitempty"`
+	ResponseOptions []responseOption `json:"response_options,omitempty"`
+}
+
+type responseOption struct {
+	Name  string `json:"name"`
+	Title string `json:"title,omitempty"`
+}
+
+type humanContactStatus struct {
+	RequestedAt        time.Time  `json:"requested_at"`
+	RespondedAt        *time.Time `json:"responded_at,omitempty"`
+	Response           string     `json:"response,omitempty"`
+	ResponseOptionName string     `json:"response_option_name,omitempty"`
+}
+
+// approvalOf is an approval of the session s.
+func approvalOf(a hub.Approval, s hub.Session) *approval {
+	r := &approval{
+		ID: a.ID, ApprovalID: a.ID, CallID: a.CallID, RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
+		Status: a.Status, Stale: a.Stale, CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
+		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), ToolUseID: a.CallID, ToolKind: a.ToolKind,
+		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
+		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
+		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type),
+	}
+	if r.CallID == "" {
+		r.CallID = a.ID
+	}
+	if s.Task > 0 {
+		r.TaskID = taskID(s.Task)
+	}
+	if r.Type == humanContact {
+		r.HumanContact = &humanContactRequest{
+			RunID: r.RunID, CallID: r.CallID,
+			Spec:   humanContactSpec{a.Title, a.Subject, a.Channel, responseOptions(a.Options)},
+			Status: humanContactStatus{r.CreatedAt, r.RespondedAt, a.Response, a.Option},
+		}
+		return r
+	}
+	r.Type = functionCall
+	r.FunctionCall = &functionCallRequest{
+		RunID: r.RunID, CallID: r.CallID,
+		Spec:   functionCallSpec{Fn: a.Tool, Kwargs: r.ToolInput, Channel: a.Channel},
+		Status: functionCallStatus{RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Approved: approvedOrNil(a.Status), Comment: a.Comment},
+	}
+	return r
+}
+
+// approvedOrNil is nil while nobody has decided.
+func approvedOrNil(status string) *bool {
+	if status == "pending" {
+		return nil
+	}
+	yes := status == "approved"
+	return &yes
+}
+
+func orEmptyObject(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
+// responseOptions are an agent's options as seed 001 has them.
+func responseOptions(raw json.RawMessage) []responseOption {
+	var options []hub.PermissionOption
+	if len(raw) == 0 || json.Unmarshal(raw, &options) != nil {
+		return nil
+	}
+	list := make([]responseOption, 0, len(options))
+	for _, o := range options {
+		if o.OptionID == "" {
+			o.OptionID = o.Name
+		}
+		list = append(list, responseOption{o.OptionID, o.Name})
+	}
+	return list
+}
+
+// approvalDiff is what a tool would change, as a unified diff.
+func approvalDiff(cwd string, raw json.RawMessage) string {
+	var diffs []hub.FileDiff
+	if len(raw) == 0 || json.Unmarshal(raw, &diffs) != nil {
+		return ""
+	}
+	var all strings.Builder
+	for _, d := range diffs {
+		all.WriteString(hub.UnifiedDiff(cwd, d.Path, d.OldText, &d.NewText))
+	}
+	return all.String()
+}
+
+type createApprovalParams struct {
+	RunID     string          `json:"run_id,omitempty" doc:"The run that waits; every id of it will do. This or session_id is needed."`
+	SessionID string          `json:"session_id,omitempty" doc:"Another name for run_id."`
+	Type      approvalType    `json:"type,omitempty" doc:"Absent: function_call."`
+	ToolName  string          `json:"tool_name,omitempty" doc:"Of a function_call: the tool."`
+	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"Of a function_call: its input."`
+	ToolUseID string          `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call."`
+	Message   string          `json:"message,omitempty" doc:"Of a human_contact: what to ask."`
+	Subject   string          `json:"subject,omitempty" doc:"Of a human_contact: what it is about."`
+	Options   json.RawMessage `json:"options,omitempty" doc:"Answers to choose from: [{option_id,name,kind}]."`
+	Channel   json.RawMessage `json:"channel,omitempty" doc:"Kept, and given back."`
+}
+
+func (p createApprovalParams) check() error {
+	if p.SessionID == "" {
+		if err := need("run_id", p.RunID); err != nil {
+			return err
+		}
+	}
+	if p.Type == humanContact {
+		return first(need("message", p.Message), p.checkOptions())
+	}
+	return first(need("tool_name", p.ToolName), p.checkOptions())
+}
+
+func (p createApprovalParams) checkOptions() error {
+	var options []hub.PermissionOption
+	if len(p.Options) > 0 && json.Unmarshal(p.Options, &options) != nil {
+		return server.InvalidParam(server.ParamError{Param: "options", Expected: "an array of {option_id,name,kind}", Received: "something else"})
+	}
+	return nil
+}
+
+type createApprovalResult struct {
+	ApprovalID string `json:"approval_id"`
+	CallID     string `json:"call_id"`
+	Status     string `json:"status" doc:"pending, unless a rule or a mode has answered already."`
+}
+
+func createApproval(ctx context.Context, h *hub.Hub, p createApprovalParams) (createApprovalResult, error) {
+	run := p.RunID
+	if run == "" {
+		run = p.SessionID
+	}
+	if p.Type == "" {
+		p.Type = functionCall
+	}
+	a, err := h.CreateApproval(ctx, hub.ApprovalSpec{
+		Run: run, Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
+		Subject: p.Subject, Options: p.Options, Channel: p.Channel,
+	})
+	return createApprovalResult{a.ID, a.CallID, a.Status}, err
+}
+
+type fetchApprovalsParams struct {
+	SessionID string `json:"session_id,omitempty" doc:"Only those of this session; every id of the run will do."`
+	RunID     string `json:"run_id,omitempty" doc:"Another name for session_id."`
+}
+
+type approvalList struct {
+	Approvals []*approval `json:"approvals"`
+}
+
+func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (approvalList, error) {
+	run := p.SessionID
+	if run == "" {
+		run = p.RunID
+	}
+	found, err := h.Approvals(ctx, run)
+	if err != nil {
+		return approvalList{}, err
+	}
+	list := make([]*approval, 0, len(found))
+	for _, a := range found {
+		s, err := h.SessionOf(ctx, a.Run)
+		if err != nil {
+			return approvalList{}, err
+		}
+		list = append(list, approvalOf(a, s))
+	}
+	return approvalList{fit(list, room(ctx))}, nil
+}
+
+// approvalIDs name one approval.
+type approvalIDs struct {
+	CallID     string `json:"call_id,omitempty" doc:"The approval, or its tool call. This or approval_id is needed."`
+	ApprovalID string `json:"approval_id,omitempty" doc:"The approval."`
+}
+
+func (p approvalIDs) id() string {
+	if p.ApprovalID != "" {
+		return p.ApprovalID
+	}
+	return p.CallID
+}
+
+func (p approvalIDs) check() error {
+	if p.ApprovalID != "" {
+		return nil
+	}
+	return need("call_id", p.CallID)
+}
+
+type approvalResult struct {
+	Approval *approval `json:"approval"`
+}
+
+func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult, error) {
+	a, err := h.Approval(ctx, p.id())
+	if err != nil {
+		return approvalResult{}, err
+	}
+	s, err := h.SessionOf(ctx, a.Run)
+	if err != nil {
+		return approvalResult{}, err
+	}
+	one := []*approval{approvalOf(a, s)}
+	fit(one, room(ctx))
+	return approvalResult{one[0]}, nil
+}
+
+// A verdict is how an approval is answered.
+type verdict string
+
+// Accepted implements server.Enum.
+func (verdict) Accepted() []string { return []string{"approve", "deny", "respond"} }
+
+// A decisionScope is for what a decision counts.
+type decisionScope string
+
+// Accepted implements server.Enum.
+func (decisionScope) Accepted() []string { return []string{"once", "session", "project"} }
+
+type decisionParams struct {
+	approvalIDs
+	Type         approvalType    `json:"type,omitempty" doc:"What it is thought to be; absent: whatever it is."`
+	Decision     verdict         `json:"decision" doc:"A function_call is approved or denied, a human_contact is responded to."`
+	Comment      string          `json:"comment,omitempty" doc:"Why, or the response. Needed to deny and to respond (unless option is the response)."`
+	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The tool runs with this input instead."`
+	Scope        decisionScope   `json:"scope,omitempty" doc:"once, or a rule for the session or the project."`
+	Option       string          `json:"option,omitempty" doc:"One of the approval's options: its option_id or name."`
+}
+
+func (p decisionParams) check() error {
+	return first(p.approvalIDs.check(), p.checkDecision(p.Type), p.checkComment())
+}
+
+// checkDecision holds the decision against the type of the approval: seed
+// 001, "Method-Specific Validation".
+func (p decisionParams) checkDecision(t approvalType) error {
+	accepted := verdict("").Accepted()
+	switch t {
+	case functionCall:
+		accepted = []string{"approve", "deny"}
+	case humanContact:
+		accepted = []string{"respond"}
+	}
+	if slices.Contains(accepted, string(p.Decision)) {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{
+		Param: "decision", Expected: "one of " + strings.Join(accepted, ", ") + " for a " + string(t), Received: `"` + string(p.Decision) + `"`, Accepted: accepted,
+	})
+}
+
+func (p decisionParams) checkComment() error {
+	if p.Decision == "approve" || strings.TrimSpace(p.Comment) != "" || p.Decision == "respond" && p.Option != "" {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{
+		Param: "comment", Expected: "a string that is not empty, to " + string(p.Decision), Received: "nothing",
+	})
+}
+
+type decisionResult struct {
+	Success bool   `json:"success"`
+	Error   string `json:"error,omitempty" doc:"Why not."`
+	Status  string `json:"status,omitempty" doc:"The approval's status now."`
+}
+
+func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionResult, error) {
+	a, err := h.Approval(ctx, p.id())
+	switch {
+	case hubKind(err) == hub.KindApprovalNotFound:
+		return decisionResult{Error: "approval not found: " + headline(p.id(), promptShown)}, nil
+	case err != nil:
+		return decisionResult{}, err
+	}
+	if a.Status != "pending" {
+		return alreadyDecided(a), nil
+	}
+	if err := p.matches(approvalType(a.Type)); err != nil {
+		return decisionResult{}, err
+	}
+	decided, err := h.Decide(ctx, hub.Decision{
+		ID: a.ID, Type: a.Type, Decision: string(p.Decision), Comment: p.Comment, Option: p.Option, UpdatedInput: p.UpdatedInput, Scope: string(p.Scope),
+	})
+	if hubKind(err) == hub.KindAlreadyDecided { // somebody else was faster
+		if a, err := h.Approval(ctx, a.ID); err == nil {
+			return alreadyDecided(a), nil
+		}
+		return decisionResult{Error: err.Error()}, nil
+	}
+	return decisionResult{Success: err == nil, Status: decided.Status}, err
+}
+
+// matches holds a decision against what the approval is.
+func (p decisionParams) matches(t approvalType) error {
+	if p.Type != "" && p.Type != t {
+		return server.InvalidParam(server.ParamError{
+			Param: "type", Expected: string(t) + ", which the approval is", Received: `"` + string(p.Type) + `"`, Accepted: []string{string(t)},
+		})
+	}
+	return p.checkDecision(t)
+}
+
+func alreadyDecided(a hub.Approval) decisionResult {
+	return decisionResult{Error: "approval " + a.ID + " already decided with status: " + a.Status, Status: a.Status}
+}

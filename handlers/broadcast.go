@@ -1,0 +1,324 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+const (
+	// outputEvery is the time between two event.taskOutput of a task.
+	outputEvery = time.Second / 20
+	// outputAtMost bounds the output that waits for a connection, in bytes;
+	// what is beyond it is lost, and can be fetched with task.get.
+	outputAtMost = 256 << 10
+	// notesAtMost bounds what waits for a connection beside output.
+	notesAtMost = 1000
+	// resultAtMost bounds a result in event.taskCompleted, in bytes.
+	resultAtMost = 64 << 10
+)
+
+// broadcasts tells connections what becomes of tasks, as seed 000's program
+// means to: event.taskQueued and so on. A connection joins by calling a method
+// of the task family.
+type broadcasts struct {
+	log *slog.Logger
+
+	watching sync.Mutex // guards hub and stop, and is held while a watch begins
+	hub      *hub.Hub   // that is being watched
+	stop     func()
+
+	mu      sync.Mutex // guards the fields below
+	members map[*server.Conn]*member
+}
+
+func newBroadcasts(log *slog.Logger) *broadcasts {
+	return &broadcasts{log: log, members: make(map[*server.Conn]*member)}
+}
+
+// watch makes sure that the events of h are seen. A process has one hub at a
+// time, so the last one counts.
+func (b *broadcasts) watch(h *hub.Hub) {
+	b.watching.Lock()
+	defer b.watching.Unlock()
+	if b.hub == h {
+		return
+	}
+	if b.stop != nil {
+		b.stop()
+	}
+	b.hub, b.stop = h, h.Watch(b.see)
+}
+
+// join makes the connection a member, if it is none, and holds its broadcasts
+// back until the reply has gone out.
+func (b *broadcasts) join(ctx context.Context) {
+	conn := server.ConnFrom(ctx)
+	if conn == nil {
+		return
+	}
+	b.mu.Lock()
+	m := b.members[conn]
+	if m == nil {
+		m = newMember(conn.Done(), func(method string, params any) error {
+			return conn.Send(context.WithoutCancel(ctx), notification{"2.0", method, params})
+		})
+		b.members[conn] = m
+		go func() {
+			m.run()
+			b.mu.Lock()
+			delete(b.members, conn)
+			b.mu.Unlock()
+		}()
+	}
+	b.mu.Unlock()
+	m.hold(1)
+	server.AfterReply(ctx, func() { m.hold(-1) })
+}
+
+type notification struct {
+	JSONRPC string `json:"jsonrpc"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
+// see is called by the hub with each event. It must not block.
+func (b *broadcasts) see(e hub.Event, s hub.Session) {
+	n := noteOf(e, s)
+	if n == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.members {
+		if !m.put(*n) {
+			b.log.Warn("broadcast dropped: the peer does not read", "method", n.method)
+		}
+	}
+}
+
+// A note is one broadcast that waits. Without a method it is output.
+type note struct {
+	task   string
+	method string
+	params any
+	chunk  string // of output that comes
+	output []byte // of output that waits
+}
+
+type taskQueuedNote struct {
+	TaskID string `json:"taskId"`
+	Prompt string `json:"prompt"`
+}
+
+type taskStartedNote struct {
+	TaskID string `json:"taskId"`
+	PID    *int   `json:"pid"`
+}
+
+type taskOutputNote struct {
+	TaskID string `json:"taskId"`
+	Chunk  string `json:"chunk"`
+	Stream string `json:"stream"`
+}
+
+type taskEndedNote struct {
+	TaskID   string  `json:"taskId"`
+	Result   *string `json:"result,omitempty"`
+	Duration *int64  `json:"duration,omitempty"` // milliseconds
+	Error    string  `json:"error,omitempty"`
+	Reason   string  `json:"reason,omitempty"`
+}
+
+// noteOf is what an event means for who watches tasks, or nil. s is the session
+// as it is now: it may have gone on since.
+func noteOf(e hub.Event, s hub.Session) *note {
+	if s.Task == 0 {
+		return nil
+	}
+	id := taskID(s.Task)
+	if e.Type == hub.EventDelta && e.Text != "" {
+		return &note{task: id, chunk: e.Text}
+	}
+	var change struct {
+		State hub.State `json:"state"`
+	}
+	if e.Type != hub.EventStatus || json.Unmarshal(e.Data, &change) != nil {
+		return nil
+	}
+	switch change.State {
+	case queued:
+		return &note{task: id, method: "event.taskQueued", params: taskQueuedNote{id, cut(s.Prompt, 1000)}}
+	case starting:
+		return &note{task: id, method: "event.taskStarted", params: taskStartedNote{TaskID: id}}
+	case completed:
+		result, took := cut(s.Result, resultAtMost), duration(s.Run)
+		return &note{task: id, method: "event.taskCompleted", params: taskEndedNote{TaskID: id, Result: &result, Duration: took}}
+	case failed:
+		return &note{task: id, method: "event.taskFailed", params: taskEndedNote{TaskID: id, Error: cut(errorText(s.Run), resultAtMost), Duration: duration(s.Run)}}
+	case cancelled, interrupted:
+		return &note{task: id, method: "event.taskCancelled", params: taskEndedNote{TaskID: id, Reason: cut(reasonText(s.Run), resultAtMost)}}
+	case timedOut:
+		return &note{task: id, method: "event.taskTimeout", params: taskEndedNote{TaskID: id, Error: cut(errorText(s.Run), resultAtMost)}}
+	}
+	return nil
+}
+
+func reasonText(r hub.Run) string {
+	if r.Error == "" {
+		return string(r.State)
+	}
+	return r.Error
+}
+
+// duration is how long a run ran, in milliseconds; nil if it did not.
+func duration(r hub.Run) *int64 {
+	if r.Started.IsZero() || r.Ended.IsZero() {
+		return nil
+	}
+	ms := r.Ended.Sub(r.Started).Milliseconds()
+	return &ms
+}
+
+// A member is a connection that gets broadcasts: a bounded queue, and a
+// goroutine (run) that sends from it at the pace of the peer.
+type member struct {
+	done <-chan struct{} // the connection has ended
+	send func(method string, params any) error
+
+	wake chan struct{} // something has changed
+
+	mu     sync.Mutex // guards the fields below
+	queue  []note
+	output int // bytes of output in queue
+	held   int // while above 0, nothing is sent
+}
+
+func newMember(done <-chan struct{}, send func(string, any) error) *member {
+	return &member{done: done, send: send, wake: make(chan struct{}, 1)}
+}
+
+func (m *member) hold(n int) {
+	m.mu.Lock()
+	m.held += n
+	m.mu.Unlock()
+	m.changed()
+}
+
+func (m *member) changed() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// put queues a note, without waiting. Output that follows output of the same
+// task is joined to it, and lost if too much waits already; it reports whether
+// a note was lost that is no output.
+func (m *member) put(n note) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer m.changed()
+	if n.method != "" {
+		if len(m.queue) >= notesAtMost {
+			return false
+		}
+		m.queue = append(m.queue, n)
+		return true
+	}
+	if m.output+len(n.chunk) > outputAtMost {
+		return true
+	}
+	m.output += len(n.chunk)
+	if last := len(m.queue) - 1; last < 0 || m.queue[last].method != "" || m.queue[last].task != n.task {
+		m.queue = append(m.queue, note{task: n.task})
+	}
+	last := &m.queue[len(m.queue)-1]
+	last.output = append(last.output, n.chunk...)
+	return true
+}
+
+// run sends until the connection ends.
+func (m *member) run() {
+	sent := make(map[string]time.Time) // when output of a task was sent last
+	for {
+		n, wait := m.next(sent)
+		if n == nil {
+			var due <-chan time.Time
+			if wait > 0 {
+				due = time.After(wait)
+			}
+			select {
+			case <-m.wake:
+			case <-due:
+			case <-m.done:
+				return
+			}
+			continue
+		}
+		method, params := n.method, n.params
+		if method == "" {
+			method, params = "event.taskOutput", taskOutputNote{n.task, string(n.output), "stdout"}
+			sent[n.task] = time.Now()
+		} else if _, ended := n.params.(taskEndedNote); ended {
+			delete(sent, n.task)
+		}
+		if m.send(method, params) != nil {
+			return
+		}
+	}
+}
+
+// next takes the first note off the queue. Output that is not due yet waits,
+// unless something behind it is no output; then it is nil, and wait says for
+// how long, if that is known.
+func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held > 0 || len(m.queue) == 0 {
+		return nil, 0
+	}
+	head := m.queue[0]
+	if head.method == "" {
+		last, before := sent[head.task]
+		if wait := outputEvery - time.Since(last); before && wait > 0 && !m.urgent() {
+			return nil, wait
+		}
+		head.output, m.queue[0].output = firstPart(head.output)
+		m.output -= len(head.output)
+		if len(m.queue[0].output) > 0 {
+			return &head, 0
+		}
+	}
+	m.queue = m.queue[1:]
+	return &head, 0
+}
+
+func (m *member) urgent() bool {
+	for _, n := range m.queue {
+		if n.method != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// firstPart splits output so that a part of it fits into any message, however
+// it is escaped.
+func firstPart(output []byte) (part, rest []byte) {
+	const most = 64 << 10
+	if len(output) <= most {
+		return output, nil
+	}
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(output[end]) {
+		end--
+	}
+	return output[:end:end], output[end:]
+}

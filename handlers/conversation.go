@@ -1,0 +1,260 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// registerConversation registers what was said and changed in sessions (seed
+// 001), and a search of ours.
+func registerConversation(reg *server.Registry, d Domain) {
+	handle(reg, d, sessionFamily, "getConversation", getConversation,
+		server.Doc("Tells what was said up to a session, with its tool calls, the oldest first. If not all fits, next_offset says how to go on; texts that were cut say so."))
+	handle(reg, d, sessionFamily, "getSessionSnapshots", getSessionSnapshots,
+		server.Doc("Tells which files a session changed, and how."))
+	handle(reg, d, sessionFamily, "searchConversations", searchConversations,
+		server.Doc("Finds what was said in any conversation by words; the last may be the beginning of one. The best come first."))
+}
+
+type conversationParams struct {
+	SessionID       string `json:"session_id,omitempty" doc:"The session; every id of the run will do. This or claude_session_id is needed."`
+	ClaudeSessionID string `json:"claude_session_id,omitempty" doc:"The agent's own id of the conversation."`
+	Offset          uint   `json:"offset,omitempty" doc:"How many events to leave out at the beginning."`
+	Limit           *uint  `json:"limit,omitempty" doc:"How many events; absent or 0: all that fit."`
+}
+
+func (p conversationParams) check() error {
+	if p.ClaudeSessionID != "" {
+		return nil
+	}
+	return need("session_id", p.SessionID)
+}
+
+type conversationResult struct {
+	Events     []*conversationEvent `json:"events"`
+	Total      int                  `json:"total" doc:"How many events there are."`
+	NextOffset *int                 `json:"next_offset,omitempty" doc:"There are more: pass this as offset."`
+}
+
+// A conversationEvent is one of seed 001's, and ours.
+type conversationEvent struct {
+	ID              int64     `json:"id"`
+	SessionID       string    `json:"session_id" doc:"Of the session in which it happened."`
+	ClaudeSessionID string    `json:"claude_session_id"`
+	Sequence        int       `json:"sequence" doc:"From 1, over the whole conversation."`
+	EventType       string    `json:"event_type" doc:"message, thinking, tool_call, tool_result or system."`
+	CreatedAt       time.Time `json:"created_at"`
+	Role            string    `json:"role,omitempty" doc:"user or assistant."`
+	Content         string    `json:"content,omitempty"`
+
+	ToolID            string `json:"tool_id,omitempty"`
+	ToolName          string `json:"tool_name,omitempty"`
+	ToolInputJSON     string `json:"tool_input_json,omitempty" doc:"The input, as a string that holds JSON."`
+	ParentToolUseID   string `json:"parent_tool_use_id,omitempty"`
+	ToolResultForID   string `json:"tool_result_for_id,omitempty"`
+	ToolResultContent string `json:"tool_result_content,omitempty"`
+	IsCompleted       bool   `json:"is_completed" doc:"Of a tool call: it has ended. Of anything else: it is whole."`
+	ApprovalStatus    string `json:"approval_status,omitempty" doc:"pending, approved, denied, responded, expired or cancelled."`
+	ApprovalID        string `json:"approval_id,omitempty"`
+
+	Seq      int64           `json:"seq,omitempty" doc:"Of the event in the log that changed it last."`
+	Key      string          `json:"key,omitempty" doc:"By which message_delta and thinking_delta name it."`
+	Title    string          `json:"title,omitempty" doc:"Of a tool call: what it does, in words."`
+	ToolKind string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
+	Status   string          `json:"status,omitempty" doc:"Of a tool call: pending, in_progress, completed or failed."`
+	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal."`
+}
+
+func (e *conversationEvent) texts() []*string {
+	return []*string{&e.Content, &e.ToolInputJSON, &e.ToolResultContent}
+}
+
+func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (conversationResult, error) {
+	id := p.SessionID
+	if id == "" {
+		s, err := h.SessionOfNative(ctx, p.ClaudeSessionID)
+		if err != nil {
+			return conversationResult{}, err
+		}
+		id = s.SessionID
+	}
+	// A tool call is one entry and two events, so the place of an event is
+	// known only when all before it are.
+	c, err := h.Conversation(ctx, id, hub.Page{})
+	if err != nil {
+		return conversationResult{}, err
+	}
+	return conversationPage(eventsOf(c.Entries), p, room(ctx)), nil
+}
+
+// eventsOf makes entries events: a tool call that has a result becomes two.
+func eventsOf(entries []hub.Entry) []*conversationEvent {
+	events := make([]*conversationEvent, 0, len(entries)+len(entries)/2)
+	add := func(e conversationEvent) {
+		e.Sequence = len(events) + 1
+		events = append(events, &e)
+	}
+	for _, e := range entries {
+		event := conversationEvent{
+			ID: 2 * e.ID, SessionID: e.SessionID, ClaudeSessionID: e.Native, EventType: e.Kind, CreatedAt: e.Created.UTC(),
+			ParentToolUseID: e.ParentID, Seq: e.Seq,
+		}
+		if e.Kind != "tool_call" {
+			event.Role, event.Content, event.IsCompleted, event.Key = e.Role, e.Content, !e.Open, e.Key
+			add(event)
+			continue
+		}
+		ended := e.Status == "completed" || e.Status == "failed"
+		result := event
+		event.Role = "assistant"
+		event.ToolID, event.ToolName, event.ToolInputJSON = e.Key, toolName(e.Item), string(e.Input)
+		event.Title, event.ToolKind, event.Status, event.Data = e.Title, e.ToolKind, e.Status, e.Data
+		event.IsCompleted, event.ApprovalID = ended, e.Item.Approval
+		if e.Approval != nil {
+			event.ApprovalID, event.ApprovalStatus = e.Approval.ID, e.Approval.Status
+		}
+		add(event)
+		if ended || e.Result != "" {
+			result.ID++
+			result.EventType, result.Role, result.CreatedAt = "tool_result", "user", e.Updated.UTC()
+			result.ToolResultForID, result.ToolResultContent, result.IsCompleted, result.Status = e.Key, e.Result, ended, e.Status
+			add(result)
+		}
+	}
+	return events
+}
+
+// toolName is never empty: old clients show nothing else of a tool call.
+func toolName(i hub.Item) string {
+	switch {
+	case i.Tool != "":
+		return i.Tool
+	case i.Title != "":
+		return i.Title
+	}
+	return i.ToolKind
+}
+
+// conversationPage is the part of events that was asked for, in at most most
+// bytes. A client that pages gets whole texts, as far as one fits at all; one
+// that does not gets them cut, before events are left out.
+func conversationPage(events []*conversationEvent, p conversationParams, most int) conversationResult {
+	r := conversationResult{Total: len(events)}
+	begin := int(min(p.Offset, uint(len(events))))
+	page := events[begin:]
+	if p.Limit != nil && *p.Limit > 0 {
+		page = page[:min(*p.Limit, uint(len(page)))]
+		page = whole(page, most)
+	} else {
+		if fits(page, most) < len(page) {
+			withoutData(page)
+		}
+		page = fit(page, most)
+	}
+	r.Events = page
+	if r.Events == nil {
+		r.Events = []*conversationEvent{}
+	}
+	if next := begin + len(page); next < len(events) {
+		r.NextOffset = &next
+	}
+	return r
+}
+
+// whole is as much of a page as fits, at least one event: that is cut if it
+// alone does not.
+func whole(page []*conversationEvent, most int) []*conversationEvent {
+	n := fits(page, most)
+	if n > 0 || len(page) == 0 {
+		return page[:n]
+	}
+	withoutData(page[:1])
+	return fit(page[:1], most)
+}
+
+// fits is how many of the first events fit into most bytes.
+func fits(page []*conversationEvent, most int) int {
+	for i, e := range page {
+		if most -= encodedSize(e) + 1; most < 0 {
+			return i
+		}
+	}
+	return len(page)
+}
+
+// withoutData leaves out what cannot be cut and is most often the longest:
+// getSessionSnapshots has the diffs, too.
+func withoutData(page []*conversationEvent) {
+	const most = 4 << 10
+	for _, e := range page {
+		if len(e.Data) > most {
+			e.Data = fitRaw(e.Data, most)
+		}
+	}
+}
+
+const (
+	hitsByDefault = 20
+	hitsAtMost    = 200
+)
+
+type searchParams struct {
+	Query  string `json:"query" doc:"The words."`
+	Limit  *uint  `json:"limit,omitempty" doc:"How many; 20 unless told, 200 at most."`
+	Offset uint   `json:"offset,omitempty" doc:"How many to leave out at the beginning."`
+}
+
+func (p searchParams) check() error { return need("query", p.Query) }
+
+type searchResult struct {
+	Hits       []*searchHit `json:"hits"`
+	NextOffset *int         `json:"next_offset,omitempty" doc:"There may be more: pass this as offset."`
+}
+
+type searchHit struct {
+	SessionID string    `json:"session_id"`
+	RunID     string    `json:"run_id"`
+	ThreadID  string    `json:"thread_id"`
+	Title     string    `json:"title" doc:"Of the session."`
+	Agent     string    `json:"agent"`
+	EventID   int64     `json:"event_id" doc:"The id of the event in getConversation."`
+	EventType string    `json:"event_type"`
+	Role      string    `json:"role,omitempty"`
+	ToolName  string    `json:"tool_name,omitempty"`
+	Snippet   string    `json:"snippet" doc:"What was found, marked by « and »."`
+	Rank      float64   `json:"rank" doc:"Lower is better."`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func (s *searchHit) texts() []*string { return []*string{&s.Snippet, &s.Title} }
+
+func searchConversations(ctx context.Context, h *hub.Hub, p searchParams) (searchResult, error) {
+	limit := pageSize(p.Limit, hitsByDefault, hitsAtMost)
+	offset := int(min(p.Offset, 1<<31-1))
+	found, err := h.Search(ctx, p.Query, limit, offset)
+	if err != nil {
+		return searchResult{}, err
+	}
+	hits := make([]*searchHit, 0, len(found))
+	for _, hit := range found {
+		s, err := h.SessionOf(ctx, hit.Run)
+		if err != nil {
+			return searchResult{}, err
+		}
+		hits = append(hits, &searchHit{
+			SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, Title: titleOf(s), Agent: s.Agent,
+			EventID: 2 * hit.ID, EventType: hit.Kind, Role: hit.Role, ToolName: hit.Tool, Snippet: hit.Snippet, Rank: hit.Rank,
+			CreatedAt: hit.Created.UTC(),
+		})
+	}
+	r := searchResult{Hits: fit(hits, room(ctx))}
+	if n := len(r.Hits); n > 0 && (n < len(hits) || len(found) == limit) {
+		next := offset + n
+		r.NextOffset = &next
+	}
+	return r, nil
+}

@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A Domain is what the methods that work with agents stand on. All functions
+// may be called from any goroutine.
+type Domain struct {
+	// Hub waits for the store to open. If there is none, its error, a
+	// *hub.Error of KindUnavailable, says why.
+	Hub     func(ctx context.Context) (*hub.Hub, error)
+	Version string
+	Now     func() time.Time
+	// Stop begins to end the process and returns at once; the reply that
+	// tells of it is queued when it is called. With force, running work is not
+	// waited for.
+	Stop    func(force bool)
+	Clients func() int // how many connections there are
+	Logger  *slog.Logger
+}
+
+// RegisterDomain registers the methods of seeds 000, 001 and 002 (DESIGN
+// section 6).
+func RegisterDomain(reg *server.Registry, d Domain) {
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	registerTasks(reg, d)
+	registerDaemon(reg, d)
+	registerSessions(reg, d)
+	registerConversation(reg, d)
+	registerApprovals(reg, d)
+	registerSubscribe(reg, d)
+	registerExecutor(reg, d)
+	registerTerminals(reg, d)
+}
+
+// A checker is a parameter type that has rules beyond its schema. The error is
+// one of server.InvalidParam.
+type checker interface{ check() error }
+
+// handle registers a method that needs the hub. Parameters are checked before
+// the hub is waited for, and what the hub refuses is told in the family's
+// codes.
+func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
+	h func(ctx context.Context, hb *hub.Hub, p P) (R, error), options ...server.Option,
+) {
+	server.Handle(reg, name, func(ctx context.Context, p P) (R, error) {
+		var none R
+		if c, ok := any(p).(checker); ok {
+			if err := c.check(); err != nil {
+				return none, err
+			}
+		}
+		hb, err := d.Hub(ctx)
+		if err != nil {
+			return none, f.wire(err)
+		}
+		result, err := h(ctx, hb, p)
+		if err != nil {
+			return none, f.wire(err)
+		}
+		return result, nil
+	}, options...)
+}
+
+// need refuses an empty parameter.
+func need(param, value string) error {
+	if strings.TrimSpace(value) != "" {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{Param: param, Expected: "a string that is not empty", Received: "an empty string"})
+}
+
+// first is the first error.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// success is the result of what either works or is an error.
+type success struct {
+	Success bool `json:"success"`
+}

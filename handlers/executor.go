@@ -1,0 +1,222 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// defaultExecuteMS is how long a prompt may run unless the caller says
+// otherwise (seed 002's program), in milliseconds.
+const defaultExecuteMS = 300_000
+
+// registerExecutor registers what a daemon calls of an executor (seed 002):
+// for such a daemon, duet-rpc is one. A session token is optional, since all
+// who can connect are the same user; one that is wrong is refused.
+func registerExecutor(reg *server.Registry, d Domain) {
+	e := executor{d}
+	f := executorFamily
+	handle(reg, d, f, "execute_prompt", e.execute, server.LongRunning(),
+		server.Doc("Runs a prompt to its end. An agent that fails is a result with status failed. Cancelling the request ends the run."))
+	handle(reg, d, f, "stop_task", e.stop, server.Doc("Begins to end a task. One that is not known, or has ended, is no error."))
+	handle(reg, d, f, "cancel_task", e.stop, server.Doc("Does what stop_task does; mostly sent as a notification."))
+	handle(reg, d, f, "create_message", e.createMessage, server.Doc("Puts a message into a task's conversation."))
+	handle(reg, d, f, "secret.provide", e.provide, server.Doc("Answers the event secret_requested. The secret is passed on, never kept and never logged."))
+}
+
+type executor struct{ Domain }
+
+type executeParams struct {
+	SessionToken   string         `json:"session_token,omitempty" doc:"Optional; one that is wrong is refused."`
+	SessionID      string         `json:"session_id,omitempty" doc:"The caller's own id of the conversation. Prompts with the same one follow each other."`
+	TaskID         string         `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new."`
+	Prompt         string         `json:"prompt" doc:"What the agent is to do."`
+	CWD            string         `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
+	Tools          []string       `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
+	PermissionMode permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking."`
+	TimeoutMS      int64          `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
+	Stream         *bool          `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
+	AgenticTool    string         `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
+	Agent          string         `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+}
+
+func (p executeParams) check() error { return need("prompt", p.Prompt) }
+
+func (p executeParams) spec() hub.LaunchSpec {
+	spec := hub.LaunchSpec{
+		Prompt: p.Prompt, Agent: p.Agent, CWD: p.CWD, Source: hub.SourceExecute, Mode: string(p.PermissionMode),
+		Timeout: time.Duration(p.TimeoutMS) * time.Millisecond, Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
+		ThreadAlias: p.SessionID, CallerID: p.TaskID,
+	}
+	if p.TimeoutMS <= 0 {
+		spec.Timeout = defaultExecuteMS * time.Millisecond
+	}
+	if spec.Agent == "" {
+		spec.Agent = p.AgenticTool
+		if spec.Agent == "claude-code" { // seed 002's name of it
+			spec.Agent = "claude"
+		}
+	}
+	return spec
+}
+
+type executeResult struct {
+	Status       string                  `json:"status" doc:"completed, failed or cancelled."`
+	MessageCount int                     `json:"message_count" doc:"How many messages the agent sent."`
+	TokenUsage   *catalog.TokenUsage     `json:"token_usage,omitempty"`
+	Error        *catalog.ExecutionError `json:"error,omitempty"`
+	StopReason   string                  `json:"stop_reason,omitempty" doc:"The agent's own."`
+	Agent        string                  `json:"agent" doc:"The agent that was taken."`
+	SessionID    string                  `json:"session_id" doc:"The caller's, else ours."`
+	TaskID       string                  `json:"task_id" doc:"The caller's, else ours."`
+}
+
+func (e executor) execute(ctx context.Context, h *hub.Hub, p executeParams) (executeResult, error) {
+	if err := checkToken(h, p.SessionToken); err != nil {
+		return executeResult{}, err
+	}
+	s, err := h.Launch(ctx, p.spec())
+	if err != nil {
+		return executeResult{}, err
+	}
+	ended, err := h.Await(ctx, s.SessionID)
+	if err != nil {
+		e.abandon(ctx, h, s)
+		return executeResult{}, err
+	}
+	return executed(ended, p), nil
+}
+
+// abandon ends a run whose request was cancelled. If it is the connection that
+// ends, the run goes on: nobody asked for its end.
+func (e executor) abandon(ctx context.Context, h *hub.Hub, s hub.Session) {
+	select {
+	case <-server.ConnFrom(ctx).Stopping():
+		return
+	default:
+	}
+	if ctx.Err() == nil {
+		return
+	}
+	if _, err := h.Interrupt(context.WithoutCancel(ctx), s.SessionID, "the request was cancelled"); err != nil {
+		e.Logger.Warn("a run whose request was cancelled goes on", "task", taskID(s.Task), "err", err)
+	}
+}
+
+func executed(s hub.Session, p executeParams) executeResult {
+	r := executeResult{
+		Status: stateNames[s.State].executor, MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
+		SessionID: p.SessionID, TaskID: p.TaskID,
+	}
+	if r.SessionID == "" {
+		r.SessionID = s.SessionID
+	}
+	if r.TaskID == "" {
+		r.TaskID = taskID(s.Task)
+	}
+	if t := s.Tokens; t != (hub.Run{}).Tokens {
+		r.TokenUsage = &catalog.TokenUsage{
+			InputTokens: t.Input, OutputTokens: t.Output, CacheReadTokens: t.CacheRead, CacheWriteTokens: t.CacheWrite,
+		}
+	}
+	if r.Status == catalog.StatusFailed || s.Error != "" {
+		r.Error = &catalog.ExecutionError{Message: errorText(s.Run), Code: s.ErrorCode}
+		switch {
+		case r.Error.Code != "":
+		case s.State == timedOut:
+			r.Error.Code = "TIMEOUT"
+		default:
+			r.Error.Code = "EXECUTOR_ERROR"
+		}
+		if r.Error.Message == "" {
+			r.Error.Message = "the agent failed and did not say why"
+		}
+	}
+	return r
+}
+
+// checkToken refuses a token that is wrong; none is fine.
+func checkToken(h *hub.Hub, token string) error {
+	if token == "" {
+		return nil
+	}
+	return h.CheckToken(token)
+}
+
+type stopTaskParams struct {
+	SessionToken string `json:"session_token,omitempty" doc:"Optional; one that is wrong is refused."`
+	TaskID       string `json:"task_id" doc:"The task; every id of the run will do."`
+	Reason       string `json:"reason,omitempty" doc:"Why: user_cancelled, timeout, ..."`
+}
+
+func (p stopTaskParams) check() error { return need("task_id", p.TaskID) }
+
+type stopTaskResult struct {
+	Stopped bool   `json:"stopped" doc:"Its end has begun."`
+	Message string `json:"message,omitempty" doc:"Why not."`
+}
+
+func (executor) stop(ctx context.Context, h *hub.Hub, p stopTaskParams) (stopTaskResult, error) {
+	if err := checkToken(h, p.SessionToken); err != nil {
+		return stopTaskResult{}, err
+	}
+	_, err := h.Cancel(ctx, p.TaskID, p.Reason)
+	switch hubKind(err) {
+	case hub.KindRunNotFound, hub.KindNotCancellable, hub.KindBadState:
+		return stopTaskResult{Message: err.Error()}, nil
+	}
+	return stopTaskResult{Stopped: err == nil}, err
+}
+
+type createMessageParams struct {
+	SessionToken string        `json:"session_token,omitempty" doc:"Optional; one that is wrong is refused."`
+	TaskID       string        `json:"task_id" doc:"The task; every id of the run will do."`
+	Message      messageParams `json:"message" doc:"The message."`
+}
+
+type messageParams struct {
+	Role    messageRole     `json:"role" doc:"Who says it."`
+	Content json.RawMessage `json:"content" doc:"A string, or whatever the type asks for."`
+	Type    string          `json:"type,omitempty" doc:"What kind of message it is; absent: message."`
+}
+
+// A messageRole is who says a message.
+type messageRole string
+
+// Accepted implements server.Enum.
+func (messageRole) Accepted() []string { return []string{"user", "assistant"} }
+
+func (p createMessageParams) check() error { return need("task_id", p.TaskID) }
+
+type createMessageResult struct {
+	MessageID string `json:"message_id"`
+	CreatedAt string `json:"created_at"`
+}
+
+func (executor) createMessage(ctx context.Context, h *hub.Hub, p createMessageParams) (createMessageResult, error) {
+	if err := checkToken(h, p.SessionToken); err != nil {
+		return createMessageResult{}, err
+	}
+	r, err := h.CreateMessage(ctx, catalog.CreateMessageParams{
+		SessionToken: p.SessionToken, TaskID: p.TaskID,
+		Message: catalog.CreateMessage{Role: string(p.Message.Role), Content: p.Message.Content, Type: p.Message.Type},
+	})
+	return createMessageResult{r.MessageID, r.CreatedAt}, err
+}
+
+type provideParams struct {
+	RequestID string `json:"request_id" doc:"What the event secret_requested named."`
+	Service   string `json:"service,omitempty" doc:"The service that the secret is for."`
+	Secret    string `json:"secret" doc:"The secret; empty: there is none."`
+}
+
+func (p provideParams) check() error { return need("request_id", p.RequestID) }
+
+func (executor) provide(ctx context.Context, h *hub.Hub, p provideParams) (success, error) {
+	err := h.ProvideSecret(ctx, p.RequestID, p.Service, p.Secret)
+	return success{err == nil}, err
+}

@@ -1,0 +1,5 @@
+package handlers
+
+// ExecutorError turns an error of the hub into what an executor is told: the
+// codes of seed 002.
+func ExecutorError(err error) error { return executorFamily.wire(err) }

@@ -1,0 +1,143 @@
+package handlers
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+)
+
+// A session is a run as seed 001 shows it: with the members of getSessionState
+// and of listSessions, of its first clients and of today's, and ours.
+type session struct {
+	ID              string `json:"id"`
+	RunID           string `json:"run_id"`
+	ClaudeSessionID string `json:"claude_session_id,omitempty" doc:"The agent's own id of the conversation, whatever the agent is."`
+	ParentSessionID string `json:"parent_session_id,omitempty"`
+	Status          string `json:"status" doc:"draft, starting, running, waiting_input, interrupting, interrupted, completed, failed or discarded."`
+	Query           string `json:"query"`
+	Summary         string `json:"summary" doc:"The query's first 80 characters."`
+	Title           string `json:"title"`
+	Model           string `json:"model,omitempty"`
+	WorkingDir      string `json:"working_dir"`
+
+	CreatedAt      time.Time  `json:"created_at"`
+	StartTime      time.Time  `json:"start_time" doc:"The same as created_at."`
+	StartedAt      *time.Time `json:"started_at,omitempty" doc:"When the agent began."`
+	LastActivityAt time.Time  `json:"last_activity_at"`
+	CompletedAt    *time.Time `json:"completed_at,omitempty" doc:"When it ended, however it ended."`
+	EndTime        *time.Time `json:"end_time,omitempty" doc:"The same as completed_at."`
+
+	Error        string `json:"error,omitempty"`
+	ErrorMessage string `json:"error_message,omitempty" doc:"The same as error."`
+	ErrorCode    string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
+	StopReason   string `json:"stop_reason,omitempty" doc:"The agent's own."`
+
+	CostUSD                  *float64       `json:"cost_usd,omitempty"`
+	InputTokens              *int64         `json:"input_tokens,omitempty"`
+	OutputTokens             *int64         `json:"output_tokens,omitempty"`
+	CacheReadInputTokens     *int64         `json:"cache_read_input_tokens,omitempty"`
+	CacheCreationInputTokens *int64         `json:"cache_creation_input_tokens,omitempty"`
+	TotalTokens              *int64         `json:"total_tokens,omitempty" doc:"Input and output."`
+	EffectiveContextTokens   *int64         `json:"effective_context_tokens,omitempty" doc:"Tokens in the context."`
+	ContextLimit             *int64         `json:"context_limit,omitempty" doc:"Tokens that fit into the context, where the agent tells."`
+	DurationMS               *int64         `json:"duration_ms,omitempty"`
+	NumTurns                 *int           `json:"num_turns,omitempty" doc:"Messages of the agent."`
+	Result                   *sessionResult `json:"result,omitempty" doc:"Once it has ended."`
+
+	AutoAcceptEdits          bool       `json:"auto_accept_edits"`
+	SkipPermissions          bool       `json:"dangerously_skip_permissions"`
+	SkipPermissionsExpiresAt *time.Time `json:"dangerously_skip_permissions_expires_at,omitempty"`
+	Archived                 bool       `json:"archived"`
+	ProxyEnabled             bool       `json:"proxy_enabled"`
+	AdditionalDirectories    []string   `json:"additional_directories,omitempty"`
+
+	Agent          string          `json:"agent"`
+	ThreadID       string          `json:"thread_id" doc:"The conversation."`
+	TaskID         string          `json:"task_id" doc:"The same run under its name as a task."`
+	CallerTaskID   string          `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
+	PermissionMode string          `json:"permission_mode"`
+	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision."`
+	Priority       int             `json:"priority"`
+	State          string          `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
+	Progress       json.RawMessage `json:"progress,omitempty"`
+	Metadata       json.RawMessage `json:"metadata,omitempty"`
+}
+
+// A sessionResult is what Claude Code prints last, and so what seed 001's
+// clients know a result by.
+type sessionResult struct {
+	Type          string  `json:"type" doc:"result"`
+	Subtype       string  `json:"subtype" doc:"session_completed, session_failed or session_interrupted."`
+	TotalCostUSD  float64 `json:"total_cost_usd"`
+	IsError       bool    `json:"is_error"`
+	DurationMS    int64   `json:"duration_ms"`
+	DurationAPIMS int64   `json:"duration_api_ms"`
+	NumTurns      int     `json:"num_turns"`
+	Result        string  `json:"result" doc:"The agent's last message."`
+	SessionID     string  `json:"session_id" doc:"The agent's own id of the conversation."`
+	Error         string  `json:"error,omitempty"`
+}
+
+func (s *session) texts() []*string {
+	list := []*string{&s.Query, &s.Error, &s.ErrorMessage}
+	if s.Result != nil {
+		list = append(list, &s.Result.Result, &s.Result.Error)
+	}
+	return list
+}
+
+const summaryShown = 80
+
+// sessionOf is a run as it stands at the time now.
+func sessionOf(s hub.Session, now time.Time) *session {
+	tokens, settings := s.Tokens, s.Thread.Settings
+	r := &session{
+		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
+		Status: stateNames[s.State].session, Query: s.Prompt, Summary: headline(s.Prompt, summaryShown), Title: titleOf(s),
+		Model: s.Thread.Model, WorkingDir: s.Thread.CWD,
+		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
+		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
+		Error: errorText(s.Run), ErrorMessage: errorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop,
+		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
+		CacheReadInputTokens: orNil(tokens.CacheRead), CacheCreationInputTokens: orNil(tokens.CacheWrite),
+		TotalTokens: orNil(tokens.Input + tokens.Output), EffectiveContextTokens: orNil(contextTokens(s.Run)),
+		ContextLimit: orNil(tokens.ContextSize), DurationMS: duration(s.Run), NumTurns: orNil(s.Messages),
+		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
+		Archived: s.Thread.Archived, AdditionalDirectories: settings.AdditionalDirectories,
+		Agent: s.Agent, ThreadID: s.Thread.UUID, TaskID: taskID(s.Task), CallerTaskID: s.CallerID, PermissionMode: s.Thread.Mode,
+		Source: s.Source, Priority: s.Priority, State: string(s.State), Progress: s.Progress, Metadata: s.Metadata,
+	}
+	if r.PermissionMode == "" {
+		r.PermissionMode = "default"
+	}
+	if until := settings.SkipPermissionsUntil; r.SkipPermissions && until != nil {
+		r.SkipPermissions = until.After(now)
+		r.SkipPermissionsExpiresAt = timeOrNil(*until)
+	}
+	if s.State.Ended() {
+		r.Result = resultOf(s)
+	}
+	return r
+}
+
+// contextTokens is how full the context is: what the agent says, else what it
+// used.
+func contextTokens(r hub.Run) int64 {
+	if r.Tokens.ContextUsed > 0 {
+		return r.Tokens.ContextUsed
+	}
+	return r.Tokens.Input + r.Tokens.Output
+}
+
+func resultOf(s hub.Session) *sessionResult {
+	r := &sessionResult{
+		Type: "result", Subtype: "session_" + stateNames[s.State].session, TotalCostUSD: s.Tokens.CostUSD,
+		IsError: stateNames[s.State].session == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Thread.NativeSession,
+		Error: errorText(s.Run),
+	}
+	if took := duration(s.Run); took != nil {
+		r.DurationMS = *took
+	}
+	return r
+}

@@ -1,0 +1,181 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// isoMillis is how seed 000 writes a time: ISO 8601 in UTC with milliseconds.
+const isoMillis = "2006-01-02T15:04:05.000Z"
+
+func iso(t time.Time) string { return t.UTC().Format(isoMillis) }
+
+// isoOrNull is nil for the zero time.
+func isoOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := iso(t)
+	return &s
+}
+
+// timeOrNil is nil for the zero time.
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// orNil is nil for the zero value.
+func orNil[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// taskID is a run's name as a task.
+func taskID(number int64) string { return fmt.Sprintf("task-%04d", number) }
+
+// headline is the beginning of a text as one line of at most most characters.
+func headline(text string, most int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+// cut shortens a text to about most bytes, and says so in its place.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s… [%d of %d bytes left out]", text[:end], len(text)-end, len(text))
+}
+
+// longestMessage bounds what goes out where the framing does not: a peer that
+// is a duet-rpc itself takes frames of 10 MiB.
+const longestMessage = 9 << 20
+
+// room is how many bytes a result may have on the connection that asks.
+func room(ctx context.Context) int {
+	const envelope = 2048 // the id and what stands around a result
+	if conn := server.ConnFrom(ctx); conn != nil && conn.MaxMessage() > 0 {
+		return conn.MaxMessage() - envelope
+	}
+	return longestMessage
+}
+
+// A shortenable is an object with texts that may be cut where a message would
+// become too long.
+type shortenable interface{ texts() []*string }
+
+// textCaps are the lengths to which texts are cut, one after the other, until
+// a message fits.
+var textCaps = []int{256 << 10, 64 << 10, 16 << 10, 4 << 10, 1 << 10, 256}
+
+// fit cuts texts of the objects of a list until the list fits into most bytes,
+// and if that does not do, returns only as many of its objects as fit. Texts
+// that are cut say so.
+func fit[T shortenable](list []T, most int) []T {
+	sizes := make([]int, len(list))
+	measure := func() (total int) {
+		for i, o := range list {
+			sizes[i] = encodedSize(o) + 1
+			total += sizes[i]
+		}
+		return total
+	}
+	total := measure()
+	for _, limit := range textCaps {
+		if total <= most {
+			return list
+		}
+		for _, o := range list {
+			for _, text := range o.texts() {
+				*text = cut(*text, limit)
+			}
+		}
+		total = measure()
+	}
+	kept := 0
+	for sum := 0; kept < len(list) && sum+sizes[kept] <= most; kept++ {
+		sum += sizes[kept]
+	}
+	return list[:kept]
+}
+
+// encodedSize is the length of v as JSON, in bytes; it is not too small.
+func encodedSize(v any) int {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0
+	}
+	return len(b)
+}
+
+// fitRaw cuts the strings in raw JSON until it fits into most bytes. What
+// cannot be made to fit becomes an object that says so.
+func fitRaw(raw json.RawMessage, most int) json.RawMessage {
+	if len(raw) <= most {
+		return raw
+	}
+	var v any
+	if json.Unmarshal(raw, &v) == nil {
+		for _, limit := range textCaps {
+			v = cutStrings(v, limit)
+			if b, err := json.Marshal(v); err == nil && len(b) <= most {
+				return b
+			}
+		}
+	}
+	return json.RawMessage(fmt.Sprintf(`{"trimmed":%d}`, len(raw)))
+}
+
+func cutStrings(v any, limit int) any {
+	switch v := v.(type) {
+	case string:
+		return cut(v, limit)
+	case []any:
+		for i := range v {
+			v[i] = cutStrings(v[i], limit)
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = cutStrings(v[k], limit)
+		}
+	}
+	return v
+}
+
+// pageSize is the limit of a list: its default where none was asked for.
+func pageSize(asked *uint, byDefault, most int) int {
+	if asked == nil || *asked == 0 {
+		return byDefault
+	}
+	return int(min(*asked, uint(most)))
+}
+
+// beforeRow is the row of the run that an id names, for paging; 0 for none.
+func beforeRow(ctx context.Context, h *hub.Hub, id string) (int64, error) {
+	if id == "" {
+		return 0, nil
+	}
+	s, err := h.Session(ctx, id)
+	return s.ID, err
+}

@@ -1,0 +1,251 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// heartbeatEvery is the silence after which a subscriber is told that the
+// connection lives (seed 001).
+const heartbeatEvery = 30 * time.Second
+
+// registerSubscribe registers Subscribe and Unsubscribe (seed 001 and DESIGN
+// section 7).
+func registerSubscribe(reg *server.Registry, d Domain) {
+	s := &subscriptions{open: make(map[string]*subscription)}
+	handle(reg, d, sessionFamily, "Subscribe", s.subscribe,
+		server.Doc("Sends events from now on, and first those after since, if that is given. "+
+			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
+			"Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests."))
+	handle(reg, d, sessionFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
+}
+
+// An eventType is a type of events.
+type eventType string
+
+// Accepted implements server.Enum.
+func (eventType) Accepted() []string { return eventTypes }
+
+// eventTypes are those that a subscription can choose (DESIGN section 7).
+var eventTypes = []string{
+	hub.EventStatus, hub.EventConversation, hub.EventApproval, hub.EventResolved, hub.EventSettings,
+	hub.EventDelta, hub.EventThinking, hub.EventPlan, hub.EventUsage, hub.EventDiff, hub.EventTerminal, hub.EventTerminalExit,
+	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventSecret,
+}
+
+// subscriptions are those of all connections.
+type subscriptions struct {
+	mu   sync.Mutex // guards open
+	open map[string]*subscription
+}
+
+type subscribeParams struct {
+	EventTypes []eventType `json:"event_types,omitempty" doc:"Only these; absent or empty: all."`
+	SessionID  string      `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
+	RunID      string      `json:"run_id,omitempty" doc:"Another name for session_id."`
+	Since      *int64      `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
+}
+
+func (p subscribeParams) check() error {
+	if p.Since != nil && *p.Since < 0 {
+		return server.InvalidParam(server.ParamError{Param: "since", Expected: "integer from 0 on", Received: "a negative one"})
+	}
+	return nil
+}
+
+func (p subscribeParams) filter() (f hub.Filter, since int64) {
+	for _, t := range p.EventTypes {
+		f.Types = append(f.Types, string(t))
+	}
+	f.Run = p.SessionID
+	if f.Run == "" {
+		f.Run = p.RunID
+	}
+	since = -1
+	if p.Since != nil {
+		since = *p.Since
+	}
+	return f, since
+}
+
+type subscribeResult struct {
+	SubscriptionID string `json:"subscription_id"`
+	Message        string `json:"message"`
+}
+
+func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribeParams) (subscribeResult, error) {
+	conn := server.ConnFrom(ctx)
+	f, since := p.filter()
+	sub := newSubscription(conn.Framing().String(), conn.Send)
+	sub.room = conn.MaxMessage()
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	feed, err := h.Subscribe(alive, f, since, sub.deliver)
+	if err != nil {
+		cancel()
+		return subscribeResult{}, err
+	}
+	sub.conn, sub.cancel = conn, cancel
+	s.mu.Lock()
+	s.open[sub.id] = sub
+	s.mu.Unlock()
+	server.AfterReply(ctx, func() {
+		feed.Start()
+		go func() {
+			defer s.forget(sub)
+			sub.live(alive, conn.Done(), feed.Done())
+			cancel()
+			feed.Close()
+		}()
+	})
+	return subscribeResult{sub.id, "Subscription established. Waiting for events..."}, nil
+}
+
+func (s *subscriptions) forget(sub *subscription) {
+	s.mu.Lock()
+	delete(s.open, sub.id)
+	s.mu.Unlock()
+}
+
+type unsubscribeParams struct {
+	SubscriptionID string `json:"subscription_id" doc:"What Subscribe returned."`
+}
+
+func (p unsubscribeParams) check() error { return need("subscription_id", p.SubscriptionID) }
+
+func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscribeParams) (success, error) {
+	s.mu.Lock()
+	sub := s.open[p.SubscriptionID]
+	if sub != nil && sub.conn == server.ConnFrom(ctx) {
+		delete(s.open, sub.id)
+	} else {
+		sub = nil
+	}
+	s.mu.Unlock()
+	if sub == nil {
+		return success{}, server.NewError(jsonrpc2.CodeInternalError,
+			"Internal error: this connection has no such subscription; it has ended already, or was never made here", errorData{Kind: "subscription_not_found"})
+	}
+	sub.cancel()
+	return success{true}, nil
+}
+
+// A subscription writes one subscriber's events in the dialect of its
+// connection.
+type subscription struct {
+	id      string
+	dialect string // the framing's name
+	room    int    // of a message, in bytes; 0: no limit
+	send    func(ctx context.Context, message any) error
+
+	conn   *server.Conn
+	cancel context.CancelFunc
+	last   atomic.Int64 // when something was sent last, in nanoseconds since began
+	began  time.Time
+}
+
+func newSubscription(dialect string, send func(context.Context, any) error) *subscription {
+	return &subscription{id: "sub_" + uuid.NewString(), dialect: dialect, send: send, began: time.Now()}
+}
+
+const lines = "ndjson" // the dialect of newline-delimited JSON
+
+// An eventBody is an event as every dialect has it. Seq stands here for the
+// one that has no other place for it.
+type eventBody struct {
+	Type      string          `json:"type"`
+	Timestamp time.Time       `json:"timestamp"`
+	Seq       int64           `json:"seq,omitempty"`
+	Data      json.RawMessage `json:"data"`
+}
+
+type eventParams struct {
+	SubscriptionID string    `json:"subscription_id,omitempty"`
+	Seq            int64     `json:"seq,omitempty"`
+	Event          eventBody `json:"event"`
+}
+
+// idless is a result that answers no request: seed 001's notification.
+type idless struct {
+	JSONRPC string `json:"jsonrpc"`
+	Result  any    `json:"result"`
+}
+
+type heartbeat struct {
+	SubscriptionID string `json:"subscription_id,omitempty"`
+	Type           string `json:"type"`
+	Message        string `json:"message"`
+}
+
+// eventMessage is an event as a message of the dialect.
+func eventMessage(dialect, subscription string, n hub.Notice) any {
+	event := eventBody{Type: n.Type, Timestamp: n.Time.UTC(), Data: orEmptyObject(n.Data)}
+	if dialect == lines {
+		event.Seq = n.Seq
+		return idless{"2.0", eventParams{Event: event}}
+	}
+	return notification{"2.0", "event", eventParams{subscription, n.Seq, event}}
+}
+
+// heartbeatMessage is a heartbeat as a message of the dialect.
+func heartbeatMessage(dialect, subscription string) any {
+	h := heartbeat{Type: "heartbeat", Message: "Connection alive"}
+	if dialect == lines {
+		return idless{"2.0", h}
+	}
+	h.SubscriptionID = subscription
+	return notification{"2.0", "heartbeat", h}
+}
+
+// deliver sends an event; it waits for the peer as long as ctx and the
+// connection last.
+func (s *subscription) deliver(ctx context.Context, n hub.Notice) error {
+	err := sendEvent(ctx, s.send, s.dialect, s.id, s.room, n)
+	s.touch()
+	return err
+}
+
+// sendEvent sends an event, with its texts cut if it is too long for a line.
+func sendEvent(ctx context.Context, send func(context.Context, any) error, dialect, subscription string, room int, n hub.Notice) error {
+	err := send(ctx, eventMessage(dialect, subscription, n))
+	if errors.Is(err, server.ErrTooLong) {
+		n.Data = fitRaw(n.Data, room-1024)
+		err = send(ctx, eventMessage(dialect, subscription, n))
+	}
+	return err
+}
+
+func (s *subscription) touch() { s.last.Store(int64(time.Since(s.began))) }
+
+// live sends heartbeats until the subscription, its connection or its
+// feed ends.
+func (s *subscription) live(ctx context.Context, done, ended <-chan struct{}) {
+	for {
+		quiet := time.Since(s.began) - time.Duration(s.last.Load())
+		if quiet >= heartbeatEvery {
+			if s.send(ctx, heartbeatMessage(s.dialect, s.id)) != nil {
+				return
+			}
+			s.touch()
+			continue
+		}
+		select {
+		case <-time.After(heartbeatEvery - quiet):
+		case <-ctx.Done():
+			return
+		case <-done:
+			return
+		case <-ended:
+			return
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// registerTasks registers task.* and chat.send (seed 000). Who calls one of
+// them gets the broadcasts event.task… from then on.
+func registerTasks(reg *server.Registry, d Domain) {
+	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
+	handle(reg, d, taskFamily, "task.submit", joined(t, t.submit),
+		server.Doc("Starts a task, or queues it if no place is free. event.task… notifications tell what becomes of it."))
+	handle(reg, d, taskFamily, "task.cancel", joined(t, t.cancel),
+		server.Doc("Cancels a queued task, or begins to end a running one."))
+	handle(reg, d, taskFamily, "task.list", joined(t, t.list),
+		server.Doc("Lists tasks, the newest first."))
+	handle(reg, d, taskFamily, "task.get", joined(t, t.get),
+		server.Doc("Tells everything about a task, with its output so far."))
+	handle(reg, d, taskFamily, "task.stats", joined(t, t.stats),
+		server.Doc("Counts tasks by state."))
+	handle(reg, d, chatFamily, "chat.send", joined(t, t.chat),
+		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task."))
+}
+
+type tasks struct {
+	Domain
+	broadcasts *broadcasts
+}
+
+// joined makes the caller one that gets broadcasts.
+func joined[P, R any](t *tasks, h func(context.Context, *hub.Hub, P) (R, error)) func(context.Context, *hub.Hub, P) (R, error) {
+	return func(ctx context.Context, hb *hub.Hub, p P) (R, error) {
+		t.broadcasts.watch(hb)
+		t.broadcasts.join(ctx)
+		return h(ctx, hb, p)
+	}
+}
+
+type submitParams struct {
+	Prompt   string `json:"prompt" doc:"What the agent is to do."`
+	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+	Priority *int   `json:"priority,omitempty" doc:"Higher first; 0 unless told."`
+	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
+	Title    string `json:"title,omitempty" doc:"What to call it."`
+}
+
+func (p submitParams) check() error { return need("prompt", p.Prompt) }
+
+type submitResult struct {
+	TaskID    string `json:"taskId"`
+	State     string `json:"state" doc:"running or queued."`
+	Agent     string `json:"agent" doc:"The agent that was taken."`
+	SessionID string `json:"session_id" doc:"The same under its name as a session."`
+}
+
+func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitResult, error) {
+	spec := hub.LaunchSpec{Prompt: p.Prompt, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: hub.SourceTask}
+	if p.Priority != nil {
+		spec.Priority = *p.Priority
+	}
+	s, err := h.Launch(ctx, spec)
+	return submitted(s), err
+}
+
+func submitted(s hub.Session) submitResult {
+	return submitResult{taskID(s.Task), stateNames[s.State].task, s.Agent, s.SessionID}
+}
+
+// chatPriority is that of chat messages (seed 000's program): somebody waits.
+const chatPriority = 5
+
+type chatParams struct {
+	Message  string `json:"message" doc:"What to say."`
+	Priority *int   `json:"priority,omitempty" doc:"Higher first; 5 unless told."`
+}
+
+func (p chatParams) check() error { return need("message", p.Message) }
+
+func (t *tasks) chat(ctx context.Context, h *hub.Hub, p chatParams) (submitResult, error) {
+	priority := chatPriority
+	if p.Priority != nil {
+		priority = *p.Priority
+	}
+	s, err := h.Chat(ctx, p.Message, priority)
+	return submitted(s), err
+}
+
+type taskParams struct {
+	TaskID string `json:"taskId" doc:"The task; every id of the run will do."`
+}
+
+func (p taskParams) check() error { return need("taskId", p.TaskID) }
+
+type cancelParams struct {
+	TaskID string `json:"taskId" doc:"The task; every id of the run will do."`
+	Reason string `json:"reason,omitempty" doc:"Why, for the record."`
+}
+
+func (p cancelParams) check() error { return need("taskId", p.TaskID) }
+
+type cancelResult struct {
+	Cancelled bool `json:"cancelled" doc:"The task was cancelled, or its end has begun."`
+}
+
+func (t *tasks) cancel(ctx context.Context, h *hub.Hub, p cancelParams) (cancelResult, error) {
+	_, err := h.Cancel(ctx, p.TaskID, p.Reason)
+	return cancelResult{err == nil}, err
+}
+
+const (
+	tasksByDefault = 20
+	tasksAtMost    = 1000
+)
+
+type listTasksParams struct {
+	State  taskState `json:"state,omitempty" doc:"Only tasks in this state."`
+	Limit  *uint     `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
+	Agent  string    `json:"agent,omitempty" doc:"Only tasks of this agent."`
+	Before string    `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
+}
+
+func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*task, error) {
+	before, err := beforeRow(ctx, h, p.Before)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := h.Sessions(ctx, hub.RunFilter{
+		States: p.State.states(), Agent: p.Agent, Before: before,
+		Limit: pageSize(p.Limit, tasksByDefault, tasksAtMost),
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*task, 0, len(sessions))
+	for _, s := range sessions {
+		list = append(list, taskOf(s, s.Result))
+	}
+	return fit(list, room(ctx)), nil
+}
+
+func (t *tasks) get(ctx context.Context, h *hub.Hub, p taskParams) (*task, error) {
+	s, err := h.Session(ctx, p.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	output, err := h.Output(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	one := []*task{taskOf(s, output)}
+	fit(one, room(ctx))
+	return one[0], nil
+}
+
+type statsResult struct {
+	Total     int `json:"total"`
+	Running   int `json:"running"`
+	Queued    int `json:"queued"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+	Cancelled int `json:"cancelled"`
+}
+
+func (t *tasks) stats(ctx context.Context, h *hub.Hub, _ none) (statsResult, error) {
+	counts, err := h.Counts(ctx)
+	return statsOf(counts), err
+}
+
+func statsOf(counts hub.Counts) (s statsResult) {
+	in := map[string]*int{
+		"running": &s.Running, "queued": &s.Queued, "completed": &s.Completed, "failed": &s.Failed, "cancelled": &s.Cancelled,
+	}
+	for state, n := range counts {
+		if field := in[stateNames[state].task]; field != nil {
+			*field += n
+			s.Total += n
+		}
+	}
+	return s
+}
+
+// A task is a run as seed 000 shows it, and our names for it.
+type task struct {
+	ID          string          `json:"id"`
+	Prompt      string          `json:"prompt"`
+	Agent       *string         `json:"agent"`
+	Priority    int             `json:"priority"`
+	State       string          `json:"state" doc:"queued, running, completed, failed or cancelled."`
+	CreatedAt   string          `json:"createdAt"`
+	StartedAt   *string         `json:"startedAt"`
+	CompletedAt *string         `json:"completedAt" doc:"When it ended, however it ended."`
+	PID         *int            `json:"pid" doc:"Always null: agents are none of the caller's processes."`
+	Result      *string         `json:"result" doc:"The agent's last message, once the task is completed."`
+	Error       *string         `json:"error"`
+	Output      string          `json:"output" doc:"What the agent said so far. In task.list: its last message."`
+	Metadata    json.RawMessage `json:"metadata"`
+
+	SessionID string `json:"session_id"`
+	RunID     string `json:"run_id"`
+	ThreadID  string `json:"thread_id"`
+	CWD       string `json:"cwd"`
+	Title     string `json:"title"`
+	ErrorCode string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
+	Status    string `json:"status" doc:"The state as seed 001 has it."`
+}
+
+func (t *task) texts() []*string {
+	list := []*string{&t.Prompt, &t.Output}
+	for _, s := range []*string{t.Result, t.Error} {
+		if s != nil {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func taskOf(s hub.Session, output string) *task {
+	t := &task{
+		ID: taskID(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: stateNames[s.State].task,
+		CreatedAt: iso(s.Created), StartedAt: isoOrNull(s.Started), CompletedAt: isoOrNull(s.Ended),
+		Error: orNil(errorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
+		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s),
+		ErrorCode: s.ErrorCode, Status: stateNames[s.State].session,
+	}
+	if s.State == completed {
+		t.Result = &s.Result
+	}
+	return t
+}
+
+// titleOf is the run's title, else its thread's.
+func titleOf(s hub.Session) string {
+	if s.Title != "" {
+		return s.Title
+	}
+	return s.Thread.Title
+}
+
+// errorText is why a run failed.
+func errorText(r hub.Run) string {
+	if r.Error == "" && r.State == timedOut {
+		return "the time limit was reached"
+	}
+	return r.Error
+}
+
+// metadataOf is an object, with the source that seed 000's program gives to
+// chat messages.
+func metadataOf(r hub.Run) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	if len(r.Metadata) > 0 && json.Unmarshal(r.Metadata, &members) != nil || members == nil {
+		members = map[string]json.RawMessage{}
+	}
+	if _, has := members["source"]; !has && r.Source == hub.SourceChat {
+		members["source"] = json.RawMessage(`"ipc-chat"`)
+	}
+	b, err := json.Marshal(members)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return b
+}

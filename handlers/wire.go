@@ -1,0 +1,149 @@
+package handlers
+
+import (
+	"errors"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A family is a set of methods whose error codes mean the same.
+type family struct {
+	codes  map[string]wireCode // by kind of hub.Error; missing: -32603 with the hub's kind
+	params map[string]string   // the hub's names of parameters and the family's
+}
+
+// A wireCode is what an error of the hub is in a family.
+type wireCode struct {
+	code int64
+	kind string // data.kind
+}
+
+// Codes of seed 000, and ours.
+const (
+	codeTaskNotFound       = -32000
+	codeTaskNotCancellable = -32001
+	codeQueueFull          = -32002
+	codeUnavailable        = -32003
+	codeNotTrusted         = -32043
+)
+
+// everywhere is what means the same in each family (DESIGN sections 6 and 11).
+var everywhere = map[string]wireCode{
+	hub.KindNotTrusted:   {codeNotTrusted, "not_trusted"},
+	hub.KindInvalidToken: {jsonrpc2.CodeInvalidRequest, "invalid_session_token"},
+}
+
+// The families (DESIGN section 6). The seeds use the same numbers for
+// different things, so a code is looked up in the family of the method.
+var (
+	taskFamily = family{codes: map[string]wireCode{
+		hub.KindRunNotFound:    {codeTaskNotFound, "task_not_found"},
+		hub.KindNotCancellable: {codeTaskNotCancellable, "task_not_cancellable"},
+		hub.KindQueueFull:      {codeQueueFull, "queue_full"},
+		hub.KindUnavailable:    {codeUnavailable, "subsystem_unavailable"},
+	}, params: map[string]string{"working_dir": "cwd"}}
+	chatFamily    = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}}
+	sessionFamily = family{
+		codes: map[string]wireCode{
+			hub.KindRunNotFound:    {jsonrpc2.CodeInternalError, "session_not_found"},
+			hub.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running"},
+		},
+		params: map[string]string{"prompt": "query"},
+	}
+	executorFamily = family{codes: map[string]wireCode{
+		hub.KindRunNotFound: {jsonrpc2.CodeInternalError, "task_not_found"},
+	}, params: map[string]string{"working_dir": "cwd"}}
+)
+
+type errorData struct {
+	Reason string `json:"reason,omitempty"`
+	Kind   string `json:"kind"`
+}
+
+// told is an error as the peer gets it, with its cause for the log.
+type told struct {
+	wire  *jsonrpc2.Error
+	cause error
+}
+
+func (t told) Error() string   { return t.cause.Error() }
+func (t told) Unwrap() []error { return []error{t.wire, t.cause} }
+
+// wire turns an error of the hub into what the family calls it. Other errors
+// stay what they are: package server keeps their text for the log.
+func (f family) wire(err error) error {
+	var e *hub.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	cause := err
+	if e.Err != nil {
+		cause = e.Err
+	}
+	return told{f.wireError(e), cause}
+}
+
+func (f family) wireError(e *hub.Error) *jsonrpc2.Error {
+	switch e.Kind {
+	case hub.KindInvalid, hub.KindUnknownAgent:
+		return f.invalidParam(e)
+	case hub.KindInvalidToken:
+		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message, errorData{"invalid-session-token", "invalid_session_token"})
+	}
+	code, known := f.codes[e.Kind]
+	if !known {
+		code, known = everywhere[e.Kind]
+	}
+	if !known {
+		code = wireCode{jsonrpc2.CodeInternalError, e.Kind}
+	}
+	return server.NewError(code.code, canonical(code.code)+e.Message, errorData{Kind: code.kind})
+}
+
+// invalidParam is a -32602 with the name that the parameter has in the family.
+func (f family) invalidParam(e *hub.Error) *jsonrpc2.Error {
+	p := server.ParamError{Param: e.Param, Expected: e.Expected, Received: e.Received, Accepted: e.Accepted}
+	if name, renamed := f.params[p.Param]; renamed {
+		p.Param = name
+	}
+	if p.Param == "" {
+		p.Param = "params"
+	}
+	if p.Expected != "" && e.Kind == hub.KindInvalid {
+		return server.InvalidParam(p)
+	}
+	if p.Expected == "" {
+		p.Expected, p.Received = "another value", "one that will not do"
+	}
+	return server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: "+e.Message, p)
+}
+
+// canonical is the message that the specification or the seed gives a code; a
+// clarification follows it.
+func canonical(code int64) string {
+	switch code {
+	case codeTaskNotFound:
+		return "Task not found: "
+	case codeTaskNotCancellable:
+		return "Task not cancellable: "
+	case codeQueueFull:
+		return "Queue full: "
+	case codeUnavailable:
+		return "Subsystem unavailable: "
+	case jsonrpc2.CodeInternalError:
+		return "Internal error: "
+	}
+	return ""
+}
+
+// hubKind is the kind of an error of the hub, or "".
+func hubKind(err error) string {
+	var e *hub.Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}
