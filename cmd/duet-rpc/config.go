@@ -15,7 +15,7 @@ import (
 )
 
 // findProject is the project that a command is about.
-func findProject(*settings) (project.Project, error) { return project.Find("") }
+func findProject(s *settings) (project.Project, error) { return project.Find(s.root) }
 
 // loadConfig reads the configuration of the project that a command is about.
 func loadConfig(s *settings) (*config.Config, error) {

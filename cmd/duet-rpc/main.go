@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -14,11 +15,21 @@ var version = ""
 
 func main() {
 	cmd := newRootCommand()
-	if err := cmd.Execute(); err != nil {
+	err := cmd.Execute()
+	var status exitStatus
+	switch {
+	case errors.As(err, &status):
+		os.Exit(int(status))
+	case err != nil:
 		fmt.Fprintf(os.Stderr, "duet-rpc: %v\n", err)
 		os.Exit(1)
 	}
 }
+
+// An exitStatus ends the process with a status, and nothing more is said.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // buildVersion is the version of this binary.
 func buildVersion() string {

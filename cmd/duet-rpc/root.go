@@ -16,7 +16,7 @@ An editor runs it with pipes on standard input and output and speaks JSON-RPC
 terminal without a command it prints this help.
 
 Exit status: 0 however a session ended; 1 if it could not start, or a command
-failed.`
+failed; 130 if you interrupted it.`
 
 const environmentHelp = `
 Environment:
@@ -25,6 +25,9 @@ Environment:
   DUET_RPC_READ_TIMEOUT      see --read-timeout
   DUET_RPC_MAX_FRAME_BYTES   see --max-frame-bytes
   DUET_RPC_MAX_HEADER_BYTES  see --max-header-bytes
+  DUET_ROOT                  see --root
+  DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_HUB
+                             see duet-rpc config --defaults
   NO_COLOR                   no colour, as --no-color
 A flag wins over the environment.
 `
@@ -58,7 +61,8 @@ func newRootCommand() *cobra.Command {
 
 {{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}` + environmentHelp)
 	s.addFlags(root)
-	root.AddCommand(newServeCommand(s), newVersionCommand(s), newDoctorCommand(s))
+	root.AddCommand(newServeCommand(s), newPromptCommand(s), newAgentsCommand(s), newTrustCommand(s), newConfigCommand(s),
+		newVersionCommand(s), newDoctorCommand(s), newDemoAgentCommand(), newExecutorCommand())
 	return root
 }
 

@@ -19,6 +19,7 @@ import (
 // lifecycle): running handlers have the grace, then the log the rest.
 const (
 	handlerGrace = 1400 * time.Millisecond
+	domainGrace  = 400 * time.Millisecond // for executors to be gone
 	logGrace     = 400 * time.Millisecond
 	lastResort   = 1900 * time.Millisecond
 )
@@ -49,7 +50,21 @@ func serveStdio(s *settings) error {
 
 	ctx, stop := untilSignal(log)
 	defer stop()
-	srv := server.New(newRegistry(s, log), server.Options{
+	d := newDomain(s, log)
+	defer time.AfterFunc(openAfter, d.open).Stop()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var srv *server.Server
+	stopHub := func(force bool) {
+		go func() {
+			if !force {
+				d.drain()
+			}
+			end()
+		}()
+	}
+	reg := newRegistry(s, log, d, stopHub, func() int { return srv.ConnCount() })
+	srv = server.New(reg, server.Options{
 		Limits:   s.limits,
 		Logger:   log.Logger,
 		Grace:    handlerGrace,
@@ -59,14 +74,20 @@ func serveStdio(s *settings) error {
 	if err != nil {
 		log.Error("the connection failed", "err", err)
 	}
+	closing, cancel := context.WithTimeout(context.Background(), domainGrace)
+	defer cancel()
+	d.close(closing)
 	log.Info("stopped")
 	return nil
 }
 
 // newRegistry registers every method.
-func newRegistry(s *settings, log *logging.Log) *server.Registry {
+func newRegistry(s *settings, log *logging.Log, d *domain, stop func(force bool), clients func() int) *server.Registry {
 	reg := server.NewRegistry()
-	handlers.RegisterCore(reg, handlers.Core{Version: buildVersion(), LogLevel: log.Level, Now: time.Now})
+	handlers.RegisterCore(reg, handlers.Core{Version: buildVersion(), LogLevel: log.Level, Now: time.Now, Issues: d.Issues})
+	handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: d.Hub, Version: buildVersion(), Now: time.Now, Stop: stop, Clients: clients, Logger: log.Logger,
+	})
 	if s.testMethods {
 		handlers.RegisterTestMethods(reg)
 	}

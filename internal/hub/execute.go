@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -171,8 +172,12 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 	for name, value := range a.Env {
 		env[name] = value
 	}
+	command := slices.Clone(a.Command)
+	if a.Path != "" {
+		command[0] = a.Path // where it was found, whatever PATH says there
+	}
 	return &catalog.AgentLaunch{
-		Name: a.Name, Driver: a.Driver, Command: a.Command, Prompt: a.Prompt, History: a.History, Env: env, Keys: a.Keys, Root: h.opts.Root,
+		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Env: env, Keys: a.Keys, Root: h.opts.Root,
 	}
 }
 

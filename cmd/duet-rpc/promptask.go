@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// question is what an agent asks, as new_approval tells it.
+type question struct {
+	ApprovalID string                 `json:"approval_id"`
+	Type       string                 `json:"type"`
+	ToolName   string                 `json:"tool_name"`
+	ToolInput  json.RawMessage        `json:"tool_input"`
+	Title      string                 `json:"title"`
+	Options    []hub.PermissionOption `json:"options"`
+	Diffs      []hub.FileDiff         `json:"diffs"`
+}
+
+func (v *promptView) question(n hub.Notice) question {
+	var q question
+	_ = json.Unmarshal(n.Data, &q) // the hub's own
+	return q
+}
+
+// An answer is a line that was typed, or the end of the input.
+type answer struct {
+	text string
+	err  error
+}
+
+// An asker puts questions to whoever sits at the terminal, one at a time.
+type asker struct {
+	out         io.Writer
+	view        *promptView
+	opts        promptOptions
+	terminal    *os.File // nil: there is none
+	answers     chan answer
+	lines       chan struct{} // asks for a line
+	waiting     []question    // the first is being asked
+	why         bool          // the line that comes is the reason for a denial
+	edit        bool          // the line that comes is the input, edited
+	interrupted bool
+}
+
+func newAsker(out io.Writer, o promptOptions, view *promptView) *asker {
+	a := &asker{out: out, view: view, opts: o, answers: make(chan answer)}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		a.terminal = os.Stdin
+	} else if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil && term.IsTerminal(int(os.Stderr.Fd())) {
+		a.terminal = tty // the prompt came on standard input
+	}
+	return a
+}
+
+// ask answers a question by the flags, or begins to ask it.
+func (a *asker) ask(ctx context.Context, h *hub.Hub, q question) {
+	a.show(q)
+	switch {
+	case a.opts.deny, a.terminal == nil && !a.opts.yes:
+		comment := "denied by --deny"
+		if !a.opts.deny {
+			comment = "nobody is there to ask"
+			a.view.note("denied: there is no terminal to ask on; --yes would allow it")
+		}
+		a.decide(ctx, h, q, hub.Decision{Decision: "deny", Comment: comment})
+	case a.opts.yes:
+		a.view.note("allowed by --yes")
+		a.decide(ctx, h, q, hub.Decision{Decision: "approve"})
+	default:
+		a.waiting = append(a.waiting, q)
+		if len(a.waiting) == 1 {
+			a.prompt()
+		}
+	}
+}
+
+// show shows what is asked, with what it would change.
+func (a *asker) show(q question) {
+	text := firstText(q.Title, q.ToolName)
+	if q.ToolName != "" && !strings.Contains(text, q.ToolName) {
+		text = q.ToolName + ": " + text
+	}
+	a.view.aside("? "+text, bold)
+	for _, d := range q.Diffs {
+		diff := hub.UnifiedDiff(a.view.session.Thread.CWD, d.Path, d.OldText, &d.NewText)
+		a.view.shown[diff] = true
+		a.view.showDiff(diff)
+	}
+	if len(q.Diffs) == 0 && len(q.ToolInput) > 2 && q.Type == store.FunctionCall {
+		a.view.aside("  "+string(q.ToolInput), dim)
+	}
+	if q.Type == store.HumanContact {
+		for i, o := range q.Options {
+			a.view.aside(fmt.Sprintf("  %d  %s", i+1, o.Name), "")
+		}
+	}
+}
+
+// prompt asks for a line.
+func (a *asker) prompt() {
+	if a.lines == nil {
+		a.lines = make(chan struct{}, 8)
+		go a.read()
+	}
+	switch {
+	case a.why:
+		fmt.Fprint(a.out, "Why not? ")
+	case a.edit:
+		fmt.Fprint(a.out, "New input (one line of JSON): ")
+	case a.waiting[0].Type == store.HumanContact:
+		fmt.Fprint(a.out, "Your answer: ")
+	default:
+		fmt.Fprint(a.out, "Allow? [y]es, [n]o, [a]lways in this session, [e]dit: ")
+	}
+	a.lines <- struct{}{}
+}
+
+// read reads a line of the terminal whenever one is asked for. It ends with
+// the process: nothing else ends a read of a terminal.
+func (a *asker) read() {
+	in := bufio.NewReader(a.terminal)
+	for range a.lines {
+		text, err := in.ReadString('\n')
+		if text != "" {
+			err = nil
+		}
+		a.answers <- answer{strings.TrimSpace(text), err}
+	}
+}
+
+// answered takes a line.
+func (a *asker) answered(ctx context.Context, h *hub.Hub, line answer) {
+	if len(a.waiting) == 0 {
+		return
+	}
+	q := a.waiting[0]
+	d, again := a.decision(q, line)
+	if again {
+		a.prompt()
+		return
+	}
+	a.why, a.edit = false, false
+	if !a.decide(ctx, h, q, d) {
+		a.prompt()
+		return
+	}
+	if a.waiting = a.waiting[1:]; len(a.waiting) > 0 {
+		a.show(a.waiting[0])
+		a.prompt()
+	}
+}
+
+// decision makes a decision of a line, or asks for another one.
+func (a *asker) decision(q question, line answer) (d hub.Decision, again bool) {
+	switch {
+	case line.err != nil:
+		fmt.Fprintln(a.out)
+		if q.Type == store.HumanContact {
+			return hub.Decision{Decision: "respond", Comment: "(no answer)"}, false
+		}
+		return hub.Decision{Decision: "deny", Comment: "the terminal was closed"}, false
+	case a.why:
+		return hub.Decision{Decision: "deny", Comment: firstText(line.text, "denied")}, false
+	case a.edit:
+		if !json.Valid([]byte(line.text)) || !strings.HasPrefix(line.text, "{") {
+			a.edit = line.text != ""
+			a.view.note("that is no JSON object; an empty line goes back")
+			return d, true
+		}
+		return hub.Decision{Decision: "approve", UpdatedInput: json.RawMessage(line.text)}, false
+	case q.Type == store.HumanContact:
+		if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(q.Options) {
+			return hub.Decision{Decision: "respond", Option: q.Options[n-1].OptionID, Comment: q.Options[n-1].Name}, false
+		}
+		return hub.Decision{Decision: "respond", Comment: line.text}, line.text == ""
+	}
+	switch strings.ToLower(line.text) {
+	case "y", "yes":
+		return hub.Decision{Decision: "approve"}, false
+	case "a", "always":
+		return hub.Decision{Decision: "approve", Scope: "session"}, false
+	case "n", "no":
+		a.why = true
+	case "e", "edit":
+		a.edit = true
+		a.view.aside("  "+string(q.ToolInput), dim)
+	default:
+		a.view.note("please type y, n, a or e")
+	}
+	return d, true
+}
+
+// decide sends a decision, and reports whether the question is closed.
+func (a *asker) decide(ctx context.Context, h *hub.Hub, q question, d hub.Decision) bool {
+	d.ID = q.ApprovalID
+	if q.Type == store.HumanContact {
+		if d.Decision == "approve" && len(q.Options) > 0 {
+			d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
+		}
+		d.Decision = "respond"
+		d.Comment = firstText(d.Comment, "yes")
+	}
+	_, err := h.Decide(ctx, d)
+	var refused *hub.Error
+	if errors.As(err, &refused) && refused.Kind == hub.KindAlreadyDecided {
+		return true // the run was interrupted, or somebody else was faster
+	}
+	if err != nil {
+		a.view.note(err.Error())
+		return false
+	}
+	return true
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// quietLevel is how much is logged beside a conversation unless told
+// otherwise: what went wrong.
+const quietLevel = slog.LevelError
+
+// What a notice means for who follows a run.
+type noticeKind int
+
+const (
+	noticeShown noticeKind = iota
+	noticeAsks
+	noticeEnds
+)
+
+// A promptView shows a run on a terminal or in a pipe: the agent's words on
+// out, everything else on side.
+type promptView struct {
+	out, side io.Writer
+	color     bool
+	asJSON    bool
+	session   hub.Session
+	midLine   bool   // the last thing on out was no line end
+	message   string // the message that is being written
+	shown     map[string]bool
+	lastTool  string
+	plan      string
+}
+
+func newPromptView(out, side io.Writer, s *settings) *promptView {
+	return &promptView{
+		out: out, side: side, asJSON: s.json, shown: make(map[string]bool),
+		color: !s.noColor && term.IsTerminal(int(os.Stderr.Fd())),
+	}
+}
+
+func (v *promptView) begin(s hub.Session) {
+	v.session = s
+	v.note(fmt.Sprintf("%s · agent %s · %s", store.TaskName(s.Task), s.Agent, s.Thread.CWD))
+}
+
+// noticeData is what the view reads of any event.
+type noticeData struct {
+	SessionID  string              `json:"session_id"`
+	State      string              `json:"state"`
+	MessageID  string              `json:"message_id"`
+	Delta      string              `json:"delta"`
+	EventType  string              `json:"event_type"`
+	Role       string              `json:"role"`
+	Content    string              `json:"content"`
+	ToolID     string              `json:"tool_id"`
+	ToolName   string              `json:"tool_name"`
+	ToolTitle  string              `json:"tool_title"`
+	ToolStatus string              `json:"tool_status"`
+	Result     string              `json:"tool_result_content"`
+	Entries    []catalog.PlanEntry `json:"entries"`
+	Path       string              `json:"path"`
+	Diff       string              `json:"diff"`
+	Message    string              `json:"message"`
+	Data       string              `json:"data"`
+	Encoding   string              `json:"encoding"`
+}
+
+// show shows an event of the run.
+func (v *promptView) show(n hub.Notice) noticeKind {
+	var d noticeData
+	_ = json.Unmarshal(n.Data, &d) // the hub's own
+	if d.SessionID != v.session.SessionID && n.Type != hub.EventTerminal {
+		return noticeShown
+	}
+	if v.asJSON {
+		line, _ := json.Marshal(map[string]any{"seq": n.Seq, "type": n.Type, "timestamp": n.Time, "data": n.Data})
+		fmt.Fprintf(v.out, "%s\n", line)
+	}
+	switch n.Type {
+	case hub.EventApproval:
+		return noticeAsks
+	case hub.EventStatus:
+		if store.State(d.State).Ended() {
+			return noticeEnds
+		}
+		if d.State == string(store.Queued) {
+			v.note("waiting for a free slot")
+		}
+		return noticeShown
+	}
+	if !v.asJSON {
+		v.showText(n.Type, d)
+	}
+	return noticeShown
+}
+
+func (v *promptView) showText(kind string, d noticeData) {
+	switch kind {
+	case hub.EventDelta:
+		if v.message != d.MessageID {
+			v.line()
+			v.message = d.MessageID
+		}
+		fmt.Fprint(v.out, printable(d.Delta))
+		v.midLine = !strings.HasSuffix(d.Delta, "\n")
+	case hub.EventConversation:
+		v.showItem(d)
+	case hub.EventPlan:
+		v.showPlan(d.Entries)
+	case hub.EventDiff:
+		if !v.shown[d.Diff] {
+			v.shown[d.Diff] = true
+			v.showDiff(d.Diff)
+		}
+	case hub.EventError:
+		v.note("error: " + d.Message)
+	case hub.EventTerminal:
+		if d.Encoding != "base64" {
+			v.aside(printable(strings.TrimRight(strings.ReplaceAll(d.Data, "\r\n", "\n"), "\n")), dim)
+		}
+	}
+}
+
+func (v *promptView) showItem(d noticeData) {
+	switch d.EventType {
+	case "message":
+		if d.Role == "assistant" && v.message != d.MessageID { // it came whole
+			v.line()
+			fmt.Fprint(v.out, printable(d.Content))
+			v.midLine = true
+		}
+		v.line()
+		v.message = ""
+	case "tool_call":
+		if text := firstText(d.ToolTitle, d.ToolName); d.ToolStatus == "pending" || v.lastTool != d.ToolID {
+			v.lastTool = d.ToolID
+			if !v.shown["tool "+d.ToolID] {
+				v.shown["tool "+d.ToolID] = true
+				v.aside("● "+text, bold)
+			}
+		}
+	case "tool_result":
+		mark := "✓ "
+		if d.ToolStatus == "failed" {
+			mark = "✗ "
+		}
+		v.aside(mark+firstText(d.ToolTitle, d.ToolName), dim)
+	case "system":
+		v.note(d.Content)
+	}
+}
+
+func (v *promptView) showPlan(entries []catalog.PlanEntry) {
+	var text strings.Builder
+	for _, e := range entries {
+		mark := "☐"
+		switch e.Status {
+		case "in_progress":
+			mark = "▶"
+		case "completed":
+			mark = "☑"
+		}
+		fmt.Fprintf(&text, "%s %s\n", mark, e.Content)
+	}
+	if text.String() != v.plan {
+		v.plan = text.String()
+		v.aside(strings.TrimSuffix(v.plan, "\n"), dim)
+	}
+}
+
+const (
+	bold  = "1"
+	dim   = "2"
+	red   = "31"
+	green = "32"
+	cyan  = "36"
+)
+
+// aside prints lines on side, in a colour on a terminal.
+func (v *promptView) aside(text, color string) {
+	v.line()
+	for line := range strings.SplitSeq(text, "\n") {
+		fmt.Fprintln(v.side, v.paint(printable(line), color))
+	}
+}
+
+func (v *promptView) paint(text, color string) string {
+	if !v.color || color == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+func (v *promptView) note(text string) { v.aside("— "+text, dim) }
+
+func (v *promptView) showDiff(diff string) {
+	v.line()
+	for line := range strings.Lines(diff) {
+		line = strings.TrimSuffix(line, "\n")
+		color := ""
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+			color = bold
+		case strings.HasPrefix(line, "@@"):
+			color = cyan
+		case strings.HasPrefix(line, "+"):
+			color = green
+		case strings.HasPrefix(line, "-"):
+			color = red
+		}
+		fmt.Fprintln(v.side, v.paint(printable(line), color))
+	}
+}
+
+// line ends the line on out, if one is begun.
+func (v *promptView) line() {
+	if v.midLine {
+		fmt.Fprintln(v.out)
+		v.midLine = false
+	}
+}
+
+func (v *promptView) end(s hub.Session) {
+	v.line()
+	text := string(s.State)
+	if s.State != store.Completed && s.Error != "" {
+		text += ": " + s.Error
+		if s.ErrorCode != "" {
+			text += " (" + s.ErrorCode + ")"
+		}
+	}
+	v.note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", text, store.TaskName(s.Task)))
+}
+
+func firstText(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// printable keeps an agent from talking to the terminal: control characters
+// other than line ends and tabs are shown, not obeyed.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '�'
+		}
+		return r
+	}, text)
+}

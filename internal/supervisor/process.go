@@ -1,0 +1,216 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// linkLimit bounds a message between hub and executor, in bytes: an agent's
+// own limit is below it.
+const linkLimit = 64 << 20
+
+// A process is an executor.
+type process struct {
+	supervisor *Supervisor
+	kind       string
+	command    []string
+	started    chan struct{} // closed when it runs, or failed to
+	exited     chan struct{} // closed when it has gone
+	failure    error         // why it does not run; set before started is closed
+	executor   catalog.Executor
+
+	// The supervisor's mu guards these.
+	threads   map[purpose]bool
+	uses      int
+	ending    bool
+	idleSince time.Time
+	idle      *time.Timer
+
+	mu     sync.Mutex // guards the fields below
+	cmd    *exec.Cmd
+	link   net.Conn
+	agents map[string]store.Process // by mark
+}
+
+// use counts a use. The supervisor's mu is held.
+func (p *process) use() {
+	p.uses++
+	if p.idle != nil {
+		p.idle.Stop()
+	}
+}
+
+// run starts the process and stays with it until it has gone.
+func (p *process) run() {
+	s := p.supervisor
+	log := s.opts.Logger
+	defer close(p.exited)
+	defer s.forget(p)
+	if err := p.spawn(); err != nil {
+		p.failure = fmt.Errorf("starting an executor: %w", err)
+		close(p.started)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	reg := server.NewRegistry()
+	catalogrpc.RegisterDaemon(reg, daemon{s.opts.Daemon, s.opts.WireError, p})
+	conn := server.New(reg, server.Options{
+		Limits:         frame.Limits{MaxFrame: linkLimit, Timeout: 10 * time.Minute},
+		Logger:         log,
+		MaxLongRunning: 4096, MaxLine: linkLimit, MaxQueued: 8 << 20,
+		Grace: 100 * time.Millisecond, CallTimeout: 10 * time.Minute,
+	}).Connect(ctx, p.link, frame.NDJSON)
+	p.executor = catalogrpc.Executor(conn)
+	close(p.started)
+
+	exit := make(chan error, 1)
+	go func() { exit <- p.cmd.Wait() }()
+	var err error
+	select {
+	case err = <-exit:
+	case <-conn.Done(): // it hung up: then it has nothing more to do
+		select {
+		case err = <-exit:
+		case <-time.After(time.Second):
+			p.kill()
+			err = <-exit
+		}
+	}
+	log.Debug("an executor ended", "pid", p.cmd.Process.Pid, "err", err)
+	cancel()
+	<-conn.Done()
+	p.killAgents()
+}
+
+// spawn starts the program, joined by a socketpair.
+func (p *process) spawn() error {
+	if len(p.command) == 0 {
+		return errors.New("no command is configured")
+	}
+	near, far, err := socketpair()
+	if err != nil {
+		return err
+	}
+	defer far.Close()
+	cmd := exec.Command(p.command[0], p.command[1:]...)
+	cmd.Env = append(append([]string{}, p.supervisor.opts.Environment...), "DUET_EXECUTOR_FD=3")
+	cmd.ExtraFiles = append(cmd.ExtraFiles, far)
+	inOwnGroup(cmd)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		near.Close()
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		near.Close()
+		return err
+	}
+	p.mu.Lock()
+	p.cmd, p.link, p.agents = cmd, near, make(map[string]store.Process)
+	p.mu.Unlock()
+	p.supervisor.ended.Go(func() {
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() {
+			p.supervisor.opts.Logger.Debug("executor", "pid", cmd.Process.Pid, "says", lines.Text())
+		}
+	})
+	return nil
+}
+
+// end asks the process to end; it has nothing to do any more.
+func (p *process) end(reason string) {
+	p.supervisor.ended.Go(func() {
+		<-p.started
+		if p.failure != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if _, err := p.executor.Shutdown(ctx, catalog.ShutdownParams{Reason: reason}); err != nil {
+			p.supervisor.opts.Logger.Debug("an executor did not take shutdown", "err", err)
+		}
+		p.hangUp()
+	})
+}
+
+// hangUp closes the link: an executor ends its agents then, and itself.
+func (p *process) hangUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link != nil {
+		p.link.Close()
+	}
+}
+
+// kill ends the process at once.
+func (p *process) kill() {
+	p.mu.Lock()
+	cmd := p.cmd
+	p.mu.Unlock()
+	if cmd != nil {
+		killGroup(cmd)
+	}
+}
+
+// killAgents ends what the process should have ended itself.
+func (p *process) killAgents() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, agent := range p.agents {
+		KillAgent(agent)
+	}
+	p.agents = nil
+}
+
+// noteAgent remembers an agent that the executor has started.
+func (p *process) noteAgent(data json.RawMessage) {
+	var agent catalog.Process
+	if json.Unmarshal(data, &agent) != nil || agent.PID <= 1 || agent.Mark == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.agents != nil {
+		p.agents[agent.Mark] = store.Process{PID: agent.PID, Mark: agent.Mark}
+	}
+}
+
+// A lease is one use of a process.
+type lease struct {
+	catalog.Executor
+	process *process
+	release func()
+}
+
+func (l *lease) Release() { l.release() }
+
+func (l *lease) Kill() { l.process.kill() }
+
+// ExecutePrompt turns an error that the executor answered into a result: only
+// an executor that has gone is an error.
+func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
+	result, err := l.Executor.ExecutePrompt(ctx, p)
+	var answered *jsonrpc2.Error
+	if errors.As(err, &answered) {
+		return catalog.ExecutePromptResult{
+			Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "EXECUTOR_ERROR", Message: answered.Message},
+		}, nil
+	}
+	return result, err
+}
