@@ -16,8 +16,7 @@ import (
 // serves the link that the hub left in a descriptor; standard input and output
 // are not used, and the log goes to standard error.
 func newExecutorCommand() *cobra.Command {
-	var level string
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:    "executor",
 		Short:  "Run agents for the hub (started by duet-rpc itself)",
 		Hidden: true,
@@ -33,15 +32,15 @@ func newExecutorCommand() *cobra.Command {
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			lowest := slog.LevelInfo
-			if err := lowest.UnmarshalText([]byte(level)); err != nil {
-				return err
+			level := slog.LevelInfo
+			if flag := cmd.Flag("log-level"); flag != nil { // the root's
+				if err := level.UnmarshalText([]byte(flag.Value.String())); err != nil {
+					return err
+				}
 			}
-			log := logging.Open(logging.Options{Level: lowest, NoColor: true})
+			log := logging.Open(logging.Options{Level: level, NoColor: true})
 			defer log.Close(logGrace)
 			return executor.Serve(ctx, link, log.Logger)
 		},
 	}
-	cmd.Flags().StringVar(&level, "executor-log-level", "info", "debug, info, warn or error")
-	return cmd
 }

@@ -207,7 +207,7 @@ func prompt(t *testing.T, kind, text string) catalog.ExecutePromptParams {
 		SessionToken: "token", SessionID: "s", TaskID: "task-1", Prompt: text, CWD: dir,
 		Launch: &catalog.AgentLaunch{
 			Name: "fake", Driver: "acp", Command: []string{os.Args[0]}, Root: dir,
-			Env: map[string]string{playAgent: kind},
+			Env: map[string]string{playAgent: kind, "GORACE": "atexit_sleep_ms=0"},
 		},
 	}
 }

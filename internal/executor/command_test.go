@@ -1,0 +1,82 @@
+package executor_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+func command(t *testing.T, kind, text string, argv ...string) catalog.ExecutePromptParams {
+	p := prompt(t, "", text)
+	p.Launch.Driver = "command"
+	p.Launch.Command = append([]string{os.Args[0]}, argv...)
+	p.Launch.Env = map[string]string{playCommand: kind, "GORACE": "atexit_sleep_ms=0"}
+	return p
+}
+
+func TestCommands(t *testing.T) {
+	history := []catalog.Message{{Role: "user", Content: "before"}, {Role: "assistant", Content: "yes"}}
+	for _, c := range []struct {
+		name   string
+		p      catalog.ExecutePromptParams
+		change func(*catalog.AgentLaunch)
+		has    []catalog.Message
+		text   string
+	}{
+		{name: "last argument", p: command(t, "args", "do it", "-x"), text: "-x|do it"},
+		{name: "in its place", p: command(t, "args", "do it", "--p={prompt}", "-x"), text: "--p=do it|-x"},
+		{name: "stdin", p: command(t, "stdin", "do it", "-x", "{prompt}"), change: func(l *catalog.AgentLaunch) { l.Prompt = "stdin" }, text: "[-x] 5 do it"},
+		{name: "100 KiB", p: command(t, "args", strings.Repeat("x", 100<<10)), text: strings.Repeat("x", 100<<10)},
+		{name: "over 100 KiB", p: command(t, "stdin", strings.Repeat("x", 100<<10+1), "-x"), text: "[-x] 102401 " + strings.Repeat("x", 100)},
+		{name: "no history", p: command(t, "args", "now"), has: history, change: func(l *catalog.AgentLaunch) { l.History = "none" }, text: "now"},
+		{name: "split character", p: command(t, "split", "x"), text: "aäb\uFFFD"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			h.context.Messages = c.has
+			x := newExecutor(t, h, executor.Options{})
+			if c.change != nil {
+				c.change(c.p.Launch)
+			}
+			result := execute(t, x, c.p)
+			assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+			assert.Equal(t, 1, result.MessageCount)
+			assert.Equal(t, c.text, h.text())
+		})
+	}
+	t.Run("history", func(t *testing.T) {
+		h := newHub()
+		h.context.Messages = history
+		x := newExecutor(t, h, executor.Options{})
+		execute(t, x, command(t, "args", "now"))
+		assert.Contains(t, h.text(), "User: before\n\nAssistant: yes\n\n")
+		assert.True(t, strings.HasSuffix(h.text(), "\n\nnow"))
+	})
+	t.Run("failure", func(t *testing.T) {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		result := execute(t, x, command(t, "fail", "x"))
+		require.NotNil(t, result.Error)
+		assert.Equal(t, executor.CodeExited, result.Error.Code)
+		assert.Contains(t, result.Error.Message, "exited with status 5: out of luck")
+		assert.Equal(t, "some", h.text())
+	})
+	t.Run("stop", func(t *testing.T) {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		go func() {
+			h.wait(t, func() bool { return h.text() != "" }, "that it is at it")
+			x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+		}()
+		assert.Equal(t, catalog.StatusCancelled, execute(t, x, command(t, "hang", "x")).Status)
+		requireNobody(t, h)
+	})
+}

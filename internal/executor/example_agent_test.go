@@ -1,0 +1,36 @@
+package executor_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+// The SDK's own example is an agent that somebody else wrote.
+func TestTheExampleAgent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a turn of it takes 5 s")
+	}
+	binary := filepath.Join(t.TempDir(), "agent")
+	out, err := exec.Command("go", "build", "-o", binary, "github.com/coder/acp-go-sdk/example/agent").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "", "hello")
+	p.Launch.Command = []string{binary}
+	result := execute(t, x, p)
+	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+	assert.Contains(t, h.text(), "successfully updated the configuration")
+	assert.Equal(t, []string{
+		"process", "native_session", "content_block_delta", "tool_call", "tool_result",
+		"content_block_delta", "tool_call", "tool_result", "content_block_delta",
+	}, h.types())
+	require.Len(t, h.asked, 1)
+	assert.Equal(t, "Edit", h.asked[0].ToolName)
+}

@@ -1,0 +1,73 @@
+package executor_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+func TestShutdown(t *testing.T) {
+	for _, c := range []struct {
+		word    string
+		timeout int64
+		status  string
+		result  string
+	}{
+		{"hang", 50, "interrupted", catalog.StatusCancelled},
+		{"flood", 60_000, "completed", catalog.StatusCompleted},
+	} {
+		t.Run(c.status, func(t *testing.T) {
+			h := newHub()
+			var exited atomic.Bool
+			x := newExecutor(t, h, executor.Options{Exit: func() { exited.Store(true) }})
+			done := make(chan catalog.ExecutePromptResult, 1)
+			go func() { done <- execute(t, x, prompt(t, "plain", c.word)) }()
+			h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+			result, err := x.Shutdown(context.Background(), catalog.ShutdownParams{TimeoutMS: c.timeout})
+			require.NoError(t, err)
+			assert.Equal(t, c.status, result.Status)
+			assert.Equal(t, c.result, (<-done).Status)
+			assert.True(t, exited.Load())
+			_, err = x.ExecutePrompt(context.Background(), prompt(t, "plain", "turn"))
+			assert.ErrorContains(t, err, "shutting down")
+			_, err = x.SpawnTerminal(context.Background(), catalog.SpawnTerminalParams{})
+			assert.ErrorContains(t, err, "shutting down")
+		})
+	}
+}
+
+func TestWhatCannotBeServed(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "hang")
+	go execute(t, x, p)
+	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	_, err := x.ExecutePrompt(context.Background(), p)
+	assert.ErrorContains(t, err, "task_id")
+	p.Launch = nil
+	_, err = x.ExecutePrompt(context.Background(), p)
+	assert.ErrorContains(t, err, "launch")
+}
+
+func TestPromptsOfASessionFollowEachOther(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	first := prompt(t, "plain", "hang")
+	go execute(t, x, first)
+	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	second := first
+	second.TaskID, second.Prompt = "task-2", "turn"
+	done := make(chan catalog.ExecutePromptResult, 1)
+	go func() { done <- execute(t, x, second) }()
+	assert.Never(t, func() bool { return len(done) > 0 }, 100*time.Millisecond, 10*time.Millisecond, "the first is not done")
+	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+	assert.Equal(t, catalog.StatusCompleted, (<-done).Status)
+	assert.Contains(t, h.text(), "turn 2", "an agent that took the cancel lives on")
+}

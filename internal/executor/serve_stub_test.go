@@ -1,3 +1,0 @@
-package executor_test
-
-func serveInherited() {}

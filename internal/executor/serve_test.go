@@ -1,0 +1,120 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// serveInherited is an executor process.
+func serveInherited() {
+	link, err := executor.Inherited()
+	if err == nil {
+		err = executor.Serve(context.Background(), link, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// process starts an executor process for h, and returns it and the link.
+func process(t *testing.T, h *hub) (*exec.Cmd, *server.Conn) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	theirs, ours := os.NewFile(uintptr(fds[0]), "executor"), os.NewFile(uintptr(fds[1]), "hub")
+	conn, err := net.FileConn(ours)
+	require.NoError(t, err)
+	ours.Close()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), playExecutor+"=1", executor.FDVariable+"=3", "GORACE=atexit_sleep_ms=0")
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	theirs.Close()
+	reg := server.NewRegistry()
+	catalogrpc.RegisterDaemon(reg, h)
+	rpc := server.New(reg, executor.LinkOptions(nil)).Connect(context.Background(), conn, frame.NDJSON)
+	t.Cleanup(func() {
+		rpc.End()
+		cmd.Process.Kill()
+		<-rpc.Done()
+	})
+	return cmd, rpc
+}
+
+func TestOverTheLink(t *testing.T) {
+	h := newHub()
+	cmd, rpc := process(t, h)
+	x := catalogrpc.Executor(rpc)
+	for i, word := range []string{"flood", "edit", "invalid"} {
+		p := prompt(t, "plain", word)
+		p.TaskID = fmt.Sprint("task-", i)
+		result, err := x.ExecutePrompt(context.Background(), p)
+		require.NoError(t, err)
+		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+	}
+	h.wait(t, func() bool { return len(h.data(catalog.EventContentDelta)) >= 50_005 }, "all chunks")
+	p := prompt(t, "plain", "crash")
+	p.TaskID = "task-crash"
+	result, err := x.ExecutePrompt(context.Background(), p)
+	require.NoError(t, err)
+	assert.Equal(t, executor.CodeExited, result.Error.Code)
+
+	ended, err := x.Shutdown(context.Background(), catalog.ShutdownParams{Reason: "test"})
+	require.NoError(t, err)
+	assert.Equal(t, "idle", ended.Status)
+	assert.NoError(t, cmd.Wait(), "it exits by itself")
+	requireNobody(t, h)
+}
+
+func TestTheHubDies(t *testing.T) {
+	h := newHub()
+	cmd, rpc := process(t, h)
+	x := catalogrpc.Executor(rpc)
+	_, err := x.SpawnTerminal(context.Background(), catalog.SpawnTerminalParams{Shell: "/bin/sh", Args: []string{"-c", "trap '' HUP; sleep 600"}})
+	require.NoError(t, err)
+	go x.ExecutePrompt(context.Background(), prompt(t, "plain", "stubborn"))
+	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	rpc.End()
+	began := time.Now()
+	assert.NoError(t, cmd.Wait())
+	assert.Less(t, time.Since(began), 10*time.Second)
+	requireNobody(t, h)
+}
+
+func TestTheExecutorIsKilled(t *testing.T) {
+	h := newHub()
+	cmd, rpc := process(t, h)
+	go catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "hang"))
+	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	require.NoError(t, cmd.Process.Kill())
+	cmd.Wait()
+	requireNobody(t, h) // the system ends the agent with its parent
+}
+
+func TestWithoutAHub(t *testing.T) {
+	t.Setenv(executor.FDVariable, "")
+	_, err := executor.Inherited()
+	assert.ErrorContains(t, err, "not by hand")
+	t.Setenv(executor.FDVariable, "1")
+	_, err = executor.Inherited()
+	assert.ErrorContains(t, err, "above 2")
+}
