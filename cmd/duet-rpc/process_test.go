@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ func (l launch) start(t testing.TB) *process {
 	}
 	ctx, kill := context.WithTimeout(context.Background(), l.watchdog)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, l.args...), log: &recorder{}, ended: make(chan struct{})}
-	p.cmd.Env = append(cleanEnvironment(), l.env...)
+	p.cmd.Env = append(append(cleanEnvironment(), homeless(t)...), l.env...)
 
 	var theirs []*os.File // ends that are only the child's
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = l.stdin, l.stdout, p.log
@@ -104,6 +105,18 @@ func cleanEnvironment() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=")
 	}), "GORACE="+noRaceDelay)
+}
+
+// homeless keeps a process away from the user's files: it has a project, a
+// home and a configuration of its own.
+func homeless(t testing.TB) []string {
+	home := t.TempDir()
+	root := filepath.Join(home, "project")
+	require.NoError(t, os.Mkdir(root, 0o700))
+	return []string{
+		"DUET_ROOT=" + root, "HOME=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, "config"), "XDG_STATE_HOME=" + filepath.Join(home, "state"),
+		"DUET_DEMO_DELAY=0",
+	}
 }
 
 // noRaceDelay keeps the race detector from making each process wait a second

@@ -25,6 +25,10 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", programDir+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("GORACE", noRaceDelay)
+			env.Setenv("HOME", env.WorkDir+"/home")
+			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/home/config")
+			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/home/state")
+			env.Setenv("DUET_DEMO_DELAY", "0")
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
