@@ -1,3 +1,5 @@
+//go:build unix
+
 package executor_test
 
 import (
@@ -304,6 +306,11 @@ func TestModeAndModel(t *testing.T) {
 	assert.Contains(t, h.text(), "mode plan")
 	assert.Contains(t, h.text(), "model big")
 	assert.Equal(t, []string{`{"current":"plan","available":["default","plan"]}`}, h.data("mode"))
+	p.TaskID, p.Prompt = "task-2", "leave"
+	execute(t, x, p)
+	p.TaskID, p.Prompt = "task-3", "turn"
+	execute(t, x, p)
+	assert.Equal(t, 2, strings.Count(h.text(), "mode plan"), "it is set again if the agent left it, and only then")
 }
 
 func TestFilesStayInside(t *testing.T) {

@@ -37,7 +37,9 @@ type agent struct {
 
 	hello    helloResult
 	session  acp.SessionId
-	modes    *modeState
+	modes    []string               // that it has
+	mode     atomic.Pointer[string] // that it is in; nil if it has none
+	late     atomic.Pointer[string] // the method that it was killed for not answering
 	models   []string
 	configs  []configOption
 	current  atomic.Pointer[run]
@@ -102,7 +104,7 @@ func (in *agentInput) Write(p []byte) (int, error) {
 // screen reads the agent's output to its end.
 func (a *agent) screen(toSDK *io.PipeWriter) {
 	defer a.proc.stdout.Close()
-	stop := a.proc.drainAfterEnd(a.proc.stdout)
+	in, stop := a.proc.untilEnd(a.proc.stdout)
 	defer stop()
 	s := screen{
 		sdk:      toSDK,
@@ -121,7 +123,7 @@ func (a *agent) screen(toSDK *io.PipeWriter) {
 			}
 		},
 	}
-	s.run(gatedReader{a})
+	s.run(gatedReader{a, in})
 	deadline := time.NewTimer(answerTime)
 	defer deadline.Stop()
 	for waiting := a.accounts.pending(); waiting != nil; waiting = a.accounts.pending() {
@@ -137,7 +139,10 @@ func (a *agent) screen(toSDK *io.PipeWriter) {
 
 // gatedReader reads an agent while the gate is open. An agent that is to be
 // stopped is read in any case: its answer is waited for.
-type gatedReader struct{ a *agent }
+type gatedReader struct {
+	a  *agent
+	in io.Reader
+}
 
 func (g gatedReader) Read(p []byte) (int, error) {
 	until := g.a.life
@@ -145,7 +150,7 @@ func (g gatedReader) Read(p []byte) (int, error) {
 		until = r.ctx
 	}
 	g.a.x.gate.pass(until)
-	return g.a.proc.stdout.Read(p)
+	return g.in.Read(p)
 }
 
 func (a *agent) update(update []byte) {
@@ -153,7 +158,9 @@ func (a *agent) update(update []byte) {
 	if r == nil || a.loading.Load() {
 		return
 	}
-	r.update(update)
+	if mode := r.update(update); mode != "" {
+		a.mode.Store(&mode)
+	}
 }
 
 // refuse answers a request that the SDK cannot be given.
@@ -170,15 +177,13 @@ func call[R any](a *agent, method string, params any) (R, error) {
 }
 
 // callWithin is call for an agent that is killed if it takes longer than d.
-func callWithin[R any](a *agent, d time.Duration, method string, params any) (result R, timedOut bool, err error) {
-	var late atomic.Bool
+func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
 	timer := time.AfterFunc(d, func() {
-		late.Store(true)
+		a.late.Store(&method)
 		a.proc.kill()
 	})
 	defer timer.Stop()
-	result, err = call[R](a, method, params)
-	return result, late.Load() && err != nil, err
+	return call[R](a, method, params)
 }
 
 // guard ends the agent's turn when the run is to be stopped: session/cancel if

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -27,7 +28,7 @@ type agentTerminal struct {
 
 	mu        sync.Mutex // guards the fields below
 	limit     int
-	output    string
+	output    []byte // at most twice the limit: it is cut when it is worth it
 	truncated bool
 }
 
@@ -73,7 +74,7 @@ func (a *agent) createTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 // follow keeps and reports what the terminal prints, and then its end.
 func (t *agentTerminal) follow(x *Executor) {
 	var runes runeKeeper
-	t.proc.readOutput(terminalChunk, func(p []byte) { t.print(x, runes.take(p)) })
+	t.proc.readOutput(x.ctx, func(p []byte) { t.print(x, runes.take(p)) })
 	t.print(x, runes.rest())
 	<-t.proc.done
 	close(t.done)
@@ -86,15 +87,24 @@ func (t *agentTerminal) print(x *Executor, text string) {
 		return
 	}
 	t.mu.Lock()
-	t.output += text
-	if over := len(t.output) - t.limit; over > 0 {
-		for over < len(t.output) && t.output[over]&0xC0 == 0x80 { // not in the middle of a character
-			over++
-		}
-		t.output, t.truncated = strings.Clone(t.output[over:]), true
+	t.output = append(t.output, text...)
+	if len(t.output) > 2*t.limit {
+		t.cut()
 	}
 	t.mu.Unlock()
 	x.daemon.TerminalOutput(x.ctx, catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: "utf-8"})
+}
+
+// cut drops the beginning of what is over the limit, up to a character's end.
+func (t *agentTerminal) cut() {
+	over := len(t.output) - t.limit
+	if over <= 0 {
+		return
+	}
+	for over < len(t.output) && !utf8.RuneStart(t.output[over]) {
+		over++
+	}
+	t.output, t.truncated = append(t.output[:0], t.output[over:]...), true
 }
 
 // exit is how it ended, or nil while it runs.
@@ -128,7 +138,8 @@ func (a *agent) terminalOutput(_ context.Context, p acp.TerminalOutputRequest) (
 	exit := t.exit() // first: then the output is whole
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return acp.TerminalOutputResponse{Output: t.output, Truncated: t.truncated, ExitStatus: exit}, nil
+	t.cut()
+	return acp.TerminalOutputResponse{Output: string(t.output), Truncated: t.truncated, ExitStatus: exit}, nil
 }
 
 func (a *agent) awaitTerminal(ctx context.Context, p acp.WaitForTerminalExitRequest) (acp.WaitForTerminalExitResponse, error) {

@@ -120,12 +120,20 @@ func undo(after content, d catalog.FileDiff, done bool) content {
 	return after
 }
 
-// settle reports the files that are not what was last reported of them.
-func (c *changes) settle() {
+// settle reports which of these files, or of all if none is named, are not
+// what was last reported of them.
+func (c *changes) settle(paths ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, path := range c.order {
+	if len(paths) == 0 {
+		paths = c.order
+	}
+	for _, path := range paths {
+		path = c.place.absolute(path)
 		f := c.files[path]
+		if f == nil {
+			continue
+		}
 		now, _, err := c.read(path)
 		if err != nil || now == f.told {
 			continue

@@ -64,7 +64,7 @@ func (a *agent) writeTextFile(_ context.Context, p acp.WriteTextFileRequest) (ac
 	}
 	err := a.place.writeText(p.Path, p.Content)
 	if r != nil && err == nil {
-		r.files.settle()
+		r.files.settle(p.Path)
 	}
 	return acp.WriteTextFileResponse{}, err
 }

@@ -48,7 +48,7 @@ func (r *run) runCommand(hub catalog.GetExecutionContextResult) *failure {
 	})
 	id := randomID("")
 	var runes runeKeeper
-	proc.readOutput(terminalChunk, func(p []byte) { r.text(id, runes.take(p)) })
+	proc.readOutput(r.ctx, func(p []byte) { r.text(id, runes.take(p)) })
 	r.text(id, runes.rest())
 	<-proc.done
 	if proc.cmd.ProcessState.Success() {

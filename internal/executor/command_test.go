@@ -1,3 +1,5 @@
+//go:build unix
+
 package executor_test
 
 import (
@@ -5,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -59,6 +62,18 @@ func TestCommands(t *testing.T) {
 		execute(t, x, command(t, "args", "now"))
 		assert.Contains(t, h.text(), "User: before\n\nAssistant: yes\n\n")
 		assert.True(t, strings.HasSuffix(h.text(), "\n\nnow"))
+	})
+	t.Run("what is printed last waits for the hub", func(t *testing.T) {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		h.onReport = func(r catalog.ReportMessageParams) {
+			if r.EventType == catalog.EventProcess {
+				x.PauseNotifications(context.Background())
+				time.AfterFunc(1500*time.Millisecond, func() { x.ResumeNotifications(context.Background()) })
+			}
+		}
+		execute(t, x, command(t, "much", "x"))
+		assert.Len(t, h.text(), 60_000)
 	})
 	t.Run("failure", func(t *testing.T) {
 		h := newHub()

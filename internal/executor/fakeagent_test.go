@@ -1,3 +1,5 @@
+//go:build unix
+
 package executor_test
 
 import (
@@ -200,6 +202,15 @@ func (a *acpAgent) prompt(m wire) {
 	case "badresult":
 		a.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":"text"}`, m.ID))
 		return
+	case "leave":
+		a.update(map[string]any{"sessionUpdate": "current_mode_update", "currentModeId": "default"})
+	case "fds":
+		entries, _ := os.ReadDir("/proc/self/fd")
+		for _, e := range entries {
+			if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
+				a.text(to + "\n")
+			}
+		}
 	case "files":
 		a.files()
 	case "terminal":
@@ -339,6 +350,8 @@ func fakeCommand() {
 		os.Stdout.Write([]byte("a\xc3"))
 		time.Sleep(50 * time.Millisecond)
 		os.Stdout.Write([]byte("\xa4b\xff"))
+	case "much":
+		fmt.Print(strings.Repeat("x", 60_000))
 	case "fail":
 		fmt.Print("some")
 		fmt.Fprintln(os.Stderr, "out of luck")

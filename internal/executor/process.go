@@ -18,6 +18,10 @@ const (
 	// drainTime is how long output may still come after a process has ended:
 	// somebody it started may hold its pipes.
 	drainTime = time.Second
+	// drainBytes is how much is read after that: more than a pipe can hold, so
+	// that what waits for a slow hub is not lost.
+	drainBytes = 2 << 20
+	drainPause = 50 * time.Millisecond
 )
 
 // A process is a child in a process group of its own. When the child has
@@ -138,12 +142,12 @@ func (p *process) reap() {
 // readStderr keeps the end of what the process complains of.
 func (p *process) readStderr(f *os.File) {
 	defer f.Close()
-	stop := p.drainAfterEnd(f)
+	in, stop := p.untilEnd(f)
 	defer stop()
 	debug := p.x.log.Enabled(context.Background(), slog.LevelDebug)
 	buf := make([]byte, 4096)
 	for {
-		n, err := f.Read(buf)
+		n, err := in.Read(buf)
 		p.stderr.Write(buf[:n])
 		if debug && n > 0 {
 			p.x.log.Debug("agent's stderr", "pid", p.pid, "text", string(bytes.ToValidUTF8(buf[:n], []byte("\uFFFD"))))
@@ -154,9 +158,9 @@ func (p *process) readStderr(f *os.File) {
 	}
 }
 
-// drainAfterEnd makes reads from f end at the latest drainTime after the
-// process did. Who reads calls stop when it is done.
-func (p *process) drainAfterEnd(f *os.File) (stop func()) {
+// untilEnd is f with an end, even if somebody else than the process holds the
+// other side. Who reads calls stop when it is done.
+func (p *process) untilEnd(f *os.File) (r io.Reader, stop func()) {
 	read := make(chan struct{})
 	p.x.work.Go(func() {
 		select {
@@ -165,19 +169,42 @@ func (p *process) drainAfterEnd(f *os.File) (stop func()) {
 		case <-read:
 		}
 	})
-	return func() { close(read) }
+	return &drained{f: f, left: drainBytes}, func() { close(read) }
 }
 
-// readOutput calls take with what the process prints, until it has ended. It
-// is called once, and closes stdout.
-func (p *process) readOutput(size int, take func([]byte)) {
+// drained reads a file to its deadline, and then what was there already.
+type drained struct {
+	f    *os.File
+	left int
+}
+
+func (d *drained) Read(b []byte) (int, error) {
+	n, err := d.f.Read(b)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	if d.left <= 0 {
+		return 0, io.EOF
+	}
+	d.f.SetReadDeadline(time.Now().Add(drainPause))
+	n, err = d.f.Read(b)
+	d.left -= n
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// readOutput calls take with what the process prints, until it has ended, and
+// waits at the gate while hurry lasts. It is called once, and closes stdout.
+func (p *process) readOutput(hurry context.Context, take func([]byte)) {
 	defer p.stdout.Close()
-	stop := p.drainAfterEnd(p.stdout)
+	in, stop := p.untilEnd(p.stdout)
 	defer stop()
-	buf := make([]byte, size)
+	buf := make([]byte, terminalChunk)
 	for {
-		p.x.gate.pass(p.x.ctx)
-		n, err := p.stdout.Read(buf)
+		p.x.gate.pass(hurry)
+		n, err := in.Read(buf)
 		if n > 0 {
 			take(buf[:n])
 		}

@@ -37,8 +37,10 @@ func serveInherited() {
 
 // process starts an executor process for h, and returns it and the link.
 func process(t *testing.T, h *hub) (*exec.Cmd, *server.Conn) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	require.NoError(t, err)
+	syscall.CloseOnExec(fds[0])
+	syscall.CloseOnExec(fds[1])
 	theirs, ours := os.NewFile(uintptr(fds[0]), "executor"), os.NewFile(uintptr(fds[1]), "hub")
 	conn, err := net.FileConn(ours)
 	require.NoError(t, err)
@@ -108,6 +110,17 @@ func TestTheExecutorIsKilled(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	cmd.Wait()
 	requireNobody(t, h) // the system ends the agent with its parent
+}
+
+func TestAgentsDoNotInheritTheLink(t *testing.T) {
+	h := newHub()
+	_, rpc := process(t, h)
+	_, err := catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "fds"))
+	require.NoError(t, err)
+	if _, err := os.Stat("/proc/self/fd"); err == nil {
+		assert.Contains(t, h.text(), "pipe:")
+	}
+	assert.NotContains(t, h.text(), "socket:")
 }
 
 func TestWithoutAHub(t *testing.T) {

@@ -169,10 +169,8 @@ func (a *agent) openSession(r *run, hub catalog.GetExecutionContextResult) ([]ac
 	if hub.SystemPrompt != "" && claude { // its own way to be told
 		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": hub.SystemPrompt}}
 	}
-	result, timedOut, err := callWithin[sessionResult](a, 4*a.x.opts.StartTimeout, acp.AgentMethodSessionNew, request)
+	result, err := callWithin[sessionResult](a, 4*a.x.opts.StartTimeout, acp.AgentMethodSessionNew, request)
 	switch {
-	case timedOut:
-		return nil, a.silent("session/new")
 	case err != nil:
 		return nil, a.failure(err)
 	case result.SessionID == "":
@@ -197,7 +195,14 @@ func (a *agent) openSession(r *run, hub catalog.GetExecutionContextResult) ([]ac
 
 func (a *agent) opened(id string, result sessionResult) {
 	a.session = acp.SessionId(id)
-	a.modes, a.configs, a.models = result.Modes, result.ConfigOptions, nil
+	a.modes, a.configs, a.models = nil, result.ConfigOptions, nil
+	a.mode.Store(nil)
+	if result.Modes != nil {
+		a.mode.Store(&result.Modes.CurrentModeID)
+		for _, m := range result.Modes.AvailableModes {
+			a.modes = append(a.modes, m.ID)
+		}
+	}
 	if result.Models != nil {
 		for _, m := range result.Models.AvailableModels {
 			a.models = append(a.models, m.ModelID)
@@ -206,17 +211,14 @@ func (a *agent) opened(id string, result sessionResult) {
 }
 
 func (a *agent) initialize() *failure {
-	hello, timedOut, err := callWithin[helloResult](a, a.x.opts.StartTimeout, acp.AgentMethodInitialize, acp.InitializeRequest{
+	hello, err := callWithin[helloResult](a, a.x.opts.StartTimeout, acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: "duet", Version: "1"},
 		ClientCapabilities: acp.ClientCapabilities{
 			Fs: acp.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
 		},
 	})
-	switch {
-	case timedOut:
-		return a.silent("initialize")
-	case err != nil:
+	if err != nil {
 		return a.failure(err)
 	}
 	a.hello = hello
@@ -231,13 +233,13 @@ func (a *agent) resume(r *run, hub catalog.GetExecutionContextResult, id acp.Ses
 	var err error
 	switch c := a.hello.AgentCapabilities; {
 	case present(c.SessionCapabilities.Resume) != nil:
-		result, _, err = callWithin[sessionResult](a, 4*a.x.opts.StartTimeout, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{
+		result, err = callWithin[sessionResult](a, 4*a.x.opts.StartTimeout, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{
 			SessionId: id, Cwd: r.params.CWD, McpServers: servers, AdditionalDirectories: directories,
 		})
 	case c.LoadSession:
 		a.loading.Store(true)
 		defer a.loading.Store(false)
-		result, _, err = callWithin[sessionResult](a, 4*a.x.opts.StartTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
+		result, err = callWithin[sessionResult](a, 4*a.x.opts.StartTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
 			SessionId: id, Cwd: r.params.CWD, McpServers: servers, AdditionalDirectories: directories,
 		})
 	default:
@@ -253,24 +255,21 @@ func (a *agent) resume(r *run, hub catalog.GetExecutionContextResult, id acp.Ses
 
 // chooseMode sets the mode that the prompt asks for, if the agent has it.
 func (a *agent) chooseMode(r *run) {
-	if a.modes == nil {
+	current := a.mode.Load()
+	if current == nil {
 		return
 	}
-	available := []string{}
-	for _, m := range a.modes.AvailableModes {
-		available = append(available, m.ID)
-	}
 	wanted := r.params.PermissionMode
-	if wanted != "" && wanted != a.modes.CurrentModeID && slices.Contains(available, wanted) {
-		_, _, err := callWithin[json.RawMessage](a, a.x.opts.StartTimeout, acp.AgentMethodSessionSetMode,
+	if wanted != "" && wanted != *current && slices.Contains(a.modes, wanted) {
+		_, err := callWithin[json.RawMessage](a, a.x.opts.StartTimeout, acp.AgentMethodSessionSetMode,
 			acp.SetSessionModeRequest{SessionId: a.session, ModeId: acp.SessionModeId(wanted)})
 		if err != nil {
 			a.x.log.Warn("the agent did not take the mode", "agent", a.name, "mode", wanted, "err", err)
 		} else {
-			a.modes.CurrentModeID = wanted
+			a.mode.Store(&wanted)
 		}
 	}
-	r.report(catalog.EventMode, catalog.Mode{Current: a.modes.CurrentModeID, Available: available})
+	r.report(catalog.EventMode, catalog.Mode{Current: *a.mode.Load(), Available: a.modes})
 }
 
 // chooseModel sets the model, if the agent offers it.
@@ -281,11 +280,11 @@ func (a *agent) chooseModel(r *run, config *catalog.ModelConfig) {
 	var err error
 	switch option := a.modelOption(config.Model); {
 	case option != nil:
-		_, _, err = callWithin[json.RawMessage](a, a.x.opts.StartTimeout, acp.AgentMethodSessionSetConfigOption, map[string]any{
+		_, err = callWithin[json.RawMessage](a, a.x.opts.StartTimeout, acp.AgentMethodSessionSetConfigOption, map[string]any{
 			"sessionId": a.session, "configId": option.ID, "value": config.Model,
 		})
 	case slices.Contains(a.models, config.Model):
-		_, _, err = callWithin[json.RawMessage](a, a.x.opts.StartTimeout, acp.AgentMethodSessionSetModel, map[string]any{
+		_, err = callWithin[json.RawMessage](a, a.x.opts.StartTimeout, acp.AgentMethodSessionSetModel, map[string]any{
 			"sessionId": a.session, "modelId": config.Model,
 		})
 	default:
@@ -394,7 +393,11 @@ func wireText(e *acp.RequestError) string {
 	return e.Message + ": " + detail
 }
 
+// exited says why the agent has ended.
 func (a *agent) exited() *failure {
+	if method := a.late.Load(); method != nil {
+		return a.silent(*method)
+	}
 	return &failure{CodeExited, a.name + " " + a.proc.exitText()}
 }
 

@@ -112,7 +112,7 @@ func (t *terminal) follow() {
 	chunks := make(chan []byte, 8)
 	t.x.work.Go(func() {
 		defer close(chunks)
-		t.proc.readOutput(terminalChunk, func(p []byte) { chunks <- append([]byte(nil), p...) })
+		t.proc.readOutput(t.x.ctx, func(p []byte) { chunks <- append([]byte(nil), p...) })
 	})
 	var kept []byte // the beginning of a character
 	for chunk := range chunks {

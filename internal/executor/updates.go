@@ -53,8 +53,9 @@ type toolUpdate struct {
 }
 
 // update reports a session/update of the agent. What is not known, or does
-// not look as it should, goes on as it came.
-func (r *run) update(raw []byte) {
+// not look as it should, goes on as it came. It returns the mode that the agent
+// is in now, if the update says so.
+func (r *run) update(raw []byte) (mode string) {
 	var kind string
 	json.Unmarshal(member(raw, `"sessionUpdate"`), &kind)
 	known := false
@@ -82,7 +83,8 @@ func (r *run) update(raw []byte) {
 			CurrentModeID string `json:"currentModeId"`
 		}
 		if known = json.Unmarshal(raw, &m) == nil && m.CurrentModeID != ""; known {
-			r.report(catalog.EventMode, catalog.Mode{Current: m.CurrentModeID})
+			mode = m.CurrentModeID
+			r.report(catalog.EventMode, catalog.Mode{Current: mode})
 		}
 	case "usage_update":
 		known = r.contextUsage(raw)
@@ -90,6 +92,7 @@ func (r *run) update(raw []byte) {
 	if !known {
 		r.report(catalog.EventRaw, json.RawMessage(bytes.Clone(raw)))
 	}
+	return mode
 }
 
 func (r *run) chunk(raw []byte, take func(id, text string)) bool {
@@ -158,7 +161,7 @@ func (r *run) toolUpdate(u *toolUpdate, first bool) {
 		r.report(catalog.EventToolUpdate, call)
 	}
 	if ended {
-		r.files.settle()
+		r.files.settle(t.paths...)
 	}
 }
 
