@@ -25,8 +25,8 @@ type finding struct {
 
 const doctorHelp = `Look at what duet-rpc needs, say what was found, what is wrong and what to do.
 
-It starts this program as an editor would, and speaks with it. With --exchange
-the messages are shown. Exit status 1 if something is wrong.`
+It starts this program as an editor would, speaks with it, and runs a prompt with
+the demo agent. With --exchange the messages are shown. Exit status 1 if something is wrong.`
 
 func newDoctorCommand(s *settings) *cobra.Command {
 	var showExchange bool
@@ -62,13 +62,13 @@ func examine(s *settings, show io.Writer) []finding {
 	if err != nil {
 		self = os.Args[0]
 	}
-	return []finding{
+	return append([]finding{
 		{Check: "program", State: "ok", Found: fmt.Sprintf("%s at %s", versionLine(), self)},
 		checkPath(self),
 		checkLog(os.Getenv("DUET_RPC_LOG")),
 		checkLimits(s),
 		checkExchange(self, show),
-	}
+	}, examineSessions(s)...)
 }
 
 // checkPath looks whether an editor that starts "duet-rpc" gets this program.

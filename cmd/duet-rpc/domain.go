@@ -45,7 +45,7 @@ func (d *domain) open() {
 			defer close(d.opened)
 			if err := d.tryOpen(context.Background()); err != nil {
 				d.failure = unavailable(err)
-				d.log.Error("sessions are not available", "err", err)
+				d.log.Warn("sessions are not available", "err", err)
 			}
 		}()
 	})

@@ -39,12 +39,12 @@ type promptView struct {
 	message   string // the message that is being written
 	shown     map[string]bool
 	lastTool  string
-	plan      string
+	plan      map[string]string // the line that was shown for each step
 }
 
 func newPromptView(out, side io.Writer, s *settings) *promptView {
 	return &promptView{
-		out: out, side: side, asJSON: s.json, shown: make(map[string]bool),
+		out: out, side: side, asJSON: s.json, shown: make(map[string]bool), plan: make(map[string]string),
 		color: !s.noColor && term.IsTerminal(int(os.Stderr.Fd())),
 	}
 }
@@ -52,6 +52,9 @@ func newPromptView(out, side io.Writer, s *settings) *promptView {
 func (v *promptView) begin(s hub.Session) {
 	v.session = s
 	v.note(fmt.Sprintf("%s · agent %s · %s", store.TaskName(s.Task), s.Agent, s.Thread.CWD))
+	if s.State == store.Queued {
+		v.note("waiting for a free slot")
+	}
 }
 
 // noticeData is what the view reads of any event.
@@ -93,9 +96,6 @@ func (v *promptView) show(n hub.Notice) noticeKind {
 	case hub.EventStatus:
 		if store.State(d.State).Ended() {
 			return noticeEnds
-		}
-		if d.State == string(store.Queued) {
-			v.note("waiting for a free slot")
 		}
 		return noticeShown
 	}
@@ -161,8 +161,8 @@ func (v *promptView) showItem(d noticeData) {
 	}
 }
 
+// showPlan shows the steps of a plan that are new or have changed.
 func (v *promptView) showPlan(entries []catalog.PlanEntry) {
-	var text strings.Builder
 	for _, e := range entries {
 		mark := "☐"
 		switch e.Status {
@@ -171,11 +171,10 @@ func (v *promptView) showPlan(entries []catalog.PlanEntry) {
 		case "completed":
 			mark = "☑"
 		}
-		fmt.Fprintf(&text, "%s %s\n", mark, e.Content)
-	}
-	if text.String() != v.plan {
-		v.plan = text.String()
-		v.aside(strings.TrimSuffix(v.plan, "\n"), dim)
+		if line := mark + " " + e.Content; v.plan[e.Content] != line {
+			v.plan[e.Content] = line
+			v.aside(line, dim)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *settings) addFlags(root *cobra.Command) {
 	f.BoolVar(&s.json, "json", false, "print JSON instead of text")
 	f.BoolVar(&s.stdio, "stdio", false, "serve on standard input and output, also on a terminal")
 	f.BoolVar(&s.testMethods, "test-methods", false, "serve test.sleep, test.fail and test.panic too, for authors of clients")
-	f.StringVar(&s.root, "root", "", "the project's directory (default: the nearest with .duet, .duet.toml or .git, else the working directory)")
+	f.StringVar(&s.root, "root", "", "the project (default: nearest .duet, .duet.toml or .git, else here)")
 	f.Var((*durationFlag)(&s.limits.Timeout), "read-timeout", "how long one frame may take to arrive, such as 30s")
 	f.Var((*bytesFlag)(&s.limits.MaxFrame), "max-frame-bytes", "the longest body that is accepted")
 	f.Var((*bytesFlag)(&s.limits.MaxHeader), "max-header-bytes", "the longest header section that is accepted")

@@ -97,6 +97,7 @@ func (a Agent) Install() string {
 func demo() Agent {
 	a := Agent{
 		Name: demoAgent, Title: "Demonstration", Driver: DriverACP, Prompt: "arg", History: "transcript",
+		EnvFrom: []string{"XDG_STATE_HOME", "DUET_DEMO_DELAY", "DUET_DEMO_STATE", "GORACE"},
 		Source: SourceBuiltIn, Trusted: true,
 	}
 	self, err := os.Executable()

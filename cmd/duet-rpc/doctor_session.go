@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// examineSessions looks at what sessions need: the project, its
+// configuration, its database, agents, and a run.
+func examineSessions(s *settings) []finding {
+	p, err := findProject(s)
+	if err != nil {
+		return []finding{{Check: "project", State: "wrong", Found: err.Error(), Todo: "name a directory with --root"}}
+	}
+	found := fmt.Sprintf("%s, kept in %s", p.Root, p.StateDir)
+	list := []finding{{Check: "project", State: "ok", Found: found}, checkDatabase(p)}
+	c, err := loadConfig(s)
+	if err != nil {
+		list = append(list, finding{Check: "configuration", State: "wrong", Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "mend the lines that are named; `duet-rpc config --defaults` describes every key"})
+		return list
+	}
+	return append(list, checkTrust(c), checkAgents(c), checkSession(s))
+}
+
+// checkDatabase looks whether the database can be used, without changing it.
+func checkDatabase(p project.Project) finding {
+	f := finding{Check: "database", State: "ok"}
+	info, err := os.Stat(p.Database())
+	if errors.Is(err, os.ErrNotExist) {
+		f.Found = "none yet; it is made with the first session"
+		return f
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var broken *store.OpenError
+	switch err = store.Check(ctx, p.Database()); {
+	case errors.As(err, &broken) && broken.Reason != "unreadable":
+		f.State, f.Found = "wrong", err.Error()
+		f.Todo = "sessions are not available until this is mended; the file was not touched"
+	case err != nil:
+		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at the permissions of the file and its directory"
+	default:
+		f.Found = fmt.Sprintf("%s, %.1f MB", p.Database(), float64(info.Size())/1e6)
+	}
+	return f
+}
+
+// checkTrust looks whether the project's file waits for trust.
+func checkTrust(c *config.Config) finding {
+	f := finding{Check: "configuration", State: "ok", Found: "nothing wrong"}
+	if len(c.Untrusted) > 0 {
+		f.State, f.Found = "note", "parts of it have no effect: the project's .duet.toml is not trusted"
+		f.Todo = "look at what it runs, and trust it: duet-rpc trust"
+	}
+	return f
+}
+
+// checkAgents says which agents can be used.
+func checkAgents(c *config.Config) finding {
+	var here []string
+	for _, a := range c.List() {
+		if a.Available {
+			here = append(here, a.Name)
+		}
+	}
+	f := finding{Check: "agents", State: "ok", Found: strings.Join(here, ", ")}
+	a, err := c.Resolve("")
+	switch {
+	case err != nil:
+		f.State, f.Found, f.Todo = "wrong", err.Error(), "choose another default_agent; `duet-rpc agents` lists them"
+	case a.Name == "demo":
+		f.State, f.Todo = "note", "only the demo agent answers; `duet-rpc agents` says how to get others"
+	default:
+		f.Found += "; " + a.Name + " is the default"
+	}
+	return f
+}
+
+// checkSession runs a prompt with the demo agent in a directory of its own,
+// so that database, executor and agent are seen at work.
+func checkSession(s *settings) finding {
+	f := finding{Check: "session", State: "ok"}
+	began := time.Now()
+	if err := trySession(*s); err != nil {
+		f.State, f.Found, f.Todo = "wrong", err.Error(), "run duet-rpc prompt --agent demo --log-level debug quiet, and look at what it logs"
+		return f
+	}
+	f.Found = fmt.Sprintf("the demo agent answered in %v", time.Since(began).Round(time.Millisecond))
+	return f
+}
+
+func trySession(s settings) error {
+	dir, err := os.MkdirTemp("", "duet-rpc-doctor")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s.root = dir
+	log := logging.Open(logging.Options{Level: quietLevel, NoColor: s.noColor})
+	defer log.Close(logGrace)
+	d := newDomain(&s, log)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	defer d.close(ctx)
+	h, err := d.Hub(ctx)
+	if err != nil {
+		return err
+	}
+	session, err := h.Launch(ctx, hub.LaunchSpec{Prompt: "quiet", Agent: "demo", Source: "prompt"})
+	if err != nil {
+		return err
+	}
+	if session, err = h.Await(ctx, session.UUID); err != nil {
+		return err
+	}
+	if session.State != store.Completed {
+		return fmt.Errorf("the demo agent's run is %s: %s", session.State, session.Error)
+	}
+	return nil
+}

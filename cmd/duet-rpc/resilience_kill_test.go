@@ -1,0 +1,478 @@
+//go:build unix
+
+package main_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the driver
+)
+
+// Rounds of TestKillLosesNothing: as many as somebody who waits for the tests
+// can bear, or enough to meet rare moments.
+const (
+	fewKills  = 12
+	manyKills = 50
+)
+
+// long reports whether tests may take their time.
+func long() bool { return os.Getenv("CI") == "true" || os.Getenv("DUET_LONG_TESTS") != "" }
+
+// Whenever the program is killed, nothing that it ever told is gone, nothing
+// runs on, and the next process goes on with it.
+func TestKillLosesNothing(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("DUET_TEST_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("DUET_TEST_SEED=%d", seed)
+	rounds := fewKills
+	if long() {
+		rounds = manyKills
+	}
+	k := &kills{
+		t: t, site: newSite(t), rand: rand.New(rand.NewPCG(seed, 0)),
+		ledger: newLedger(),
+	}
+	for i := range rounds {
+		if !t.Run(fmt.Sprintf("kill %d", i+1), k.round) {
+			return
+		}
+	}
+	k.t = t
+	c := k.start()
+	k.verify(c)
+	c.leave()
+	t.Logf("%d runs, %d events, %d approvals; until the first reply from the store: %v", len(k.runs), k.lastSeq, len(k.asked), k.starts)
+	k.site.requireNobody("at the end")
+}
+
+// A ledger is what a client was told, and may rely on.
+type ledger struct {
+	events  map[int64]event       // that are kept as they are
+	texts   map[string]string     // by message: what its deltas said so far
+	runs    map[string]*toldRun   // by session
+	tasks   map[string]string     // the session of a task
+	asked   map[string]*toldAsk   // by approval
+	answers map[string]acceptance // that were sent, by approval
+	lastSeq int64
+	topTask int
+}
+
+type toldRun struct {
+	launched
+	query string
+	state string // the last that came
+}
+
+type toldAsk struct {
+	event
+	resolved string // how, as far as was told
+}
+
+type acceptance int
+
+const (
+	_        acceptance = iota
+	unsure              // the reply never came
+	accepted            // the reply came
+)
+
+func newLedger() *ledger {
+	return &ledger{
+		events: make(map[int64]event), texts: make(map[string]string), runs: make(map[string]*toldRun), tasks: make(map[string]string),
+		asked: make(map[string]*toldAsk), answers: make(map[string]acceptance),
+	}
+}
+
+// transient reports whether an event may look different when it comes again.
+func transient(e event) bool {
+	return e.Seq == 0 || e.Type == "message_delta" || e.Type == "thinking_delta" || e.Type == "lagged"
+}
+
+// textsOf are the texts of messages, from their deltas.
+func textsOf(events []event) map[string]string {
+	texts := make(map[string]string)
+	for _, e := range events {
+		switch e.Type {
+		case "lagged": // from here on some are missing
+			return texts
+		case "message_delta", "thinking_delta":
+			texts[e.Data.SessionID+" "+e.Data.MessageID] += e.Data.Delta
+		}
+	}
+	return texts
+}
+
+// take notes what a client that subscribed from the beginning was told.
+func (l *ledger) take(t testing.TB, events []event) {
+	last := int64(0)
+	for _, e := range events {
+		if e.Seq != 0 {
+			require.Greater(t, e.Seq, last, "seen numbers only rise")
+			last = e.Seq
+		}
+		l.lastSeq = max(l.lastSeq, e.Seq)
+		if !transient(e) {
+			l.events[e.Seq] = e
+		}
+		switch e.Type {
+		case "session_status_changed":
+			run := l.run(e.Data.SessionID)
+			run.state, run.TaskID = e.Data.State, e.Data.TaskID
+			l.number(t, run.TaskID, e.Data.SessionID)
+		case "new_approval":
+			if l.asked[e.Data.ApprovalID] == nil {
+				l.asked[e.Data.ApprovalID] = &toldAsk{event: e}
+			}
+		case "approval_resolved":
+			l.asked[e.Data.ApprovalID].resolved = e.Data.Decision
+		}
+	}
+	for key, text := range textsOf(events) {
+		if len(text) > len(l.texts[key]) {
+			l.texts[key] = text
+		}
+	}
+}
+
+func (l *ledger) run(session string) *toldRun {
+	run := l.runs[session]
+	if run == nil {
+		run = &toldRun{launched: launched{SessionID: session}}
+		l.runs[session] = run
+	}
+	return run
+}
+
+// number notes whose a task's number is.
+func (l *ledger) number(t testing.TB, task, session string) {
+	if owner := l.tasks[task]; owner != "" {
+		require.Equal(t, owner, session, "%s was given twice", task)
+	}
+	l.tasks[task] = session
+	n, err := strconv.Atoi(strings.TrimPrefix(task, "task-"))
+	require.NoError(t, err)
+	l.topTask = max(l.topTask, n)
+}
+
+// accepted notes a run that a reply told of.
+func (l *ledger) accepted(t testing.TB, told launched, query string) {
+	known := l.runs[told.SessionID]
+	if known == nil {
+		n, err := strconv.Atoi(strings.TrimPrefix(told.TaskID, "task-"))
+		require.NoError(t, err)
+		require.Greater(t, n, l.topTask, "numbers of tasks are never used again")
+	}
+	run := l.run(told.SessionID)
+	run.launched, run.query = told, query
+	l.number(t, told.TaskID, told.SessionID)
+}
+
+// kills is TestKillLosesNothing under way.
+type kills struct {
+	*ledger
+	t      testing.TB
+	site   *site
+	rand   *rand.Rand
+	starts []time.Duration
+}
+
+// start starts the program and notes when the store was there.
+func (k *kills) start() *client {
+	began := time.Now()
+	c := k.site.start()
+	c.t = k.t
+	c.call("task.stats", object{}, nil)
+	k.starts = append(k.starts, time.Since(began).Round(time.Millisecond))
+	return c
+}
+
+// round is a life of the program, from the end of the one before to its own.
+func (k *kills) round(t *testing.T) {
+	k.t = t
+	c := k.start()
+	k.verify(c)
+	k.goOn(c)
+
+	// From here on it may end at any moment.
+	after := time.Duration(k.rand.Int64N(int64(700 * time.Millisecond)))
+	killed := time.AfterFunc(after, func() { _ = c.cmd.Process.Kill() })
+	defer killed.Stop()
+	k.work(c)
+	<-c.ended
+	<-c.closed
+	require.NoError(t, c.wrong)
+	k.take(t, c.seen())
+}
+
+// work uses the program until it has gone.
+func (k *kills) work(c *client) {
+	prompts := []string{"permit:3 stream:200", "", "tools:50", "stream:20000@2000", "permit:1 edit", "quiet"}
+	var asked []string
+	for i := 0; ; i++ {
+		var err error
+		switch choice := k.rand.IntN(10); {
+		case choice < 4 || i < 3:
+			query := strings.TrimSpace(fmt.Sprintf("%s number %d", prompts[k.rand.IntN(len(prompts))], i))
+			var told launched
+			if err = c.try("launchSession", object{"query": query}, &told); err == nil {
+				k.accepted(k.t, told, query)
+			}
+		case choice < 7: // an answer to whatever waits
+			asked = asked[:0]
+			for _, e := range c.seen() {
+				if e.Type == "new_approval" && k.answers[e.Data.ApprovalID] == 0 {
+					asked = append(asked, e.Data.ApprovalID)
+				}
+			}
+			if len(asked) > 0 {
+				id := asked[k.rand.IntN(len(asked))]
+				k.answers[id] = unsure
+				if err = c.try("sendDecision", object{"approval_id": id, "decision": "approve"}, nil); err == nil {
+					k.answers[id] = accepted
+				}
+			}
+		case choice < 8:
+			var told launched
+			for session, run := range k.runs {
+				if run.state == "interrupted" {
+					if err = c.try("continueSession", object{"session_id": session, "query": "continue"}, &told); err == nil {
+						k.accepted(k.t, told, "continue")
+					}
+					break
+				}
+			}
+		default: // let it work
+			done := make(chan struct{})
+			time.AfterFunc(time.Duration(k.rand.IntN(100))*time.Millisecond, func() { close(done) })
+			select {
+			case <-done:
+			case <-c.ended:
+			}
+			err = c.try("ping", object{}, nil)
+		}
+		if errors.Is(err, errGone) {
+			return
+		}
+		var refused *wireError
+		if errors.As(err, &refused) { // a question may have been closed meanwhile
+			require.NotEqual(k.t, -32603, refused.Code, "%v", refused)
+		}
+	}
+}
+
+// verify holds the program against what was told before.
+func (k *kills) verify(c *client) {
+	t := k.t
+	t.Helper()
+	before := k.lastSeq
+	pending := c.pending()
+	c.subscribe()
+	c.call("daemon.status", object{}, nil)
+	if before > 0 {
+		c.await("the replay of all events", func(e event) bool { return e.Seq >= before })
+	}
+	replayed := c.seen()
+
+	// Events: all of them, as they were.
+	again := make(map[int64]event)
+	for _, e := range replayed {
+		again[e.Seq] = e
+	}
+	for seq, e := range k.events {
+		require.Contains(t, again, seq, "the event %s %s", e.Type, e.Raw)
+		require.Equal(t, e.Type, again[seq].Type)
+		require.JSONEq(t, string(e.Raw), string(again[seq].Raw), "event %d", seq)
+	}
+	texts := textsOf(replayed)
+	for key, text := range k.texts {
+		require.True(t, strings.HasPrefix(texts[key], text), "message %s was %.200q, it is %.200q", key, text, texts[key])
+	}
+
+	k.verifyRuns(c)
+	k.verifyApprovals(c, pending)
+	k.requireGapless()
+}
+
+// verifyRuns requires that each run is there; one that had an agent is
+// interrupted, or had ended without our being told.
+func (k *kills) verifyRuns(c *client) {
+	t := k.t
+	t.Helper()
+	for session, run := range k.runs {
+		shown := c.session(session)
+		var task struct {
+			ID        string `json:"id"`
+			SessionID string `json:"session_id"`
+			RunID     string `json:"run_id"`
+			Prompt    string `json:"prompt"`
+		}
+		c.call("task.get", object{"taskId": run.TaskID}, &task)
+		require.Equal(t, session, task.SessionID)
+		require.Equal(t, run.TaskID, task.ID)
+		if run.RunID != "" { // a reply told us
+			require.Equal(t, run.RunID, task.RunID)
+			require.Equal(t, run.query, task.Prompt)
+			require.Equal(t, run.ThreadID, shown.ThreadID)
+		}
+		switch {
+		case ended(run.state):
+			require.Equal(t, run.state, shown.State, session)
+		case run.state != "" && run.state != "queued" && run.state != "draft": // it had an agent
+			require.True(t, ended(shown.State), "%s was %s, it is %s", session, run.state, shown.State)
+		}
+		if shown.State == "interrupted" {
+			require.Equal(t, "ORPHANED", shown.ErrorCode, session)
+			require.NotEmpty(t, shown.Error)
+		}
+		for key, text := range k.texts {
+			if owner, _, _ := strings.Cut(key, " "); owner == session && ended(shown.State) {
+				require.Contains(t, c.conversation(session), text, "message %s", key)
+			}
+		}
+	}
+}
+
+// verifyApprovals requires that what waited for an answer still does.
+func (k *kills) verifyApprovals(c *client, pending map[string]shownApproval) {
+	t := k.t
+	t.Helper()
+	for id, ask := range k.asked {
+		var r struct {
+			Approval shownApproval `json:"approval"`
+		}
+		c.call("getApproval", object{"approval_id": id}, &r)
+		require.JSONEq(t, string(ask.Data.ToolInput), string(r.Approval.ToolInput))
+		switch {
+		case ask.resolved != "":
+			require.Equal(t, ask.resolved, r.Approval.Status)
+		case k.answers[id] == accepted:
+			require.Equal(t, "approved", r.Approval.Status)
+		case k.answers[id] == unsure:
+			require.Contains(t, []string{"approved", "pending"}, r.Approval.Status)
+			if r.Approval.Status == "pending" {
+				delete(k.answers, id)
+			}
+		}
+		if ask.resolved == "" && k.answers[id] == 0 && r.Approval.Status == "pending" {
+			require.Contains(t, pending, id)
+			require.True(t, pending[id].Stale, "the question %s", ask.Raw)
+		}
+		if ask.resolved == "" && k.answers[id] == 0 && r.Approval.Status != "pending" {
+			// Its run may have ended, or asked again, without our being told.
+			require.Equal(t, "cancelled", r.Approval.Status, "the question %s", ask.Raw)
+		}
+	}
+}
+
+// requireGapless looks into the database itself.
+func (k *kills) requireGapless() {
+	t := k.t
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+k.site.database()+"?mode=ro")
+	require.NoError(t, err)
+	defer db.Close()
+	var n, low, high int64
+	require.NoError(t, db.QueryRow("SELECT count(*), coalesce(min(seq), 1), coalesce(max(seq), 0) FROM events").Scan(&n, &low, &high))
+	require.Equal(t, high-low+1, n, "events are numbered without gaps")
+	require.EqualValues(t, 1, low)
+	var check string
+	require.NoError(t, db.QueryRow("PRAGMA quick_check").Scan(&check))
+	require.Equal(t, "ok", check)
+}
+
+// goOn brings an interrupted run to its end: by the answer to its question
+// where it has one, else by continuing it.
+func (k *kills) goOn(c *client) {
+	t := k.t
+	t.Helper()
+	for id, ask := range k.asked {
+		if ask.resolved != "" || k.answers[id] != 0 || !c.pending()[id].Stale {
+			continue
+		}
+		k.answers[id] = unsure
+		c.call("sendDecision", object{"approval_id": id, "decision": "approve"}, nil)
+		k.answers[id] = accepted
+		k.finishThread(c, c.pendingThread(id), ask)
+		k.take(t, c.seen())
+		break
+	}
+	for session, run := range k.runs {
+		shown := c.session(session)
+		if shown.State != "interrupted" {
+			continue
+		}
+		var told launched
+		c.call("continueSession", object{"session_id": session, "query": "continue"}, &told)
+		k.accepted(t, told, "continue")
+		end := k.finish(c, told.SessionID)
+		assert.Equal(t, "completed", end.Data.State, "%s continued: %s", run.query, end.Raw)
+		k.take(t, c.seen())
+		break
+	}
+}
+
+// pendingThread is the thread of an approval.
+func (c *client) pendingThread(id string) string {
+	c.t.Helper()
+	var r struct {
+		Approval shownApproval `json:"approval"`
+	}
+	c.call("getApproval", object{"approval_id": id}, &r)
+	return r.Approval.ThreadID
+}
+
+// finish approves everything that a session asks until it has ended.
+func (k *kills) finish(c *client, session string) event {
+	k.t.Helper()
+	end := c.approveAll(session)
+	for _, e := range c.seen() {
+		if e.Type == "new_approval" && e.Data.SessionID == session {
+			k.answers[e.Data.ApprovalID] = accepted
+		}
+	}
+	return end
+}
+
+// finishThread requires that the answer to a stale question makes its thread
+// go on, and that the question is not asked again.
+func (k *kills) finishThread(c *client, thread string, ask *toldAsk) {
+	t := k.t
+	t.Helper()
+	var last launched
+	e := c.await("a run that goes on after the answer", func(e event) bool {
+		return e.Seq > k.lastSeq && e.Type == "session_status_changed" && e.Data.ThreadID == thread && (e.Data.State == "running" || ended(e.Data.State))
+	})
+	last.SessionID = e.Data.SessionID
+	end := k.finish(c, last.SessionID)
+	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
+	for _, e := range c.seen() {
+		if e.Type == "new_approval" && e.Data.SessionID == last.SessionID && e.Data.ToolName == ask.Data.ToolName {
+			assert.NotEqual(t, compact(t, ask.Data.ToolInput), compact(t, e.Data.ToolInput), "the question was asked again")
+		}
+	}
+}
+
+func compact(t testing.TB, raw json.RawMessage) string {
+	t.Helper()
+	var v any
+	require.NoError(t, json.Unmarshal(raw, &v))
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}

@@ -1,0 +1,63 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A running is a process of a site.
+type running struct {
+	pid     int
+	command string
+}
+
+// running lists the processes of the site, with those that they started.
+func (s *site) running() (list []running) {
+	want := []byte("HOME=" + s.home)
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	require.NoError(s.t, err)
+	for _, file := range files {
+		environment, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has gone
+		}
+		for variable := range bytes.SplitSeq(environment, []byte{0}) {
+			if !bytes.Equal(variable, want) {
+				continue
+			}
+			dir := filepath.Dir(file)
+			command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+			pid, err := strconv.Atoi(filepath.Base(dir))
+			require.NoError(s.t, err)
+			list = append(list, running{pid, strings.Join(strings.Split(string(bytes.TrimRight(command, "\x00")), "\x00"), " ")})
+		}
+	}
+	return list
+}
+
+// processes tells of them in words.
+func (s *site) processes() (list []string) {
+	for _, r := range s.running() {
+		list = append(list, strconv.Itoa(r.pid)+" "+r.command)
+	}
+	return list
+}
+
+// find is the one process whose command contains text.
+func (s *site) find(t testing.TB, text string) running {
+	t.Helper()
+	var found []running
+	for _, r := range s.running() {
+		if strings.Contains(r.command, text) {
+			found = append(found, r)
+		}
+	}
+	require.Len(t, found, 1, "processes with %q of %v", text, s.processes())
+	return found[0]
+}
