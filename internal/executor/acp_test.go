@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,6 +130,33 @@ func TestWhatAgentsGetWrong(t *testing.T) {
 	}
 }
 
+func TestWhatADeadAgentLeavesIsEnded(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	assert.Equal(t, executor.CodeExited, execute(t, x, prompt(t, "plain", "litter")).Error.Code)
+	requireGone(t, h.text())
+}
+
+// requireGone requires that a process that carries no mark is gone (on Linux).
+func requireGone(t *testing.T, pid string) {
+	t.Helper()
+	assert.Eventually(t, func() bool {
+		line, err := os.ReadFile("/proc/" + pid + "/cmdline")
+		return err != nil || len(line) == 0 // a zombie has none
+	}, 5*time.Second, 10*time.Millisecond, "the whole group is ended")
+}
+
+func TestAnAnswerRightBeforeTheEndCounts(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "last")
+	for i := range 30 {
+		p.TaskID = fmt.Sprint("task-", i)
+		p.SessionID = p.TaskID
+		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	}
+}
+
 func TestHowAgentsFail(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, word, code string
@@ -202,6 +230,7 @@ func TestStopping(t *testing.T) {
 			assert.Nil(t, result.Error)
 			if word != "hang" {
 				requireNobody(t, h)
+				requireGone(t, h.text())
 			}
 		})
 	}

@@ -187,7 +187,13 @@ func (a *acpAgent) prompt(m wire) {
 		}
 		exec.Command("sleep", "600").Start()                                                                                     // in the group
 		(&exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "600"}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}).Start() // not
-		a.text("deaf")
+		a.text(unmarked())
+		time.Sleep(time.Hour)
+	case "litter":
+		a.text(unmarked())
+		os.Exit(3)
+	case "sleep":
+		a.text("asleep")
 		time.Sleep(time.Hour)
 	case "crash":
 		a.text("almost")
@@ -228,6 +234,15 @@ func (a *acpAgent) prompt(m wire) {
 		a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "sleep 600 & sleep 601"})
 	}
 	a.reply(m.ID, done)
+}
+
+// unmarked starts a process in the group that does not carry the mark, and
+// returns its id.
+func unmarked() string {
+	cmd := exec.Command("sleep", "600")
+	cmd.Env = []string{"PATH=/bin:/usr/bin"}
+	cmd.Start()
+	return fmt.Sprint(cmd.Process.Pid)
 }
 
 // edit is a normal turn: it writes a file after it asked.

@@ -105,7 +105,7 @@ func TestTheHubDies(t *testing.T) {
 func TestTheExecutorIsKilled(t *testing.T) {
 	h := newHub()
 	cmd, rpc := process(t, h)
-	go catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "hang"))
+	go catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "sleep"))
 	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	require.NoError(t, cmd.Process.Kill())
 	cmd.Wait()
