@@ -1,4 +1,4 @@
-# make        build, and show a real exchange with the program
+# make        build, and have a session with the demo agent
 # make test   all tests, with the real clients; installs what they need
 # make help   the rest
 
@@ -12,8 +12,11 @@ FUZZTIME ?= 30s
 
 .PHONY: run build test test-go test-clients lint fmt fuzz cross bench docs clean help
 
-run: build ## build, and show a real exchange with the program (the default)
-	$(BIN) doctor --exchange
+run: build ## build, and have a session with the demo agent (the default)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	answer=$$(test -t 0 || echo --yes) && \
+	echo "duet-rpc prompt $$answer --agent demo \"Greet the README's reader\"" && \
+	$(BIN) --root "$$dir" prompt $$answer --agent demo "Greet the README's reader"
 
 build: ## build bin/duet-rpc
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/duet-rpc
