@@ -222,12 +222,12 @@ func (k *kills) round(t *testing.T) {
 
 // work uses the program until it has gone.
 func (k *kills) work(c *client) {
-	prompts := []string{"permit:3 stream:200", "", "tools:50", "stream:20000@2000", "permit:1 edit", "quiet"}
+	prompts := []string{"permit:3 stream:200", "", "tools:50", "stream:2000@2000", "permit:1 edit", "quiet"}
 	var asked []string
 	for i := 0; ; i++ {
 		var err error
 		switch choice := k.rand.IntN(10); {
-		case choice < 4 || i < 3:
+		case i < 3 || choice < 4 && i < 8: // what waits for a slot makes each round longer
 			query := strings.TrimSpace(fmt.Sprintf("%s number %d", prompts[k.rand.IntN(len(prompts))], i))
 			var told launched
 			if err = c.try("launchSession", object{"query": query}, &told); err == nil {
@@ -280,14 +280,8 @@ func (k *kills) work(c *client) {
 func (k *kills) verify(c *client) {
 	t := k.t
 	t.Helper()
-	before := k.lastSeq
 	pending := c.pending()
-	c.subscribe()
-	c.call("daemon.status", object{}, nil)
-	if before > 0 {
-		c.await("the replay of all events", func(e event) bool { return e.Seq >= before })
-	}
-	replayed := c.seen()
+	replayed := k.replay(c)
 
 	// Events: all of them, as they were.
 	again := make(map[int64]event)
@@ -307,6 +301,27 @@ func (k *kills) verify(c *client) {
 	k.verifyRuns(c)
 	k.verifyApprovals(c, pending)
 	k.requireGapless()
+	k.take(t, replayed)
+}
+
+// replay is what a new subscriber is told of the past.
+func (k *kills) replay(c *client) []event {
+	k.t.Helper()
+	var status struct {
+		Subsystems struct {
+			Store struct {
+				LastSeq int64 `json:"last_seq"`
+			} `json:"store"`
+		} `json:"subsystems"`
+	}
+	c.call("daemon.status", object{}, &status)
+	last := status.Subsystems.Store.LastSeq
+	require.GreaterOrEqual(k.t, last, k.lastSeq)
+	c.subscribe()
+	if last > 0 {
+		c.await("the replay of all events", func(e event) bool { return e.Seq >= last })
+	}
+	return c.seen()
 }
 
 // verifyRuns requires that each run is there; one that had an agent is
