@@ -125,7 +125,7 @@ func (d *domain) tryOpen(ctx context.Context) error {
 	d.agents.config = c
 	d.hub, err = hub.Open(ctx, hub.Options{
 		Database: p.Database(), Root: p.Root, Agents: &d.agents, Keys: c.Keys, Rules: c.Rules, Limits: c.Limits,
-		Getenv: os.Getenv, Logger: d.log.Logger, KillAgent: supervisor.KillAgent,
+		Getenv: os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents,
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			d.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: d.log.Logger, WireError: handlers.ExecutorError,

@@ -51,8 +51,8 @@ type Options struct {
 	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
 	Getenv    func(string) string
 	Logger    *slog.Logger
-	// KillAgent ends an agent that a dead process left behind.
-	KillAgent func(store.Process)
+	// KillAgents ends agents that a dead process left behind.
+	KillAgents func([]store.Process)
 }
 
 // A Hub keeps the domain. Its methods may be called from any goroutine.

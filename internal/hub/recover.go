@@ -30,13 +30,10 @@ func (h *Hub) recover(ctx context.Context) error {
 		}
 		return h.schedule(t)
 	})
-	if err != nil || h.opts.KillAgent == nil {
-		return err
+	if err == nil && h.opts.KillAgents != nil {
+		h.opts.KillAgents(left)
 	}
-	for _, p := range left {
-		h.opts.KillAgent(p)
-	}
-	return nil
+	return err
 }
 
 // abandon interrupts everything that has an agent. Questions stay pending,

@@ -11,11 +11,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// KillAgent ends an agent that has lost its executor, and everything that it
-// started. They are known by the mark in their environment: by now its
-// process id may be somebody else's.
-func KillAgent(p store.Process) {
-	mark := []byte("DUET_AGENT=" + p.Mark)
+// KillAgents ends agents that have lost their executor, and everything that
+// they started. They are known by the mark in their environment: by now a
+// process id may be somebody else's. All processes of the machine are looked
+// at once, however many agents there are.
+func KillAgents(left []store.Process) {
+	if len(left) == 0 {
+		return
+	}
+	marks := make(map[string]bool, len(left))
+	for _, p := range left {
+		marks[p.Mark] = true
+	}
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
 		environment, err := os.ReadFile(file)
@@ -23,12 +30,14 @@ func KillAgent(p store.Process) {
 			continue // not ours, or gone
 		}
 		for variable := range bytes.SplitSeq(environment, []byte{0}) {
-			if bytes.Equal(variable, mark) {
-				pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-				if err == nil && pid > 1 {
-					_ = unix.Kill(pid, unix.SIGKILL)
-				}
+			mark, ok := bytes.CutPrefix(variable, []byte("DUET_AGENT="))
+			if !ok || !marks[string(mark)] {
+				continue
 			}
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid > 1 {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+			break
 		}
 	}
 }

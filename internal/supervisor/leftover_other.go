@@ -4,5 +4,5 @@ package supervisor
 
 import "github.com/duet-rpc/duet-rpc/internal/store"
 
-// KillAgent does nothing: there are no executors here.
-func KillAgent(store.Process) {}
+// KillAgents does nothing: there are no executors here.
+func KillAgents([]store.Process) {}

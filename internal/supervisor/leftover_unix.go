@@ -3,10 +3,27 @@
 package supervisor
 
 import (
+	"bytes"
+	"os/exec"
+	"strconv"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// KillAgent ends an agent that has lost its executor, with its process group.
-func KillAgent(p store.Process) { _ = unix.Kill(-p.PID, unix.SIGKILL) }
+// KillAgents ends agents that have lost their executor, with their process
+// groups. One whose process does not have its mark in its environment has
+// ended long ago, and the process id is somebody else's.
+func KillAgents(left []store.Process) {
+	for _, p := range left {
+		if p.PID <= 1 || unix.Kill(p.PID, 0) != nil {
+			continue
+		}
+		// e: with the environment.
+		shown, err := exec.Command("ps", "eww", "-o", "command=", "-p", strconv.Itoa(p.PID)).Output()
+		if err == nil && bytes.Contains(shown, []byte("DUET_AGENT="+p.Mark)) {
+			_ = unix.Kill(-p.PID, unix.SIGKILL)
+		}
+	}
+}

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -172,9 +174,7 @@ func (p *process) kill() {
 func (p *process) killAgents() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, agent := range p.agents {
-		KillAgent(agent)
-	}
+	KillAgents(slices.Collect(maps.Values(p.agents)))
 	p.agents = nil
 }
 
