@@ -37,5 +37,6 @@ func TestEndOfInputInterruptsRuns(t *testing.T) {
 	var resumed launched
 	c.call("continueSession", object{"session_id": asking.SessionID, "query": "continue"}, &resumed)
 	assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
+	assert.Empty(t, c.pending(), "a question that is asked again is asked once")
 	c.leave()
 }

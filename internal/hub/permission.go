@@ -67,6 +67,9 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		if carried, err = h.takeCarried(t, a); err != nil || carried != nil {
 			return err
 		}
+		if err := h.supersede(t, a); err != nil {
+			return err
+		}
 		if agent, err := h.resolve(thread.Agent); err == nil && agent.Driver == "executor" {
 			a.Deadline = t.Now.Add(foreignPatience)
 		}
@@ -138,6 +141,25 @@ func (h *Hub) takeCarried(t *store.Tx, a Approval) (*Approval, error) {
 	}
 	known.Carried = false
 	return &known, t.UpdateApproval(known)
+}
+
+// supersede closes the question of a dead process that is asked again: one
+// question waits for one answer.
+func (h *Hub) supersede(t *store.Tx, a Approval) error {
+	pending, err := t.PendingApprovals(h.ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, old := range pending {
+		if !old.Stale || old.Thread != a.Thread || old.Question != a.Question {
+			continue
+		}
+		old.Status, old.DecidedBy = store.ApprovalCancelled, "end"
+		if err := h.resolveApproval(t, old); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ask keeps a question, and makes its run wait.
