@@ -130,6 +130,21 @@ func TestWhatAgentsGetWrong(t *testing.T) {
 	}
 }
 
+func TestRequestsOfAnAgentAreBounded(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	h.decide = func(ctx context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		<-ctx.Done()
+		return catalog.RequestPermissionResult{}, ctx.Err()
+	}
+	go func() {
+		h.wait(t, func() bool { return h.text() != "" }, "that it was refused")
+		x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+	}()
+	assert.Equal(t, catalog.StatusCancelled, execute(t, x, prompt(t, "plain", "many")).Status)
+	assert.Equal(t, "refused 6", h.text(), "of 1,030 where 1,024 may be open")
+}
+
 func TestWhatADeadAgentLeavesIsEnded(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})

@@ -110,7 +110,7 @@ func (a *agent) screen(toSDK *io.PipeWriter) {
 		sdk:      toSDK,
 		update:   a.update,
 		response: a.accounts.pass,
-		request:  func() bool { return a.open.Add(1) <= maxAgentRequests },
+		request:  a.admit,
 		refuse:   a.refuse,
 		garbage: func(line []byte) {
 			if r := a.current.Load(); r != nil {
@@ -163,9 +163,17 @@ func (a *agent) update(update []byte) {
 	}
 }
 
+// admit counts a request that the SDK is to be given; serve counts it off.
+func (a *agent) admit() bool {
+	if a.open.Add(1) > maxAgentRequests {
+		a.open.Add(-1)
+		return false
+	}
+	return true
+}
+
 // refuse answers a request that the SDK cannot be given.
 func (a *agent) refuse(id []byte, reason error) {
-	a.open.Add(-1)
 	body := frame.ErrorBody(id, &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: reason.Error()})
 	a.proc.stdin.Write(append(body, '\n'))
 }

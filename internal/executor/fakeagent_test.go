@@ -230,6 +230,22 @@ func (a *acpAgent) prompt(m wire) {
 		a.call("terminal/release", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
 		after := a.call("terminal/output", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
 		a.text(fmt.Sprintf("%s %s %v", exit.Result, output.Result, after.Error != nil))
+	case "many":
+		for i := range 1030 {
+			a.send(map[string]any{"jsonrpc": "2.0", "id": 5000 + i, "method": "session/request_permission", "params": map[string]any{
+				"sessionId": a.session, "toolCall": map[string]any{"toolCallId": fmt.Sprint(i)}, "options": []any{},
+			}})
+		}
+		refused := 0
+		for range 6 {
+			if m := a.read(); strings.Contains(string(m.Error), "too many") {
+				refused++
+			}
+		}
+		a.text(fmt.Sprint("refused ", refused))
+		for a.read().Method != "session/cancel" {
+		}
+		done["stopReason"] = "cancelled"
 	case "leftover":
 		a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "sleep 600 & sleep 601"})
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -54,6 +55,12 @@ type run struct {
 type failure struct{ code, message string }
 
 func newRun(ctx context.Context, x *Executor, p catalog.ExecutePromptParams) *run {
+	if p.CWD == "" {
+		p.CWD = p.Launch.Root
+	}
+	if abs, err := filepath.Abs(p.CWD); err == nil { // agents insist on it
+		p.CWD = abs
+	}
 	r := &run{
 		x: x, params: p, launch: p.Launch, task: p.TaskID,
 		prompted: make(chan struct{}), tools: make(map[string]*tool),
