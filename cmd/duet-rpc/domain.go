@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -122,10 +123,15 @@ func (d *domain) tryOpen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.agents.config = c
+	d.agents.load = func() (*config.Config, error) { return loadConfig(d.settings) }
+	d.agents.files, err = configFiles(p)
+	if err != nil {
+		return err
+	}
+	d.agents.take(c)
 	d.hub, err = hub.Open(ctx, hub.Options{
 		Database: p.Database(), Root: p.Root, Agents: &d.agents, Keys: c.Keys, Rules: c.Rules, Limits: c.Limits,
-		Getenv: os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents,
+		Getenv: os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			d.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: d.log.Logger, WireError: handlers.ExecutorError,
@@ -139,11 +145,6 @@ func (d *domain) tryOpen(ctx context.Context) error {
 	}
 	return err
 }
-
-// agents resolves agents' names.
-type agents struct{ config *config.Config }
-
-func (a *agents) Resolve(name string) (config.Agent, error) { return a.config.Resolve(name) }
 
 // executorCommand is how an executor is started, and its environment, which
 // is built from nothing.

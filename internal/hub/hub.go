@@ -51,6 +51,9 @@ type Options struct {
 	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
 	Getenv    func(string) string
 	Logger    *slog.Logger
+	// Idle, if set, is called a moment after the last run has ended: a good
+	// time to return memory to the system.
+	Idle func()
 	// KillAgents ends agents that a dead process left behind.
 	KillAgents func([]store.Process)
 }
@@ -83,6 +86,7 @@ type Hub struct {
 	besides   map[*Subscription]struct{}
 	issues    map[string]string
 	closing   bool
+	calm      *time.Timer // calls Options.Idle
 }
 
 // Open opens the database, picks up what a dead process left behind, and

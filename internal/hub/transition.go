@@ -96,6 +96,7 @@ func (h *Hub) follow(t *store.Tx, run Run, from State) {
 			delete(h.live, run.ID)
 			if live != nil {
 				live.clock.stop()
+				h.calmDown()
 			}
 		case live == nil:
 		case run.State == store.Interrupting:
@@ -106,6 +107,25 @@ func (h *Hub) follow(t *store.Tx, run Run, from State) {
 			live.clock.resume()
 		}
 	})
+}
+
+// calmAfter is how long nothing must run before memory is given back.
+const calmAfter = time.Second
+
+// calmDown gives memory back when nothing runs any more. mu is held.
+func (h *Hub) calmDown() {
+	if len(h.live) > 0 || h.opts.Idle == nil {
+		return
+	}
+	if h.calm == nil {
+		h.calm = time.AfterFunc(calmAfter, func() {
+			if !h.busy() {
+				h.opts.Idle()
+			}
+		})
+		return
+	}
+	h.calm.Reset(calmAfter)
 }
 
 // touch notes that something happened in a thread.

@@ -74,7 +74,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 		s.writers.Close()
 		return nil, err
 	}
-	if s.readers, err = sql.Open("sqlite", dsn(path, "_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=cache_size(-4000)")); err != nil {
+	if s.readers, err = sql.Open("sqlite", dsn(path, "_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=cache_size(-1000)")); err != nil {
 		s.writers.Close()
 		return nil, &OpenError{path, "unreadable", err}
 	}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// agents resolves agents' names by the configuration as it is now: whoever
+// edits it, or trusts it, need not restart the editor.
+type agents struct {
+	load  func() (*config.Config, error)
+	files []string
+
+	mu     sync.Mutex // guards the fields below
+	config *config.Config
+	stamps []stamp
+}
+
+// A stamp is by what a file that was changed is known.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// configFiles are the files that the configuration depends on.
+func configFiles(p project.Project) ([]string, error) {
+	user, err := config.UserFile(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	trust, err := config.DefaultTrustStore(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return []string{p.ConfigFile(), user, trust.Path()}, nil
+}
+
+// stamp looks at the files.
+func (a *agents) stamp() []stamp {
+	list := make([]stamp, len(a.files))
+	for i, file := range a.files {
+		if info, err := os.Stat(file); err == nil {
+			list[i] = stamp{info.ModTime(), info.Size()}
+		}
+	}
+	return list
+}
+
+// take takes a configuration that was just loaded.
+func (a *agents) take(c *config.Config) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.config, a.stamps = c, a.stamp()
+}
+
+// Resolve is the agent of a name, or the default one for "".
+func (a *agents) Resolve(name string) (config.Agent, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.stamp()
+	for i := range now {
+		if now[i] == a.stamps[i] {
+			continue
+		}
+		c, err := a.load()
+		if err != nil {
+			return config.Agent{}, configError(err)
+		}
+		a.config, a.stamps = c, now
+		break
+	}
+	return a.config.Resolve(name)
+}
