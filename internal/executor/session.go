@@ -2,8 +2,6 @@ package executor
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -349,62 +347,4 @@ func (a *agent) mcpServers(servers []catalog.MCPServer) []acp.McpServer {
 		}
 	}
 	return list
-}
-
-// failure says why a call of the agent failed.
-func (a *agent) failure(err error) *failure {
-	if a.gone() {
-		return a.exited()
-	}
-	var wire *acp.RequestError
-	if !errors.As(err, &wire) {
-		return &failure{CodeAgent, a.name + ": " + err.Error()}
-	}
-	if wire.Code == acp.NewAuthRequired(nil).Code {
-		ways := []string{}
-		for _, m := range a.hello.AuthMethods {
-			ways = append(ways, m.Name)
-		}
-		message := fmt.Sprintf("%s wants you to log in: %s. Log in with the agent's own command line in a terminal, or configure its key, and try again", a.name, wire.Message)
-		if len(ways) > 0 {
-			message += " (it offers: " + strings.Join(ways, ", ") + ")"
-		}
-		return &failure{CodeAuthRequired, message}
-	}
-	return &failure{CodeAgent, a.name + ": " + wireText(wire)}
-}
-
-// wireText is an agent's error with the detail that some put into data.
-func wireText(e *acp.RequestError) string {
-	detail := ""
-	switch d := e.Data.(type) {
-	case string:
-		detail = d
-	case map[string]any:
-		for _, name := range []string{"details", "error", "message"} {
-			if s, ok := d[name].(string); ok && detail == "" {
-				detail = s
-			}
-		}
-	}
-	if detail == "" || strings.Contains(e.Message, detail) {
-		return e.Message
-	}
-	return e.Message + ": " + detail
-}
-
-// exited says why the agent has ended.
-func (a *agent) exited() *failure {
-	if method := a.late.Load(); method != nil {
-		return a.silent(*method)
-	}
-	return &failure{CodeExited, a.name + " " + a.proc.exitText()}
-}
-
-func (a *agent) silent(method string) *failure {
-	message := fmt.Sprintf("%s did not answer %s in time: check that its command speaks the Agent Client Protocol on stdin and stdout, and run it in a terminal to see what it waits for", a.name, method)
-	if lines := a.proc.stderr.lines(10); lines != "" {
-		message += ". Its last words: " + lines
-	}
-	return &failure{CodeTimeout, message}
 }

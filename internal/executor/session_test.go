@@ -1,0 +1,158 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+func TestTheAgentStaysForTheNextPrompt(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "turn")
+	execute(t, x, p)
+	p.TaskID = "task-2"
+	h.context.NativeSessionID = "native-1"
+	execute(t, x, p)
+	assert.Contains(t, h.text(), "turn 2")
+	assert.Len(t, h.data("native_session"), 2)
+	assert.Contains(t, h.data("native_session")[1], `"resumed":true`)
+	processes := h.data("process")
+	assert.Equal(t, processes[0], processes[1])
+
+	p.TaskID, p.Prompt = "task-3", "crash"
+	assert.Equal(t, catalog.StatusFailed, execute(t, x, p).Status)
+	p.TaskID, p.Prompt = "task-4", "turn"
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "a dead agent is started again")
+
+	p.TaskID, p.Launch.Env["OTHER"] = "task-5", "x"
+	execute(t, x, p)
+	processes = h.data("process")
+	assert.NotEqual(t, processes[3], processes[4], "another launch is another process")
+}
+
+func TestResuming(t *testing.T) {
+	for kind, check := range map[string]func(*testing.T, *hub){
+		"resume": func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{`{"session_id":"before","resumed":true}`}, h.data("native_session"))
+			assert.Equal(t, "echo again", h.text())
+		},
+		"load": func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{`{"session_id":"before","resumed":true}`}, h.data("native_session"))
+			assert.Equal(t, "echo again", h.text(), "the replay is dropped")
+		},
+		"forgetful": func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{`{"session_id":"native-1","primed":true}`}, h.data("native_session"))
+			assert.Contains(t, h.text(), "User: what was said")
+			assert.Contains(t, h.text(), "Assistant: what was answered")
+		},
+		"plain": func(t *testing.T, h *hub) {
+			assert.Equal(t, []string{`{"session_id":"native-1","primed":true}`}, h.data("native_session"))
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			h.context = catalog.GetExecutionContextResult{
+				NativeSessionID: "before",
+				Messages: []catalog.Message{
+					{Role: "user", Content: "what was said"}, {Role: "assistant", Content: "what was answered"}, {Role: "user", Content: "echo again"},
+				},
+			}
+			x := newExecutor(t, h, executor.Options{})
+			assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, kind, "echo again")).Status)
+			check(t, h)
+		})
+	}
+}
+
+func TestModeAndModel(t *testing.T) {
+	h := newHub()
+	h.context.ModelConfig = &catalog.ModelConfig{Model: "big"}
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "turn")
+	p.PermissionMode = catalog.ModePlan
+	execute(t, x, p)
+	assert.Contains(t, h.text(), "mode plan")
+	assert.Contains(t, h.text(), "model big")
+	assert.Equal(t, []string{`{"current":"plan","available":["default","plan"]}`}, h.data("mode"))
+	p.TaskID, p.Prompt = "task-2", "leave"
+	execute(t, x, p)
+	p.TaskID, p.Prompt = "task-3", "turn"
+	execute(t, x, p)
+	assert.Equal(t, 2, strings.Count(h.text(), "mode plan"), "it is set again if the agent left it, and only then")
+}
+
+func TestFilesStayInside(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "files")
+	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "lines.txt"), []byte("1\n2\n3\n4\n"), 0o640))
+	require.NoError(t, os.Symlink("/etc", filepath.Join(p.CWD, "out")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(p.CWD, "fifo"), 0o600))
+	execute(t, x, p)
+	lines := strings.Split(h.text(), "\n")
+	assert.Equal(t, `lines {"content":"2\n3\n"}`, lines[0])
+	assert.Contains(t, lines[1], "outside of the project")
+	assert.Contains(t, lines[2], "leads to /etc/passwd")
+	assert.Contains(t, lines[3], "not a regular file")
+	assert.Equal(t, "write ", lines[4])
+	assert.Contains(t, lines[5], "outside of the project")
+	info, err := os.Stat(filepath.Join(p.CWD, "lines.txt"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o640, info.Mode().Perm(), "the mode is kept")
+	assert.Len(t, h.data("file_change"), 1)
+	assert.Contains(t, h.data("file_change")[0], `"after":"changed"`)
+	left, err := filepath.Glob(filepath.Join(p.CWD, ".duet-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestAgentTerminals(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	execute(t, x, prompt(t, "plain", "terminal"))
+	assert.Contains(t, h.text(), `{"exitCode":4}`)
+	assert.Contains(t, h.text(), `"output":"hällothere\n"`)
+	assert.True(t, strings.HasSuffix(h.text(), "true"), "a released terminal is gone")
+	require.Len(t, h.exits, 1)
+	assert.Equal(t, 4, h.exits[0].ExitCode)
+	assert.Equal(t, "task-1", h.exits[0].TaskID)
+
+	p := prompt(t, "plain", "leftover")
+	p.TaskID = "task-2"
+	execute(t, x, p) // requireNobody looks for it
+}
+
+func TestPausing(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	paused := make(chan struct{})
+	h.onReport = func(r catalog.ReportMessageParams) {
+		if r.EventType == catalog.EventNativeSession {
+			x.PauseNotifications(context.Background())
+			close(paused)
+		}
+	}
+	done := make(chan catalog.ExecutePromptResult, 1)
+	go func() { done <- execute(t, x, prompt(t, "plain", "flood")) }()
+	<-paused
+	before := len(h.data(catalog.EventContentDelta))
+	assert.Never(t, func() bool { return len(done) > 0 }, 300*time.Millisecond, 10*time.Millisecond, "the agent is not read")
+	assert.Less(t, len(h.data(catalog.EventContentDelta)), before+5000, "no more than was read already")
+	x.ResumeNotifications(context.Background())
+	assert.Equal(t, catalog.StatusCompleted, (<-done).Status)
+	assert.Len(t, h.data(catalog.EventContentDelta), 50_000)
+}
