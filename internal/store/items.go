@@ -78,7 +78,7 @@ func (a appended) Scan(into ...any) error { return a.row.Scan(append(into, a.mor
 // (https://sqlite.org/fts5.html#full_text_query_syntax).
 func matchQuery(words string) string {
 	var terms []string
-	for _, w := range strings.Fields(words) {
+	for _, w := range strings.Fields(strings.ReplaceAll(words, "\x00", " ")) { // a NUL would end the query
 		terms = append(terms, `"`+strings.ReplaceAll(w, `"`, `""`)+`"`)
 	}
 	if len(terms) == 0 {

@@ -68,8 +68,12 @@ func (q queries) Session(ctx context.Context, id int64) (Session, error) {
 // Find is the run that an id of any kind names: one of the run's own, or one
 // of its thread's, which means the thread's last run.
 func (q queries) Find(ctx context.Context, alias string) (int64, error) {
-	return one(ctx, q.s, scanValue[int64], `SELECT coalesce(nullif(a.run, 0), (SELECT max(id) FROM runs WHERE thread = a.thread))
+	id, err := one(ctx, q.s, scanValue[int64], `SELECT coalesce(nullif(a.run, 0), (SELECT max(id) FROM runs WHERE thread = a.thread), 0)
 		FROM aliases a WHERE a.alias = ?`, alias)
+	if err == nil && id == 0 { // a thread without runs
+		err = ErrNotFound
+	}
+	return id, err
 }
 
 // FindThread is the thread that an id of any kind names.
