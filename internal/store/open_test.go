@@ -1,0 +1,138 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// database makes a file with a few rows in it and returns its bytes.
+func database(t *testing.T) (path string, content []byte) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "duet.db")
+	s := openAt(t, path)
+	addRun(t, s, newThread(t, s, "").ID, Queued)
+	require.NoError(t, s.Close())
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return path, content
+}
+
+func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
+	_, good := database(t)
+	newer := append([]byte{}, good...)
+	binary.BigEndian.PutUint32(newer[60:], uint32(len(migrations)+1))
+	noTables := append([]byte{}, good...)
+	for i := 100; i < 4096; i++ { // the schema's page
+		noTables[i] = 0xff
+	}
+	for name, c := range map[string]struct {
+		content []byte
+		reason  string
+		says    []string
+	}{
+		"newer":       {newer, "newer", []string{"newer duet-rpc", "use that version", fmt.Sprint(len(migrations) + 1)}},
+		"foreign":     {[]byte("this is a text that somebody keeps here, and it is rather longer than the hundred bytes that the header of a database has"), "corrupt", []string{"not an SQLite database", "move it away"}},
+		"short":       {good[:50], "corrupt", []string{"too short", ".recover"}},
+		"one byte":    {[]byte("x"), "corrupt", []string{"too short"}},
+		"99 bytes":    {good[:99], "corrupt", []string{"too short"}},
+		"header only": {good[:100], "corrupt", []string{"damaged"}},
+		"garbage":     {noTables, "corrupt", []string{"damaged", "backup"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "duet.db")
+			require.NoError(t, os.WriteFile(path, c.content, 0o600))
+			_, err := Open(ctx, path, Options{})
+			var failed *OpenError
+			require.ErrorAs(t, err, &failed)
+			assert.Equal(t, c.reason, failed.Reason, err)
+			assert.Equal(t, path, failed.Path)
+			for _, text := range append(c.says, path) {
+				assert.Contains(t, err.Error(), text)
+			}
+			now, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, c.content, now, "byte for byte")
+		})
+	}
+}
+
+func TestATruncatedDatabaseIsNotWrittenTo(t *testing.T) {
+	path, good := database(t)
+	cut := good[:len(good)/2]
+	require.NoError(t, os.WriteFile(path, cut, 0o600))
+	s, err := Open(ctx, path, Options{})
+	if err == nil { // SQLite may not have looked at what is missing
+		s.Close()
+		t.Skip("the missing half was not needed to open it")
+	}
+	var failed *OpenError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, "corrupt", failed.Reason)
+	now, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, cut, now)
+}
+
+func TestAnEmptyFileAndTheKnownVersionAreOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "duet.db")
+	require.NoError(t, os.WriteFile(path, nil, 0o644))
+	s := openAt(t, path)
+	write(t, s, appendEvent("a"))
+	require.NoError(t, s.Close())
+	s = openAt(t, path)
+	requireGapless(t, allEvents(t, s), 1)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+	assert.Equal(t, len(migrations), userVersion(t, path))
+}
+
+func userVersion(t *testing.T, path string) (v int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsn(path, ""))
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.QueryRow("PRAGMA user_version").Scan(&v))
+	return v
+}
+
+func TestAMigrationIsWholeOrNotAtAll(t *testing.T) {
+	path, _ := database(t)
+	was := migrations
+	defer func() { migrations = was }()
+
+	migrations = append(append([]string{}, was...), "CREATE TABLE extra (x); INSERT INTO nowhere VALUES (1);")
+	_, err := Open(ctx, path, Options{})
+	require.ErrorContains(t, err, fmt.Sprintf("migrating from format %d", len(was)))
+	assert.Equal(t, len(was), userVersion(t, path))
+
+	migrations[len(was)] = "CREATE TABLE extra (x);"
+	s := openAt(t, path)
+	require.NoError(t, s.Close())
+	assert.Equal(t, len(was)+1, userVersion(t, path))
+
+	migrations = was // the program of before
+	_, err = Open(ctx, path, Options{})
+	var failed *OpenError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, "newer", failed.Reason)
+}
+
+func TestADirectoryThatIsNotThereIsAnOpenError(t *testing.T) {
+	_, err := Open(ctx, filepath.Join(t.TempDir(), "no", "duet.db"), Options{})
+	var failed *OpenError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, "unreadable", failed.Reason)
+	_, err = Open(ctx, t.TempDir(), Options{})
+	require.ErrorAs(t, err, &failed, "a directory")
+}
