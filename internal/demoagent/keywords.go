@@ -80,9 +80,10 @@ case, change that:
 	}
 	fmt.Fprintf(&b, "Instead of the plan and the edit: %s.\n", strings.Join(instead, ", "))
 	b.WriteString(`Words may be combined ("slow ask", "quiet stream:100"); they act in the order
-of this list. If a line of the prompt is "--- prompt ---", only what follows the
-last such line counts. A prompt that starts with "continue" goes on with the
-last turn if that was cancelled or its process ended.
+of this list. Below a line "The user's next message follows.", as duet-rpc
+writes it under a transcript, only what follows the last such line counts. A
+prompt that starts with "continue" goes on with the last turn if that was
+cancelled or its process ended.
 
 Modes: default; acceptEdits and bypassPermissions edit without asking; plan
 edits nothing.

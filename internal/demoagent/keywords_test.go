@@ -27,7 +27,7 @@ func TestTextAlone(t *testing.T) {
 	assert.Equal(t, "usage", c.shape())
 	assert.Equal(t, "Hello from the demo agent. You asked: Be QUIET, please That is all. ", c.text())
 	assert.Contains(t, one(t, "quietly").shape(), "call:edit", "only whole words count")
-	assert.Equal(t, "usage", one(t, "hang crash\n--- prompt ---\nquiet").shape(), "a transcript does not count")
+	assert.Equal(t, "usage", one(t, "hang crash\nThe user's next message follows.\nquiet").shape(), "a transcript does not count")
 	assert.Contains(t, one(t, "ask edit").shape(), "call:edit")
 }
 

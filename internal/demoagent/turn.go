@@ -16,7 +16,7 @@ const slowPause = 300 * time.Millisecond
 
 // promptMarker is the line that ends a transcript which a client has put
 // before the prompt.
-const promptMarker = "--- prompt ---"
+const promptMarker = "The user's next message follows."
 
 // contextSize is the context window that the usage tells, in tokens.
 const contextSize = 200_000
