@@ -44,6 +44,8 @@ func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
 		"one byte":    {[]byte("x"), "corrupt", []string{"too short"}},
 		"99 bytes":    {good[:99], "corrupt", []string{"too short"}},
 		"header only": {good[:100], "corrupt", []string{"damaged"}},
+		"cut":         {good[:len(good)/2], "corrupt", []string{"cut off", fmt.Sprint(len(good)), ".recover"}},
+		"cut a bit":   {good[:len(good)-1], "corrupt", []string{"cut off"}},
 		"garbage":     {noTables, "corrupt", []string{"damaged", "backup"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,23 +64,6 @@ func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
 			assert.Equal(t, c.content, now, "byte for byte")
 		})
 	}
-}
-
-func TestATruncatedDatabaseIsNotWrittenTo(t *testing.T) {
-	path, good := database(t)
-	cut := good[:len(good)/2]
-	require.NoError(t, os.WriteFile(path, cut, 0o600))
-	s, err := Open(ctx, path, Options{})
-	if err == nil { // SQLite may not have looked at what is missing
-		s.Close()
-		t.Skip("the missing half was not needed to open it")
-	}
-	var failed *OpenError
-	require.ErrorAs(t, err, &failed)
-	assert.Equal(t, "corrupt", failed.Reason)
-	now, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, cut, now)
 }
 
 func TestAnEmptyFileAndTheKnownVersionAreOpened(t *testing.T) {
@@ -104,6 +89,21 @@ func userVersion(t *testing.T, path string) (v int) {
 	defer db.Close()
 	require.NoError(t, db.QueryRow("PRAGMA user_version").Scan(&v))
 	return v
+}
+
+// A process that is killed leaves a log; the file alone is not all of it.
+func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "duet.db")
+	s := openAt(t, path)
+	for range 50 {
+		write(t, s, appendEvent("e"))
+	}
+	for _, suffix := range []string{"", "-wal"} { // as a kill would leave them
+		content, err := os.ReadFile(path + suffix)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path+".copy"+suffix, content, 0o600))
+	}
+	requireGapless(t, allEvents(t, openAt(t, path+".copy")), 50)
 }
 
 func TestAMigrationIsWholeOrNotAtAll(t *testing.T) {

@@ -115,8 +115,33 @@ func checkHeader(path string) error {
 	case string(head[:16]) != "SQLite format 3\x00":
 		return &OpenError{path, "corrupt", errors.New("it is not an SQLite database")}
 	}
+	if err := checkSize(f, head); err != nil {
+		return &OpenError{path, "corrupt", err}
+	}
 	// https://sqlite.org/fileformat2.html#user_version_number
 	return checkVersion(path, int(binary.BigEndian.Uint32(head[60:])))
+}
+
+// checkSize finds a database that was cut off, which SQLite does only when it
+// needs a page that is missing. With a log beside it that cannot be told: it
+// may hold the rest. https://sqlite.org/fileformat2.html#in_header_database_size
+func checkSize(f *os.File, head []byte) error {
+	if wal, err := os.Stat(f.Name() + "-wal"); err == nil && wal.Size() > 0 {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	pageSize := int64(binary.BigEndian.Uint16(head[16:]))
+	if pageSize == 1 {
+		pageSize = 1 << 16
+	}
+	valid := string(head[24:28]) == string(head[92:96])
+	if want := int64(binary.BigEndian.Uint32(head[28:])) * pageSize; valid && info.Size() < want {
+		return fmt.Errorf("it is cut off: %d of %d bytes", info.Size(), want)
+	}
+	return nil
 }
 
 func checkVersion(path string, version int) error {
