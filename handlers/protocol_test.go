@@ -19,6 +19,7 @@ import (
 func everything() *server.Registry {
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{Version: "0.0.0-test", LogLevel: &slog.LevelVar{}, Now: time.Now})
+	handlers.RegisterDomain(reg, handlers.Domain{Version: "0.0.0-test"})
 	handlers.RegisterTestMethods(reg)
 	return reg
 }

@@ -1,0 +1,112 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// asking is an agent that asks whether it may run a tool, and says the answer.
+func asking(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	old := "old\n"
+	r := x.ask(ctx, catalog.RequestPermissionParams{
+		ToolName: "Edit", ToolInput: json.RawMessage(`{"path":"a.txt"}`), ToolUseID: "toolu_1", Title: "Edit a.txt", ToolKind: "edit",
+		Paths: []string{"a.txt"}, Diffs: []catalog.FileDiff{{Path: x.CWD + "/a.txt", OldText: &old, NewText: "new\n"}},
+		Options: []catalog.PermissionOption{{OptionID: "yes", Name: "Allow", Kind: "allow_once"}},
+	})
+	answer, _ := json.Marshal(r)
+	x.say(string(answer))
+	return done
+}
+
+// pending waits for the approval of a run.
+func pending(t *testing.T, w *world, c *client, session string) map[string]any {
+	t.Helper()
+	var found map[string]any
+	require.Eventually(t, func() bool {
+		list, err := w.hub.Approvals(context.Background(), session)
+		return err == nil && len(list) == 1
+	}, patience, 1e6, "the agent asks")
+	list := object(t, c.ask("fetchApprovals", `{"session_id":"`+session+`"}`))["approvals"].([]any)
+	require.Len(t, list, 1)
+	found = list[0].(map[string]any)
+	return found
+}
+
+func TestAnApprovalHasBothShapes(t *testing.T) {
+	w := newWorld(t, asking)
+	c := w.connect(frame.NDJSON)
+	launched := c.ask("launchSession", `{"query":"edit"}`)
+	session, run := member[string](t, launched, "session_id"), member[string](t, launched, "run_id")
+	a := pending(t, w, c, session)
+	id := a["id"].(string)
+	for name, want := range map[string]any{
+		"approval_id": id, "call_id": "toolu_1", "tool_use_id": "toolu_1", "run_id": run, "session_id": session, "task_id": "task-0001", "status": "pending",
+		"tool_name": "Edit", "tool_input": map[string]any{"path": "a.txt"}, "title": "Edit a.txt", "tool_kind": "edit", "stale": false,
+		"paths": []any{"a.txt"}, "diff": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n", "type": "function_call",
+		"options": []any{map[string]any{"option_id": "yes", "name": "Allow", "kind": "allow_once"}},
+	} {
+		assert.Equal(t, want, a[name], name)
+	}
+	call := a["function_call"].(map[string]any)
+	assert.Equal(t, run, call["run_id"])
+	assert.Equal(t, "toolu_1", call["call_id"])
+	assert.Equal(t, map[string]any{"fn": "Edit", "kwargs": map[string]any{"path": "a.txt"}}, call["spec"])
+	assert.Equal(t, map[string]any{"requested_at": a["created_at"]}, call["status"])
+	assert.NotContains(t, a, "human_contact")
+	assert.Len(t, object(t, c.ask("fetchApprovals", ""))["approvals"], 1, "of all sessions")
+
+	// What does not fit is refused and changes nothing.
+	e := c.fail("sendDecision", `{"call_id":"toolu_1","type":"human_contact","decision":"respond","comment":"x"}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, "type", e.Data["param"])
+	e = c.fail("sendDecision", `{"call_id":"toolu_1","decision":"respond","comment":"x"}`)
+	assert.Equal(t, []any{"approve", "deny"}, e.Data["accepted"])
+
+	r := object(t, c.ask("sendDecision", `{"call_id":"toolu_1","type":"function_call","decision":"approve","comment":"fine","updated_input":{"path":"b.txt"}}`))
+	assert.Equal(t, map[string]any{"success": true, "status": "approved"}, r)
+	ended := w.ended(session)
+	assert.Contains(t, ended.Result, `"updated_input":{"path":"b.txt"}`)
+
+	r = object(t, c.ask("sendDecision", `{"approval_id":"`+id+`","decision":"deny","comment":"no"}`))
+	assert.Equal(t, false, r["success"])
+	assert.Equal(t, "approval "+id+" already decided with status: approved", r["error"])
+	r = object(t, c.ask("sendDecision", `{"approval_id":"zzz","decision":"approve"}`))
+	assert.Equal(t, map[string]any{"success": false, "error": "approval not found: zzz"}, r)
+
+	decided := object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
+	assert.Equal(t, "approved", decided["status"])
+	status := decided["function_call"].(map[string]any)["status"].(map[string]any)
+	assert.Equal(t, []any{true, "fine"}, []any{status["approved"], status["comment"]})
+	assert.Contains(t, status, "responded_at")
+	assert.JSONEq(t, `{"approvals":[]}`, string(c.ask("fetchApprovals", "")))
+	e = c.fail("getApproval", `{"approval_id":"zzz"}`)
+	assert.Equal(t, -32603, e.Code)
+	assert.Equal(t, "approval_not_found", e.Data["kind"])
+}
+
+func TestAHumanIsContacted(t *testing.T) {
+	w := newWorld(t, until)
+	c := w.connect(frame.LSP)
+	session := member[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
+	id := member[string](t, c.ask("createApproval", `{"session_id":"`+session+`","type":"human_contact","message":"Which one?","subject":"A choice",
+		"options":[{"option_id":"a","name":"The first"}]}`), "approval_id")
+	a := pending(t, w, c, session)
+	contact := a["human_contact"].(map[string]any)
+	assert.Equal(t, map[string]any{"msg": "Which one?", "subject": "A choice", "response_options": []any{map[string]any{"name": "a", "title": "The first"}}}, contact["spec"])
+	assert.NotContains(t, a, "function_call")
+	e := c.fail("sendDecision", `{"call_id":"`+id+`","decision":"approve"}`)
+	assert.Equal(t, []any{"respond"}, e.Data["accepted"])
+	assert.Equal(t, true, object(t, c.ask("sendDecision", `{"call_id":"`+id+`","type":"human_contact","decision":"respond","comment":"The second"}`))["success"])
+	decided := object(t, c.ask("getApproval", `{"call_id":"`+id+`"}`))["approval"].(map[string]any)
+	assert.Equal(t, "responded", decided["status"])
+	assert.Equal(t, "The second", decided["human_contact"].(map[string]any)["status"].(map[string]any)["response"])
+	e = c.fail("createApproval", `{"run_id":"nope","tool_name":"Bash"}`)
+	assert.Equal(t, "session_not_found", e.Data["kind"])
+}

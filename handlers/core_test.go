@@ -1,0 +1,41 @@
+package handlers_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+func TestHealthTellsWhatIsWrong(t *testing.T) {
+	var issues []string
+	reg := server.NewRegistry()
+	handlers.RegisterCore(reg, handlers.Core{
+		Version: "1", LogLevel: &slog.LevelVar{}, Now: time.Now, Issues: func() []string { return issues },
+	})
+	c := connectTo(t, server.New(reg, server.Options{}), frame.LSP)
+	assert.JSONEq(t, `{"status":"ok","version":"1"}`, string(c.ask("health", "")))
+	issues = []string{"the disk is full"}
+	assert.JSONEq(t, `{"status":"degraded","version":"1","issues":["the disk is full"]}`, string(c.ask("health", "")))
+}
+
+func TestInitializeOffersWhatThereIs(t *testing.T) {
+	c := connectTo(t, server.New(everything(), server.Options{}), frame.LSP)
+	assert.JSONEq(t, `{"serverInfo":{"name":"duet-rpc","version":"0.0.0-test"},"protocolVersion":"2.0"}`, string(c.ask("initialize", "")))
+	offer := member[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
+	assert.Equal(t, []any{"core", "task", "session", "executor", "terminal"}, offer["methodFamilies"])
+	assert.Contains(t, offer["eventTypes"], "approval_resolved")
+	assert.Contains(t, offer["longRunning"], "execute_prompt")
+
+	reg := server.NewRegistry()
+	handlers.RegisterCore(reg, handlers.Core{Version: "1", LogLevel: &slog.LevelVar{}, Now: time.Now})
+	c = connectTo(t, server.New(reg, server.Options{}), frame.LSP)
+	offer = member[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
+	assert.Equal(t, []any{"core"}, offer["methodFamilies"])
+	assert.NotContains(t, offer, "eventTypes")
+}

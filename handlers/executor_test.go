@@ -1,0 +1,153 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+func TestExecutePrompt(t *testing.T) {
+	var seen catalog.ExecutePromptParams
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		seen = x.ExecutePromptParams
+		x.report(catalog.EventUsage, catalog.Usage{TokenUsage: catalog.TokenUsage{InputTokens: 7, OutputTokens: 3}})
+		if x.Prompt == "fail" {
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Message: "boom", Code: "EXECUTOR_ERROR"}}
+		}
+		return quick(ctx, x)
+	})
+	c := w.connect(frame.NDJSON)
+	r := object(t, c.ask("execute_prompt", `{"session_id":"mine","task_id":"t-1","prompt":"x","tools":["Read"],"permission_mode":"plan","stream":false}`))
+	assert.Equal(t, map[string]any{
+		"status": "completed", "message_count": 1.0, "token_usage": map[string]any{"input_tokens": 7.0, "output_tokens": 3.0},
+		"stop_reason": "end_turn", "agent": "fake", "session_id": "mine", "task_id": "t-1",
+	}, r)
+	assert.Equal(t, []string{"Read"}, seen.Tools)
+	assert.Equal(t, "plan", seen.PermissionMode)
+	s := w.ended("t-1")
+	assert.Equal(t, int64(300_000), s.Timeout.Milliseconds())
+	assert.True(t, s.Quiet)
+
+	r = object(t, c.ask("execute_prompt", `{"session_id":"mine","task_id":"t-2","prompt":"fail","timeout_ms":1000}`))
+	assert.Equal(t, "failed", r["status"], "an agent that fails is no error")
+	assert.Equal(t, map[string]any{"message": "boom", "code": "EXECUTOR_ERROR"}, r["error"])
+	assert.Equal(t, s.Thread.ID, w.ended("t-2").Thread.ID, "the same conversation")
+	assert.Equal(t, int64(1000), w.ended("t-2").Timeout.Milliseconds())
+
+	e := c.fail("execute_prompt", `{"task_id":"t-1","prompt":"x"}`)
+	assert.Equal(t, "task_id", e.Data["param"])
+	e = c.fail("execute_prompt", `{"prompt":"x","session_token":"wrong"}`)
+	assert.Equal(t, -32600, e.Code)
+	assert.Equal(t, map[string]any{"reason": "invalid-session-token", "kind": "invalid_session_token"}, e.Data)
+	e = c.fail("stop_task", `{"task_id":"t-1","session_token":"wrong"}`)
+	assert.Equal(t, -32600, e.Code)
+
+	stopped := object(t, c.ask("stop_task", `{"task_id":"t-1"}`))
+	assert.Equal(t, false, stopped["stopped"])
+	assert.NotEmpty(t, stopped["message"])
+	assert.Equal(t, false, object(t, c.ask("cancel_task", `{"task_id":"nobody"}`))["stopped"])
+
+	assert.Regexp(t, `^msg-`, member[string](t, c.ask("create_message", `{"task_id":"t-1","message":{"role":"user","content":"a note"}}`), "message_id"))
+	e = c.fail("create_message", `{"task_id":"nobody","message":{"role":"user","content":"a note"}}`)
+	assert.Equal(t, "task_not_found", e.Data["kind"])
+	e = c.fail("secret.provide", `{"request_id":"nobody","secret":"s3cret"}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.NotContains(t, e.Message, "s3cret")
+}
+
+func TestEndsOfExecutePrompt(t *testing.T) {
+	began := make(chan string, 10)
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		began <- x.Prompt
+		return until(ctx, x)
+	})
+	c := w.connect(frame.LSP)
+
+	id := c.send("execute_prompt", `{"task_id":"stopped","prompt":"a"}`)
+	<-began
+	assert.Equal(t, map[string]any{"stopped": true}, object(t, c.ask("stop_task", `{"task_id":"stopped","reason":"user_cancelled"}`)))
+	assert.Equal(t, "cancelled", member[string](t, c.wait(id).Result, "status"))
+
+	id = c.send("execute_prompt", `{"task_id":"notified","prompt":"b"}`)
+	<-began
+	c.write(`{"jsonrpc":"2.0","method":"cancel_task","params":{"task_id":"notified"}}`)
+	assert.Equal(t, "cancelled", member[string](t, c.wait(id).Result, "status"))
+
+	id = c.send("execute_prompt", `{"task_id":"cancelled","prompt":"c"}`)
+	<-began
+	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
+	assert.Equal(t, -32800, c.wait(id).Error.Code)
+	assert.Equal(t, "interrupted", string(w.ended("cancelled").State))
+
+	id = c.send("execute_prompt", `{"task_id":"late","prompt":"d","timeout_ms":1}`)
+	m := c.wait(id)
+	assert.Equal(t, "failed", member[string](t, m.Result, "status"))
+	assert.Equal(t, "TIMEOUT", member[map[string]any](t, m.Result, "error")["code"])
+	<-began
+
+	c.send("execute_prompt", `{"task_id":"goes on","prompt":"e"}`)
+	<-began
+	c.close()
+	s, err := w.hub.Session(context.Background(), "goes on")
+	require.NoError(t, err)
+	assert.False(t, s.State.Ended(), "it was the connection that ended, and nobody stopped the run: %s", s.State)
+}
+
+func TestATerminalTellsWhoSpawnedIt(t *testing.T) {
+	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
+		t.Run(f.String(), func(t *testing.T) {
+			w := newWorld(t, quick)
+			c := w.connect(f)
+			id := c.send("spawn_terminal", `{"cols":100}`)
+			first := c.next()
+			require.Equal(t, id, string(first.ID), "the reply comes before the output")
+			assert.JSONEq(t, `{"terminal_id":"t1","pty_pid":42}`, string(first.Result))
+			event := func() (string, map[string]any) {
+				m := c.next()
+				outer := m.Result
+				if f == frame.LSP {
+					assert.Equal(t, "event", m.Method)
+					outer = m.Params
+				}
+				assert.Len(t, object(t, outer), 1, "no subscription, no seq: %s", outer)
+				e := member[map[string]any](t, outer, "event")
+				return e["type"].(string), e["data"].(map[string]any)
+			}
+			var shown strings.Builder
+			c.ask("terminal.write", `{"terminal_id":"t1","data":"ls"}`)
+			assert.Equal(t, "ls", <-w.executors.typed)
+			for shown.Len() < len("$ ls") {
+				kind, data := event()
+				require.Equal(t, "terminal_output", kind)
+				assert.Equal(t, "t1", data["terminal_id"])
+				assert.Equal(t, "utf-8", data["encoding"])
+				shown.WriteString(data["data"].(string))
+			}
+			assert.Equal(t, "$ ls", shown.String())
+			assert.JSONEq(t, `{"success":true}`, string(c.ask("terminal.resize", `{"terminal_id":"t1","cols":80,"rows":24}`)))
+			assert.JSONEq(t, `{"closed":true}`, string(c.ask("terminal.close", `{"terminal_id":"t1"}`)))
+			kind, data := event()
+			assert.Equal(t, "terminal_exit", kind)
+			assert.Equal(t, "hangup", data["signal"])
+			e := c.fail("terminal.write", `{"terminal_id":"t1","data":"x"}`)
+			assert.Equal(t, -32603, e.Code)
+			assert.Equal(t, "terminal_not_found", e.Data["kind"])
+		})
+	}
+}
+
+func TestOneResultOfManyKindsIsJSON(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	for _, method := range []string{"task.list", "task.stats", "listSessions", "getSessionLeaves", "getRecentPaths", "fetchApprovals", "daemon.status"} {
+		assert.True(t, json.Valid(c.ask(method, "")), method)
+		assert.NotContains(t, string(c.ask(method, "")), ":null", method)
+	}
+}

@@ -1,0 +1,337 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come.
+const patience = 10 * time.Second
+
+// agents knows one agent, called fake.
+type agents struct{}
+
+func (agents) Resolve(name string) (config.Agent, error) {
+	if name != "" && name != "fake" {
+		return config.Agent{}, &config.UnknownAgentError{Name: name, Known: []string{"fake"}}
+	}
+	return config.Agent{Name: "fake", Driver: "acp", Command: []string{"fake"}}, nil
+}
+
+// A turn is one prompt as the agent of a test sees it.
+type turn struct {
+	catalog.ExecutePromptParams
+	daemon   catalog.Daemon
+	sequence int64
+}
+
+func (x *turn) report(kind string, data any) {
+	x.sequence++
+	raw, _ := json.Marshal(data)
+	_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
+		SessionToken: x.SessionToken, TaskID: x.TaskID, Sequence: x.sequence, EventType: kind, EventData: raw,
+	})
+}
+
+func (x *turn) say(text string) {
+	x.report(catalog.EventContentDelta, catalog.ContentDelta{Delta: catalog.Delta{Text: text}})
+}
+
+// ask asks a human whether a tool may run.
+func (x *turn) ask(ctx context.Context, p catalog.RequestPermissionParams) catalog.RequestPermissionResult {
+	p.SessionToken, p.TaskID = x.SessionToken, x.TaskID
+	r, err := x.daemon.RequestPermission(ctx, p)
+	if err != nil {
+		r.Reason = err.Error()
+	}
+	return r
+}
+
+type play func(context.Context, *turn) catalog.ExecutePromptResult
+
+var done = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}
+
+// quick says a word and is done.
+func quick(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	x.say("Done: " + x.Prompt)
+	return done
+}
+
+// until works until it is stopped.
+func until(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	x.say("Working.")
+	<-ctx.Done()
+	return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+}
+
+// executors run prompts in the test's process, and terminals that say what
+// they are told.
+type executors struct {
+	catalog.Executor
+	daemon catalog.Daemon
+	play   play
+
+	mu    sync.Mutex
+	stops map[string]context.CancelFunc
+	typed chan string // what was written to terminals
+}
+
+func (x *executors) Acquire(context.Context, hub.Want) (hub.Lease, error) { return x, nil }
+func (x *executors) Count() int                                           { return 1 }
+func (x *executors) Release()                                             {}
+func (x *executors) Kill()                                                {}
+func (x *executors) PauseNotifications(context.Context) error             { return nil }
+func (x *executors) ResumeNotifications(context.Context) error            { return nil }
+
+func (x *executors) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	x.mu.Lock()
+	x.stops[p.TaskID] = cancel
+	x.mu.Unlock()
+	return x.play(ctx, &turn{ExecutePromptParams: p, daemon: x.daemon}), nil
+}
+
+func (x *executors) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if stop := x.stops[p.TaskID]; stop != nil {
+		stop()
+		return catalog.StopTaskResult{Stopped: true}, nil
+	}
+	return catalog.StopTaskResult{}, nil
+}
+
+func (x *executors) SpawnTerminal(context.Context, catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
+	// It prints before it is known who asked.
+	err := x.daemon.TerminalOutput(context.Background(), catalog.TerminalOutputParams{TerminalID: "t1", Data: "$ ", Encoding: "utf-8"})
+	return catalog.SpawnTerminalResult{TerminalID: "t1", PTYPID: 42}, err
+}
+
+func (x *executors) TerminalWrite(_ context.Context, p catalog.TerminalWriteParams) error {
+	x.typed <- p.Data
+	return x.daemon.TerminalOutput(context.Background(), catalog.TerminalOutputParams{TerminalID: p.TerminalID, Data: p.Data, Encoding: "utf-8"})
+}
+
+func (x *executors) TerminalResize(context.Context, catalog.TerminalResizeParams) error { return nil }
+
+func (x *executors) TerminalClose(_ context.Context, p catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
+	err := x.daemon.TerminalExit(context.Background(), catalog.TerminalExitParams{TerminalID: p.TerminalID, Signal: "hangup"})
+	return catalog.TerminalCloseResult{Closed: true}, err
+}
+
+// A world is a hub with its server.
+type world struct {
+	t         *testing.T
+	dir       string
+	hub       *hub.Hub
+	executors *executors
+	srv       *server.Server
+	stopped   chan bool
+}
+
+func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
+	t.Helper()
+	w := &world{
+		t: t, dir: t.TempDir(), stopped: make(chan bool, 1),
+		executors: &executors{play: p, stops: make(map[string]context.CancelFunc), typed: make(chan string, 10)},
+	}
+	opts := hub.Options{
+		Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
+		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour}, Getenv: func(string) string { return "" },
+		Executors: func(d catalog.Daemon) hub.Executors { w.executors.daemon = d; return w.executors },
+	}
+	for _, f := range change {
+		f(&opts)
+	}
+	h, err := hub.Open(context.Background(), opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, h.Close()) })
+	w.hub = h
+	reg := server.NewRegistry()
+	handlers.RegisterDomain(reg, handlers.Domain{
+		Hub:     func(context.Context) (*hub.Hub, error) { return h, nil },
+		Version: "0.0.0-test", Stop: func(force bool) { w.stopped <- force },
+		Clients: func() int { return w.srv.ConnCount() },
+	})
+	w.srv = server.New(reg, server.Options{})
+	return w
+}
+
+// A message is whatever came from the server.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *wireError      `json:"error"`
+}
+
+type wireError struct {
+	Code    int
+	Message string
+	Data    map[string]any
+}
+
+// A client is the other end of a connection.
+type client struct {
+	t       *testing.T
+	framing frame.Framing
+	end     server.Transport
+	served  chan error
+	in      chan message // all that comes, in order
+	aside   []message    // what came while a reply was waited for
+	lastID  int
+	longest int // message, in bytes
+	mu      sync.Mutex
+}
+
+func (w *world) connect(f frame.Framing) *client {
+	w.t.Helper()
+	return connectTo(w.t, w.srv, f)
+}
+
+func connectTo(t *testing.T, srv *server.Server, f frame.Framing) *client {
+	ours, end := server.Pipe()
+	c := &client{t: t, framing: f, end: end, served: make(chan error, 1), in: make(chan message, 10_000)}
+	go func() { c.served <- srv.Serve(context.Background(), ours, f) }()
+	go func() {
+		defer close(c.in)
+		reader := frame.NewReader(end, f, frame.Limits{MaxFrame: 64 << 20})
+		var m frame.Message
+		for reader.Next(&m) == nil {
+			c.mu.Lock()
+			c.longest = max(c.longest, len(m.Body))
+			c.mu.Unlock()
+			var parsed message
+			if json.Unmarshal(m.Body, &parsed) == nil {
+				c.in <- parsed
+			}
+		}
+	}()
+	t.Cleanup(c.close)
+	return c
+}
+
+func (c *client) close() {
+	c.end.Close()
+	select {
+	case <-c.served:
+		c.served <- nil
+	case <-time.After(patience):
+		c.t.Error("the connection did not end")
+	}
+}
+
+func (c *client) write(body string) {
+	c.t.Helper()
+	_, err := c.end.Write(frame.Append(nil, c.framing, []byte(body)))
+	require.NoError(c.t, err)
+}
+
+// send sends a request and returns its id.
+func (c *client) send(method, params string) string {
+	c.t.Helper()
+	c.lastID++
+	if params == "" {
+		params = "{}"
+	}
+	c.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, c.lastID, method, params))
+	return fmt.Sprint(c.lastID)
+}
+
+// wait returns the reply to a request; what comes before it is put aside.
+func (c *client) wait(id string) message {
+	c.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case m, ok := <-c.in:
+			require.True(c.t, ok, "the connection has ended")
+			if string(m.ID) == id {
+				return m
+			}
+			c.aside = append(c.aside, m)
+		case <-timeout:
+			require.FailNow(c.t, "no reply", "to request %s", id)
+		}
+	}
+}
+
+// ask sends a request and returns its result.
+func (c *client) ask(method, params string) json.RawMessage {
+	c.t.Helper()
+	m := c.wait(c.send(method, params))
+	require.Nil(c.t, m.Error, "%s %s: %+v", method, params, m.Error)
+	return m.Result
+}
+
+// fail sends a request and returns its error.
+func (c *client) fail(method, params string) wireError {
+	c.t.Helper()
+	m := c.wait(c.send(method, params))
+	require.NotNil(c.t, m.Error, "%s %s: %s", method, params, m.Result)
+	return *m.Error
+}
+
+// next returns the next message that is no reply.
+func (c *client) next() message {
+	c.t.Helper()
+	if len(c.aside) > 0 {
+		m := c.aside[0]
+		c.aside = c.aside[1:]
+		return m
+	}
+	select {
+	case m, ok := <-c.in:
+		require.True(c.t, ok, "the connection has ended")
+		return m
+	case <-time.After(patience):
+		require.FailNow(c.t, "nothing came")
+	}
+	return message{}
+}
+
+// object decodes a JSON object.
+func object(t *testing.T, raw json.RawMessage) map[string]any {
+	t.Helper()
+	var m map[string]any
+	require.NoError(t, json.Unmarshal(raw, &m), "%s", raw)
+	return m
+}
+
+// member is a member of a result.
+func member[T any](t *testing.T, raw json.RawMessage, name string) T {
+	t.Helper()
+	v, ok := object(t, raw)[name].(T)
+	require.True(t, ok, "%s in %s", name, raw)
+	return v
+}
+
+// ended waits until a run has ended.
+func (w *world) ended(id string) hub.Session {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := w.hub.Await(ctx, id)
+	require.NoError(w.t, err)
+	return s
+}

@@ -1,0 +1,190 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// without is a server whose store could not be opened.
+func without(t *testing.T) (*client, *server.Registry) {
+	reg := server.NewRegistry()
+	handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: func(context.Context) (*hub.Hub, error) {
+			return nil, &hub.Error{Kind: hub.KindUnavailable, Message: "the database is damaged; run `duet-rpc doctor`"}
+		},
+		Version: "0.0.0-test",
+	})
+	return connectTo(t, server.New(reg, server.Options{}), frame.LSP), reg
+}
+
+// right is a value that a schema takes, and wrong one that it does not; any
+// value will do where wrong is "".
+func rightAndWrong(s *server.Schema) (right, wrong string) {
+	switch {
+	case s.Enum != nil:
+		b, _ := json.Marshal(s.Enum[len(s.Enum)-1])
+		return string(b), `"no such value"`
+	case s.Type == "string":
+		return `"x"`, `{}`
+	case s.Type == "integer":
+		return `1`, `"1"`
+	case s.Type == "number":
+		return `1.5`, `"1"`
+	case s.Type == "boolean":
+		return `true`, `"true"`
+	case s.Type == "array":
+		item, _ := rightAndWrong(s.Items)
+		return "[" + item + "]", `"x"`
+	case s.Values != nil:
+		return `{}`, `[]`
+	case s.Type == "object":
+		return objectWith(s, "", ""), `5`
+	}
+	return `{}`, ""
+}
+
+// objectWith is an object with all that the schema asks for, but for one
+// member, which is value, or missing if value is "".
+func objectWith(s *server.Schema, name, value string) string {
+	members := map[string]json.RawMessage{}
+	for _, p := range s.Properties {
+		if p.Required {
+			right, _ := rightAndWrong(p.Schema)
+			members[p.Name] = json.RawMessage(right)
+		}
+	}
+	delete(members, name)
+	if value != "" {
+		members[name] = json.RawMessage(value)
+	}
+	b, _ := json.Marshal(members)
+	return string(b)
+}
+
+// Every parameter of every method says what is wrong with it, whether there is
+// a store or not.
+func TestWrongParametersAreNamed(t *testing.T) {
+	c, reg := without(t)
+	expect := func(method, params, param string) {
+		t.Helper()
+		e := c.fail(method, params)
+		assert.Equal(t, -32602, e.Code, "%s %s: %s", method, params, e.Message)
+		assert.Equal(t, param, e.Data["param"], "%s %s: %s", method, params, e.Message)
+		assert.NotEmpty(t, e.Data["expected"])
+		assert.NotEmpty(t, e.Data["received"])
+	}
+	for _, m := range reg.Methods() {
+		schema := m.Params()
+		expect(m.Name, `"x"`, "params")
+		expect(m.Name, `[1]`, "params")
+		for _, p := range schema.Properties {
+			if _, wrong := rightAndWrong(p.Schema); wrong != "" {
+				expect(m.Name, objectWith(schema, p.Name, wrong), p.Name)
+			}
+			if p.Required {
+				expect(m.Name, objectWith(schema, p.Name, ""), p.Name)
+			}
+			assert.NotEmpty(t, p.Schema.Description, "%s: %s has no doc", m.Name, p.Name)
+		}
+	}
+}
+
+// What the schema cannot say is refused too.
+func TestParametersThatMakeNoSense(t *testing.T) {
+	c, _ := without(t)
+	long := fmt.Sprint(10_001)
+	for _, test := range []struct{ method, params, param string }{
+		{"task.submit", `{"prompt":""}`, "prompt"},
+		{"task.submit", `{"prompt":" \n"}`, "prompt"},
+		{"chat.send", `{"message":""}`, "message"},
+		{"task.get", `{"taskId":""}`, "taskId"},
+		{"task.cancel", `{"taskId":""}`, "taskId"},
+		{"task.list", `{"state":"waiting"}`, "state"},
+		{"task.list", `{"limit":-1}`, "limit"},
+		{"launchSession", `{"query":""}`, "query"},
+		{"launchSession", `{"query":"x","mcp_config":5}`, "mcp_config"},
+		{"launchSession", `{"query":"x","mcp_config":"not json"}`, "mcp_config"},
+		{"launchSession", `{"query":"x","mcp_config":{"mcpServers":{"a":{}}}}`, "mcp_config.mcpServers.a"},
+		{"launchSession", `{"query":"x","metadata":[]}`, "metadata"},
+		{"continueSession", `{"session_id":"","query":"x"}`, "session_id"},
+		{"continueSession", `{"session_id":"x","query":""}`, "query"},
+		{"interruptSession", `{"session_id":""}`, "session_id"},
+		{"getSessionState", `{"session_id":""}`, "session_id"},
+		{"getSessionSnapshots", `{"session_id":""}`, "session_id"},
+		{"updateSessionSettings", `{"session_id":""}`, "session_id"},
+		{"updateSessionTitle", `{"session_id":"","title":"x"}`, "session_id"},
+		{"archiveSession", `{"session_id":"","archived":true}`, "session_id"},
+		{"bulkArchiveSessions", `{"session_ids":[],"archived":true}`, "session_ids"},
+		{"getConversation", `{}`, "session_id"},
+		{"searchConversations", `{"query":""}`, "query"},
+		{"createApproval", `{"tool_name":"Bash"}`, "run_id"},
+		{"createApproval", `{"run_id":"x"}`, "tool_name"},
+		{"createApproval", `{"run_id":"x","type":"human_contact"}`, "message"},
+		{"createApproval", `{"run_id":"x","tool_name":"x","options":{}}`, "options"},
+		{"getApproval", `{}`, "call_id"},
+		{"sendDecision", `{"decision":"approve"}`, "call_id"},
+		{"sendDecision", `{"call_id":"x","decision":"perhaps"}`, "decision"},
+		{"sendDecision", `{"call_id":"x","decision":"deny"}`, "comment"},
+		{"sendDecision", `{"call_id":"x","decision":"respond"}`, "comment"},
+		{"sendDecision", `{"call_id":"x","type":"function_call","decision":"respond","comment":"x"}`, "decision"},
+		{"sendDecision", `{"call_id":"x","type":"human_contact","decision":"approve"}`, "decision"},
+		{"sendDecision", `{"call_id":"x","decision":"approve","scope":"world"}`, "scope"},
+		{"Subscribe", `{"event_types":["new_approval","nonsense"]}`, "event_types[1]"},
+		{"Subscribe", `{"since":-1}`, "since"},
+		{"Unsubscribe", `{"subscription_id":""}`, "subscription_id"},
+		{"execute_prompt", `{"prompt":""}`, "prompt"},
+		{"execute_prompt", `{"prompt":"x","permission_mode":"yolo"}`, "permission_mode"},
+		{"stop_task", `{"task_id":""}`, "task_id"},
+		{"cancel_task", `{"task_id":""}`, "task_id"},
+		{"create_message", `{"task_id":"","message":{"role":"user","content":"x"}}`, "task_id"},
+		{"create_message", `{"task_id":"x","message":{"role":"robot","content":"x"}}`, "message.role"},
+		{"secret.provide", `{"request_id":"","secret":"x"}`, "request_id"},
+		{"spawn_terminal", `{"cols":` + long + `}`, "cols"},
+		{"spawn_terminal", `{"rows":` + long + `}`, "rows"},
+		{"terminal.write", `{"terminal_id":"","data":"x"}`, "terminal_id"},
+		{"terminal.write", `{"terminal_id":"t","data":"%","encoding":"base64"}`, "data"},
+		{"terminal.resize", `{"terminal_id":"t","cols":0,"rows":1}`, "cols"},
+		{"terminal.resize", `{"terminal_id":"t","cols":1,"rows":` + long + `}`, "rows"},
+		{"terminal.close", `{"terminal_id":""}`, "terminal_id"},
+	} {
+		e := c.fail(test.method, test.params)
+		assert.Equal(t, -32602, e.Code, "%s %s: %s", test.method, test.params, e.Message)
+		assert.Equal(t, test.param, e.Data["param"], "%s %s: %s", test.method, test.params, e.Message)
+	}
+}
+
+// Where there is no store, methods say so in the code of their family, and
+// what needs none goes on.
+func TestWithoutAStore(t *testing.T) {
+	c, reg := without(t)
+	codes := map[string]int{"task.submit": -32003, "task.list": -32003, "chat.send": -32003, "launchSession": -32603, "execute_prompt": -32603, "Subscribe": -32603, "terminal.close": -32603}
+	for _, m := range reg.Methods() {
+		code, ok := codes[m.Name]
+		if !ok {
+			continue
+		}
+		e := c.fail(m.Name, objectWith(m.Params(), "", ""))
+		assert.Equal(t, code, e.Code, m.Name)
+		assert.Equal(t, "subsystem_unavailable", e.Data["kind"], m.Name)
+		assert.Contains(t, e.Message, "duet-rpc doctor", m.Name)
+	}
+	status := object(t, c.ask("daemon.status", ""))
+	assert.Equal(t, "degraded", status["health"])
+	assert.Equal(t, []any{"the database is damaged; run `duet-rpc doctor`"}, status["issues"])
+	require.Equal(t, map[string]any{"stopping": true}, object(t, c.ask("daemon.stop", "")))
+	for _, method := range []string{"automation.status", "automation.enable", "automation.disable"} {
+		e := c.fail(method, "")
+		assert.Equal(t, -32003, e.Code)
+		assert.Equal(t, "subsystem_unavailable", e.Data["kind"])
+	}
+}

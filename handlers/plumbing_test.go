@@ -1,0 +1,308 @@
+package handlers
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// said is a broadcast that was sent.
+type said struct {
+	at     time.Duration
+	method string
+	params any
+}
+
+// started runs a member whose peer takes what take lets through.
+func started(take func()) (m *member, got *[]said, end func()) {
+	list := []said{}
+	begin, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	m = newMember(done, func(method string, params any) error {
+		take()
+		list = append(list, said{time.Since(begin), method, params})
+		return nil
+	})
+	go func() {
+		defer close(ended)
+		m.run()
+	}()
+	return m, &list, func() {
+		close(done)
+		<-ended
+	}
+}
+
+func output(task, chunk string) note { return note{task: task, chunk: chunk} }
+
+func TestOutputIsToldAtMostTwentyTimesASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, got, end := started(func() {})
+		for range 1000 { // two seconds
+			m.put(output("task-0001", "x"))
+			time.Sleep(2 * time.Millisecond)
+		}
+		synctest.Wait()
+		m.put(note{task: "task-0001", method: "event.taskCompleted", params: taskEndedNote{TaskID: "task-0001"}})
+		synctest.Wait()
+		end()
+		chunks, last := "", -outputEvery
+		for _, s := range (*got)[:len(*got)-1] {
+			chunks += s.params.(taskOutputNote).Chunk
+			if s.at < 2*time.Second-outputEvery {
+				assert.GreaterOrEqual(t, s.at-last, outputEvery)
+			}
+			last = s.at
+		}
+		assert.Equal(t, strings.Repeat("x", 1000), chunks, "nothing is lost")
+		assert.LessOrEqual(t, len(*got), 43)
+		assert.Equal(t, "event.taskCompleted", (*got)[len(*got)-1].method, "behind all output")
+	})
+}
+
+func TestASlowPeerLosesOutputAndNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		m, got, end := started(func() { <-release })
+		m.put(note{task: "a", method: "event.taskStarted", params: taskStartedNote{TaskID: "a"}})
+		synctest.Wait() // it is with the peer, who takes nothing
+		part := strings.Repeat("x", outputAtMost/4)
+		for range 4 {
+			require.True(t, m.put(output("a", part)))
+		}
+		m.put(output("a", "one too many"))
+		for i := range notesAtMost - 1 { // the output has a place, too
+			require.True(t, m.put(note{task: "a", method: "event.taskQueued", params: i}), "note %d", i)
+		}
+		assert.False(t, m.put(note{task: "a", method: "event.taskQueued"}))
+		close(release)
+		synctest.Wait()
+		end()
+		length, notes := 0, 0
+		for _, s := range *got {
+			if o, ok := s.params.(taskOutputNote); ok {
+				assert.LessOrEqual(t, len(o.Chunk), 64<<10)
+				length += len(o.Chunk)
+			} else {
+				notes++
+			}
+		}
+		assert.Equal(t, outputAtMost, length)
+		assert.Equal(t, notesAtMost, notes)
+	})
+}
+
+func TestAHeldMemberWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, got, end := started(func() {})
+		m.hold(1)
+		m.put(note{task: "a", method: "event.taskQueued"})
+		synctest.Wait()
+		assert.Empty(t, *got)
+		m.hold(-1)
+		synctest.Wait()
+		assert.Len(t, *got, 1)
+		end()
+	})
+}
+
+func TestWhatEventsMeanForTasks(t *testing.T) {
+	s := hub.Session{}
+	s.Task, s.Prompt, s.Result, s.Error = 7, "p", "r", "boom"
+	s.Started, s.Ended = time.Unix(10, 0), time.Unix(12, 0)
+	for state, want := range map[hub.State]string{
+		queued: `event.taskQueued {"taskId":"task-0007","prompt":"p"}`, starting: `event.taskStarted {"taskId":"task-0007","pid":null}`,
+		running: "", waitingInput: "", interrupting: "", draft: "", discarded: "",
+		completed:   `event.taskCompleted {"taskId":"task-0007","result":"r","duration":2000}`,
+		failed:      `event.taskFailed {"taskId":"task-0007","duration":2000,"error":"boom"}`,
+		cancelled:   `event.taskCancelled {"taskId":"task-0007","reason":"boom"}`,
+		interrupted: `event.taskCancelled {"taskId":"task-0007","reason":"boom"}`,
+		timedOut:    `event.taskTimeout {"taskId":"task-0007","error":"boom"}`,
+	} {
+		n := noteOf(hub.Event{Type: hub.EventStatus, Data: json.RawMessage(fmt.Sprintf(`{"state":%q}`, state))}, s)
+		if want == "" {
+			assert.Nil(t, n, state)
+			continue
+		}
+		require.NotNil(t, n, state)
+		params, err := json.Marshal(n.params)
+		require.NoError(t, err)
+		assert.Equal(t, want, n.method+" "+string(params))
+	}
+	assert.Equal(t, "x", noteOf(hub.Event{Type: hub.EventDelta, Text: "x"}, s).chunk)
+	assert.Nil(t, noteOf(hub.Event{Type: hub.EventThinking, Text: "x"}, s))
+	assert.Nil(t, noteOf(hub.Event{Type: hub.EventDelta, Text: "x"}, hub.Session{}), "a session that is not known")
+}
+
+func terminalOutput(data, encoding string) hub.Notice {
+	raw, _ := json.Marshal(map[string]string{"terminal_id": "t1", "data": data, "encoding": encoding})
+	return hub.Notice{Type: hub.EventTerminal, Data: raw}
+}
+
+// played is what a terminal feed tells of what was put into it before its
+// connection took anything.
+func played(t *testing.T, put func(*terminalFeed)) []string {
+	t.Helper()
+	var got []string
+	f := newTerminalFeed("lsp", 0, func(_ context.Context, message any) error {
+		e := message.(notification).Params.(eventParams).Event
+		got = append(got, e.Type+" "+string(e.Data))
+		return nil
+	}, slog.New(slog.DiscardHandler))
+	put(f)
+	f.put(hub.Notice{Type: hub.EventTerminalExit, Data: json.RawMessage(`{}`)})
+	f.put(terminalOutput("behind the end", "utf-8"))
+	f.run(context.Background(), nil)
+	return got
+}
+
+func TestTerminalOutputIsJoined(t *testing.T) {
+	b64 := base64.StdEncoding.EncodeToString
+	assert.Equal(t, []string{
+		`terminal_output {"terminal_id":"t1","data":"abc","encoding":"utf-8"}`,
+		`terminal_output {"terminal_id":"t1","data":"` + b64([]byte{0xff, 0xfe}) + `","encoding":"base64"}`,
+		`terminal_output {"terminal_id":"t1","data":"d","encoding":"utf-8"}`,
+		`terminal_exit {}`,
+	}, played(t, func(f *terminalFeed) {
+		f.put(terminalOutput("a", "utf-8"))
+		f.put(terminalOutput("bc", ""))
+		f.put(terminalOutput(b64([]byte{0xff}), "base64"))
+		f.put(terminalOutput(b64([]byte{0xfe}), "base64"))
+		f.put(terminalOutput("d", "utf-8"))
+	}))
+}
+
+func TestTerminalOutputIsBounded(t *testing.T) {
+	part := strings.Repeat("x", terminalQueue/8)
+	fill := func(f *terminalFeed) {
+		for range 8 {
+			f.put(terminalOutput(part, "utf-8"))
+		}
+	}
+	got := played(t, fill)
+	assert.Len(t, got, 5, "parts of 64 KiB and the end: exactly as much as fits is kept")
+	got = played(t, func(f *terminalFeed) {
+		fill(f)
+		f.put(terminalOutput("abc", "utf-8"))
+		f.put(terminalOutput("d", "utf-8"))
+	})
+	require.Len(t, got, 6)
+	assert.Equal(t, `lagged {"terminal_id":"t1","dropped_bytes":4}`, got[4])
+	assert.Equal(t, `terminal_exit {}`, got[5], "the end is never lost")
+}
+
+func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTerminalFeed("lsp", 0, func(context.Context, any) error { return nil }, slog.New(slog.DiscardHandler))
+		gone, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			f.run(context.Background(), gone)
+		}()
+		synctest.Wait()
+		close(gone)
+		<-ended
+		f.put(terminalOutput("x", "utf-8"))
+		assert.Empty(t, f.queue, "nobody will take it")
+	})
+}
+
+func TestHeartbeats(t *testing.T) {
+	for dialect, want := range map[string]string{
+		"lsp": `{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"sub","type":"heartbeat","message":"Connection alive"}}`,
+		lines: `{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sent := make(chan time.Duration, 10)
+			var s *subscription
+			s = newSubscription(dialect, func(_ context.Context, message any) error {
+				if e, ok := message.(notification); ok && e.Method == "event" {
+					return nil
+				}
+				if r, ok := message.(idless); ok {
+					if _, isEvent := r.Result.(eventParams); isEvent {
+						return nil
+					}
+				}
+				b, err := json.Marshal(message)
+				sent <- time.Since(s.began)
+				assert.Equal(t, want, string(b))
+				return err
+			})
+			s.id = "sub"
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				s.live(ctx, nil, nil)
+			}()
+			time.Sleep(heartbeatEvery - time.Second)
+			require.NoError(t, s.deliver(ctx, hub.Notice{Type: "plan"}))
+			time.Sleep(heartbeatEvery - time.Second)
+			synctest.Wait()
+			assert.Empty(t, sent, "the silence begins with the last event")
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			assert.Equal(t, 2*heartbeatEvery-time.Second, <-sent)
+			assert.Empty(t, sent, "the next one is not due")
+			time.Sleep(heartbeatEvery)
+			synctest.Wait()
+			assert.Equal(t, 3*heartbeatEvery-time.Second, <-sent)
+			cancel()
+			<-ended
+		})
+	}
+}
+
+func TestEventsInBothDialects(t *testing.T) {
+	n := hub.Notice{Seq: 5, Type: "plan", Time: time.Unix(0, 0), Data: json.RawMessage(`{"a":1}`)}
+	encoded := func(v any) string {
+		b, err := json.Marshal(v)
+		require.NoError(t, err)
+		return string(b)
+	}
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s","seq":5,"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
+		encoded(eventMessage("lsp", "s", n)))
+	assert.Equal(t, `{"jsonrpc":"2.0","result":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","seq":5,"data":{"a":1}}}}`,
+		encoded(eventMessage(lines, "s", n)))
+	n.Seq, n.Data = 0, nil
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{}}}}`,
+		encoded(eventMessage("lsp", "", n)))
+}
+
+// taking is a peer that takes messages of up to most bytes.
+func taking(t *testing.T, most int, got *[]int) func(context.Context, any) error {
+	return func(_ context.Context, message any) error {
+		b, err := json.Marshal(message)
+		require.NoError(t, err)
+		if len(b) > most {
+			return server.ErrTooLong
+		}
+		*got = append(*got, len(b))
+		return nil
+	}
+}
+
+func TestALongEventIsCutNotLost(t *testing.T) {
+	const most = 100_000
+	var got []int
+	long, _ := json.Marshal(map[string]any{"content": strings.Repeat("x", most), "list": []string{strings.Repeat("y", most)}})
+	require.NoError(t, sendEvent(context.Background(), taking(t, most, &got), lines, "", most, hub.Notice{Type: "conversation_updated", Data: long}))
+	require.Len(t, got, 1)
+	assert.Greater(t, got[0], 16<<10, "as much as fits")
+	refused := errors.New("gone")
+	err := sendEvent(context.Background(), func(context.Context, any) error { return refused }, lines, "", most, hub.Notice{})
+	assert.ErrorIs(t, err, refused)
+}

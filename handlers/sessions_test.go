@@ -1,0 +1,274 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+func TestASessionFromItsStartToItsEnd(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: "native-1"})
+		x.say("Looking.")
+		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "toolu_1", Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
+		x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "toolu_1", Status: "completed", Result: json.RawMessage(`"a.txt"`)})
+		x.say("Found it.")
+		x.report(catalog.EventUsage, catalog.Usage{TokenUsage: catalog.TokenUsage{InputTokens: 10, OutputTokens: 5}, ContextSize: 1000, CostUSD: 0.5})
+		return done
+	})
+	c := w.connect(frame.NDJSON)
+	launched := c.ask("launchSession", `{"query":"where  is it?","title":"Search","model":"sonnet","dangerously_skip_permissions":true,"dangerously_skip_permissions_timeout":60000}`)
+	id := member[string](t, launched, "session_id")
+	assert.NotEqual(t, id, member[string](t, launched, "run_id"))
+	w.ended(id)
+
+	state := member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	for name, want := range map[string]any{
+		"id": id, "run_id": member[string](t, launched, "run_id"), "claude_session_id": "native-1", "status": "completed", "state": "completed",
+		"query": "where  is it?", "summary": "where is it?", "title": "Search", "model": "sonnet", "working_dir": w.dir,
+		"cost_usd": 0.5, "input_tokens": 10.0, "output_tokens": 5.0, "total_tokens": 15.0, "effective_context_tokens": 15.0, "context_limit": 1000.0,
+		"auto_accept_edits": false, "dangerously_skip_permissions": true, "archived": false, "agent": "fake", "task_id": "task-0001",
+		"permission_mode": "default", "source": "session", "proxy_enabled": false,
+	} {
+		assert.Equal(t, want, state[name], name)
+	}
+	for _, pair := range [][2]string{{"created_at", "start_time"}, {"completed_at", "end_time"}} {
+		assert.Equal(t, state[pair[0]], state[pair[1]])
+		_, err := time.Parse(time.RFC3339Nano, state[pair[0]].(string))
+		require.NoError(t, err)
+	}
+	for _, name := range []string{"last_activity_at", "duration_ms", "dangerously_skip_permissions_expires_at"} {
+		assert.Contains(t, state, name)
+	}
+	for _, name := range []string{"error", "error_message", "parent_session_id", "pending_approvals"} {
+		assert.NotContains(t, state, name)
+	}
+	result := state["result"].(map[string]any)
+	assert.Equal(t, []any{"result", "session_completed", false, "Found it.", "native-1"},
+		[]any{result["type"], result["subtype"], result["is_error"], result["result"], result["session_id"]})
+
+	for _, params := range []string{`{"session_id":"` + id + `"}`, `{"claude_session_id":"native-1"}`, `{"session_id":"task-0001"}`} {
+		conversation := c.ask("getConversation", params)
+		var r struct {
+			Events     []map[string]any
+			Total      int
+			NextOffset *int `json:"next_offset"`
+		}
+		require.NoError(t, json.Unmarshal(conversation, &r))
+		var got []string
+		ids := map[any]bool{}
+		for i, e := range r.Events {
+			assert.Equal(t, float64(i+1), e["sequence"])
+			assert.Equal(t, id, e["session_id"])
+			ids[e["id"]] = true
+			got = append(got, fmt.Sprintf("%v %v %v %v %v %v %v", e["event_type"], e["role"], e["content"], e["tool_name"], e["tool_input_json"], e["tool_result_content"], e["is_completed"]))
+		}
+		assert.Equal(t, []string{
+			"message user where  is it? <nil> <nil> <nil> true",
+			"message assistant Looking. <nil> <nil> <nil> true",
+			`tool_call assistant <nil> Bash {"command":"ls"} <nil> true`,
+			"tool_result user <nil> <nil> <nil> a.txt true",
+			"message assistant Found it. <nil> <nil> <nil> true",
+		}, got)
+		assert.Len(t, ids, 5, "ids differ")
+		assert.Equal(t, "toolu_1", r.Events[2]["tool_id"])
+		assert.Equal(t, "toolu_1", r.Events[3]["tool_result_for_id"])
+		assert.Equal(t, 5, r.Total)
+		assert.Nil(t, r.NextOffset)
+	}
+	page := object(t, c.ask("getConversation", `{"session_id":"`+id+`","offset":1,"limit":2}`))
+	assert.Len(t, page["events"], 2)
+	assert.Equal(t, 3.0, page["next_offset"])
+	assert.Equal(t, 2.0, page["events"].([]any)[0].(map[string]any)["sequence"])
+}
+
+func TestSessionsThatFollowEachOther(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	first := member[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	w.ended(first)
+	second := c.ask("continueSession", `{"session_id":"`+first+`","query":"two","mcp_config":"{\"mcpServers\":{\"x\":{\"command\":\"x\"}}}"}`)
+	assert.Equal(t, first, member[string](t, second, "parent_session_id"))
+	assert.Contains(t, object(t, second), "claude_session_id")
+	w.ended(member[string](t, second, "session_id"))
+	fork := c.ask("continueSession", `{"session_id":"`+first+`","query":"another two"}`)
+	w.ended(member[string](t, fork, "session_id"))
+	assert.NotEqual(t, member[string](t, second, "thread_id"), member[string](t, fork, "thread_id"))
+
+	var r struct{ Events []struct{ Content string } }
+	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+member[string](t, fork, "session_id")+`"}`), &r))
+	var said []string
+	for _, e := range r.Events {
+		said = append(said, e.Content)
+	}
+	assert.Equal(t, []string{"one", "Done: one", "another two", "Done: another two"}, said)
+
+	e := c.fail("continueSession", `{"session_id":"nope","query":"x"}`)
+	assert.Equal(t, -32603, e.Code)
+	assert.Equal(t, "session_not_found", e.Data["kind"])
+	assert.Contains(t, e.Message, "nope")
+	e = c.fail("launchSession", `{"query":"x","working_dir":"not/here"}`)
+	assert.Equal(t, "working_dir", e.Data["param"])
+
+	hits := object(t, c.ask("searchConversations", `{"query":"another"}`))["hits"].([]any)
+	require.NotEmpty(t, hits)
+	assert.Equal(t, member[string](t, fork, "session_id"), hits[0].(map[string]any)["session_id"])
+	assert.Contains(t, hits[0].(map[string]any)["snippet"], "«another»")
+}
+
+func TestListsOfSessions(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	var ids []string
+	for i := range 4 {
+		id := member[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"q%d"}`, i)), "session_id")
+		w.ended(id)
+		ids = append(ids, id)
+	}
+	leaf := member[string](t, c.ask("continueSession", `{"session_id":"`+ids[3]+`","query":"on"}`), "session_id")
+	w.ended(leaf)
+	draft := member[string](t, c.ask("launchSession", `{"query":"draft","draft":true}`), "session_id")
+	list := func(method, params string) (got []string) {
+		for _, s := range object(t, c.ask(method, params))["sessions"].([]any) {
+			got = append(got, s.(map[string]any)["id"].(string))
+		}
+		return got
+	}
+	assert.Equal(t, []string{draft, leaf, ids[3], ids[2], ids[1], ids[0]}, list("listSessions", ""))
+	assert.Equal(t, []string{ids[2], ids[1]}, list("listSessions", `{"limit":2,"before":"`+ids[3]+`"}`))
+	page := object(t, c.ask("listSessions", `{"limit":2}`))
+	assert.Equal(t, leaf, page["next_before"])
+	assert.Equal(t, []string{draft}, list("listSessions", `{"status":"draft"}`))
+
+	assert.JSONEq(t, `{"success":true}`, string(c.ask("archiveSession", `{"session_id":"`+ids[0]+`","archived":true}`)))
+	assert.JSONEq(t, `{"success":false,"failed_sessions":["nope"]}`, string(c.ask("bulkArchiveSessions", `{"session_ids":["`+ids[1]+`","nope"],"archived":true}`)))
+	assert.Equal(t, []string{draft, leaf, ids[2], ids[1], ids[0]}, list("getSessionLeaves", ""))
+	assert.Equal(t, []string{leaf, ids[2]}, list("getSessionLeaves", `{"filter":"normal"}`))
+	assert.Equal(t, []string{ids[1], ids[0]}, list("getSessionLeaves", `{"filter":"archived"}`))
+	assert.Equal(t, []string{draft}, list("getSessionLeaves", `{"filter":"draft"}`))
+	assert.Equal(t, []string{draft, leaf, ids[2], ids[1], ids[0]}, list("getSessionLeaves", `{"filter":""}`))
+
+	c.ask("updateSessionTitle", `{"session_id":"`+leaf+`","title":"Named"}`)
+	c.ask("updateSessionSettings", `{"session_id":"`+leaf+`","auto_accept_edits":true,"permission_mode":"plan","dangerously_skip_permissions":true,"dangerously_skip_permissions_timeout_ms":60000}`)
+	s := member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+leaf+`"}`), "session")
+	assert.Equal(t, []any{"Named", true, "plan", true}, []any{s["title"], s["auto_accept_edits"], s["permission_mode"], s["dangerously_skip_permissions"]})
+	assert.Contains(t, s, "dangerously_skip_permissions_expires_at")
+	e := c.fail("updateSessionSettings", `{"session_id":"`+leaf+`","permission_mode":"yolo"}`)
+	assert.Equal(t, []any{"default", "acceptEdits", "bypassPermissions", "plan"}, e.Data["accepted"])
+
+	paths := object(t, c.ask("getRecentPaths", ""))["paths"].([]any)
+	require.Len(t, paths, 1)
+	assert.Equal(t, w.dir, paths[0].(map[string]any)["path"])
+	assert.Contains(t, paths[0], "usage_count")
+}
+
+func TestInterruptSession(t *testing.T) {
+	w := newWorld(t, until)
+	c := w.connect(frame.LSP)
+	id := member[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
+	assert.JSONEq(t, `{"success":true,"session_id":"`+id+`","status":"interrupting"}`, string(c.ask("interruptSession", `{"session_id":"`+id+`"}`)))
+	w.ended(id)
+	e := c.fail("interruptSession", `{"session_id":"`+id+`"}`)
+	assert.Equal(t, -32603, e.Code)
+	assert.Equal(t, "session_not_running", e.Data["kind"])
+	assert.Contains(t, e.Message, "interrupted")
+}
+
+func TestSnapshots(t *testing.T) {
+	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		before, after := "one\ntwo\n", "one\n2\n"
+		x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(x.CWD, "sub", "a.txt"), Before: &before, After: &after})
+		x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(x.CWD, "new.txt"), After: &after})
+		return done
+	})
+	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o700))
+	c := w.connect(frame.LSP)
+	id := member[string](t, c.ask("launchSession", `{"query":"edit","working_dir":"sub"}`), "session_id")
+	w.ended(id)
+	var r struct {
+		Snapshots []struct {
+			SessionID string  `json:"session_id"`
+			FilePath  string  `json:"file_path"`
+			Content   string  `json:"content"`
+			Before    *string `json:"before"`
+			After     *string `json:"after"`
+			Diff      string  `json:"diff"`
+		}
+		Diff string
+	}
+	require.NoError(t, json.Unmarshal(c.ask("getSessionSnapshots", `{"session_id":"`+id+`"}`), &r))
+	require.Len(t, r.Snapshots, 2)
+	byName := map[string]int{filepath.Base(r.Snapshots[0].FilePath): 0, filepath.Base(r.Snapshots[1].FilePath): 1}
+	edited, added := r.Snapshots[byName["a.txt"]], r.Snapshots[byName["new.txt"]]
+	assert.Equal(t, "one\ntwo\n", edited.Content)
+	assert.Contains(t, edited.Diff, "-two\n+2\n")
+	assert.Nil(t, added.Before)
+	assert.Equal(t, "one\n2\n", *added.After)
+	assert.Contains(t, added.Diff, "--- /dev/null\n+++ b/new.txt\n")
+	assert.Contains(t, r.Diff, edited.Diff)
+	assert.Contains(t, r.Diff, added.Diff)
+}
+
+// Old clients scan lines of 1 MiB: what is longer is cut, or told in parts.
+func TestLongConversationsFitIntoALine(t *testing.T) {
+	long := strings.Repeat("long text ", 20_000)
+	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		for range 8 {
+			x.report(catalog.EventMessageStart, catalog.MessageMark{})
+			x.say(long)
+			x.report(catalog.EventMessageStop, catalog.MessageMark{})
+		}
+		return done
+	})
+	old, lsp := w.connect(frame.NDJSON), w.connect(frame.LSP)
+	id := member[string](t, old.ask("launchSession", `{"query":"talk"}`), "session_id")
+	w.ended(id)
+	type page struct {
+		Events     []struct{ Content string }
+		Total      int
+		NextOffset *int `json:"next_offset"`
+	}
+	read := func(c *client, params string) (p page) {
+		require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+id+`"`+params+`}`), &p))
+		return p
+	}
+	cut := read(old, "")
+	assert.Equal(t, 9, cut.Total)
+	assert.Len(t, cut.Events, 9, "an old client does not page, so it gets all of them")
+	assert.Contains(t, cut.Events[1].Content, "bytes left out]")
+	assert.Nil(t, cut.NextOffset)
+
+	var whole []string
+	for offset := 0; ; {
+		p := read(old, fmt.Sprintf(`,"limit":100,"offset":%d`, offset))
+		for _, e := range p.Events {
+			whole = append(whole, e.Content)
+		}
+		if p.NextOffset == nil {
+			break
+		}
+		require.Greater(t, *p.NextOffset, offset)
+		offset = *p.NextOffset
+	}
+	require.Len(t, whole, 9)
+	for _, text := range whole[1:] {
+		assert.Equal(t, long, text, "a client that pages gets whole texts")
+	}
+	assert.Less(t, old.longest, 1<<20)
+	assert.Equal(t, long, read(lsp, "").Events[1].Content)
+
+	task := object(t, old.ask("task.get", `{"taskId":"`+id+`"}`))
+	assert.Contains(t, task["output"], "bytes left out]")
+	assert.Less(t, old.longest, 1<<20)
+}

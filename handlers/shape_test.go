@@ -1,0 +1,189 @@
+package handlers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+)
+
+// The table of DESIGN section 6, cell by cell.
+func TestCodesOfTheFamilies(t *testing.T) {
+	for _, test := range []struct {
+		family family
+		kind   string
+		code   int64
+		data   string
+	}{
+		{taskFamily, hub.KindRunNotFound, -32000, "task_not_found"},
+		{taskFamily, hub.KindNotCancellable, -32001, "task_not_cancellable"},
+		{taskFamily, hub.KindQueueFull, -32002, "queue_full"},
+		{taskFamily, hub.KindUnavailable, -32003, "subsystem_unavailable"},
+		{taskFamily, hub.KindNotTrusted, -32043, "not_trusted"},
+		{taskFamily, hub.KindExecutor, -32603, "executor_failed"},
+		{chatFamily, hub.KindQueueFull, -32002, "queue_full"},
+		{sessionFamily, hub.KindRunNotFound, -32603, "session_not_found"},
+		{sessionFamily, hub.KindNotCancellable, -32603, "session_not_running"},
+		{sessionFamily, hub.KindApprovalNotFound, -32603, "approval_not_found"},
+		{sessionFamily, hub.KindQueueFull, -32603, "queue_full"},
+		{sessionFamily, hub.KindUnavailable, -32603, "subsystem_unavailable"},
+		{sessionFamily, hub.KindNotTrusted, -32043, "not_trusted"},
+		{executorFamily, hub.KindRunNotFound, -32603, "task_not_found"},
+		{executorFamily, hub.KindTerminalNotFound, -32603, "terminal_not_found"},
+		{executorFamily, hub.KindNoAPIKey, -32603, "no_api_key"},
+		{executorFamily, hub.KindInvalidToken, -32600, "invalid_session_token"},
+		{taskFamily, hub.KindInvalidToken, -32600, "invalid_session_token"},
+	} {
+		cause := errors.New("/secret/path")
+		err := test.family.wire(fmt.Errorf("wrapped: %w", &hub.Error{Kind: test.kind, Message: "do this", Err: cause}))
+		var wire *jsonrpc2.Error
+		require.ErrorAs(t, err, &wire)
+		assert.Equal(t, test.code, wire.Code, test.kind)
+		assert.Contains(t, string(*wire.Data), `"kind":"`+test.data+`"`)
+		assert.Contains(t, wire.Message, "do this")
+		assert.NotContains(t, wire.Message+string(*wire.Data), "secret")
+		assert.Equal(t, cause.Error(), err.Error(), "the log has the cause")
+	}
+	plain := errors.New("no business of the peer's")
+	assert.Equal(t, plain, taskFamily.wire(plain))
+}
+
+func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
+	for _, test := range []struct {
+		family       family
+		param, wants string
+	}{
+		{taskFamily, "working_dir", "cwd"},
+		{chatFamily, "prompt", "message"},
+		{sessionFamily, "prompt", "query"},
+		{sessionFamily, "working_dir", "working_dir"},
+		{executorFamily, "working_dir", "cwd"},
+		{executorFamily, "", "params"},
+	} {
+		e := test.family.wireError(&hub.Error{Kind: hub.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
+		assert.JSONEq(t, `{"param":"`+test.wants+`","expected":"a","received":"b"}`, string(*e.Data))
+		assert.Contains(t, e.Message, test.wants+": expected a, received b")
+	}
+	e := taskFamily.wireError(&hub.Error{Kind: hub.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
+	assert.EqualValues(t, -32602, e.Code)
+	assert.Equal(t, "Invalid params: no agent x", e.Message)
+	assert.JSONEq(t, `{"param":"agent","expected":"the name of an agent","received":"\"x\"","accepted":["demo"]}`, string(*e.Data))
+}
+
+// The table of DESIGN section 5.
+func TestStatesInEachDialect(t *testing.T) {
+	assert.Equal(t, []hub.State{interrupting, running, starting, waitingInput}, taskState("running").states())
+	assert.Equal(t, []hub.State{failed, timedOut}, taskState("failed").states())
+	assert.Equal(t, []hub.State{cancelled, interrupted}, taskState("cancelled").states())
+	assert.NotContains(t, taskState("").states(), draft)
+	assert.NotContains(t, taskState("").states(), discarded)
+	assert.Len(t, taskState("").states(), 10)
+	assert.Equal(t, []hub.State{queued, starting}, sessionStatus("starting").states())
+	assert.Equal(t, []hub.State{cancelled, interrupted}, sessionStatus("interrupted").states())
+	assert.Len(t, sessionStatus("").states(), 11)
+	for state, names := range stateNames {
+		if names.task != "" {
+			assert.Contains(t, taskState("").Accepted(), names.task, state)
+		}
+		assert.Contains(t, sessionStatus("").Accepted(), names.session, state)
+	}
+	assert.Equal(t, statsResult{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(hub.Counts{
+		draft: 9, queued: 1, starting: 1, running: 1, waitingInput: 1, interrupting: 1, completed: 1, failed: 1, timedOut: 1, cancelled: 1, interrupted: 1, discarded: 9,
+	}))
+}
+
+func TestPermissionsThatHaveExpired(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := hub.Session{}
+	s.Thread.Settings.SkipPermissions = true
+	assert.True(t, sessionOf(s, now).SkipPermissions)
+	s.Thread.Settings.SkipPermissionsUntil = &now
+	assert.False(t, sessionOf(s, now).SkipPermissions)
+	assert.True(t, sessionOf(s, now.Add(-1)).SkipPermissions)
+}
+
+func TestExecuteResultOfEachEnd(t *testing.T) {
+	for state, want := range map[hub.State]string{
+		completed: `{"status":"completed","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
+		timedOut:  `{"status":"failed","message_count":0,"error":{"message":"the time limit was reached","code":"TIMEOUT"},"agent":"","session_id":"S","task_id":"task-0001"}`,
+		failed:    `{"status":"failed","message_count":0,"error":{"message":"the agent failed and did not say why","code":"EXECUTOR_ERROR"},"agent":"","session_id":"S","task_id":"task-0001"}`,
+		cancelled: `{"status":"cancelled","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
+	} {
+		s := hub.Session{}
+		s.State, s.Task, s.SessionID = state, 1, "S"
+		b, err := json.Marshal(executed(s, executeParams{}))
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(b))
+	}
+	assert.Equal(t, "claude", executeParams{AgenticTool: "claude-code"}.spec().Agent)
+	assert.Equal(t, "x", executeParams{AgenticTool: "claude-code", Agent: "x"}.spec().Agent)
+	assert.Equal(t, 5*time.Minute, executeParams{TimeoutMS: -1}.spec().Timeout)
+}
+
+func TestMCPServers(t *testing.T) {
+	for config, want := range map[string]string{
+		`null`: "", `""`: "", `{}`: "",
+		`{"mcpServers":{"b":{"command":"x","args":["1"]},"a":{"type":"http","url":"http://h"}}}`: `[{"name":"a","type":"http","url":"http://h"},{"name":"b","command":"x","args":["1"]}]`,
+		`"{\"mcp_servers\":{\"a\":{\"command\":\"x\"}}}"`:                                        `[{"name":"a","command":"x"}]`,
+	} {
+		got, err := mcpServers(json.RawMessage(config))
+		require.NoError(t, err, config)
+		assert.Equal(t, want, string(got), config)
+	}
+	for _, config := range []string{`5`, `[]`, `"x"`, `{"mcpServers":{"a":{}}}`} {
+		_, err := mcpServers(json.RawMessage(config))
+		assert.Error(t, err, config)
+	}
+}
+
+func TestTextsAreCutWhereTheySaySo(t *testing.T) {
+	assert.Equal(t, "abc", cut("abc", 3))
+	assert.Equal(t, "ab… [1 of 3 bytes left out]", cut("abc", 2))
+	assert.Equal(t, "… [2 of 2 bytes left out]", cut("é", 1), "never inside a character")
+	assert.Equal(t, "a b", headline(" a\n b ", 3))
+	assert.Equal(t, "ab…", headline("abcd", 3))
+}
+
+func TestListsAreMadeToFit(t *testing.T) {
+	list := func(n, length int) (l []*task) {
+		for range n {
+			l = append(l, &task{Prompt: strings.Repeat("x", length)})
+		}
+		return l
+	}
+	size := encodedSize(list(1, 1000)) // and two brackets, for the comma
+	assert.Len(t, fit(list(3, 1000), 3*size)[2].Prompt, 1000, "what fits is left alone")
+	short := fit(list(3, 1000), 3*size-4)
+	require.Len(t, short, 3, "texts are cut before anything is left out")
+	assert.Contains(t, short[0].Prompt, "bytes left out]")
+	few := fit(list(1000, 1000), 10_000)
+	assert.NotEmpty(t, few)
+	assert.Less(t, len(few), 20)
+	assert.LessOrEqual(t, encodedSize(few), 10_000)
+	assert.Empty(t, fit([]*task{}, 1))
+}
+
+func TestRawJSONIsMadeToFit(t *testing.T) {
+	raw := json.RawMessage(`{"a":["` + strings.Repeat("x", 1000) + `"],"b":1}`)
+	assert.Equal(t, raw, fitRaw(raw, len(raw)))
+	got := fitRaw(raw, len(raw)-1)
+	assert.Contains(t, string(got), "bytes left out]")
+	assert.Contains(t, string(got), `"b":1`)
+	assert.Equal(t, `{"trimmed":9}`, string(fitRaw(json.RawMessage(`[1,2,3,4]`), 5)))
+}
+
+func TestLimitsOfPages(t *testing.T) {
+	n := func(v uint) *uint { return &v }
+	assert.Equal(t, 20, pageSize(nil, 20, 1000))
+	assert.Equal(t, 20, pageSize(n(0), 20, 1000))
+	assert.Equal(t, 1000, pageSize(n(1000), 20, 1000))
+	assert.Equal(t, 1000, pageSize(n(1001), 20, 1000))
+}

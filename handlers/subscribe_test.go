@@ -1,0 +1,98 @@
+package handlers_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+)
+
+func TestEventsAsNotifications(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	r := object(t, c.ask("Subscribe", `{"event_types":["session_status_changed"]}`))
+	assert.Regexp(t, `^sub_[0-9a-f-]{36}$`, r["subscription_id"])
+	assert.Equal(t, "Subscription established. Waiting for events...", r["message"])
+	session := member[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id")
+	last, status := 0.0, ""
+	for status != "completed" {
+		m := c.next()
+		assert.Equal(t, "event", m.Method)
+		params := object(t, m.Params)
+		assert.Equal(t, r["subscription_id"], params["subscription_id"])
+		assert.Greater(t, params["seq"].(float64), last)
+		last = params["seq"].(float64)
+		event := params["event"].(map[string]any)
+		assert.Equal(t, "session_status_changed", event["type"])
+		assert.NotContains(t, event, "seq")
+		assert.Contains(t, event, "timestamp")
+		data := event["data"].(map[string]any)
+		assert.Equal(t, session, data["session_id"])
+		status = data["new_status"].(string)
+	}
+	assert.JSONEq(t, `{"success":true}`, string(c.ask("Unsubscribe", `{"subscription_id":"`+r["subscription_id"].(string)+`"}`)))
+	e := c.fail("Unsubscribe", `{"subscription_id":"`+r["subscription_id"].(string)+`"}`)
+	assert.Equal(t, -32603, e.Code)
+	assert.Equal(t, "subscription_not_found", e.Data["kind"])
+}
+
+func TestEventsAsLines(t *testing.T) {
+	w := newWorld(t, quick)
+	before, err := w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "before"})
+	require.NoError(t, err)
+	w.ended(before.SessionID)
+	c := w.connect(frame.NDJSON)
+	id := c.send("Subscribe", `{"since":0,"event_types":["session_status_changed"]}`)
+	first := c.next()
+	assert.Equal(t, id, string(first.ID), "the reply comes before the events")
+	last := 0.0
+	for status := ""; status != "completed"; {
+		m := c.next()
+		assert.Empty(t, m.Method)
+		assert.Nil(t, m.ID)
+		result := object(t, m.Result)
+		assert.Len(t, result, 1, "only the event: %s", m.Result)
+		event := result["event"].(map[string]any)
+		assert.Greater(t, event["seq"].(float64), last)
+		last = event["seq"].(float64)
+		status = event["data"].(map[string]any)["new_status"].(string)
+	}
+	c.ask("listSessions", "") // the connection still serves requests
+}
+
+func TestASubscriptionBelongsToItsConnection(t *testing.T) {
+	w := newWorld(t, quick)
+	one, other := w.connect(frame.LSP), w.connect(frame.LSP)
+	id := member[string](t, one.ask("Subscribe", ""), "subscription_id")
+	assert.Equal(t, -32603, other.fail("Unsubscribe", `{"subscription_id":"`+id+`"}`).Code)
+	assert.JSONEq(t, `{"success":true}`, string(one.ask("Unsubscribe", `{"subscription_id":"`+id+`"}`)))
+	e := one.fail("Subscribe", `{"session_id":"nope"}`)
+	assert.Equal(t, "session_not_found", e.Data["kind"])
+	e = one.fail("Subscribe", `{"since":1000000}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, "since", e.Data["param"])
+}
+
+func TestPendingApprovalsAreTold(t *testing.T) {
+	w := newWorld(t, asking)
+	c := w.connect(frame.LSP)
+	session := member[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	a := pending(t, w, c, session)
+	c.ask("Subscribe", `{"event_types":["new_approval","approval_resolved"]}`)
+	event := func() (string, map[string]any) {
+		e := member[map[string]any](t, c.next().Params, "event")
+		return e["type"].(string), e["data"].(map[string]any)
+	}
+	kind, data := event()
+	assert.Equal(t, "new_approval", kind)
+	assert.Equal(t, a["id"], data["approval_id"])
+	c.ask("sendDecision", `{"call_id":"toolu_1","decision":"deny","comment":"no"}`)
+	kind, data = event()
+	assert.Equal(t, "approval_resolved", kind)
+	assert.Equal(t, false, data["approved"])
+	w.ended(session)
+}

@@ -1,0 +1,213 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+)
+
+func TestATaskFromItsStartToItsEnd(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.NDJSON)
+	submitted := c.ask("task.submit", `{"prompt":"hello","priority":3}`)
+	assert.Equal(t, "task-0001", member[string](t, submitted, "taskId"))
+	assert.Contains(t, []string{"running", "queued"}, member[string](t, submitted, "state"))
+	assert.Equal(t, "fake", member[string](t, submitted, "agent"))
+	w.ended("task-0001")
+
+	task := object(t, c.ask("task.get", `{"taskId":"task-0001"}`))
+	for name, want := range map[string]any{
+		"id": "task-0001", "prompt": "hello", "agent": "fake", "priority": 3.0, "state": "completed", "pid": nil, "error": nil,
+		"result": "Done: hello", "output": "Done: hello", "metadata": map[string]any{}, "cwd": w.dir, "status": "completed",
+	} {
+		assert.Equal(t, want, task[name], name)
+	}
+	for _, name := range []string{"createdAt", "startedAt", "completedAt"} {
+		assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, task[name], name)
+	}
+	for _, alias := range []string{task["session_id"].(string), task["run_id"].(string), task["thread_id"].(string)} {
+		assert.Equal(t, "task-0001", member[string](t, c.ask("task.get", `{"taskId":"`+alias+`"}`), "id"))
+	}
+	assert.JSONEq(t, `{"total":1,"running":0,"queued":0,"completed":1,"failed":0,"cancelled":0}`, string(c.ask("task.stats", "")))
+}
+
+func TestListsOfTasks(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if strings.HasPrefix(x.Prompt, "fail") {
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Message: "boom", Code: "EXECUTOR_ERROR"}}
+		}
+		return quick(ctx, x)
+	})
+	c := w.connect(frame.LSP)
+	for i := range 25 {
+		prompt := fmt.Sprintf("task %d", i+1)
+		if i == 2 {
+			prompt = "fail"
+		}
+		w.ended(member[string](t, c.ask("task.submit", fmt.Sprintf(`{"prompt":%q}`, prompt)), "taskId"))
+	}
+	_, err := w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "only a draft", Draft: true})
+	require.NoError(t, err)
+	list := func(params string) (ids []string) {
+		var tasks []struct{ ID string }
+		require.NoError(t, json.Unmarshal(c.ask("task.list", params), &tasks))
+		for _, task := range tasks {
+			ids = append(ids, task.ID)
+		}
+		return ids
+	}
+	assert.Len(t, list(""), 20)
+	assert.Equal(t, []string{"task-0025", "task-0024"}, list(`{"limit":2}`))
+	assert.Equal(t, []string{"task-0023", "task-0022"}, list(`{"limit":2,"before":"task-0024"}`))
+	assert.Len(t, list(`{"limit":100000}`), 25)
+	assert.Equal(t, []string{"task-0003"}, list(`{"state":"failed"}`))
+	assert.Empty(t, list(`{"agent":"nobody"}`))
+	assert.JSONEq(t, `[]`, string(c.ask("task.list", `{"state":"queued"}`)), "never null")
+	e := c.fail("task.list", `{"state":"waiting"}`)
+	assert.Equal(t, []any{"queued", "running", "completed", "failed", "cancelled"}, e.Data["accepted"])
+	task := object(t, c.ask("task.get", `{"taskId":"task-0003"}`))
+	assert.Equal(t, "boom", task["error"])
+	assert.Nil(t, task["result"])
+}
+
+func TestWhatCannotBeDoneToTasks(t *testing.T) {
+	w := newWorld(t, until, func(o *hub.Options) { o.Limits.MaxRuns, o.Limits.QueueCap = 1, 1 })
+	c := w.connect(frame.LSP)
+	e := c.fail("task.get", `{"taskId":"task-0999"}`)
+	assert.Equal(t, -32000, e.Code)
+	assert.Equal(t, "task_not_found", e.Data["kind"])
+	assert.Contains(t, e.Message, "Task not found")
+	assert.Equal(t, -32000, c.fail("task.cancel", `{"taskId":"nope"}`).Code)
+	e = c.fail("task.submit", `{"prompt":"x","agent":"nobody"}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, "agent", e.Data["param"])
+	assert.Equal(t, []any{"fake"}, e.Data["accepted"])
+	e = c.fail("task.submit", `{"prompt":"x","cwd":"not/here"}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, "cwd", e.Data["param"], "the parameter has its name in this method")
+
+	assert.Equal(t, "running", member[string](t, c.ask("task.submit", `{"prompt":"a"}`), "state"))
+	assert.Equal(t, "queued", member[string](t, c.ask("task.submit", `{"prompt":"b"}`), "state"))
+	e = c.fail("task.submit", `{"prompt":"c"}`)
+	assert.Equal(t, -32002, e.Code)
+	assert.Equal(t, "queue_full", e.Data["kind"])
+
+	assert.JSONEq(t, `{"cancelled":true}`, string(c.ask("task.cancel", `{"taskId":"task-0002"}`)))
+	e = c.fail("task.cancel", `{"taskId":"task-0002"}`)
+	assert.Equal(t, -32001, e.Code)
+	assert.Equal(t, "task_not_cancellable", e.Data["kind"])
+	assert.JSONEq(t, `{"cancelled":true}`, string(c.ask("task.cancel", `{"taskId":"task-0001"}`)))
+	w.ended("task-0001")
+	assert.JSONEq(t, `{"total":2,"running":0,"queued":0,"completed":0,"failed":0,"cancelled":2}`, string(c.ask("task.stats", "")))
+}
+
+func TestTheChatIsOneConversation(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	var threads []string
+	for range 2 {
+		id := member[string](t, c.ask("chat.send", `{"message":"hi"}`), "taskId")
+		w.ended(id)
+		task := object(t, c.ask("task.get", `{"taskId":"`+id+`"}`))
+		assert.Equal(t, 5.0, task["priority"])
+		assert.Equal(t, map[string]any{"source": "ipc-chat"}, task["metadata"])
+		assert.Equal(t, "Done: hi", task["output"], "only this turn's")
+		threads = append(threads, task["thread_id"].(string))
+	}
+	assert.Equal(t, threads[0], threads[1])
+}
+
+func TestBroadcastsGoToThoseWhoAskedForTasks(t *testing.T) {
+	release := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		<-release
+		return quick(ctx, x)
+	})
+	member1, stranger := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
+	stranger.ask("listSessions", "")
+	reply := member1.send("task.submit", `{"prompt":"hello"}`)
+	first := member1.next()
+	assert.Equal(t, reply, string(first.ID), "the reply comes before what it caused")
+	close(release)
+	var methods []string
+	for {
+		m := member1.next()
+		methods = append(methods, m.Method)
+		assert.Equal(t, "task-0001", member[string](t, m.Params, "taskId"))
+		switch m.Method {
+		case "event.taskQueued":
+			assert.Equal(t, "hello", member[string](t, m.Params, "prompt"))
+		case "event.taskOutput":
+			assert.Equal(t, "stdout", member[string](t, m.Params, "stream"))
+		}
+		if m.Method == "event.taskCompleted" {
+			assert.Equal(t, "Done: hello", member[string](t, m.Params, "result"))
+			assert.GreaterOrEqual(t, member[float64](t, m.Params, "duration"), 0.0)
+			break
+		}
+	}
+	assert.Equal(t, []string{"event.taskQueued", "event.taskStarted", "event.taskOutput", "event.taskCompleted"}, methods)
+	stranger.ask("listSessions", "")
+	assert.Empty(t, stranger.aside)
+}
+
+func TestBroadcastsOfOtherEnds(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if x.Prompt == "fail" {
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Message: "boom", Code: "X"}}
+		}
+		return until(ctx, x)
+	})
+	c := w.connect(frame.LSP)
+	await := func(method string) json.RawMessage {
+		for {
+			if m := c.next(); m.Method == method {
+				return m.Params
+			}
+		}
+	}
+	c.ask("task.submit", `{"prompt":"fail"}`)
+	assert.Equal(t, "boom", member[string](t, await("event.taskFailed"), "error"))
+	c.ask("task.submit", `{"prompt":"go on"}`)
+	await("event.taskStarted")
+	c.ask("task.cancel", `{"taskId":"task-0002"}`)
+	assert.NotEmpty(t, member[string](t, await("event.taskCancelled"), "reason"))
+	_, err := w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "too long", Timeout: 1})
+	require.NoError(t, err)
+	assert.Equal(t, "task-0003", member[string](t, await("event.taskTimeout"), "taskId"))
+}
+
+func TestDaemonStatus(t *testing.T) {
+	w := newWorld(t, until, func(o *hub.Options) { o.Limits.MaxRuns = 1 })
+	c := w.connect(frame.LSP)
+	long := strings.Repeat("long ", 40)
+	c.ask("task.submit", `{"prompt":"`+long+`"}`)
+	c.ask("task.submit", `{"prompt":"later","priority":2}`)
+	status := object(t, c.ask("daemon.status", ""))
+	assert.Equal(t, "healthy", status["health"])
+	assert.NotContains(t, status, "issues")
+	assert.Equal(t, "0.0.0-test", status["version"])
+	sub := status["subsystems"].(map[string]any)
+	assert.Equal(t, map[string]any{"clients": 1.0}, sub["ipc"])
+	supervisor := sub["supervisor"].(map[string]any)
+	assert.Equal(t, []any{1.0, 1.0, 1.0}, []any{supervisor["running"], supervisor["queued"], supervisor["maxConcurrency"]})
+	running := supervisor["tasks"].(map[string]any)["running"].([]any)[0].(map[string]any)
+	assert.Equal(t, "task-0001", running["id"])
+	assert.Len(t, []rune(running["prompt"].(string)), 80)
+	queued := supervisor["tasks"].(map[string]any)["queued"].([]any)[0].(map[string]any)
+	assert.Equal(t, 2.0, queued["priority"])
+	assert.Equal(t, map[string]any{"enabled": false, "ruleCount": 0.0, "rules": []any{}, "recentExecutions": []any{}}, sub["automation"])
+	assert.NotZero(t, sub["store"].(map[string]any)["last_seq"])
+
+	assert.JSONEq(t, `{"stopping":true}`, string(c.ask("daemon.stop", `{"force":true}`)))
+	assert.True(t, <-w.stopped)
+}
