@@ -42,7 +42,10 @@ func (h *Hub) Decide(ctx context.Context, d Decision) (Approval, error) {
 		}
 		return h.decide(t, &a, d)
 	})
-	return a, err
+	if err != nil { // the change may still be under way, if ctx has ended
+		return Approval{}, err
+	}
+	return a, nil
 }
 
 // checkDecision checks a decision against what was asked (seed 001,
@@ -329,5 +332,8 @@ func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (Approval, 
 		}
 		return h.ask(t, a, &run)
 	})
-	return a, err
+	if err != nil { // the change may still be under way, if ctx has ended
+		return Approval{}, err
+	}
+	return a, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -122,16 +123,13 @@ func (h *Hub) Output(ctx context.Context, s Session) (string, error) {
 	if err != nil {
 		return "", stored(err)
 	}
-	text := ""
+	var texts []string
 	for _, i := range items {
 		if i.Kind == kindMessage && i.Role == "assistant" {
-			if text != "" {
-				text += "\n\n"
-			}
-			text += i.Content
+			texts = append(texts, i.Content)
 		}
 	}
-	return text, nil
+	return strings.Join(texts, "\n\n"), nil
 }
 
 func (h *Hub) addEntries(ctx context.Context, c *Conversation, run Run, p Page) error {
@@ -169,9 +167,11 @@ func (h *Hub) items(ctx context.Context, run int64) ([]Item, error) {
 		Thread: open[0].Thread, Run: run, Kind: foldKind(open[0].Type), Key: open[0].Key, Role: "assistant",
 		Seq: open[len(open)-1].Seq, Created: open[0].Time, Updated: open[len(open)-1].Time,
 	}
+	var text strings.Builder // there may be a hundred thousand
 	for _, e := range open {
-		last.Content += e.Text
+		text.WriteString(e.Text)
 	}
+	last.Content = text.String()
 	return append(items, last), nil
 }
 
@@ -340,7 +340,10 @@ func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) 
 		}
 		return t.InsertItem(&item)
 	})
-	return catalog.CreateMessageResult{MessageID: item.Key, CreatedAt: item.Created.UTC().Format(time.RFC3339Nano)}, err
+	if err != nil { // the change may still be under way, if ctx has ended
+		return catalog.CreateMessageResult{}, err
+	}
+	return catalog.CreateMessageResult{MessageID: item.Key, CreatedAt: item.Created.UTC().Format(time.RFC3339Nano)}, nil
 }
 
 // Status tells what the hub is doing.
