@@ -82,6 +82,9 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	})
 	switch {
 	case err != nil:
+		if ctx.Err() != nil && h.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
+			h.closeAlone(a.ID, store.ApprovalCancelled, "end")
+		}
 		return result, err
 	case ruled.reason != "":
 		return catalog.RequestPermissionResult{Approved: ruled.approved, Reason: ruled.reason}, nil
@@ -274,6 +277,9 @@ const byUser = "user"
 func (h *Hub) closeAlone(id, status, by string) {
 	err := h.write(h.ctx, func(t *store.Tx) error {
 		a, err := t.Approval(h.ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
 		if err != nil || a.Status != store.ApprovalPending {
 			return err
 		}
