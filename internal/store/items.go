@@ -49,12 +49,25 @@ type Hit struct {
 	Rank    float64
 }
 
+// rankedAtMost is how many items a search ranks. To rank is to look at each of
+// them, and words that are in more of them tell little.
+const rankedAtMost = 1000
+
 // Search finds items by words: all of them must be there, the last may be the
-// beginning of one. The best come first.
+// beginning of one. The best come first, or, where more than rankedAtMost are
+// found, the newest.
 func (q queries) Search(ctx context.Context, words string, limit, offset int) ([]Hit, error) {
 	match := matchQuery(words)
 	if match == "" {
 		return nil, nil
+	}
+	found, err := one(ctx, q.s, scanValue[int], "SELECT count(*) FROM (SELECT 1 FROM items_text WHERE items_text MATCH ? LIMIT ?)", match, rankedAtMost+1)
+	if err != nil {
+		return nil, err
+	}
+	rank, order := "items_text.rank", "items_text.rank"
+	if found > rankedAtMost {
+		rank, order = "0.0", "items_text.rowid DESC"
 	}
 	return all(ctx, q.s, func(row scanner) (h Hit, err error) {
 		var snippet string
@@ -62,8 +75,8 @@ func (q queries) Search(ctx context.Context, words string, limit, offset int) ([
 		h.Item, err = scanItem(appended{row, []any{&snippet, &rank}})
 		h.Snippet, h.Rank = snippet, rank
 		return h, err
-	}, "SELECT "+itemColumns+`, snippet(items_text, -1, '«', '»', '…', 16), items_text.rank
-		FROM items_text JOIN items i ON i.id = items_text.rowid WHERE items_text MATCH ? ORDER BY items_text.rank LIMIT ? OFFSET ?`, match, limit, offset)
+	}, "SELECT "+itemColumns+`, snippet(items_text, -1, '«', '»', '…', 16), `+rank+`
+		FROM items_text JOIN items i ON i.id = items_text.rowid WHERE items_text MATCH ? ORDER BY `+order+` LIMIT ? OFFSET ?`, match, limit, offset)
 }
 
 // appended scans more columns behind those that are asked for.

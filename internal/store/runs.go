@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,8 +43,10 @@ func scanRun(row scanner) (Run, error) {
 	return r.run(), err
 }
 
-const sessionQuery = "SELECT " + runColumns + ", " + threadColumns + `, coalesce(p.session_id, '')
-	FROM runs r JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent `
+const (
+	sessionColumns = runColumns + ", " + threadColumns + ", coalesce(p.session_id, '')"
+	sessionJoins   = "JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent "
+)
 
 func scanSession(row scanner) (Session, error) {
 	var (
@@ -62,7 +66,7 @@ func (q queries) Run(ctx context.Context, id int64) (Run, error) {
 
 // Session finds a run by its row, with its thread.
 func (q queries) Session(ctx context.Context, id int64) (Session, error) {
-	return one(ctx, q.s, scanSession, sessionQuery+"WHERE r.id = ?", id)
+	return one(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+"WHERE r.id = ?", id)
 }
 
 // Find is the run that an id of any kind names: one of the run's own, or one
@@ -100,47 +104,59 @@ type RunFilter struct {
 
 // Sessions lists runs, the newest first.
 func (q queries) Sessions(ctx context.Context, f RunFilter) ([]Session, error) {
-	var (
-		where []string
-		args  []any
-	)
-	add := func(condition string, values ...any) {
-		where = append(where, condition)
-		args = append(args, values...)
-	}
-	if len(f.States) > 0 {
-		marks := strings.TrimSuffix(strings.Repeat("?,", len(f.States)), ",")
-		where = append(where, "r.state IN ("+marks+")")
-		for _, s := range f.States {
-			args = append(args, string(s))
-		}
-	}
-	if f.Agent != "" {
-		add("r.agent = ?", f.Agent)
-	}
-	if f.Source != "" {
-		add("r.source = ?", f.Source)
-	}
-	if f.Thread != 0 {
-		add("r.thread = ?", f.Thread)
-	}
-	if f.Archived != nil {
-		add("t.archived = ?", *f.Archived)
-	}
-	if f.Leaves {
-		add("NOT EXISTS (SELECT 1 FROM runs n WHERE n.thread = r.thread AND n.id > r.id)")
-	}
-	if f.Before > 0 {
-		add("r.id < ?", f.Before)
-	}
-	query := sessionQuery
-	if len(where) > 0 {
-		query += "WHERE " + strings.Join(where, " AND ")
-	}
 	if f.Limit <= 0 {
 		f.Limit = 1000
 	}
-	return all(ctx, q.s, scanSession, query+" ORDER BY r.id DESC LIMIT ?", append(args, f.Limit)...)
+	ids, args := f.query()
+	list, err := all(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM ("+ids+") chosen CROSS JOIN runs r ON r.id = chosen.id "+sessionJoins, args...)
+	// They come like that, but SQL does not promise it.
+	slices.SortFunc(list, func(a, b Session) int { return cmp.Compare(b.Run.ID, a.Run.ID) })
+	return list, err
+}
+
+// query chooses the ids alone, state by state: each of these lists is in order
+// in an index, and SQLite merges them until there are enough. So it looks at
+// no more runs than it must, however many there are.
+func (f RunFilter) query() (query string, args []any) {
+	states := f.States
+	if len(states) == 0 {
+		states = []State{""}
+	}
+	var parts []string
+	for _, state := range states {
+		var where []string
+		add := func(condition string, values ...any) {
+			where = append(where, condition)
+			args = append(args, values...)
+		}
+		if state != "" {
+			add("r.state = ?", string(state))
+		}
+		if f.Agent != "" {
+			add("r.agent = ?", f.Agent)
+		}
+		if f.Source != "" {
+			add("r.source = ?", f.Source)
+		}
+		if f.Thread != 0 {
+			add("r.thread = ?", f.Thread)
+		}
+		if f.Archived != nil {
+			add("EXISTS (SELECT 1 FROM threads t WHERE t.id = r.thread AND t.archived = ?)", *f.Archived)
+		}
+		if f.Leaves {
+			add("NOT EXISTS (SELECT 1 FROM runs n WHERE n.thread = r.thread AND n.id > r.id)")
+		}
+		if f.Before > 0 {
+			add("r.id < ?", f.Before)
+		}
+		part := "SELECT r.id AS id FROM runs r"
+		if len(where) > 0 {
+			part += " WHERE " + strings.Join(where, " AND ")
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, " UNION ALL ") + " ORDER BY id DESC LIMIT ?", append(args, f.Limit)
 }
 
 // RunsOfThread lists the runs of a thread, the oldest first, up to the run

@@ -35,6 +35,7 @@ CREATE TABLE runs (
 );
 CREATE INDEX runs_thread ON runs (thread, id);
 CREATE INDEX runs_state ON runs (state, priority DESC, id);
+CREATE INDEX runs_listed ON runs (state, id);
 
 CREATE TABLE aliases (alias TEXT PRIMARY KEY, run INTEGER NOT NULL, thread INTEGER NOT NULL) WITHOUT ROWID;
 
