@@ -86,6 +86,7 @@ type Hub struct {
 	besides   map[*Subscription]struct{}
 	issues    map[string]string
 	closing   bool
+	draining  bool // nothing new is started
 	calm      *time.Timer // calls Options.Idle
 }
 
@@ -154,27 +155,18 @@ func (h *Hub) Close() error {
 }
 
 // Drain waits until nothing runs, or ctx ends. Queued runs stay queued, and nothing
-// new is started.
+// new is started until the hub is closed.
 func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
-	h.closing = true
+	h.draining = true
 	h.mu.Unlock()
 	for h.busy() {
 		select {
 		case <-ctx.Done():
-			h.resumeClosing()
 			return
 		case <-time.After(20 * time.Millisecond): // as long as a human does not notice
 		}
 	}
-	h.resumeClosing()
-}
-
-// resumeClosing lets Close do its work after Drain.
-func (h *Hub) resumeClosing() {
-	h.mu.Lock()
-	h.closing = false
-	h.mu.Unlock()
 }
 
 func (h *Hub) busy() bool {
@@ -187,7 +179,7 @@ func (h *Hub) busy() bool {
 func (h *Hub) isClosing() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.closing
+	return h.closing || h.draining
 }
 
 // setIssue notes that something is wrong with a part of the hub, or that it
