@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -102,6 +103,7 @@ func (h *Hub) Await(ctx context.Context, id string) (Session, error) {
 	h.mu.Lock()
 	h.awaiting[s.Run.ID] = append(h.awaiting[s.Run.ID], ended)
 	h.mu.Unlock()
+	defer h.awaitNoMore(s.Run.ID, ended)
 	// It may have ended before the waiter was there.
 	if s, err = h.session(ctx, s.Run.ID); err != nil || s.State.Ended() {
 		return s, err
@@ -114,6 +116,18 @@ func (h *Hub) Await(ctx context.Context, id string) (Session, error) {
 	case <-h.ctx.Done():
 		return s, errClosing
 	}
+}
+
+// awaitNoMore forgets a waiter.
+func (h *Hub) awaitNoMore(run int64, waiter chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	left := slices.DeleteFunc(h.awaiting[run], func(c chan struct{}) bool { return c == waiter })
+	if len(left) == 0 {
+		delete(h.awaiting, run)
+		return
+	}
+	h.awaiting[run] = left
 }
 
 var errClosing = errorf(KindUnavailable, "duet-rpc is ending")
