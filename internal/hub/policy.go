@@ -75,7 +75,7 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store
 		listed = thread.Settings.AllowedTools
 	}
 	for _, pattern := range listed {
-		if matchesTool(pattern, q) {
+		if matchesTool(pattern, q) || effect == config.EffectDeny && hidesTool(pattern, q) {
 			return "rule=" + pattern
 		}
 	}
@@ -140,9 +140,27 @@ func matchesTool(pattern string, q question) bool {
 	return q.command == inner || slices.Contains(q.paths, inner)
 }
 
+// hidesTool reports whether a chained command has a part that fits the pattern
+// of a deny rule: what may not run may not run behind something else either.
+func hidesTool(pattern string, q question) bool {
+	if !chains(q.command) {
+		return false
+	}
+	for part := range strings.FieldsFuncSeq(q.command, func(r rune) bool { return strings.ContainsRune(chaining, r) }) {
+		q.command = strings.TrimSpace(part)
+		if matchesTool(pattern, q) {
+			return true
+		}
+	}
+	return false
+}
+
+// chaining are the characters that join shell commands.
+const chaining = ";&|`$<>\n()"
+
 // chains reports whether a shell command holds more than one, so that its
 // beginning says nothing of the rest.
-func chains(command string) bool { return strings.ContainsAny(command, ";&|`$<>\n(") }
+func chains(command string) bool { return strings.ContainsAny(command, chaining) }
 
 func (q question) edits() bool {
 	switch q.tool {
