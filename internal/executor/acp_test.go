@@ -34,6 +34,8 @@ func TestATurnWithPermissionAndDiff(t *testing.T) {
 	assert.Equal(t, "end_turn", result.StopReason)
 	assert.Equal(t, 2, result.MessageCount, "one before the tool and one after it")
 	assert.Equal(t, &catalog.TokenUsage{InputTokens: 7, OutputTokens: 5, CacheReadTokens: 3}, result.TokenUsage)
+	assert.Equal(t, []catalog.ReportCompletionParams{{SessionToken: p.SessionToken, TaskID: p.TaskID, Status: catalog.StatusCompleted, TokenUsage: result.TokenUsage}},
+		h.ends, "reported before it is answered")
 	assert.Equal(t, []string{
 		"process", "native_session", "mode", "content_block_delta", "tool_call", "tool_result", "file_change", "content_block_delta", "usage",
 	}, h.types())

@@ -77,7 +77,14 @@ func (x *Executor) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptPar
 		return catalog.ExecutePromptResult{}, err
 	}
 	defer x.end(r)
-	return r.execute(), nil
+	result := r.execute()
+	// Before the answer, which is lost if the link breaks now (seed 002, stop_task).
+	if err := x.daemon.ReportCompletion(ctx, catalog.ReportCompletionParams{
+		SessionToken: p.SessionToken, TaskID: p.TaskID, Status: result.Status, TokenUsage: result.TokenUsage, Error: result.Error,
+	}); err != nil {
+		x.log.Debug("the end of a task could not be reported", "task", p.TaskID, "err", err)
+	}
+	return result, nil
 }
 
 // begin notes a run, which must be the only one of its name.

@@ -32,6 +32,7 @@ type hub struct {
 	asked   []catalog.RequestPermissionParams
 	output  map[string]string
 	exits   []catalog.TerminalExitParams
+	ends    []catalog.ReportCompletionParams
 	changed chan struct{} // closed and replaced at each report
 }
 
@@ -83,7 +84,10 @@ func (h *hub) ReportError(_ context.Context, p catalog.ReportErrorParams) error 
 	return nil
 }
 
-func (h *hub) ReportCompletion(context.Context, catalog.ReportCompletionParams) error { return nil }
+func (h *hub) ReportCompletion(_ context.Context, p catalog.ReportCompletionParams) error {
+	h.note(func() { h.ends = append(h.ends, p) })
+	return nil
+}
 
 func (h *hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
 	h.note(func() { h.output[p.TerminalID] += p.Encoding + ":" + p.Data })

@@ -31,8 +31,10 @@ type liveRun struct {
 	clock  *clock
 	lease  Lease // nil until there is one; guarded by Hub.mu
 	token  string
-	last   int64 // the last sequence of its reports; guarded by intake.mu
+	last   int64 // the last sequence of its reports; guarded by Hub.mu
 	ended  chan struct{}
+
+	reported *catalog.ExecutePromptResult // by report_completion; guarded by Hub.mu
 }
 
 // start runs a run after the commit of its transition to starting.
@@ -151,10 +153,16 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 	if err != nil {
 		return result, err
 	}
-	return lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
+	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
 		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent),
 	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil && live.reported != nil {
+		return *live.reported, nil
+	}
+	return result, err
 }
 
 // launchOf says to an executor of ours how an agent is started; one that

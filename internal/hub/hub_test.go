@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -66,8 +67,15 @@ func (l *leased) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParam
 	l.mu.Lock()
 	l.stops[p.TaskID] = cancel
 	l.mu.Unlock()
-	return l.play(ctx, &turn{p: p, daemon: l.daemon}), nil
+	result := l.play(ctx, &turn{p: p, daemon: l.daemon})
+	if result.Status == lost.Status {
+		return catalog.ExecutePromptResult{}, errors.New("the link is gone")
+	}
+	return result, nil
 }
+
+// lost is what an agent returns whose executor dies.
+var lost = catalog.ExecutePromptResult{Status: "lost"}
 
 func (l *leased) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
 	l.mu.Lock()
@@ -306,4 +314,12 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 	p, err := h.Approvals(context.Background(), "")
 	require.NoError(t, err)
 	assert.Empty(t, p, "its question is closed")
+}
+
+func TestAReportedEndCountsIfTheAnswerIsLost(t *testing.T) {
+	h := open(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		_ = x.daemon.ReportCompletion(ctx, catalog.ReportCompletionParams{SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Status: catalog.StatusCompleted})
+		return lost
+	})
+	assert.Equal(t, store.Completed, await(t, h, launch(t, h, "work")).State)
 }

@@ -189,12 +189,19 @@ func (h *Hub) ReportError(_ context.Context, p catalog.ReportErrorParams) error 
 	return h.report(p.SessionToken, catalog.EventError, encode(p.Error))
 }
 
-// ReportCompletion takes the end of a task from an executor that reports it
-// before it answers execute_prompt. The answer is what counts; this is only
-// checked.
+// ReportCompletion takes the end of a task, which an executor reports before
+// it answers execute_prompt. It counts if the answer does not come.
 func (h *Hub) ReportCompletion(_ context.Context, p catalog.ReportCompletionParams) error {
-	_, err := h.token(p.SessionToken)
-	return err
+	token, err := h.token(p.SessionToken)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if live := h.live[token.Run]; live != nil {
+		live.reported = &catalog.ExecutePromptResult{Status: p.Status, TokenUsage: p.TokenUsage, Error: p.Error}
+	}
+	return nil
 }
 
 func (h *Hub) report(token, kind string, data json.RawMessage) error {
