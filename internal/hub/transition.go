@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -94,6 +95,7 @@ func (h *Hub) follow(t *store.Tx, run Run, from State) {
 			}
 			delete(h.awaiting, run.ID)
 			delete(h.live, run.ID)
+			maps.DeleteFunc(h.tokens, func(_ [32]byte, token store.Token) bool { return token.Run == run.ID })
 			if live != nil {
 				live.clock.stop()
 				h.calmDown()
