@@ -50,6 +50,7 @@ type Subscription struct {
 	pending   []*merged
 	flushed   time.Time
 	announced map[string]bool // approvals that a replay brought; nil afterwards
+	shown     map[string]bool // approvals that were shown as pending while their event was still to come
 }
 
 // merged are deltas of one message that wait to go out together.
@@ -214,6 +215,7 @@ func (s *Subscription) replay() error {
 	if err != nil {
 		return err
 	}
+	s.shown = make(map[string]bool)
 	for _, a := range pending {
 		if seen[a.ID] || s.thread != 0 && a.Thread != s.thread {
 			continue
@@ -224,6 +226,7 @@ func (s *Subscription) replay() error {
 		}
 		data := approvalData(a, run)
 		data.Replayed = true
+		s.shown[a.ID] = true
 		if err := s.send(Notice{Type: EventApproval, Time: a.Created, Data: encode(data)}); err != nil {
 			return err
 		}
@@ -295,12 +298,18 @@ func (s *Subscription) take(e Event) error {
 	if isDelta(e) {
 		return s.merge(e)
 	}
-	if s.announced != nil && e.Type == EventApproval {
+	if e.Type == EventApproval && (s.announced != nil || len(s.shown) > 0) {
 		var d struct {
 			ID string `json:"approval_id"`
 		}
 		_ = json.Unmarshal(e.Data, &d) // ours
-		s.announced[d.ID] = true
+		if s.shown[d.ID] {
+			delete(s.shown, d.ID)
+			return nil
+		}
+		if s.announced != nil {
+			s.announced[d.ID] = true
+		}
 	}
 	if err := s.flush(); err != nil { // numbers only rise
 		return err
