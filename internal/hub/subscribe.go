@@ -102,17 +102,29 @@ func (s *Subscription) Start() {
 	if !s.started.CompareAndSwap(false, true) {
 		return
 	}
+	s.hub.mu.Lock()
+	if s.hub.closing {
+		s.hub.mu.Unlock()
+		s.cancel()
+		close(s.ended)
+		return
+	}
+	s.hub.active.Add(1) // before Close waits
+	s.hub.mu.Unlock()
 	stop := s.hub.events.watch(s.watcher)
 	unbeside := s.hub.addBeside(s)
-	s.hub.active.Go(func() {
+	unhub := context.AfterFunc(s.hub.ctx, s.cancel) // a subscriber that does not read holds up nothing
+	go func() {
+		defer s.hub.active.Done()
 		defer close(s.ended)
 		defer s.cancel()
+		defer unhub()
 		defer unbeside()
 		defer stop()
 		if err := s.loop(); err != nil && s.ctx.Err() == nil {
 			s.hub.log.Debug("a subscription ended", "id", s.ID, "err", err)
 		}
-	})
+	}()
 }
 
 // Close ends the subscription and waits until deliver has returned.
