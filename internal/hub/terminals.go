@@ -139,7 +139,7 @@ func (h *Hub) tellTerminal(id, task, kind string, data any) {
 		h.terminals[id] = term
 	}
 	if term.watch == nil {
-		if len(term.early) < earlyMost {
+		if len(term.early) < earlyMost || kind == EventTerminalExit {
 			term.early = append(term.early, n)
 		}
 		return
