@@ -79,6 +79,9 @@ func (h *Hub) applyReport(t *store.Tx, r *report) (err error) {
 	if err != nil {
 		return err
 	}
+	if run.State.Ended() && r.kind != catalog.EventProcess { // it is told already how it ended
+		return nil
+	}
 	switch r.kind {
 	case catalog.EventMessageStart, catalog.EventMessageStop:
 		return h.closeMessage(t, &run)
@@ -136,6 +139,11 @@ func (h *Hub) applyDelta(t *store.Tx, r *report, event string) error {
 	text := r.delta.Delta.Text
 	if text == "" {
 		return nil
+	}
+	if h.folds[r.run] == nil {
+		if run, err := t.Run(h.ctx, r.run); err != nil || run.State.Ended() {
+			return err
+		}
 	}
 	f, err := h.foldOf(t, r.run)
 	if err != nil {
