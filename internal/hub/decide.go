@@ -318,6 +318,9 @@ func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (Approval, 
 		if err != nil {
 			return err
 		}
+		if run.State.Ended() || run.State == store.Interrupting { // nobody would ever close it
+			return errorf(KindBadState, "%s is %s: it can ask nothing any more; continue it first", store.TaskName(run.Task), run.State)
+		}
 		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now
 		rules, err := t.Rules(h.ctx, run.Thread)
 		if err != nil {
