@@ -114,7 +114,7 @@ func (h *Hub) decide(t *store.Tx, a *Approval, d Decision) error {
 	if err := h.resolveApproval(t, *a); err != nil {
 		return err
 	}
-	if d.Scope == "session" || d.Scope == "project" {
+	if a.Type == store.FunctionCall && (d.Scope == "session" || d.Scope == "project") {
 		thread := a.Thread
 		if d.Scope == "project" {
 			thread = 0
