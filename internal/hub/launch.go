@@ -146,6 +146,9 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		if err != nil {
 			return err
 		}
+		if from.State == store.Draft || from.State == store.Discarded {
+			return errorf(KindBadState, "%s is %s: there is nothing to continue", store.TaskName(from.Task), from.State)
+		}
 		thread, err := t.Thread(h.ctx, from.Thread)
 		if err != nil {
 			return err
