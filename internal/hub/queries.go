@@ -296,6 +296,11 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		if err := t.UpdateRun(run); err != nil {
 			return err
 		}
+		if c.Mode != nil { // whichever run of the thread was named
+			if err := h.setModes(t, thread.ID, *c.Mode); err != nil {
+				return err
+			}
+		}
 		h.forget(t, run.ID)
 		if err := h.announce(t, EventSettings, run, data); err != nil {
 			return err
@@ -306,6 +311,24 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		return Session{}, err
 	}
 	return h.session(ctx, run.ID)
+}
+
+// setModes changes the mode of the runs of a thread that have not ended.
+func (h *Hub) setModes(t *store.Tx, thread int64, mode string) error {
+	runs, err := t.RunsOfThread(h.ctx, thread, 0)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if run.State.Ended() || run.Mode == mode {
+			continue
+		}
+		run.Mode = mode
+		if err := t.UpdateRun(run); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func set[T any](field, value *T) {
