@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,19 +70,34 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 		return until(ctx, x)
 	})
 	c := w.connect(frame.LSP)
+	// begins waits until the agent works on a prompt. One that timed out may
+	// never have got there.
+	begins := func(prompt string) {
+		t.Helper()
+		for timeout := time.After(patience); ; {
+			select {
+			case p := <-began:
+				if p == prompt {
+					return
+				}
+			case <-timeout:
+				require.FailNow(t, "the agent did not begin", prompt)
+			}
+		}
+	}
 
 	id := c.send("execute_prompt", `{"task_id":"stopped","prompt":"a"}`)
-	<-began
+	begins("a")
 	assert.Equal(t, map[string]any{"stopped": true}, object(t, c.ask("stop_task", `{"task_id":"stopped","reason":"user_cancelled"}`)))
 	assert.Equal(t, "cancelled", member[string](t, c.wait(id).Result, "status"))
 
 	id = c.send("execute_prompt", `{"task_id":"notified","prompt":"b"}`)
-	<-began
+	begins("b")
 	c.write(`{"jsonrpc":"2.0","method":"cancel_task","params":{"task_id":"notified"}}`)
 	assert.Equal(t, "cancelled", member[string](t, c.wait(id).Result, "status"))
 
 	id = c.send("execute_prompt", `{"task_id":"cancelled","prompt":"c"}`)
-	<-began
+	begins("c")
 	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
 	assert.Equal(t, -32800, c.wait(id).Error.Code)
 	assert.Equal(t, "interrupted", string(w.ended("cancelled").State))
@@ -90,10 +106,9 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	m := c.wait(id)
 	assert.Equal(t, "failed", member[string](t, m.Result, "status"))
 	assert.Equal(t, "TIMEOUT", member[map[string]any](t, m.Result, "error")["code"])
-	<-began
 
 	c.send("execute_prompt", `{"task_id":"goes on","prompt":"e"}`)
-	<-began
+	begins("e")
 	c.close()
 	s, err := w.hub.Session(context.Background(), "goes on")
 	require.NoError(t, err)
