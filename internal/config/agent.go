@@ -98,7 +98,7 @@ func demo() Agent {
 	a := Agent{
 		Name: demoAgent, Title: "Demonstration", Driver: DriverACP, Prompt: "arg", History: "transcript",
 		EnvFrom: []string{"XDG_STATE_HOME", "DUET_DEMO_DELAY", "DUET_DEMO_STATE", "GORACE"},
-		Source: SourceBuiltIn, Trusted: true,
+		Source:  SourceBuiltIn, Trusted: true,
 	}
 	self, err := os.Executable()
 	if err != nil {

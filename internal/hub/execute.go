@@ -100,8 +100,11 @@ func (h *Hub) execute(run Run, live *liveRun) {
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted
 	}
-	for {
+	for full := false; ; full = true {
 		werr := h.write(h.ctx, func(t *store.Tx) error {
+			if full { // what came with the end is lost
+				return h.finishFull(t, run.ID)
+			}
 			if err := h.applyReports(t); err != nil {
 				return err
 			}
@@ -116,9 +119,18 @@ func (h *Hub) execute(run Run, live *liveRun) {
 		select { // it is kept as soon as there is room
 		case <-h.ctx.Done():
 			return
-		case <-time.After(time.Second):
+		case <-time.After(fullRetry):
 		}
 	}
+}
+
+// finishFull ends a run whose end could not be kept at first.
+func (h *Hub) finishFull(t *store.Tx, id int64) error {
+	run, err := t.Run(h.ctx, id)
+	if err != nil || run.State.Ended() {
+		return err
+	}
+	return h.failFull(t, run)
 }
 
 // attempt runs a prompt with an executor. An error means that there was none,

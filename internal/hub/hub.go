@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -67,6 +68,7 @@ type Hub struct {
 	events    *eventLog
 	intake    intake
 	reserve   reserve
+	ending    atomic.Bool // the runs that a full disk does not let go on
 	started   time.Time
 
 	ctx    context.Context // ends with the hub
@@ -86,7 +88,7 @@ type Hub struct {
 	besides   map[*Subscription]struct{}
 	issues    map[string]string
 	closing   bool
-	draining  bool // nothing new is started
+	draining  bool        // nothing new is started
 	calm      *time.Timer // calls Options.Idle
 }
 

@@ -43,7 +43,6 @@ type executors struct {
 
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc
-	gone  chan struct{}
 }
 
 func (x *executors) Acquire(context.Context, Want) (Lease, error) { return &leased{executors: x}, nil }

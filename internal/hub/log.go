@@ -112,19 +112,6 @@ func (l *eventLog) watch(w *watcher) (stop func()) {
 	}
 }
 
-// subscribers is how many watchers are subscriptions.
-func (l *eventLog) subscribers() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for w := range l.watchers {
-		if w.each == nil {
-			n++
-		}
-	}
-	return n
-}
-
 func (l *eventLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -93,6 +93,9 @@ func (h *Hub) applyReports(t *store.Tx) error {
 		t.AfterCommit(func() { h.pauseExecutors(false) })
 	}
 	for i := range reports {
+		if !h.isLive(reports[i].run) {
+			continue // it was ended before this was taken
+		}
 		if err := h.applyReport(t, &reports[i]); err != nil {
 			if store.IsFull(err) {
 				return err
@@ -177,6 +180,12 @@ func (h *Hub) isNext(run, sequence int64) bool {
 		live.last = sequence
 	}
 	return true
+}
+
+func (h *Hub) isLive(run int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.live[run] != nil
 }
 
 // ReportProgress takes how far a task is.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -48,42 +49,125 @@ func (r *reserve) missing() bool {
 	return !r.held
 }
 
-// release gives the reserve up, and reports whether there was one.
-func (r *reserve) release() bool {
+// release gives the reserve up, if there is one.
+func (r *reserve) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held := r.held
 	r.held = false
-	return os.Remove(r.path) == nil && held
+	_ = os.Remove(r.path)
 }
 
 // diskIsFull is told that a commit found no room. What runs cannot be kept
-// any more, so it is ended, with what the reserve has room for.
+// any more, so it is ended: at once with what the reserve has room for, else
+// as soon as there is room.
 func (h *Hub) diskIsFull(cause error) {
 	h.setIssue("disk", "the disk is full; free some space")
-	if !h.reserve.release() {
+	h.reserve.release()
+	if !h.ending.CompareAndSwap(false, true) {
 		return // it is being dealt with
 	}
 	h.log.Error("the disk is full: what runs is ended", "err", cause)
+	h.active.Go(func() {
+		defer h.ending.Store(false)
+		for try := 0; ; try++ {
+			err := h.store.Write(h.ctx, h.endAll)
+			if !store.IsFull(err) {
+				if err != nil && !isClosed(err) {
+					h.log.Error("runs could not be ended", "err", err)
+				}
+				return
+			}
+			if try == 0 { // nothing of what agents do now would be kept
+				h.stopAgents()
+			}
+			select {
+			case <-h.ctx.Done():
+				return
+			case <-time.After(fullRetry):
+			}
+		}
+	})
+}
+
+// fullRetry is how often it is tried whether a full disk has room again for
+// what has to be kept.
+const fullRetry = time.Second
+
+var diskFull = outcome{
+	code: codeStoreFull, reason: "disk_full", leaveOpen: true,
+	message: "the disk is full, so this could not go on; free some space and continue it",
+}
+
+// endAll ends what runs, in as few bytes as can be.
+func (h *Hub) endAll(t *store.Tx) error {
 	h.intake.take() // there is no room for it
-	h.store.Enqueue(func(t *store.Tx) error {
-		runs, err := t.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput)
-		if err != nil {
+	clear(h.folds)  // they may have what was not kept
+	runs, err := t.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := h.failFull(t, run); err != nil {
 			return err
 		}
-		for _, run := range runs {
-			delete(h.folds, run.ID)
-			if err := h.transition(t, &run, store.Failed, outcome{
-				code: codeStoreFull, reason: "disk_full", message: "the disk is full, so this could not go on; free some space and continue it",
-			}); err != nil {
-				return err
-			}
-			h.endAgent(t, run)
+		h.endAgent(t, run)
+	}
+	return nil
+}
+
+// failFull ends a run for which there is no room.
+func (h *Hub) failFull(t *store.Tx, run Run) error {
+	if err := t.SetMeta(metaUnsettled, "1"); err != nil {
+		return err
+	}
+	return h.transition(t, &run, store.Failed, diskFull)
+}
+
+// stopAgents ends the agents of all runs, whose ends cannot be kept yet.
+func (h *Hub) stopAgents() {
+	runs, err := h.store.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput)
+	if err != nil {
+		h.log.Error("the agents that run could not be found", "err", err)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, run := range runs {
+		if live := h.live[run.ID]; live != nil {
+			go live.stop(h, run)
 		}
-		return nil
-	}, func(err error) {
+	}
+}
+
+// metaUnsettled is set while there are runs that were ended without closing
+// what was open in them.
+const metaUnsettled = "unsettled"
+
+// settle closes what was left open in runs when the disk was full.
+func (h *Hub) settle(t *store.Tx) error {
+	if open, err := t.Meta(h.ctx, metaUnsettled); err != nil || open == "" {
+		return err
+	}
+	runs, err := t.RunsIn(h.ctx, store.Failed)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if run.ErrorCode != codeStoreFull {
+			continue
+		}
+		if err := h.closeFold(t, &run); err != nil {
+			return err
+		}
+	}
+	return t.SetMeta(metaUnsettled, "")
+}
+
+// beginSettle settles in the background.
+func (h *Hub) beginSettle() {
+	h.store.Enqueue(h.settle, func(err error) {
 		if err != nil && !isClosed(err) {
-			h.log.Error("runs could not be ended", "err", err)
+			h.log.Warn("what a full disk left open could not be closed yet", "err", err)
 		}
 	})
 }
@@ -97,6 +181,7 @@ func (h *Hub) diskHasRoom() {
 	if h.store.FreeBytes() >= enoughBytes {
 		h.reserve.hold()
 		h.setIssue("disk", "")
+		h.beginSettle()
 	}
 }
 

@@ -121,7 +121,7 @@ func (s *Subscription) Start() {
 		defer unhub()
 		defer unbeside()
 		defer stop()
-		if err := s.loop(); err != nil && s.ctx.Err() == nil {
+		if err := s.loop(); s.ctx.Err() == nil {
 			s.hub.log.Debug("a subscription ended", "id", s.ID, "err", err)
 		}
 	}()
@@ -143,6 +143,7 @@ func (s *Subscription) Idle() time.Duration {
 // Done is closed when nothing more will be delivered.
 func (s *Subscription) Done() <-chan struct{} { return s.ended }
 
+// loop delivers until something ends it, and returns what.
 func (s *Subscription) loop() error {
 	buf := make([]Event, 0, pageSize)
 	if err := s.replay(); err != nil {

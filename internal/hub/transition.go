@@ -28,6 +28,9 @@ type outcome struct {
 	// leaveApprovals keeps open questions open: the run is cut short by the
 	// end of the process, not by anybody's wish.
 	leaveApprovals bool
+	// leaveOpen keeps the message that is being written and the tool calls
+	// that run as they are: there is no room to close them. See settle.
+	leaveOpen bool
 }
 
 // transition is the one function that changes the state of a run: the row,
@@ -53,7 +56,9 @@ func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
 	}
 	if to.Ended() {
 		run.Ended = t.Now
-		if err := h.closeFold(t, run); err != nil {
+		if why.leaveOpen {
+			delete(h.folds, run.ID)
+		} else if err := h.closeFold(t, run); err != nil {
 			return err
 		}
 		if err := t.DropTokens(run.ID); err != nil {

@@ -1,0 +1,95 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// UpdateSettings changes the thread of a run.
+func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (Session, error) {
+	if c.Mode != nil {
+		if _, err := checkMode(*c.Mode); err != nil || *c.Mode == "" {
+			return Session{}, invalid("permission_mode", "a permission mode", "another value",
+				catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
+		}
+	}
+	var run Run
+	err := h.write(ctx, func(t *store.Tx) error {
+		var err error
+		if run, err = h.find(t, id); err != nil {
+			return err
+		}
+		thread, err := t.Thread(h.ctx, run.Thread)
+		if err != nil {
+			return err
+		}
+		data := settingsData{
+			ids: idsOf(run), EventType: "settings_updated", Title: c.Title, Mode: c.Mode, Model: c.Model, Archived: c.Archived,
+			AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,
+		}
+		set(&thread.Title, c.Title)
+		set(&thread.Mode, c.Mode)
+		set(&thread.Model, c.Model)
+		set(&thread.Archived, c.Archived)
+		set(&thread.Settings.AutoAcceptEdits, c.AutoAcceptEdits)
+		set(&thread.Settings.SkipPermissions, c.SkipPermissions)
+		set(&thread.Settings.AdditionalDirectories, c.AdditionalDirectories)
+		if c.SkipPermissions != nil {
+			thread.Settings.SkipPermissionsUntil = nil
+			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
+				until := t.Now.Add(*d).UTC()
+				thread.Settings.SkipPermissionsUntil = &until
+				data.SkipUntil = until.Format(time.RFC3339)
+			}
+		}
+		if err := t.UpdateThread(thread); err != nil {
+			return err
+		}
+		set(&run.Title, c.Title)
+		set(&run.Mode, c.Mode)
+		if err := t.UpdateRun(run); err != nil {
+			return err
+		}
+		if c.Mode != nil { // whichever run of the thread was named
+			if err := h.setModes(t, thread.ID, *c.Mode); err != nil {
+				return err
+			}
+		}
+		h.forget(t, run.ID)
+		if err := h.announce(t, EventSettings, run, data); err != nil {
+			return err
+		}
+		return h.reconsider(t, thread.ID)
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	return h.session(ctx, run.ID)
+}
+
+// setModes changes the mode of the runs of a thread that have not ended.
+func (h *Hub) setModes(t *store.Tx, thread int64, mode string) error {
+	runs, err := t.RunsOfThread(h.ctx, thread, 0)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if run.State.Ended() || run.Mode == mode {
+			continue
+		}
+		run.Mode = mode
+		if err := t.UpdateRun(run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

@@ -1,0 +1,118 @@
+package hub
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// toolData is the part of a tool call that is kept as JSON.
+type toolData struct {
+	Paths    []string   `json:"paths,omitempty"`
+	Diffs    []FileDiff `json:"diffs,omitempty"`
+	Terminal string     `json:"terminal,omitempty"`
+}
+
+func (h *Hub) applyTool(t *store.Tx, r *report, run *Run) error {
+	var call catalog.ToolCall
+	if err := json.Unmarshal(r.data, &call); err != nil {
+		return err
+	}
+	if err := h.closeMessage(t, run); err != nil {
+		return err
+	}
+	if call.ToolID == "" {
+		call.ToolID = call.Tool // the seed's examples have no id
+	}
+	item, err := t.ToolItem(h.ctx, run.ID, call.ToolID)
+	isNew := errors.Is(err, store.ErrNotFound)
+	if err != nil && !isNew {
+		return err
+	}
+	if isNew {
+		item = Item{Thread: run.Thread, Run: run.ID, Kind: kindTool, Key: call.ToolID, Role: "assistant", Status: "pending", Created: t.Now}
+	}
+	mergeTool(&item, call)
+	event := "tool_call"
+	if r.kind == catalog.EventToolResult {
+		event = "tool_result"
+		if call.Status == "" {
+			item.Status = "completed"
+		}
+	}
+	if isNew {
+		if item.Seq, err = h.announceTool(t, *run, item, event); err != nil {
+			return err
+		}
+		item.Updated = t.Now
+		return t.InsertItem(&item)
+	}
+	return h.changeTool(t, *run, &item, event)
+}
+
+// changeTool announces and keeps a tool call that has changed.
+func (h *Hub) changeTool(t *store.Tx, run Run, item *Item, event string) error {
+	var err error
+	item.Updated = t.Now
+	if item.Seq, err = h.announceTool(t, run, *item, event); err != nil {
+		return err
+	}
+	return t.UpdateItem(*item)
+}
+
+// mergeTool takes into an item what a report says of it.
+func mergeTool(item *Item, call catalog.ToolCall) {
+	set := func(field *string, value string) {
+		if value != "" {
+			*field = value
+		}
+	}
+	set(&item.Tool, call.Tool)
+	set(&item.Title, call.Title)
+	set(&item.ToolKind, call.Kind)
+	set(&item.Status, call.Status)
+	set(&item.ParentID, call.ParentID)
+	if len(call.Input) > 0 && string(call.Input) != "{}" {
+		item.Input = call.Input
+	}
+	if len(call.Result) > 0 {
+		item.Result = textOf(call.Result)
+	}
+	if call.Paths == nil && call.Diffs == nil && call.Terminal == "" {
+		return
+	}
+	var data toolData
+	_ = json.Unmarshal(item.Data, &data) // absent, or ours
+	if call.Paths != nil {
+		data.Paths = call.Paths
+	}
+	if call.Diffs != nil {
+		data.Diffs = call.Diffs
+	}
+	set(&data.Terminal, call.Terminal)
+	item.Data = encode(data)
+}
+
+// textOf is a JSON string's text, or the JSON of anything else.
+func textOf(v json.RawMessage) string {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	return string(v)
+}
+
+func (h *Hub) announceTool(t *store.Tx, run Run, item Item, event string) (int64, error) {
+	data := conversationData{
+		EventType: event, ContentType: "tool_use", ToolName: item.Tool, ToolTitle: item.Title, ToolKind: item.ToolKind,
+		ToolStatus: item.Status, ParentID: item.ParentID, ToolID: item.Key,
+	}
+	if event == "tool_result" {
+		data.ContentType, data.ResultFor, data.Result, data.Role = "tool_result", item.Key, item.Result, "user"
+	} else {
+		data.ToolInput, data.ToolData = item.Input, item.Data
+	}
+	return h.announceItem(t, run, data)
+}
