@@ -28,6 +28,9 @@ type server struct {
 	// useless for the workload that sends them.
 	echoesNotifications bool
 
+	// agent is the program that duet-rpc's runs use.
+	agent string
+
 	// directory is the server's working directory and home, so that what it
 	// stores stays out of the user's own files.
 	directory string
@@ -182,9 +185,11 @@ func (c *child) explain(err error) error {
 
 // cpu is the CPU time that the child has used so far, user and system, ended
 // threads included.
-func (c *child) cpu() time.Duration {
+func (c *child) cpu() time.Duration { return cpuOf(c.process.Pid) }
+
+func cpuOf(pid int) time.Duration {
 	const schedulerClock = 2 // CPUCLOCK_SCHED: nanoseconds, of a whole process
-	return clock(int32(^c.process.Pid)<<3 | schedulerClock)
+	return clock(int32(^pid)<<3 | schedulerClock)
 }
 
 // clientCPU is the CPU time that the load generator has used so far.
@@ -199,8 +204,10 @@ func clock(id int32) time.Duration {
 }
 
 // memory returns a field of /proc/PID/status, such as VmRSS, in MB.
-func (c *child) memory(field string) (float64, error) {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(c.process.Pid) + "/status")
+func (c *child) memory(field string) (float64, error) { return memoryOf(c.process.Pid, field) }
+
+func memoryOf(pid int, field string) (float64, error) {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0, err
 	}

@@ -63,6 +63,16 @@ var (
 	freshMemory = cost("memory, idle and fresh", megabytes)
 	peakMemory  = cost("memory, peak with 9.5 MB frames", megabytes)
 	idleMemory  = cost("memory, idle 3 s after those", megabytes)
+
+	eventP50  = cost("agent's tool call → editor, 2,000/s, p50", milliseconds)
+	eventP99  = cost("agent's tool call → editor, 2,000/s, p99", milliseconds)
+	commitP50 = cost("agent's chunk → committed, 2,000/s, p50", milliseconds)
+	commitP99 = cost("agent's chunk → committed, 2,000/s, p99", milliseconds)
+	chunkRate = rate("agent's chunks → log and editor", thousandPerSecond)
+	chunkCPU  = cost("agent's chunks → log and editor, CPU of the hub", secondsPerMillion)
+	hubFresh  = cost("memory, hub opened, idle", megabytes)
+	hubIdle   = cost("memory, hub idle 3 s after 10,000 events", megabytes)
+	hubDeaf   = cost("memory, 10,000 events, an editor that does not read", megabytes)
 )
 
 // A measurement is what one or more cells of the same server yielded.

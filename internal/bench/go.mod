@@ -1,6 +1,6 @@
 module github.com/duet-rpc/duet-rpc/internal/bench
 
-go 1.26.0
+go 1.26.8
 
 require (
 	github.com/sourcegraph/jsonrpc2 v0.2.3
@@ -8,4 +8,19 @@ require (
 	golang.org/x/sys v0.49.0
 )
 
-require github.com/go-json-experiment/json v0.0.0-20260601182631-00ed12fed2a6 // indirect
+require (
+	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	modernc.org/libc v1.79.0 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.12.1 // indirect
+)
+
+require (
+	github.com/duet-rpc/duet-rpc v0.0.0
+	github.com/go-json-experiment/json v0.0.0-20260601182631-00ed12fed2a6 // indirect
+	modernc.org/sqlite v1.61.1
+)
+
+replace github.com/duet-rpc/duet-rpc => ../..

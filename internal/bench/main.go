@@ -24,6 +24,7 @@ type options struct {
 	workloads []workload
 	check     bool
 	verbose   bool
+	keep      string
 }
 
 func parseFlags() (options, error) {
@@ -35,6 +36,7 @@ func parseFlags() (options, error) {
 	flag.StringVar(&selected, "workloads", "", "comma `list` of workloads (default: all)")
 	flag.BoolVar(&o.check, "check", false, "exit with status 1 if a target is missed")
 	flag.BoolVar(&o.verbose, "v", false, "tell every cell's figures, and how busy client and server were, on stderr")
+	flag.StringVar(&o.keep, "keep", "", "a `directory` that is made to hold the database of the lists, and used again if it is there")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run . [flags], in the folder of this module")
 		flag.PrintDefaults()
@@ -115,12 +117,12 @@ func prepare(ctx context.Context, directory, duetCommand string) ([]*server, err
 	}
 	command[0] = program
 
-	build := exec.CommandContext(ctx, "go", "build", "-o", directory+string(filepath.Separator), "./peers/...")
+	build := exec.CommandContext(ctx, "go", "build", "-o", directory+string(filepath.Separator), "./peers/...", "./agent")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("build the peers (this has to run in the folder of its module): %w", err)
 	}
-	servers := []*server{{name: duet, command: command}}
+	servers := []*server{{name: duet, command: command, agent: filepath.Join(directory, "agent")}}
 	for _, peer := range peers {
 		servers = append(servers, &server{
 			name:                peer,

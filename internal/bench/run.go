@@ -48,7 +48,7 @@ func (r *run) measure(ctx context.Context) error {
 		for _, w := range r.options.workloads {
 			for i := range r.servers {
 				s := r.servers[(round+i)%len(r.servers)]
-				if !r.worthwhile(w, s) {
+				if !r.worthwhile(w, s) || w.once && round > 0 {
 					continue
 				}
 				r.measureCell(round, w, s)
@@ -69,14 +69,14 @@ func (r *run) worthwhile(w workload, s *server) bool {
 			return false
 		}
 	}
-	return !(w.oneWay && s.echoesNotifications)
+	return !(w.oneWay && s.echoesNotifications) && (!w.alone || s.name == duet)
 }
 
 func (r *run) measureCell(round int, w workload, s *server) {
 	key := cellKey{s.name, w.name}
 	runtime.GC()
 	var busy load
-	m, err := w.run(cell{server: s, scale: r.options.scale, load: &busy, lingered: r.lingered[s.name]})
+	m, err := w.run(cell{server: s, scale: r.options.scale, keep: r.options.keep, verbose: r.options.verbose, load: &busy, lingered: r.lingered[s.name]})
 	if err != nil {
 		r.failures[key] = err
 		fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.name, s.name, err)

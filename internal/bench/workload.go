@@ -17,6 +17,10 @@ type workload struct {
 	figures []*figure
 	// oneWay: it sends messages that must not come back.
 	oneWay bool
+	// alone: it is about what only duet-rpc has.
+	alone bool
+	// once: it takes so long that only the first round has it.
+	once bool
 }
 
 var workloads = []workload{{
@@ -46,6 +50,21 @@ var workloads = []workload{{
 }, {
 	name: "memory", purpose: "resident memory before, during and 3 s after 9.5 MB echoes",
 	run: residentMemory, figures: []*figure{freshMemory, peakMemory, idleMemory},
+}, {
+	name: "events", purpose: "an agent's tool calls to an editor, 2,000 a second",
+	run: eventLatency, figures: []*figure{eventP50, eventP99}, alone: true,
+}, {
+	name: "deltas", purpose: "an agent's chunks to the log, 2,000 a second",
+	run: deltaLatency, figures: []*figure{commitP50, commitP99}, alone: true,
+}, {
+	name: "flood", purpose: "an agent's chunks to the log and an editor, as fast as they are taken",
+	run: chunkThroughput, figures: []*figure{chunkRate, chunkCPU}, alone: true,
+}, {
+	name: "hub-memory", purpose: "resident memory of the hub",
+	run: hubMemory, figures: []*figure{hubFresh, hubIdle, hubDeaf}, alone: true,
+}, {
+	name: "lists", purpose: "list and get methods on 10,000 conversations with 1,000,000 events, in the first round",
+	run: listEverything, figures: listingFigures(), alone: true, once: true,
 }}
 
 // selectWorkloads takes a comma list of names; empty means all of them.
@@ -88,6 +107,9 @@ const (
 type cell struct {
 	server *server
 	scale  float64
+	// keep is where a great database is kept from run to run; empty: nowhere.
+	keep    string
+	verbose bool
 	// load, where it is set, collects how busy both sides were.
 	load *load
 	// lingered counts children that did not end with their stdin.

@@ -1,0 +1,167 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A crowd is how many conversations a database has, at scale 1 and with the
+// constants below: 10,000 of them, 20,000 runs, 1,000,000 events and 200,000
+// messages and tool calls.
+const (
+	crowdThreads = 10_000
+	runsOfEach   = 2
+	itemsOfRun   = 10
+	eventsOfRun  = 50
+	crowdPending = 100 // approvals that wait
+	// longConversation is how many of the runs belong to one thread.
+	longConversation = 50
+)
+
+// crowd is a place with a great database: a new one, or the one of an earlier
+// run that was told to keep it.
+func (c cell) crowd() (place, error) {
+	directory := c.server.directory
+	if c.keep != "" {
+		p := place{home: c.keep, root: filepath.Join(c.keep, "project")}
+		if _, err := os.Stat(p.database()); err == nil {
+			return p, nil
+		}
+		directory = filepath.Dir(c.keep)
+	}
+	p, err := newPlace(directory, c.server.agent)
+	if err != nil {
+		return place{}, err
+	}
+	begin := time.Now()
+	if err := fill(context.Background(), p, c.count(crowdThreads)); err != nil {
+		return place{}, err
+	}
+	fmt.Fprintf(os.Stderr, "  a database with %d conversations took %v\n", c.count(crowdThreads), time.Since(begin).Round(time.Second))
+	if c.keep == "" {
+		return p, nil
+	}
+	return place{home: c.keep, root: filepath.Join(c.keep, "project")}, os.Rename(p.home, c.keep)
+}
+
+// fill makes a database in a place. The longest conversation is the first.
+func fill(ctx context.Context, p place, threads int) error {
+	db, err := store.Open(ctx, p.database(), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	const together = 100
+	for from := 0; from < threads; from += together {
+		err := db.Write(ctx, func(t *store.Tx) error {
+			for i := from; i < min(threads, from+together); i++ {
+				if err := addThread(t, p, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("filling a database: %w", err)
+		}
+	}
+	return nil
+}
+
+// addThread adds the n-th conversation.
+func addThread(t *store.Tx, p place, n int) error {
+	at := time.Now().Add(time.Duration(n-crowdThreads) * time.Minute)
+	thread := store.Thread{
+		UUID: uuid.NewString(), Title: fmt.Sprintf("Conversation %d", n), CWD: fmt.Sprintf("%s/part-%d", p.root, n%200), Agent: "bench",
+		NativeSession: uuid.NewString(), Mode: "default", Archived: n%10 == 3, Created: at, Active: at,
+	}
+	if err := t.InsertThread(&thread); err != nil {
+		return err
+	}
+	if err := t.SetAlias(thread.UUID, 0, thread.ID); err != nil {
+		return err
+	}
+	runs := runsOfEach
+	if n == 0 {
+		runs = longConversation
+	}
+	parent := int64(0)
+	for i := range runs {
+		state := store.Completed
+		switch {
+		case n%20 == 7:
+			state = store.Failed
+		case n%20 == 9:
+			state = store.Interrupted
+		}
+		run := store.Run{
+			UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread.ID, Parent: parent,
+			Prompt: fmt.Sprintf("Please look at part %d of the program and mend what is broken there, attempt %d.", n, i), Agent: "bench",
+			Source: "session", State: state, Created: at, Started: at, Ended: at.Add(time.Minute), Active: at.Add(time.Minute),
+			Result: "All tests pass now; the cause was a race between two goroutines.", Messages: 3,
+			Tokens: store.Tokens{Input: 1000, Output: 200, CostUSD: 0.01},
+		}
+		if err := t.InsertRun(&run); err != nil {
+			return err
+		}
+		parent = run.ID
+		if err := addConversation(t, run, n); err != nil {
+			return err
+		}
+	}
+	if n >= crowdPending {
+		return nil
+	}
+	id := uuid.NewString()
+	return t.InsertApproval(store.Approval{
+		ID: id, Thread: thread.ID, Run: parent, Type: store.FunctionCall, CallID: "call-" + id, Tool: "Bash", Input: json.RawMessage(`{"command":"make"}`),
+		Title: "make", Status: store.ApprovalPending, Stale: true, Created: at,
+	})
+}
+
+// addConversation adds events, items and a changed file to a run.
+func addConversation(t *store.Tx, run store.Run, n int) error {
+	event := func(e store.Event) (int64, error) {
+		e.Thread, e.Run = run.Thread, run.ID
+		return t.Append(e)
+	}
+	deltas := (eventsOfRun - itemsOfRun) / itemsOfRun
+	for i := range itemsOfRun {
+		key := fmt.Sprintf("msg-%d", i)
+		for j := range deltas {
+			if _, err := event(store.Event{Type: "agent_delta", Key: key, Text: fmt.Sprintf("piece %d of what it says ", j)}); err != nil {
+				return err
+			}
+		}
+		item := store.Item{
+			Thread: run.Thread, Run: run.ID, Kind: "message", Key: key, Role: "assistant", Created: run.Created, Updated: run.Created,
+			Content: fmt.Sprintf("I have looked at the file number %d of part %d and found why the test is flaky: it sleeps.", i, n),
+		}
+		if i%2 == 1 {
+			item.Kind, item.Tool, item.Title, item.ToolKind, item.Status = "tool_call", "Bash", fmt.Sprintf("go test ./part%d", n), "execute", "completed"
+			item.Content, item.Input, item.Result = "", json.RawMessage(`{"command":"go test ./..."}`), "ok  example.com/part 0.012s"
+		}
+		data, err := json.Marshal(map[string]any{"session_id": run.SessionID, "run_id": run.RunID, "event_type": item.Kind, "content": item.Content, "tool_title": item.Title})
+		if err != nil {
+			return err
+		}
+		if item.Seq, err = event(store.Event{Type: "conversation_updated", Data: data}); err != nil {
+			return err
+		}
+		if err := t.InsertItem(&item); err != nil {
+			return err
+		}
+	}
+	before, after := "one\ntwo\nthree\n", "one\n2\nthree\n"
+	return t.PutChange(store.Change{Run: run.ID, Path: fmt.Sprintf("/part-%d/file.go", n%200), Before: &before, After: &after, Seq: t.Seq(), Updated: run.Created})
+}

@@ -1,0 +1,252 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A place is a project with a home of its own, in which the agent of these
+// measurements is configured.
+type place struct{ root, home string }
+
+// newPlace makes a place below directory.
+func newPlace(directory, agent string) (place, error) {
+	home, err := os.MkdirTemp(directory, "place-")
+	if err != nil {
+		return place{}, err
+	}
+	p := place{root: filepath.Join(home, "project"), home: home}
+	settings := filepath.Join(home, ".config", "duet")
+	if err := errors.Join(os.MkdirAll(p.state(), 0o700), os.MkdirAll(settings, 0o700)); err != nil {
+		return place{}, err
+	}
+	text := fmt.Sprintf("default_agent = \"bench\"\n[agents.bench]\ndriver = \"acp\"\ncommand = [%q]\n", agent)
+	return p, os.WriteFile(filepath.Join(settings, "config.toml"), []byte(text), 0o600)
+}
+
+func (p place) state() string    { return filepath.Join(p.root, ".duet") }
+func (p place) database() string { return filepath.Join(p.state(), "duet.db") }
+
+// An editor is a client of one duet-rpc that runs in a place.
+type editor struct {
+	child   *exec.Cmd
+	stdin   io.WriteCloser
+	started time.Time
+	event   func(at time.Time, body []byte) // each notification; by one goroutine
+	ended   chan struct{}
+	failure error // why there is nothing more to read; set before ended is closed
+
+	mu      sync.Mutex // guards the fields below
+	last    int
+	waiting map[int]chan answer
+}
+
+type answer struct {
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	at time.Time // when it had come
+}
+
+// open starts duet-rpc in a place. The caller has to be locked to its thread:
+// the child dies with that.
+func open(command []string, p place, event func(time.Time, []byte)) (*editor, error) {
+	e := &editor{child: exec.Command(command[0], command[1:]...), event: event, ended: make(chan struct{}), waiting: make(map[int]chan answer)}
+	e.child.Dir = p.root
+	e.child.Env = append(environment(p.home), "DUET_ROOT="+p.root)
+	e.child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err error
+	if e.stdin, err = e.child.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := e.child.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	e.started = time.Now()
+	if err := e.child.Start(); err != nil {
+		return nil, err
+	}
+	go e.read(stdout)
+	return e, nil
+}
+
+// read takes what the child writes, until it ends.
+func (e *editor) read(stdout io.Reader) {
+	defer close(e.ended)
+	in := bufio.NewReaderSize(stdout, 256<<10)
+	for {
+		body, err := readFrame(in)
+		if err != nil {
+			e.failure = fmt.Errorf("duet-rpc is gone: %w", err)
+			return
+		}
+		now := time.Now()
+		// Notifications are ours to look into by hand: there are many.
+		if strings.HasPrefix(string(body[:min(len(body), 30)]), `{"jsonrpc":"2.0","method":`) {
+			if e.event != nil {
+				e.event(now, body)
+			}
+			continue
+		}
+		var reply struct {
+			ID *int `json:"id"`
+			answer
+		}
+		if json.Unmarshal(body, &reply) != nil || reply.ID == nil {
+			continue
+		}
+		e.mu.Lock()
+		waiting := e.waiting[*reply.ID]
+		delete(e.waiting, *reply.ID)
+		e.mu.Unlock()
+		if waiting != nil {
+			reply.at = now
+			waiting <- reply.answer
+		}
+	}
+}
+
+func readFrame(in *bufio.Reader) ([]byte, error) {
+	length := -1
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		line = strings.TrimSpace(line)
+		if line == "" {
+			break
+		}
+		if value, ok := strings.CutPrefix(line, "Content-Length: "); ok {
+			if length, err = strconv.Atoi(value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if length < 0 {
+		return nil, errors.New("a frame without a length")
+	}
+	body := make([]byte, length)
+	_, err := io.ReadFull(in, body)
+	return body, err
+}
+
+// patience is how long an answer may take.
+const patience = 30 * time.Second
+
+// call calls a method and waits for its result, which is put into result
+// unless that is nil.
+func (e *editor) call(method string, params, result any) error {
+	a, err := e.exchange(method, params)
+	if err == nil && result != nil {
+		err = json.Unmarshal(a.Result, result)
+	}
+	return err
+}
+
+// exchange is call without taking the result apart.
+func (e *editor) exchange(method string, params any) (answer, error) {
+	reply := make(chan answer, 1)
+	e.mu.Lock()
+	e.last++
+	id := e.last
+	e.waiting[id] = reply
+	e.mu.Unlock()
+	request := map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+	if params == nil || reflect.ValueOf(params).IsZero() {
+		delete(request, "params")
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return answer{}, err
+	}
+	if _, err := fmt.Fprintf(e.stdin, "Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		return answer{}, err
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case a := <-reply:
+		if a.Error != nil {
+			return answer{}, fmt.Errorf("%s: %s", method, a.Error.Message)
+		}
+		return a, nil
+	case <-e.ended:
+		return answer{}, e.failure
+	case <-timer.C:
+		return answer{}, fmt.Errorf("%s: no answer in %v", method, patience)
+	}
+}
+
+// launch starts a run and returns the id of its session.
+func (e *editor) launch(prompt string) (string, error) {
+	var launched struct {
+		SessionID string `json:"session_id"`
+	}
+	err := e.call("launchSession", map[string]any{"query": prompt}, &launched)
+	return launched.SessionID, err
+}
+
+// await waits until a run has ended well.
+func (e *editor) await(session string, limit time.Duration) error {
+	for deadline := time.Now().Add(limit); ; {
+		var state struct {
+			Session struct {
+				Status string `json:"status"`
+				Error  string `json:"error"`
+			} `json:"session"`
+		}
+		if err := e.call("getSessionState", map[string]any{"session_id": session}, &state); err != nil {
+			return err
+		}
+		switch status := state.Session.Status; {
+		case status == "completed":
+			return nil
+		case status == "failed" || status == "interrupted":
+			return fmt.Errorf("the run has %s: %s", status, state.Session.Error)
+		case time.Now().After(deadline):
+			return fmt.Errorf("the run is %s after %v", status, limit)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// close ends duet-rpc and waits for it.
+func (e *editor) close() error {
+	e.stdin.Close()
+	timer := time.AfterFunc(exitGrace, func() { e.child.Process.Kill() })
+	defer timer.Stop()
+	<-e.ended
+	return e.child.Wait()
+}
+
+// executors are the processes that duet-rpc has started.
+func (e *editor) executors() []int {
+	var list []int
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", e.child.Process.Pid))
+	for _, file := range tasks {
+		text, _ := os.ReadFile(file)
+		for _, word := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				list = append(list, pid)
+			}
+		}
+	}
+	return list
+}
