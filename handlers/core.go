@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -19,6 +20,8 @@ type Core struct {
 	Version  string         // of duet-rpc
 	LogLevel *slog.LevelVar // what setLogLevel sets
 	Now      func() time.Time
+	// Trust, if set, trusts the project's configuration as it is now.
+	Trust func() error
 	// Issues, if set, tells what is wrong, and what to do; it must not wait
 	// for anything. Nothing: all is well.
 	Issues func() []string
@@ -46,7 +49,8 @@ func RegisterCore(reg *server.Registry, core Core) {
 type none struct{}
 
 type initializeParams struct {
-	Capabilities json.RawMessage `json:"capabilities,omitempty" doc:"What the caller can do. If it is there, the result tells what duet-rpc can do."`
+	Capabilities     json.RawMessage `json:"capabilities,omitempty" doc:"What the caller can do. If it is there, the result tells what duet-rpc can do."`
+	WorkspaceTrusted bool            `json:"workspaceTrusted,omitempty" doc:"The user trusts this workspace in the editor: what the project's .duet.toml runs, as it is now, may run, as after duet-rpc trust."`
 }
 
 type initializeResult struct {
@@ -95,6 +99,11 @@ func (c *capabilities) offer(reg *server.Registry) {
 func (c Core) initialize(reg *server.Registry) func(context.Context, initializeParams) (initializeResult, error) {
 	return func(ctx context.Context, p initializeParams) (initializeResult, error) {
 		result := initializeResult{ServerInfo: serverInfo{"duet-rpc", c.Version}, ProtocolVersion: ProtocolVersion}
+	if p.WorkspaceTrusted && c.Trust != nil {
+		if err := c.Trust(); err != nil {
+			return result, fmt.Errorf("trusting the workspace: %w", err)
+		}
+	}
 		if p.Capabilities != nil && string(p.Capabilities) != "null" {
 			conn := server.ConnFrom(ctx)
 			limits := conn.Limits()

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -74,4 +76,26 @@ func (a *agents) Resolve(name string) (config.Agent, error) {
 		break
 	}
 	return a.config.Resolve(name)
+}
+
+// trustWorkspace trusts the project's file as it is now, because its user
+// trusts the workspace in the editor.
+func (d *domain) trustWorkspace() error {
+	p, err := findProject(d.settings)
+	if err != nil {
+		return err
+	}
+	file, err := config.Inspect(p.ConfigFile(), os.Getenv)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there is nothing to trust
+	}
+	if err != nil {
+		return err
+	}
+	trusted, err := config.DefaultTrustStore(os.Getenv)
+	if err != nil {
+		return err
+	}
+	d.log.Info("the editor trusts the workspace", "file", file.File)
+	return file.Trust(trusted)
 }

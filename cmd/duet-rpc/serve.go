@@ -84,7 +84,7 @@ func serveStdio(s *settings) error {
 // newRegistry registers every method.
 func newRegistry(s *settings, log *logging.Log, d *domain, stop func(force bool), clients func() int) *server.Registry {
 	reg := server.NewRegistry()
-	handlers.RegisterCore(reg, handlers.Core{Version: buildVersion(), LogLevel: log.Level, Now: time.Now, Issues: d.Issues})
+	handlers.RegisterCore(reg, handlers.Core{Version: buildVersion(), LogLevel: log.Level, Now: time.Now, Issues: d.Issues, Trust: d.trustWorkspace})
 	handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: d.Hub, Version: buildVersion(), Now: time.Now, Stop: stop, Clients: clients, Logger: log.Logger,
 	})
