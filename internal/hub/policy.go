@@ -90,7 +90,7 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store
 	}
 	for _, r := range h.opts.Rules {
 		if r.Effect == effect && (r.Agent == "" || r.Agent == thread.Agent) && matches(r.Tool, q.tool) &&
-			(r.Command == "" || matches(r.Command, q.command)) && (r.Path == "" || h.matchesPaths(effect, r.Path, q.paths)) {
+			(r.Command == "" || matches(r.Command, q.command)) && (r.Path == "" || h.matchesPaths(effect, r.Path, thread.CWD, q.paths)) {
 			return "rule=" + r.Source
 		}
 	}
@@ -98,9 +98,13 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store
 }
 
 // matchesPaths reports whether the files of a question fit a pattern: for a
-// deny rule one of them, for an allow rule all.
-func (h *Hub) matchesPaths(effect, pattern string, paths []string) bool {
+// deny rule one of them, for an allow rule all. Relative ones are cwd's.
+func (h *Hub) matchesPaths(effect, pattern, cwd string, paths []string) bool {
 	fits := func(p string) bool {
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(cwd, p)
+		}
+		p = filepath.Clean(p) // src/../../etc is not below src
 		if rel, err := filepath.Rel(h.opts.Root, p); err == nil && filepath.IsLocal(rel) && matches(pattern, filepath.ToSlash(rel)) {
 			return true
 		}
