@@ -117,8 +117,8 @@ func (x *turn) ask(ctx context.Context, tool string, input any) catalog.RequestP
 
 var completed = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}
 
-// open opens a hub whose agent is play.
-func open(t *testing.T, database string, play func(context.Context, *turn) catalog.ExecutePromptResult, change ...func(*Options)) *Hub {
+// openHub opens a hub whose agent is play.
+func openHub(t *testing.T, database string, play func(context.Context, *turn) catalog.ExecutePromptResult, change ...func(*Options)) *Hub {
 	t.Helper()
 	x := &executors{play: play, stops: make(map[string]context.CancelFunc)}
 	opts := Options{
@@ -187,7 +187,7 @@ func await(t *testing.T, h *Hub, s Session) Session {
 }
 
 func TestARunIsFoldedIntoItsConversation(t *testing.T) {
-	h := open(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.say("Hel")
 		x.say("lo")
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
@@ -217,7 +217,7 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 }
 
 func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
-	h := open(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		r := x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 		x.say(fmt.Sprint(r.Approved, " ", r.Reason, " ", string(r.UpdatedInput)))
 		return completed
@@ -252,12 +252,12 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 		x.say("answered " + r.Reason)
 		return completed
 	}
-	h := open(t, path, play)
+	h := openHub(t, path, play)
 	s := launch(t, h, "write")
 	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, 5*time.Second, time.Millisecond)
 	require.NoError(t, h.Close())
 
-	h = open(t, path, play)
+	h = openHub(t, path, play)
 	events := subscribe(t, h, Filter{}, -1)
 	require.Eventually(t, func() bool { return len(events.types()) == 1 }, 5*time.Second, time.Millisecond, "the question is shown again")
 	pending, err := h.Approvals(context.Background(), s.SessionID)
@@ -278,7 +278,7 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 
 func TestInterruptEndsARunInEveryState(t *testing.T) {
 	begun := make(chan struct{}, 10)
-	h := open(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		begun <- struct{}{}
 		if x.p.Prompt == "ask" {
 			x.ask(ctx, "Write", nil)
@@ -316,7 +316,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 }
 
 func TestAReportedEndCountsIfTheAnswerIsLost(t *testing.T) {
-	h := open(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		_ = x.daemon.ReportCompletion(ctx, catalog.ReportCompletionParams{SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Status: catalog.StatusCompleted})
 		return lost
 	})

@@ -1,0 +1,149 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// What may run, as lists of tools spell it.
+func TestToolPatterns(t *testing.T) {
+	bash := func(command string) question { return question{tool: "Bash", command: command} }
+	write := question{tool: "Write", paths: []string{"/p/a.go"}}
+	for _, c := range []struct {
+		pattern string
+		q       question
+		fits    bool
+	}{
+		{"Bash", bash("anything; at all"), true},
+		{"Bash()", bash("ls"), true},
+		{"Bash(*)", bash("ls"), true},
+		{"bash", bash("ls"), false},
+		{"", bash("ls"), false},
+		{"*", write, true},
+		{"mcp__x__*", question{tool: "mcp__x__y"}, true},
+		{"mcp__x__*", question{tool: "mcp__z__y"}, false},
+		{"Bash(make test)", bash("make test"), true},
+		{"Bash(make test)", bash("make test "), false},
+		{"Bash(git:*)", bash("git"), true},
+		{"Bash(git:*)", bash("git status"), true},
+		{"Bash(git:*)", bash("gitk"), false},
+		{"Bash(git:*)", bash("rm x"), false},
+		{"Bash(git:*)", bash(" git x"), false},
+		{"Bash(git log:*)", bash("git log -1"), true},
+		{"Bash(git log:*)", bash("git push"), false},
+		{"Write(/p/a.go)", write, true},
+		{"Write(/p/b.go)", write, false},
+	} {
+		assert.Equal(t, c.fits, matchesTool(c.pattern, c.q), "%s for %+v", c.pattern, c.q)
+	}
+	for _, chain := range []string{
+		"git x; rm -rf /", "git x && rm y", "git x || rm y", "git x | sh", "git x & rm y", "git x `rm y`", "git x $(rm y)", "git x > /etc/passwd",
+		"git x < y", "git x\nrm y", "git x (rm y)", "git $HOME",
+	} {
+		assert.False(t, matchesTool("Bash(git:*)", bash(chain)), chain)
+	}
+}
+
+func TestThePolicyInItsOrder(t *testing.T) {
+	now := time.Unix(1000, 0)
+	past, future := now.Add(-time.Second), now.Add(time.Second)
+	h := &Hub{opts: Options{Root: "/p", Rules: []config.Rule{
+		{Effect: "deny", Tool: "Web*", Source: "user"},
+		{Effect: "allow", Tool: "WebFetch", Source: "project"},
+		{Effect: "allow", Tool: "Read", Path: "src/*", Source: "project"},
+		{Effect: "deny", Path: "*.key", Source: "project"},
+		{Effect: "deny", Tool: "Bash", Command: "rm -rf *", Source: "user"},
+		{Effect: "allow", Tool: "Special", Agent: "other", Source: "user"},
+	}}}
+	allow := func(thread int64, tool, command string) store.Rule {
+		return store.Rule{Thread: thread, Effect: "allow", Tool: tool, Command: command}
+	}
+	deny := func(thread int64, tool string) store.Rule { return store.Rule{Thread: thread, Effect: "deny", Tool: tool} }
+	for name, c := range map[string]struct {
+		tool, kind, input string
+		mode              string
+		tools             []string
+		settings          Settings
+		rules             []store.Rule
+		want              string // "" is asked
+	}{
+		"nothing is known: ask":                       {tool: "Write"},
+		"bypass beats a deny rule":                    {tool: "WebFetch", mode: "bypassPermissions", want: "true mode=bypassPermissions"},
+		"bypass by settings":                          {tool: "X", settings: Settings{SkipPermissions: true, DisallowedTools: []string{"X"}}, want: "true mode=bypassPermissions"},
+		"bypass before its end":                       {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &future}, want: "true mode=bypassPermissions"},
+		"bypass at its end":                           {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &now}},
+		"bypass after its end":                        {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &past}},
+		"an end alone is no bypass":                   {tool: "X", settings: Settings{SkipPermissionsUntil: &future}},
+		"tools that were not allowed":                 {tool: "Write", tools: []string{"Read"}, want: "false rule=tools"},
+		"tools that were allowed are asked for still": {tool: "Write", tools: []string{"Read", "Write"}},
+		"tools before allow rules":                    {tool: "Write", tools: []string{"Read"}, rules: []store.Rule{allow(1, "Write", "")}, want: "false rule=tools"},
+		"deny beats allow":                            {tool: "WebFetch", want: "false rule=user"},
+		"deny by list beats allow by list":            {tool: "X", settings: Settings{AllowedTools: []string{"X"}, DisallowedTools: []string{"X"}}, want: "false rule=X"},
+		"deny of the project beats allow of the session": {tool: "X", rules: []store.Rule{allow(1, "X", ""), deny(0, "X")}, want: "false rule=project"},
+		"deny of the session beats allow of the project": {tool: "X", rules: []store.Rule{allow(0, "X", ""), deny(1, "X")}, want: "false rule=session"},
+		"allow of the session":                           {tool: "X", rules: []store.Rule{allow(1, "X", "")}, want: "true rule=session"},
+		"allow of the project":                           {tool: "X", rules: []store.Rule{allow(0, "X", "")}, want: "true rule=project"},
+		"a rule of a command is for it alone":            {tool: "Bash", input: `{"command":"ls -l"}`, rules: []store.Rule{allow(1, "Bash", "ls")}},
+		"a rule of this command":                         {tool: "Bash", input: `{"command":"ls"}`, rules: []store.Rule{allow(1, "Bash", "ls")}, want: "true rule=session"},
+		"allow beats the mode":                           {tool: "Bash", mode: "plan", rules: []store.Rule{allow(1, "Bash", "")}, want: "true rule=session"},
+		"deny beats the mode":                            {tool: "Edit", mode: "acceptEdits", settings: Settings{DisallowedTools: []string{"Edit"}}, want: "false rule=Edit"},
+		"a list allows a command":                        {tool: "Bash", input: `{"command":"git log"}`, settings: Settings{AllowedTools: []string{"Bash(git:*)"}}, want: "true rule=Bash(git:*)"},
+		"but not a chained one":                          {tool: "Bash", input: `{"command":"git log; rm -rf x"}`, settings: Settings{AllowedTools: []string{"Bash(git:*)"}}},
+		"a list denies a command":                        {tool: "Bash", input: `{"command":"rm x"}`, settings: Settings{DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
+		"and one that goes on":                           {tool: "Bash", input: `{"command":"rm x; true"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
+		"and one behind another":                         {tool: "Bash", input: `{"command":"true && rm x"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
+		"and one inside another":                         {tool: "Bash", input: `{"command":"echo $(rm x)"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
+		"a chain of what is not denied":                  {tool: "Bash", input: `{"command":"ls; farm x"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "true rule=Bash"},
+		"a glob over commands knows slashes":             {tool: "Bash", input: `{"command":"rm -rf /a/b"}`, want: "false rule=user"},
+		"a glob over paths":                              {tool: "Read", input: `{"file_path":"/p/src/a.go"}`, want: "true rule=project"},
+		"outside of it":                                  {tool: "Read", input: `{"file_path":"/p/doc/a.go"}`},
+		"a way around it":                                {tool: "Read", input: `{"file_path":"/src/a.go"}`},
+		"a denied path":                                  {tool: "Read", input: `{"file_path":"/p/src/my.key"}`, want: "false rule=project"},
+		"another agent's rule":                           {tool: "Special"},
+		"acceptEdits passes edits":                       {tool: "Write", mode: "acceptEdits", want: "true mode=acceptEdits"},
+		"acceptEdits passes what is an edit":             {tool: "patch", kind: "edit", mode: "acceptEdits", want: "true mode=acceptEdits"},
+		"auto-accept passes edits":                       {tool: "MultiEdit", settings: Settings{AutoAcceptEdits: true}, want: "true mode=acceptEdits"},
+		"acceptEdits asks for commands":                  {tool: "Bash", mode: "acceptEdits"},
+		"plan denies commands":                           {tool: "Bash", mode: "plan", want: "false mode=plan"},
+		"plan denies edits":                              {tool: "Edit", mode: "plan", want: "false mode=plan"},
+		"plan denies deletions":                          {tool: "trash", kind: "delete", mode: "plan", want: "false mode=plan"},
+		"plan asks for reading":                          {tool: "Read", kind: "read", mode: "plan"},
+		"a member of an odd type is no command":          {tool: "Bash", input: `{"command":["rm","x"],"file_path":7}`, rules: []store.Rule{allow(1, "Bash", "rm x")}},
+		"an input that is no object":                     {tool: "Bash", input: `[]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := questionOf(Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)})
+			got := h.rule(q, Thread{ID: 1, Agent: "fake", Settings: c.settings}, Run{Mode: c.mode, Tools: c.tools}, c.rules, now)
+			text := ""
+			if got.reason != "" {
+				text = fmt.Sprint(got.approved, " ", got.reason)
+			}
+			assert.Equal(t, c.want, text)
+		})
+	}
+}
+
+func TestAllFilesOfAQuestionMustFitAnAllowRule(t *testing.T) {
+	h := &Hub{opts: Options{Root: "/p"}}
+	paths := []string{"/p/src/a", "/p/b"}
+	assert.False(t, h.matchesPaths("allow", "src/*", "/p", paths))
+	assert.True(t, h.matchesPaths("deny", "src/*", "/p", paths))
+	assert.True(t, h.matchesPaths("allow", "src/*", "/p", paths[:1]))
+	assert.False(t, h.matchesPaths("allow", "src/*", "/p", nil), "of nothing nothing is known")
+	for path, fits := range map[string]bool{
+		"/p/src/a": true, "src/a": true, "src/b/../a": true,
+		"/p/src/../b": false, "/p/src/../../etc/passwd": false, "src/../../etc/passwd": false, "../src/a": false,
+	} {
+		for _, pattern := range []string{"src/*", "/p/src/*"} {
+			assert.Equal(t, fits, h.matchesPaths("allow", pattern, "/p", []string{path}), "%s for %s", path, pattern)
+		}
+	}
+	assert.False(t, h.matchesPaths("allow", "src/*", "/p/sub", []string{"src/a"}), "it is the one in sub")
+}
