@@ -105,9 +105,6 @@ func (h *Hub) execute(run Run, live *liveRun) {
 			if full { // what came with the end is lost
 				return h.finishFull(t, run.ID)
 			}
-			if err := h.applyReports(t); err != nil {
-				return err
-			}
 			return h.finish(t, run.ID, result, err)
 		})
 		if !store.IsFull(werr) {

@@ -22,6 +22,11 @@ const (
 // it.
 const maxEventText = 128 << 10
 
+// maxMessage is how long a message may get, give or take a delta: what an
+// agent says beyond it becomes another message, so that one is never too long
+// to be held, sent and found.
+const maxMessage = 1 << 20
+
 // A fold is what a run's events have added up to and no item holds yet: the
 // message that is being written. It belongs to the writer's goroutine. If a
 // transaction fails it is thrown away, and made again from the log.
@@ -149,7 +154,7 @@ func (h *Hub) applyDelta(t *store.Tx, r *report, event string) error {
 		return err
 	}
 	kind := foldKind(event)
-	if f.kind != "" && (f.kind != kind || r.delta.MessageID != "" && f.agent != "" && r.delta.MessageID != f.agent) {
+	if f.kind != "" && (f.kind != kind || f.text.Len() >= maxMessage || r.delta.MessageID != "" && f.agent != "" && r.delta.MessageID != f.agent) {
 		run, err := t.Run(h.ctx, r.run)
 		if err != nil {
 			return err

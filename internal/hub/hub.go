@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +69,8 @@ type Hub struct {
 	events    *eventLog
 	intake    intake
 	reserve   reserve
-	ending    atomic.Bool // the runs that a full disk does not let go on
+	full      atomic.Bool // the disk is
+	ending    atomic.Bool // the runs that a full disk does not let go on are being ended
 	started   time.Time
 
 	ctx    context.Context // ends with the hub
@@ -96,6 +98,22 @@ type Hub struct {
 // starts the runs that are queued. An error is a *store.OpenError or one of
 // the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
+	h, err := openOnce(ctx, opts)
+	if !store.IsFull(err) || os.Remove(reservePath(opts.Database)) != nil {
+		if err == nil {
+			h.active.Go(h.reserve.hold) // beside: it takes as long as the disk does
+		}
+		return h, err
+	}
+	// What was set aside is room enough to look at what there is.
+	if h, err = openOnce(ctx, opts); err == nil {
+		h.full.Store(true)
+		h.setIssue("disk", fullIssue)
+	}
+	return h, err
+}
+
+func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -106,18 +124,18 @@ func Open(ctx context.Context, opts Options) (*Hub, error) {
 		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.intake.hub = h
+	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
 	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed}); err != nil {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
 	h.executors = opts.Executors(h)
-	h.active.Go(h.reserve.hold) // beside: it takes as long as the disk does
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
 		return nil, err
 	}
+	h.beginSettle()
 	return h, nil
 }
 
@@ -142,7 +160,7 @@ func (h *Hub) Close() error {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
 	}
 	h.cancel()
-	h.events.close()
+	h.intake.close()
 	ended := make(chan struct{})
 	go func() {
 		h.active.Wait()
@@ -213,7 +231,7 @@ func (h *Hub) write(ctx context.Context, change func(*store.Tx) error) error {
 	switch {
 	case store.IsFull(err):
 		h.diskIsFull(err)
-	case err == nil && h.reserve.missing():
+	case err == nil && h.full.Load():
 		h.diskHasRoom()
 	}
 	return stored(err)

@@ -45,6 +45,10 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 		if err != nil {
 			return err
 		}
+		if spec.Agent != "" && spec.Agent != thread.Agent {
+			return invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
+		}
+		run.Agent = thread.Agent
 		return h.add(t, &run, thread, spec.Draft)
 	})
 	if err != nil {

@@ -18,7 +18,6 @@ type eventLog struct {
 	bytes    int
 	lastSeq  int64
 	watchers map[*watcher]struct{}
-	closed   bool
 }
 
 // A watcher is told that there is more, or is given each event at once.
@@ -110,12 +109,6 @@ func (l *eventLog) watch(w *watcher) (stop func()) {
 		defer l.mu.Unlock()
 		delete(l.watchers, w)
 	}
-}
-
-func (l *eventLog) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
 }
 
 // committed is called by the writer after each commit.

@@ -37,10 +37,6 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	var ruled ruling
 	var carried *Approval
 	err = h.write(ctx, func(t *store.Tx) error {
-		// What the agent said before it asked comes before its question.
-		if err := h.applyReports(t); err != nil {
-			return err
-		}
 		run, err := t.Run(h.ctx, token.Run)
 		if err != nil {
 			return err
@@ -280,7 +276,7 @@ func (h *Hub) closeAlone(id, status, by string) {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		if err != nil || a.Status != store.ApprovalPending {
+		if err != nil || a.Status != store.ApprovalPending || a.Stale {
 			return err
 		}
 		a.Status, a.DecidedBy = status, by

@@ -39,26 +39,31 @@ func (h *Hub) recover(ctx context.Context) error {
 // abandon interrupts everything that has an agent. Questions stay pending,
 // marked stale: whoever asked them is gone.
 func (h *Hub) abandon(t *store.Tx, code, message string) error {
-	if err := h.applyReports(t); err != nil {
-		return err
-	}
 	runs, err := t.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput, store.Interrupting)
 	if err != nil {
 		return err
 	}
 	for _, run := range runs {
-		pending, err := t.PendingApprovals(h.ctx, run.ID)
-		if err != nil {
+		if err := h.keepApprovals(t, run); err != nil {
 			return err
-		}
-		for _, a := range pending {
-			a.Stale = true
-			if err := t.UpdateApproval(a); err != nil {
-				return err
-			}
 		}
 		to := outcome{code: code, message: message, reason: "orphaned", leaveApprovals: true}
 		if err := h.transition(t, &run, store.Interrupted, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepApprovals marks a run's questions as stale: they stay when it ends.
+func (h *Hub) keepApprovals(t *store.Tx, run Run) error {
+	pending, err := t.PendingApprovals(h.ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range pending {
+		a.Stale = true
+		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
 	}

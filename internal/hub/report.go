@@ -33,20 +33,30 @@ const (
 
 // intake is where reports wait. One operation of the writer takes all that
 // are there, so that they share a transaction, and it is asked for at once:
-// an event is committed and announced as soon as the writer gets to it.
+// an event is committed and announced as soon as the writer gets to it, and
+// before anything that is asked of the writer later.
 type intake struct {
 	hub *Hub
 
 	mu      sync.Mutex // guards the fields below
+	taken   sync.Cond
+	closed  bool
 	waiting []report
 	bytes   int
 	asked   bool // an operation is on its way
 	paused  bool
 }
 
-// add takes a report. It does not block: executors pause when they are told.
+// overfull is how many times the water marks may be passed by executors that
+// do not pause when they are told: then whoever reports waits.
+const overfull = 4
+
+// add takes a report.
 func (in *intake) add(r report) {
 	in.mu.Lock()
+	for !in.closed && (len(in.waiting) >= overfull*highWater || in.bytes >= overfull*highBytes) {
+		in.taken.Wait()
+	}
 	in.waiting = append(in.waiting, r)
 	in.bytes += len(r.data) + len(r.delta.Delta.Text)
 	ask := !in.asked
@@ -82,12 +92,25 @@ func (in *intake) take() (taken []report, resume bool) {
 	taken = in.waiting
 	in.waiting, in.bytes = nil, 0
 	resume, in.paused = in.paused, false
+	in.taken.Broadcast()
 	return taken, resume
+}
+
+// close lets nobody wait any more.
+func (in *intake) close() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.closed = true
+	in.taken.Broadcast()
 }
 
 // applyReports makes events and items of all reports that wait. A report that
 // makes no sense is logged and left out; it takes no other with it.
 func (h *Hub) applyReports(t *store.Tx) error {
+	if h.ending.Load() { // what room there is is needed to say so
+		h.dropReports()
+		return nil
+	}
 	reports, resume := h.intake.take()
 	if resume {
 		t.AfterCommit(func() { h.pauseExecutors(false) })
@@ -269,32 +292,48 @@ func joinPrompts(s Settings) string {
 	return text
 }
 
+// maxTranscript is how much of a conversation an agent is told, in bytes, give
+// or take a run: the end of it.
+const maxTranscript = 1 << 20
+
 // transcript is the conversation before a run, as an agent can be told it.
 func (h *Hub) transcript(ctx context.Context, s Session) ([]catalog.Message, error) {
-	list := []catalog.Message{}
 	chain, err := h.chain(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	for _, run := range chain {
-		if run.ID == s.Run.ID {
-			break
-		}
-		items, err := h.items(ctx, run.ID)
+	chain = chain[:len(chain)-1] // without the run itself
+	list, size := []catalog.Message{}, 0
+	for n := len(chain) - 1; n >= 0 && size < maxTranscript; n-- {
+		said, err := h.told(ctx, chain[n].ID)
 		if err != nil {
 			return nil, err
 		}
-		for _, i := range items {
-			switch i.Kind {
-			case kindMessage:
-				list = append(list, catalog.Message{Role: i.Role, Content: i.Content, Type: "message"})
-			case kindTool:
-				text := i.Tool + ": " + i.Title
-				if i.Status != "" {
-					text += " (" + i.Status + ")"
-				}
-				list = append(list, catalog.Message{Role: "assistant", Content: text, Type: "tool_call"})
+		for _, m := range said {
+			size += len(m.Content)
+		}
+		list = append(said, list...)
+	}
+	return list, nil
+}
+
+// told is what was said in a run, as an agent can be told it.
+func (h *Hub) told(ctx context.Context, run int64) ([]catalog.Message, error) {
+	items, err := h.items(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var list []catalog.Message
+	for _, i := range items {
+		switch i.Kind {
+		case kindMessage:
+			list = append(list, catalog.Message{Role: i.Role, Content: i.Content, Type: "message"})
+		case kindTool:
+			text := i.Tool + ": " + i.Title
+			if i.Status != "" {
+				text += " (" + i.Status + ")"
 			}
+			list = append(list, catalog.Message{Role: "assistant", Content: text, Type: "tool_call"})
 		}
 	}
 	return list, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"maps"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -37,6 +38,11 @@ func (h *Hub) newToken(t *store.Tx, run Run) (string, error) {
 		h.tokens[hash] = token
 	})
 	return text, nil
+}
+
+// dropToken forgets the tokens of a run that has ended. mu is held.
+func (h *Hub) dropToken(run int64) {
+	maps.DeleteFunc(h.tokens, func(_ [32]byte, token store.Token) bool { return token.Run == run })
 }
 
 // token finds what a token stands for.
