@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-const patience = 10 * time.Second
+const within = 10 * time.Second
 
 type play = func(context.Context, *turn) catalog.ExecutePromptResult
 
@@ -46,7 +46,7 @@ func pendingOf(t *testing.T, h *Hub, n int) (list []Approval) {
 	require.Eventually(t, func() bool {
 		list, _ = h.Approvals(context.Background(), "")
 		return len(list) == n
-	}, patience, time.Millisecond, "%d questions", n)
+	}, within, time.Millisecond, "%d questions", n)
 	return list
 }
 
@@ -57,7 +57,7 @@ func inState(t *testing.T, h *Hub, s Session, state State) (now Session) {
 		var err error
 		now, err = h.Session(context.Background(), s.UUID)
 		return err == nil && now.State == state
-	}, patience, time.Millisecond, "%s", state)
+	}, within, time.Millisecond, "%s", state)
 	return now
 }
 

@@ -65,7 +65,9 @@ func TestThePolicyInItsOrder(t *testing.T) {
 	allow := func(thread int64, tool, command string) store.Rule {
 		return store.Rule{Thread: thread, Effect: "allow", Tool: tool, Command: command}
 	}
-	deny := func(thread int64, tool string) store.Rule { return store.Rule{Thread: thread, Effect: "deny", Tool: tool} }
+	deny := func(thread int64, tool string) store.Rule {
+		return store.Rule{Thread: thread, Effect: "deny", Tool: tool}
+	}
 	for name, c := range map[string]struct {
 		tool, kind, input string
 		mode              string
@@ -74,18 +76,18 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		rules             []store.Rule
 		want              string // "" is asked
 	}{
-		"nothing is known: ask":                       {tool: "Write"},
-		"bypass beats a deny rule":                    {tool: "WebFetch", mode: "bypassPermissions", want: "true mode=bypassPermissions"},
-		"bypass by settings":                          {tool: "X", settings: Settings{SkipPermissions: true, DisallowedTools: []string{"X"}}, want: "true mode=bypassPermissions"},
-		"bypass before its end":                       {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &future}, want: "true mode=bypassPermissions"},
-		"bypass at its end":                           {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &now}},
-		"bypass after its end":                        {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &past}},
-		"an end alone is no bypass":                   {tool: "X", settings: Settings{SkipPermissionsUntil: &future}},
-		"tools that were not allowed":                 {tool: "Write", tools: []string{"Read"}, want: "false rule=tools"},
-		"tools that were allowed are asked for still": {tool: "Write", tools: []string{"Read", "Write"}},
-		"tools before allow rules":                    {tool: "Write", tools: []string{"Read"}, rules: []store.Rule{allow(1, "Write", "")}, want: "false rule=tools"},
-		"deny beats allow":                            {tool: "WebFetch", want: "false rule=user"},
-		"deny by list beats allow by list":            {tool: "X", settings: Settings{AllowedTools: []string{"X"}, DisallowedTools: []string{"X"}}, want: "false rule=X"},
+		"nothing is known: ask":                          {tool: "Write"},
+		"bypass beats a deny rule":                       {tool: "WebFetch", mode: "bypassPermissions", want: "true mode=bypassPermissions"},
+		"bypass by settings":                             {tool: "X", settings: Settings{SkipPermissions: true, DisallowedTools: []string{"X"}}, want: "true mode=bypassPermissions"},
+		"bypass before its end":                          {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &future}, want: "true mode=bypassPermissions"},
+		"bypass at its end":                              {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &now}},
+		"bypass after its end":                           {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &past}},
+		"an end alone is no bypass":                      {tool: "X", settings: Settings{SkipPermissionsUntil: &future}},
+		"tools that were not allowed":                    {tool: "Write", tools: []string{"Read"}, want: "false rule=tools"},
+		"tools that were allowed are asked for still":    {tool: "Write", tools: []string{"Read", "Write"}},
+		"tools before allow rules":                       {tool: "Write", tools: []string{"Read"}, rules: []store.Rule{allow(1, "Write", "")}, want: "false rule=tools"},
+		"deny beats allow":                               {tool: "WebFetch", want: "false rule=user"},
+		"deny by list beats allow by list":               {tool: "X", settings: Settings{AllowedTools: []string{"X"}, DisallowedTools: []string{"X"}}, want: "false rule=X"},
 		"deny of the project beats allow of the session": {tool: "X", rules: []store.Rule{allow(1, "X", ""), deny(0, "X")}, want: "false rule=project"},
 		"deny of the session beats allow of the project": {tool: "X", rules: []store.Rule{allow(0, "X", ""), deny(1, "X")}, want: "false rule=session"},
 		"allow of the session":                           {tool: "X", rules: []store.Rule{allow(1, "X", "")}, want: "true rule=session"},

@@ -75,7 +75,7 @@ func TestEveryTransitionOfARunIsTold(t *testing.T) {
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	await(t, h, s)
 	want := []string{"draft queued", "queued starting", "starting running", "running waiting_input", "waiting_input running", "running completed"}
-	require.Eventually(t, func() bool { return len(events.states()) == len(want) }, patience, 1e6)
+	require.Eventually(t, func() bool { return len(events.states()) == len(want) }, within, 1e6)
 	assert.Equal(t, want, events.states())
 }
 

@@ -1,0 +1,404 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+func TestOfManyAnswersTheFirstCounts(t *testing.T) {
+	h := openHub(t, database(t), askOnce)
+	events := subscribe(t, h, Filter{Types: []string{EventResolved}}, -1)
+	s := launch(t, h, "a")
+	a := pendingOf(t, h, 1)[0]
+	var all sync.WaitGroup
+	var won, lost atomic.Int64
+	var decision atomic.Value
+	for i := range 50 {
+		all.Go(func() {
+			d := Decision{ID: a.ID, Decision: "approve"}
+			if i%2 == 1 {
+				d = Decision{ID: a.CallID, Decision: "deny", Comment: fmt.Sprint("no ", i)}
+			}
+			got, err := h.Decide(context.Background(), d)
+			var failed *Error
+			switch {
+			case err == nil:
+				won.Add(1)
+				decision.Store(got.Status)
+			case errors.As(err, &failed) && failed.Kind == KindAlreadyDecided:
+				lost.Add(1)
+			default:
+				t.Errorf("unexpected: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	assert.EqualValues(t, 1, won.Load())
+	assert.EqualValues(t, 49, lost.Load())
+	result := await(t, h, s).Result
+	if decision.Load() == store.ApprovalApproved {
+		assert.Equal(t, "yes user_approved", result)
+	} else {
+		assert.Equal(t, "no user_denied", result)
+	}
+	require.Eventually(t, func() bool { return len(events.all()) == 1 }, within, time.Millisecond, "it is told once")
+}
+
+func TestWhatIsNoDecision(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	s := inState(t, h, launch(t, h, "p"), store.Running)
+	call, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write", Input: json.RawMessage(`{"a":1}`)})
+	require.NoError(t, err)
+	human, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Type: store.HumanContact, Title: "Which?"})
+	require.NoError(t, err)
+	for name, d := range map[string]Decision{
+		"no id":                {Decision: "approve"},
+		"no decision":          {ID: call.ID},
+		"unknown decision":     {ID: call.ID, Decision: "maybe"},
+		"deny without comment": {ID: call.ID, Decision: "deny", Comment: " \n"},
+		"respond to a call":    {ID: call.ID, Decision: "respond", Comment: "x"},
+		"unknown scope":        {ID: call.ID, Decision: "approve", Scope: "world"},
+		"another type":         {ID: call.ID, Decision: "approve", Type: store.HumanContact},
+		"input of a list":      {ID: call.ID, Decision: "approve", UpdatedInput: json.RawMessage(`[1]`)},
+		"approve a human":      {ID: human.ID, Decision: "approve"},
+		"deny a human":         {ID: human.ID, Decision: "deny", Comment: "x"},
+		"an empty answer":      {ID: human.ID, Decision: "respond", Comment: "  "},
+	} {
+		_, err := h.Decide(context.Background(), d)
+		require.Error(t, err, name)
+		assert.Equal(t, KindInvalid, kindOf(t, err), name)
+	}
+	_, err = h.Decide(context.Background(), Decision{ID: "nobody", Decision: "approve"})
+	assert.Equal(t, KindApprovalNotFound, kindOf(t, err))
+	_, err = h.Approval(context.Background(), "nobody")
+	assert.Equal(t, KindApprovalNotFound, kindOf(t, err))
+	assert.Equal(t, store.WaitingInput, inState(t, h, s, store.WaitingInput).State)
+	approve(t, h, call, "once")
+	assert.Equal(t, store.WaitingInput, inState(t, h, s, store.WaitingInput).State, "another one waits")
+	got, err := h.Decide(context.Background(), Decision{ID: human.ID, Comment: "this"})
+	require.NoError(t, err)
+	assert.Equal(t, store.ApprovalResponded, got.Status)
+	assert.Equal(t, "this", got.Response)
+	inState(t, h, s, store.Running)
+}
+
+func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
+	question := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+			SessionToken: x.p.SessionToken, ToolName: "AskUser", Title: "Which?", IsQuestion: true, ToolUseID: x.p.TaskID,
+			Options: []catalog.PermissionOption{{OptionID: "o1", Name: "First"}, {OptionID: "o2", Name: "Second"}},
+		})
+		if err != nil {
+			return hang(ctx, x)
+		}
+		x.say(r.OptionID + "/" + r.Comment)
+		return completed
+	}
+	h := openHub(t, database(t), question)
+	for _, c := range []struct {
+		d    Decision
+		want string
+	}{
+		{Decision{Decision: "respond", Option: "o2"}, "o2/o2"},
+		{Decision{Decision: "respond", Option: "first", Scope: "session"}, "o1/first"},
+		{Decision{Decision: "respond", Comment: "Second"}, "o2/Second"},
+		{Decision{Decision: "respond", Comment: "neither"}, "/neither"},
+		{Decision{Decision: "approve", Option: "o1"}, "o1/o1"},
+	} {
+		s := launchIn(t, h, "thread", "p")
+		c.d.ID = pendingOf(t, h, 1)[0].ID
+		_, err := h.Decide(context.Background(), c.d)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, await(t, h, s).Result)
+	}
+	rules, err := h.store.Rules(context.Background(), 1)
+	require.NoError(t, err)
+	assert.Empty(t, rules, "an answer is no rule")
+}
+
+func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
+	ask := func(tool, command string) play {
+		return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			x.say(verdictText(x.ask(ctx, tool, map[string]string{"command": command})))
+			return completed
+		}
+	}
+	var mu sync.Mutex
+	now := ask("Bash", "ls")
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		mu.Lock()
+		p := now
+		mu.Unlock()
+		return p(ctx, x)
+	})
+	set := func(p play) { mu.Lock(); now = p; mu.Unlock() }
+	result := func(thread string) string { t.Helper(); return await(t, h, launchIn(t, h, thread, "p")).Result }
+	asks := func(thread string, d Decision) {
+		t.Helper()
+		s := launchIn(t, h, thread, "p")
+		d.ID = pendingOf(t, h, 1)[0].ID
+		_, err := h.Decide(context.Background(), d)
+		require.NoError(t, err)
+		await(t, h, s)
+	}
+	asks("a", Decision{Decision: "approve"})
+	asks("a", Decision{Decision: "approve", Scope: "once"}) // once is no rule
+	asks("a", Decision{Decision: "approve", Scope: "session"})
+	assert.Equal(t, "yes rule=session", result("a"))
+	asks("b", Decision{Decision: "deny", Comment: "no", Scope: "session"})
+	assert.Equal(t, "no rule=session", result("b"))
+	assert.Equal(t, "yes rule=session", result("a"), "threads know nothing of each other")
+	asks("c", Decision{Decision: "approve", Scope: "project"})
+	assert.Equal(t, "yes rule=project", result("d"))
+	assert.Equal(t, "no rule=session", result("b"), "deny wins")
+	set(ask("Bash", "ls -l"))
+	asks("d", Decision{Decision: "approve"}) // another command is another question
+}
+
+func TestOneThreadsAnswerAnswersNothingOfAnother(t *testing.T) {
+	h := openHub(t, database(t), askOnce)
+	a, b := launchIn(t, h, "a", "p"), launchIn(t, h, "b", "p") // the same question
+	pendingOf(t, h, 2)
+	yes := true
+	_, err := h.UpdateSettings(context.Background(), a.SessionID, SettingsChange{AutoAcceptEdits: &yes})
+	require.NoError(t, err)
+	assert.Equal(t, "yes mode=acceptEdits", await(t, h, a).Result, "new settings answer what waits")
+	left := pendingOf(t, h, 1)
+	assert.Equal(t, b.Thread.ID, left[0].Thread)
+	_, err = h.UpdateSettings(context.Background(), a.SessionID, SettingsChange{SkipPermissions: &yes})
+	require.NoError(t, err)
+	pendingOf(t, h, 1)
+	approve(t, h, left[0], "session")
+	await(t, h, b)
+	assert.Equal(t, "yes rule=session", await(t, h, launchIn(t, h, "b", "p")).Result)
+}
+
+func TestNewModeAnswersWhatWaitsByWhateverRun(t *testing.T) {
+	h := openHub(t, database(t), askOnce)
+	first := launchIn(t, h, "a", "p")
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	await(t, h, first)
+	second := launchIn(t, h, "a", "p")
+	pendingOf(t, h, 1)
+	mode := "acceptEdits"
+	_, err := h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{Mode: &mode})
+	require.NoError(t, err)
+	assert.Equal(t, "yes mode=acceptEdits", await(t, h, second).Result)
+	for _, bad := range []string{"", "yolo"} {
+		_, err = h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{Mode: &bad})
+		assert.Equal(t, KindInvalid, kindOf(t, err))
+	}
+	_, err = h.UpdateSettings(context.Background(), "nobody", SettingsChange{Mode: &mode})
+	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+}
+
+func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, database(t), askOnce)
+		first := launchIn(t, h, "a", "p")
+		synctest.Wait()
+		yes, minute := true, time.Minute
+		s, err := h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{SkipPermissions: &yes, SkipPermissionsTimeout: &minute})
+		require.NoError(t, err)
+		require.NotNil(t, s.Thread.Settings.SkipPermissionsUntil)
+		assert.Equal(t, "yes mode=bypassPermissions", await(t, h, first).Result)
+		time.Sleep(59 * time.Second)
+		assert.Equal(t, "yes mode=bypassPermissions", await(t, h, launchIn(t, h, "a", "p")).Result)
+		time.Sleep(2 * time.Second)
+		launchIn(t, h, "a", "p")
+		pendingOf(t, h, 1)
+	})
+}
+
+func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {
+	for _, driver := range []string{"executor", "acp"} {
+		synctest.Test(t, func(t *testing.T) {
+			h := openHub(t, database(t), askOnce, func(o *Options) { o.Agents = agents{driver: driver} })
+			s := launch(t, h, "p")
+			time.Sleep(28 * time.Second)
+			synctest.Wait()
+			a := pendingOf(t, h, 1)[0]
+			assert.Equal(t, driver == "executor", !a.Deadline.IsZero())
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if driver == "acp" {
+				time.Sleep(30 * 24 * time.Hour / 1000)
+				pendingOf(t, h, 1)
+				return
+			}
+			assert.Equal(t, "no timeout", await(t, h, s).Result)
+			a, err := h.Approval(context.Background(), a.ID)
+			require.NoError(t, err)
+			assert.Equal(t, store.ApprovalExpired, a.Status)
+			_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
+			assert.Equal(t, KindAlreadyDecided, kindOf(t, err))
+		})
+	}
+}
+
+// crash makes a hub that died while its runs asked.
+func crash(t *testing.T, path string, play play, threads ...string) {
+	t.Helper()
+	h := openHub(t, path, play)
+	for _, thread := range threads {
+		launchIn(t, h, thread, thread)
+	}
+	pendingOf(t, h, len(threads))
+	require.NoError(t, h.Close())
+}
+
+func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
+	path := database(t)
+	crash(t, path, askOnce, "a")
+	var input atomic.Value
+	input.Store("a")
+	var turns atomic.Int64
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		turns.Add(1)
+		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": input.Load().(string)})))
+		return completed
+	})
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	s, err := h.Session(context.Background(), "a")
+	require.NoError(t, err)
+	assert.Equal(t, SourceDecision, s.Source)
+	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
+	assert.EqualValues(t, 1, turns.Load())
+	s = launchIn(t, h, "a", "again")
+	again := pendingOf(t, h, 1)[0]
+	assert.False(t, again.Stale, "the second time it is asked")
+	approve(t, h, again, "")
+	await(t, h, s)
+}
+
+func TestAStaleAnswerIsForItsOwnQuestionAlone(t *testing.T) {
+	path := database(t)
+	crash(t, path, askOnce, "a")
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "/etc/passwd"})))
+		return completed
+	})
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	now := pendingOf(t, h, 1)[0]
+	assert.False(t, now.Stale)
+	assert.JSONEq(t, `{"file_path":"/etc/passwd"}`, string(now.Input))
+}
+
+func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
+	path := database(t)
+	crash(t, path, askOnce, "a", "b")
+	var turns atomic.Int64
+	h := openHub(t, path, func(context.Context, *turn) catalog.ExecutePromptResult { turns.Add(1); return completed })
+	pending := pendingOf(t, h, 2)
+	for _, a := range pending {
+		assert.True(t, a.Stale)
+	}
+	_, err := h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
+	require.NoError(t, err)
+	left := pendingOf(t, h, 1)
+	assert.Equal(t, pending[1].ID, left[0].ID)
+	list, err := h.Sessions(context.Background(), RunFilter{})
+	require.NoError(t, err)
+	assert.Len(t, list, 2, "nothing was resumed")
+	approve(t, h, left[0], "")
+	s, err := h.Session(context.Background(), "b")
+	require.NoError(t, err)
+	await(t, h, s)
+	assert.EqualValues(t, 1, turns.Load())
+}
+
+func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
+	path := database(t)
+	both := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		var said [2]string
+		var all sync.WaitGroup
+		for i := range said {
+			all.Go(func() {
+				r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+					SessionToken: x.p.SessionToken, ToolName: "Write", ToolInput: encode(map[string]int{"n": i}), ToolUseID: fmt.Sprint(x.p.TaskID, i),
+				})
+				if err == nil {
+					said[i] = verdictText(r)
+				}
+			})
+		}
+		all.Wait()
+		x.say(strings.Join(said[:], ", "))
+		return completed
+	}
+	h := openHub(t, path, both)
+	launchIn(t, h, "a", "p")
+	pendingOf(t, h, 2)
+	require.NoError(t, h.Close())
+
+	h = openHub(t, path, both, func(o *Options) { o.Limits.MaxRuns = 1 })
+	for _, a := range pendingOf(t, h, 2) {
+		if a.Stale { // the second may have been asked again meanwhile
+			approve(t, h, a, "")
+		}
+	}
+	s, err := h.Session(context.Background(), "a")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		pending, _ := h.Approvals(context.Background(), "")
+		for _, a := range pending {
+			_, _ = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
+		}
+		now, err := h.Session(context.Background(), s.UUID)
+		return err == nil && now.State == store.Completed
+	}, within, time.Millisecond)
+	list, err := h.Sessions(context.Background(), RunFilter{})
+	require.NoError(t, err)
+	assert.Len(t, list, 2, "it was resumed once")
+	assert.Equal(t, "yes user_approved, yes user_approved", list[0].Result)
+}
+
+func TestARunThatHasEndedAsksNothing(t *testing.T) {
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+	s := await(t, h, launch(t, h, "p"))
+	_, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"})
+	assert.Equal(t, KindBadState, kindOf(t, err))
+	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: "nobody", Tool: "Write"})
+	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID})
+	assert.Equal(t, KindInvalid, kindOf(t, err))
+	pendingOf(t, h, 0)
+}
+
+// Whoever gives up on a question while it is being asked leaves none.
+func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
+	gaveUp := make(chan struct{})
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		given, cancel := context.WithCancel(ctx)
+		cancel()
+		x.ask(given, "Write", nil) // the change is on its way already
+		close(gaveUp)
+		return hang(ctx, x)
+	})
+	s := launch(t, h, "p")
+	<-gaveUp
+	pendingOf(t, h, 0)
+	inState(t, h, s, store.Running)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 20 { // -race sees who reads what the writer writes
+		_, _ = h.CreateApproval(ctx, ApprovalSpec{Run: s.RunID, Tool: "Write"})
+		_, _ = h.CreateMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
+		_, _ = h.Decide(ctx, Decision{ID: "call", Decision: "approve"})
+	}
+}
