@@ -42,13 +42,6 @@ func (r *reserve) hold() {
 	r.held = true
 }
 
-// missing reports whether there is no reserve.
-func (r *reserve) missing() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.held
-}
-
 // release gives the reserve up, if there is one.
 func (r *reserve) release() {
 	r.mu.Lock()
@@ -57,11 +50,14 @@ func (r *reserve) release() {
 	_ = os.Remove(r.path)
 }
 
+const fullIssue = "the disk is full; free some space"
+
 // diskIsFull is told that a commit found no room. What runs cannot be kept
 // any more, so it is ended: at once with what the reserve has room for, else
 // as soon as there is room.
 func (h *Hub) diskIsFull(cause error) {
-	h.setIssue("disk", "the disk is full; free some space")
+	h.setIssue("disk", fullIssue)
+	h.full.Store(true)
 	h.reserve.release()
 	if !h.ending.CompareAndSwap(false, true) {
 		return // it is being dealt with
@@ -94,14 +90,14 @@ func (h *Hub) diskIsFull(cause error) {
 const fullRetry = time.Second
 
 var diskFull = outcome{
-	code: codeStoreFull, reason: "disk_full", leaveOpen: true,
+	code: codeStoreFull, reason: "disk_full", leaveOpen: true, leaveApprovals: true,
 	message: "the disk is full, so this could not go on; free some space and continue it",
 }
 
 // endAll ends what runs, in as few bytes as can be.
 func (h *Hub) endAll(t *store.Tx) error {
-	h.intake.take() // there is no room for it
-	clear(h.folds)  // they may have what was not kept
+	h.dropReports()
+	clear(h.folds) // they may have what was not kept
 	runs, err := t.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput)
 	if err != nil {
 		return err
@@ -115,9 +111,19 @@ func (h *Hub) endAll(t *store.Tx) error {
 	return nil
 }
 
+// dropReports drops what waits: there is no room for it.
+func (h *Hub) dropReports() {
+	if _, resume := h.intake.take(); resume {
+		h.pauseExecutors(false)
+	}
+}
+
 // failFull ends a run for which there is no room.
 func (h *Hub) failFull(t *store.Tx, run Run) error {
 	if err := t.SetMeta(metaUnsettled, "1"); err != nil {
+		return err
+	}
+	if err := h.keepApprovals(t, run); err != nil {
 		return err
 	}
 	return h.transition(t, &run, store.Failed, diskFull)
@@ -176,9 +182,10 @@ func (h *Hub) beginSettle() {
 // again.
 const enoughBytes = 8 * reserveBytes
 
-// diskHasRoom is told that a commit went well while there was no reserve.
+// diskHasRoom is told that a commit went well after the disk was full.
 func (h *Hub) diskHasRoom() {
 	if h.store.FreeBytes() >= enoughBytes {
+		h.full.Store(false)
 		h.reserve.hold()
 		h.setIssue("disk", "")
 		h.beginSettle()

@@ -2,12 +2,14 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -50,7 +52,8 @@ func (p Project) Lock(ctx context.Context) (*Lock, error) {
 		file.Close()
 		return nil, &HeldError{PID: holder(ctx, path), Path: path}
 	}
-	if err := writePID(path); err != nil {
+	// On a full disk the lock holds, only nobody is told whose it is.
+	if err := writePID(path); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		file.Close()
 		return nil, fmt.Errorf("locking the project: %w", err)
 	}
