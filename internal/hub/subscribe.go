@@ -47,6 +47,7 @@ type Subscription struct {
 	ended   chan struct{}
 	started atomic.Bool
 
+	runs      map[int64]Run // see runOf
 	pending   []*merged
 	flushed   time.Time
 	announced map[string]bool // approvals that a replay brought; nil afterwards
@@ -331,8 +332,8 @@ func (s *Subscription) take(e Event) error {
 }
 
 func (s *Subscription) merge(e Event) error {
-	session, err := s.hub.SessionOf(s.ctx, e.Run)
-	if err != nil || session.Quiet {
+	run, err := s.runOf(e.Run)
+	if err != nil || run.Quiet {
 		return err
 	}
 	i := slices.IndexFunc(s.pending, func(m *merged) bool { return m.event.Run == e.Run && m.event.Key == e.Key })
@@ -354,6 +355,24 @@ func (s *Subscription) merge(e Event) error {
 	return nil
 }
 
+// runOf is a run as far as it never changes: its ids, and whether it is
+// quiet. A replay asks it for each of a million deltas.
+func (s *Subscription) runOf(id int64) (Run, error) {
+	const most = 256
+	if run, ok := s.runs[id]; ok {
+		return run, nil
+	}
+	session, err := s.hub.SessionOf(s.ctx, id)
+	if err != nil {
+		return Run{}, err
+	}
+	if s.runs == nil || len(s.runs) >= most {
+		s.runs = make(map[int64]Run)
+	}
+	s.runs[id] = session.Run
+	return session.Run, nil
+}
+
 // deltaData is what clients see of a delta.
 type deltaData struct {
 	ids
@@ -371,11 +390,11 @@ func (s *Subscription) flush() error {
 	s.pending = nil
 	s.flushed = time.Now()
 	for _, m := range pending {
-		session, err := s.hub.SessionOf(s.ctx, m.event.Run)
+		run, err := s.runOf(m.event.Run)
 		if err != nil {
 			return err
 		}
-		data := deltaData{idsOf(session.Run), m.event.Key, "assistant", string(m.text)}
+		data := deltaData{idsOf(run), m.event.Key, "assistant", string(m.text)}
 		if err := s.send(Notice{Seq: m.event.Seq, Type: m.event.Type, Time: m.event.Time, Data: encode(data)}); err != nil {
 			return err
 		}
