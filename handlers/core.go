@@ -20,6 +20,10 @@ type Core struct {
 	Version  string         // of duet-rpc
 	LogLevel *slog.LevelVar // what setLogLevel sets
 	Now      func() time.Time
+	// Busy, if set, tells whether agents are at work, and Drain waits until
+	// none is, as long as ctx lasts, and lets no other begin.
+	Busy  func() bool
+	Drain func(ctx context.Context)
 	// Trust, if set, trusts the project's configuration as it is now.
 	Trust func() error
 	// Issues, if set, tells what is wrong, and what to do; it must not wait
@@ -40,7 +44,7 @@ func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "describeMethods", describeMethods(reg), server.Doc("Lists the methods with their parameters and results, in words."))
 	server.Handle(reg, "rpc.discover", discover(reg, core.Version), server.Doc("Describes the methods as an OpenRPC document, with JSON Schemas."))
 	server.Handle(reg, "setLogLevel", core.setLogLevel, server.Doc("Sets how much is logged, until the process ends."))
-	server.Handle(reg, "shutdown", shutdown, server.Final(), server.Doc(
+	server.Handle(reg, "shutdown", core.shutdown, server.Final(), server.Doc(
 		"Ends the connection, and the process if an editor started it: what arrives later is dropped, running requests are given time. "+
 			"With reason or timeout_ms it first waits for them, and says how that went."))
 	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
@@ -99,11 +103,11 @@ func (c *capabilities) offer(reg *server.Registry) {
 func (c Core) initialize(reg *server.Registry) func(context.Context, initializeParams) (initializeResult, error) {
 	return func(ctx context.Context, p initializeParams) (initializeResult, error) {
 		result := initializeResult{ServerInfo: serverInfo{"duet-rpc", c.Version}, ProtocolVersion: ProtocolVersion}
-	if p.WorkspaceTrusted && c.Trust != nil {
-		if err := c.Trust(); err != nil {
-			return result, fmt.Errorf("trusting the workspace: %w", err)
+		if p.WorkspaceTrusted && c.Trust != nil {
+			if err := c.Trust(); err != nil {
+				return result, fmt.Errorf("trusting the workspace: %w", err)
+			}
 		}
-	}
 		if p.Capabilities != nil && string(p.Capabilities) != "null" {
 			conn := server.ConnFrom(ctx)
 			limits := conn.Limits()
@@ -225,8 +229,9 @@ const maxShutdownMS = 60_000
 
 // shutdown ends the connection (seed 004); reason and timeout_ms are seed
 // 002's.
-func shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
+func (c Core) shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
 	conn := server.ConnFrom(ctx)
+	busy := func() bool { return conn.InFlight() > 0 || c.Busy != nil && c.Busy() }
 	result := shutdownResult{Message: "Shutting down gracefully"}
 	wait := time.Duration(0)
 	if p.TimeoutMS != nil {
@@ -234,11 +239,14 @@ func shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
 	}
 	if p.Reason != nil || p.TimeoutMS != nil {
 		result.Status = "idle"
-		if conn.InFlight() > 0 {
+		if busy() {
 			result.Status = "completed"
 			ctx, cancel := context.WithTimeout(ctx, wait)
 			defer cancel()
-			if !conn.Wait(ctx) {
+			if c.Drain != nil {
+				c.Drain(ctx)
+			}
+			if !conn.Wait(ctx) || busy() {
 				result.Status = "interrupted"
 			}
 		}

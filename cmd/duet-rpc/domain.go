@@ -182,17 +182,26 @@ const openAfter = 100 * time.Millisecond
 // drainFor is how long daemon.stop lets work finish (DESIGN section 11).
 const drainFor = 15 * time.Second
 
-// drain waits for what runs, unless the hub was never opened.
-func (d *domain) drain() {
+// ready is the hub, or nil where there is none, or none yet.
+func (d *domain) ready() *hub.Hub {
 	select {
 	case <-d.opened:
+		return d.hub
 	default:
-		return
+		return nil
 	}
-	if d.hub == nil {
-		return
+}
+
+// busy reports whether agents are at work.
+func (d *domain) busy() bool {
+	h := d.ready()
+	return h != nil && h.Busy()
+}
+
+// drain waits until no agent is at work, as long as ctx lasts, and lets no
+// other begin.
+func (d *domain) drain(ctx context.Context) {
+	if h := d.ready(); h != nil {
+		h.Drain(ctx)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
-	defer cancel()
-	d.hub.Drain(ctx)
 }

@@ -58,7 +58,9 @@ func serveStdio(s *settings) error {
 	stopHub := func(force bool) {
 		go func() {
 			if !force {
-				d.drain()
+				ctx, cancel := context.WithTimeout(context.Background(), drainFor)
+				defer cancel()
+				d.drain(ctx)
 			}
 			end()
 		}()
@@ -84,7 +86,10 @@ func serveStdio(s *settings) error {
 // newRegistry registers every method.
 func newRegistry(s *settings, log *logging.Log, d *domain, stop func(force bool), clients func() int) *server.Registry {
 	reg := server.NewRegistry()
-	handlers.RegisterCore(reg, handlers.Core{Version: buildVersion(), LogLevel: log.Level, Now: time.Now, Issues: d.Issues, Trust: d.trustWorkspace})
+	handlers.RegisterCore(reg, handlers.Core{
+		Version: buildVersion(), LogLevel: log.Level, Now: time.Now, Issues: d.Issues, Trust: d.trustWorkspace,
+		Busy: d.busy, Drain: d.drain,
+	})
 	handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: d.Hub, Version: buildVersion(), Now: time.Now, Stop: stop, Clients: clients, Logger: log.Logger,
 	})

@@ -42,11 +42,7 @@ func (h *Hub) start(t *store.Tx, run Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
 		live := &liveRun{ctx: ctx, cancel: cancel, token: token, ended: make(chan struct{})}
-		limit := run.Timeout
-		if limit <= 0 {
-			limit = h.opts.Limits.RunTimeout
-		}
-		live.clock = newClock(limit, func() { h.expire(run.ID) })
+		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
 		h.mu.Lock()
 		h.live[run.ID] = live
 		h.mu.Unlock()
@@ -56,6 +52,14 @@ func (h *Hub) start(t *store.Tx, run Run, token string) {
 			h.execute(run, live)
 		})
 	})
+}
+
+// limitOf is how long a run may take.
+func (h *Hub) limitOf(run Run) time.Duration {
+	if run.Timeout > 0 {
+		return run.Timeout
+	}
+	return h.opts.Limits.RunTimeout
 }
 
 // stop ends a run's agent. Without an executor there is none yet, and the
@@ -162,9 +166,11 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 	if err != nil {
 		return result, err
 	}
+	stream := !run.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
 		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent),
+		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream,
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -180,7 +180,7 @@ func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
 	h.draining = true
 	h.mu.Unlock()
-	for h.busy() {
+	for h.Busy() {
 		select {
 		case <-ctx.Done():
 			return
@@ -189,7 +189,8 @@ func (h *Hub) Drain(ctx context.Context) {
 	}
 }
 
-func (h *Hub) busy() bool {
+// Busy reports whether agents are at work.
+func (h *Hub) Busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.live) > 0

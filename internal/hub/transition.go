@@ -127,7 +127,7 @@ func (h *Hub) calmDown() {
 	}
 	if h.calm == nil {
 		h.calm = time.AfterFunc(calmAfter, func() {
-			if !h.busy() {
+			if !h.Busy() {
 				h.opts.Idle()
 			}
 		})
