@@ -19,7 +19,8 @@ func (h *Hub) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = h.write(ctx, func(t *store.Tx) error {
+	// Not h.write: Open itself sees to a disk that is full.
+	err = h.store.Write(ctx, func(t *store.Tx) error {
 		if err := h.abandon(t, codeOrphaned, "the process that ran this has died; continue it to go on where it was"); err != nil {
 			return err
 		}
