@@ -240,6 +240,9 @@ func (h *Hub) awaitVerdict(ctx context.Context, a Approval, answered chan verdic
 		h.closeAlone(a.ID, store.ApprovalExpired, "timeout")
 		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
 	case <-h.ctx.Done():
+		// Any answer would be taken for a human's: the agent would go on without
+		// what it asked for, before it is ended.
+		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, errClosing
 	case <-ctx.Done(): // the agent asks no more, or has gone
 		if h.ctx.Err() == nil {
