@@ -1,0 +1,274 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+func TestEveryMethodTakesEveryAlias(t *testing.T) {
+	ctx := context.Background()
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: "native"})
+		if x.p.Prompt == "hang" {
+			return hang(ctx, x)
+		}
+		return completed
+	}, func(o *Options) { o.Limits.MaxRuns = 100 })
+	n := 0
+	fresh := func() Session {
+		n++
+		s, err := h.Launch(ctx, LaunchSpec{Prompt: "hang", CallerID: fmt.Sprint("caller-", n), ThreadAlias: fmt.Sprint("thread-", n)})
+		require.NoError(t, err)
+		return inState(t, h, s, store.Running)
+	}
+	aliases := func(s Session) map[string]string {
+		return map[string]string{
+			"uuid": s.UUID, "session": s.SessionID, "run": s.RunID, "task": store.TaskName(s.Task), "caller": s.CallerID,
+			"thread": s.Thread.UUID, "conversation": fmt.Sprint("thread-", n),
+		}
+	}
+	methods := map[string]func(id string) (string, error){
+		"Session":      func(id string) (string, error) { s, err := h.Session(ctx, id); return s.UUID, err },
+		"Conversation": func(id string) (string, error) { c, err := h.Conversation(ctx, id, Page{}); return c.Session.UUID, err },
+		"UpdateSettings": func(id string) (string, error) {
+			s, err := h.UpdateSettings(ctx, id, SettingsChange{})
+			return s.UUID, err
+		},
+		"Changes":   func(id string) (string, error) { _, err := h.Changes(ctx, id); return "", err },
+		"Approvals": func(id string) (string, error) { _, err := h.Approvals(ctx, id); return "", err },
+		"CreateMessage": func(id string) (string, error) {
+			_, err := h.CreateMessage(ctx, catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
+			return "", err
+		},
+		"Subscribe": func(id string) (string, error) {
+			s, err := h.Subscribe(ctx, Filter{Run: id}, -1, func(context.Context, Notice) error { return nil })
+			if err == nil {
+				s.Close()
+			}
+			return "", err
+		},
+	}
+	s := fresh()
+	for name, call := range methods {
+		for kind, id := range aliases(s) {
+			got, err := call(id)
+			if assert.NoError(t, err, "%s by %s", name, kind) && got != "" {
+				assert.Equal(t, s.UUID, got, "%s by %s", name, kind)
+			}
+		}
+		_, err := call("nobody")
+		if assert.Error(t, err, name) {
+			assert.Equal(t, KindRunNotFound, kindOf(t, err), name)
+		}
+	}
+	// Those that change the run: each alias of a run of its own.
+	for _, kind := range []string{"uuid", "session", "run", "task", "caller", "thread", "conversation"} {
+		s := fresh()
+		id := aliases(s)[kind]
+		a, err := h.CreateApproval(ctx, ApprovalSpec{Run: id, Tool: "Write"})
+		require.NoError(t, err, kind)
+		assert.Equal(t, s.Run.ID, a.Run)
+		next, err := h.Continue(ctx, ContinueSpec{From: id, Prompt: "next"})
+		require.NoError(t, err, kind)
+		assert.Equal(t, s.SessionID, next.ParentSession)
+		_, err = h.Cancel(ctx, s.UUID, "")
+		require.NoError(t, err)
+		assert.Equal(t, store.Interrupted, await(t, h, s).State)
+		ended, err := h.Await(ctx, aliases(s)[kind])
+		require.NoError(t, err, kind)
+		assert.True(t, ended.State.Ended())
+		await(t, h, next)
+	}
+	s = fresh()
+	require.Eventually(t, func() bool {
+		got, err := h.SessionOfNative(ctx, "native")
+		return err == nil && got.UUID == s.UUID
+	}, within, time.Millisecond, "the last")
+	_, err := h.SessionOfNative(ctx, "")
+	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+}
+
+func TestForksOfForksShareWhatCameBefore(t *testing.T) {
+	ctx := context.Background()
+	var mu sync.Mutex
+	transcripts := map[string][]string{}
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		told, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
+		if err != nil {
+			return hang(ctx, x)
+		}
+		mu.Lock()
+		for _, m := range told.Messages {
+			transcripts[x.p.Prompt] = append(transcripts[x.p.Prompt], m.Content)
+		}
+		mu.Unlock()
+		x.say("re " + x.p.Prompt)
+		return completed
+	})
+	follow := func(from Session, prompt string) Session {
+		t.Helper()
+		s, err := h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: prompt})
+		require.NoError(t, err)
+		return await(t, h, s)
+	}
+	a := await(t, h, launch(t, h, "a"))
+	b := follow(a, "b")
+	c := follow(b, "c")
+	d := follow(b, "d") // forks behind b
+	e := follow(d, "e")
+	f := follow(d, "f") // forks the fork behind d
+	g := follow(a, "g") // and the first behind a
+	assert.Equal(t, a.Thread.ID, c.Thread.ID)
+	assert.NotEqual(t, c.Thread.ID, d.Thread.ID)
+	assert.Equal(t, d.Thread.ID, e.Thread.ID)
+	assert.NotEqual(t, d.Thread.ID, f.Thread.ID)
+	assert.Equal(t, d.Thread.ID, f.Thread.Parent)
+	assert.Equal(t, a.SessionID, g.ParentSession)
+	for _, x := range []struct {
+		s    Session
+		want []string
+	}{
+		{c, []string{"a", "re a", "b", "re b", "c", "re c"}},
+		{b, []string{"a", "re a", "b", "re b"}},
+		{e, []string{"a", "re a", "b", "re b", "d", "re d", "e", "re e"}},
+		{f, []string{"a", "re a", "b", "re b", "d", "re d", "f", "re f"}},
+		{g, []string{"a", "re a", "g", "re g"}},
+	} {
+		conversation, err := h.Conversation(ctx, x.s.UUID, Page{})
+		require.NoError(t, err)
+		var said []string
+		for _, entry := range conversation.Entries {
+			said = append(said, entry.Content)
+		}
+		assert.Equal(t, x.want, said)
+		assert.Equal(t, len(x.want), conversation.Total)
+		mu.Lock()
+		assert.Equal(t, x.want[:len(x.want)-2], transcripts[x.s.Prompt], "what the agent of %s was told", x.s.Prompt)
+		mu.Unlock()
+		page, err := h.Conversation(ctx, x.s.UUID, Page{Offset: 1, Limit: 2})
+		require.NoError(t, err)
+		require.Len(t, page.Entries, 2)
+		assert.Equal(t, x.want[1], page.Entries[0].Content)
+		assert.Equal(t, len(x.want), page.Total)
+	}
+	leaves, err := h.Sessions(ctx, RunFilter{Leaves: true})
+	require.NoError(t, err)
+	var ends []string
+	for _, s := range leaves {
+		ends = append(ends, s.Prompt)
+	}
+	slices.Sort(ends)
+	assert.Equal(t, []string{"c", "e", "f", "g"}, ends)
+}
+
+func TestChatIsOneConversation(t *testing.T) {
+	path := database(t)
+	agent := func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.say("re " + x.p.Prompt)
+		return completed
+	}
+	h := openHub(t, path, agent)
+	first, err := h.Chat(context.Background(), "one", 0)
+	require.NoError(t, err)
+	await(t, h, first)
+	require.NoError(t, h.Close())
+	h = openHub(t, path, agent)
+	second, err := h.Chat(context.Background(), "two", 3)
+	require.NoError(t, err)
+	second = await(t, h, second)
+	assert.Equal(t, first.Thread.ID, second.Thread.ID)
+	assert.Equal(t, first.SessionID, second.ParentSession)
+	assert.Equal(t, SourceChat, second.Source)
+	c, err := h.Conversation(context.Background(), second.UUID, Page{})
+	require.NoError(t, err)
+	assert.Equal(t, 4, c.Total)
+	out, err := h.Output(context.Background(), second)
+	require.NoError(t, err)
+	assert.Equal(t, "re two", out)
+}
+
+// spawning is an executor with terminals.
+type spawning struct {
+	leased
+	h        func() *Hub
+	early    int // chunks printed before the answer
+	exit     bool
+	released chan struct{}
+}
+
+func (s *spawning) SpawnTerminal(ctx context.Context, _ catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
+	for i := range s.early {
+		_ = s.h().TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: "t", Data: fmt.Sprint(i, " ")})
+	}
+	if s.exit {
+		_ = s.h().TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "t"})
+	}
+	return catalog.SpawnTerminalResult{TerminalID: "t"}, nil
+}
+
+func (s *spawning) TerminalWrite(context.Context, catalog.TerminalWriteParams) error { return nil }
+
+func (s *spawning) TerminalResize(context.Context, catalog.TerminalResizeParams) error { return nil }
+
+func (s *spawning) TerminalClose(context.Context, catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
+	return catalog.TerminalCloseResult{Closed: true}, nil
+}
+func (s *spawning) Release() { close(s.released) }
+
+type spawner struct {
+	*executors
+	lease *spawning
+}
+
+func (s spawner) Acquire(context.Context, Want) (Lease, error) { return s.lease, nil }
+
+func TestTerminals(t *testing.T) {
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		early int
+		exit  bool
+	}{"in time": {0, false}, "prints before it is known": {3, false}, "ends before it is known": {3, true}, "prints much and ends": {earlyMost + 10, true}} {
+		t.Run(name, func(t *testing.T) {
+			var h *Hub
+			lease := &spawning{h: func() *Hub { return h }, early: c.early, exit: c.exit, released: make(chan struct{})}
+			h = openHub(t, database(t), hang, func(o *Options) { o.Executors = func(catalog.Daemon) Executors { return spawner{lease: lease} } })
+			var kinds []string
+			watch := func(n Notice) { kinds = append(kinds, n.Type) }
+			r, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{}, watch)
+			require.NoError(t, err)
+			if !c.exit {
+				require.NoError(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: r.TerminalID}))
+				require.NoError(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: r.TerminalID}))
+				_, err = h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: r.TerminalID})
+				require.NoError(t, err)
+				require.NoError(t, h.TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: r.TerminalID, Data: "x"}))
+				require.NoError(t, h.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: r.TerminalID}))
+			}
+			select {
+			case <-lease.released:
+			case <-time.After(within):
+				t.Fatal("its executor was not given back")
+			}
+			require.NotEmpty(t, kinds)
+			assert.Equal(t, EventTerminalExit, kinds[len(kinds)-1])
+			assert.Equal(t, EventTerminal, kinds[0])
+			for _, id := range []string{r.TerminalID, "nobody"} {
+				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
+				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id})))
+				_, err := h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id})
+				assert.Equal(t, KindTerminalNotFound, kindOf(t, err))
+			}
+		})
+	}
+}

@@ -1,0 +1,214 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+func TestAReportThatCameBeforeIsIgnored(t *testing.T) {
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		for _, n := range []int64{1, 2, 2, 1, 4, 3, 0, 5} { // a gap is none of our business; 0 has no number
+			_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
+				SessionToken: x.p.SessionToken, Sequence: n, EventType: catalog.EventContentDelta,
+				EventData: encode(catalog.ContentDelta{Delta: catalog.Delta{Text: fmt.Sprint(n)}}),
+			})
+		}
+		return completed
+	})
+	assert.Equal(t, "12405", await(t, h, launch(t, h, "p")).Result)
+}
+
+func TestGarbageTakesNothingElseWithIt(t *testing.T) {
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.say("before ")
+		for _, kind := range []string{
+			catalog.EventContentDelta, catalog.EventThinkingChunk, catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult, catalog.EventPlan,
+			catalog.EventUsage, catalog.EventFileChange, catalog.EventNativeSession, catalog.EventProcess, catalog.EventMode, catalog.EventError, catalog.EventRaw, "never heard of",
+		} {
+			for _, data := range []string{"", "null", "7", `"x"`, "[]", "{", "\xff", `{"delta":7,"tool_id":[],"entries":{},"path":1,"pid":"x","session_id":{}}`} {
+				if kind == catalog.EventNativeSession && data == "null" {
+					continue
+				}
+				_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{SessionToken: x.p.SessionToken, EventType: kind, EventData: json.RawMessage(data)})
+			}
+		}
+		_ = x.daemon.ReportError(context.Background(), catalog.ReportErrorParams{SessionToken: x.p.SessionToken, Error: catalog.ReportedError{Code: "X", Details: json.RawMessage("{")}})
+		x.say("after")
+		return completed
+	})
+	c := subscribe(t, h, Filter{}, 0)
+	s := await(t, h, launch(t, h, "p"))
+	assert.Equal(t, store.Completed, s.State)
+	hasEnd(t, c, 1)
+	assert.Equal(t, "before after", said(c.all(), EventDelta))
+	for _, n := range c.all() {
+		assert.True(t, json.Valid(n.Data), "%s: %s", n.Type, n.Data)
+	}
+	_, err := h.Conversation(context.Background(), s.UUID, Page{})
+	require.NoError(t, err)
+}
+
+func TestTokensAreGoodForTheirRunAndTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(chan string, 2)
+		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			tokens <- x.p.SessionToken
+			if x.p.Prompt == "long" {
+				return hang(ctx, x)
+			}
+			x.say("said")
+			return completed
+		}, func(o *Options) { o.Limits.RunTimeout = 100 * time.Hour })
+		ended := await(t, h, launch(t, h, "short"))
+		old := <-tokens
+		launch(t, h, "long")
+		good := <-tokens
+		assert.Len(t, good, 64)
+		assert.NotEqual(t, old, good)
+		assert.NoError(t, h.CheckToken(""), "clients of our own user need none")
+		assert.NoError(t, h.CheckToken(good))
+		for name, bad := range map[string]string{"of a run that has ended": old, "wrong": strings.Repeat("0", 64), "cut": good[:63], "longer": good + "0", "in capitals": strings.ToUpper(good)} {
+			if bad == good {
+				continue
+			}
+			assert.Equal(t, KindInvalidToken, kindOf(t, h.CheckToken(bad)), name)
+			_, err := h.GetAPIKey(context.Background(), catalog.GetAPIKeyParams{SessionToken: bad, Service: "x"})
+			assert.Equal(t, KindInvalidToken, kindOf(t, err), name)
+			_, err = h.RequestPermission(context.Background(), catalog.RequestPermissionParams{SessionToken: bad, ToolName: "Write"})
+			assert.Equal(t, KindInvalidToken, kindOf(t, err), name)
+			_, err = h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{SessionToken: bad})
+			assert.Equal(t, KindInvalidToken, kindOf(t, err), name)
+			assert.Error(t, h.ReportMessage(context.Background(), catalog.ReportMessageParams{SessionToken: bad, EventType: "x"}), name)
+			assert.Error(t, h.ReportProgress(context.Background(), catalog.ReportProgressParams{SessionToken: bad}), name)
+		}
+		_, err := h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{})
+		assert.Equal(t, KindInvalidToken, kindOf(t, err), "an executor needs one")
+		last := h.events.last()
+		after, err := h.Session(context.Background(), ended.UUID)
+		require.NoError(t, err)
+		assert.Equal(t, "said", after.Result)
+		time.Sleep(tokenLife - time.Second)
+		assert.NoError(t, h.CheckToken(good))
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, KindInvalidToken, kindOf(t, h.CheckToken(good)), "expired")
+		assert.Equal(t, last, h.events.last())
+	})
+}
+
+// What is still on its way when a run ends changes nothing of it.
+func TestALateReportChangesNothing(t *testing.T) {
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("said"); return completed })
+	s := await(t, h, launch(t, h, "p"))
+	last := h.events.last()
+	var late catalog.ContentDelta
+	late.Delta.Text = "too late"
+	h.intake.add(report{run: s.Run.ID, kind: catalog.EventContentDelta, delta: late})
+	h.intake.add(report{run: s.Run.ID, kind: catalog.EventPlan, data: json.RawMessage(`{"entries":[]}`)})
+	h.intake.add(report{run: s.Run.ID, kind: reportProgress, data: json.RawMessage(`{"percent":1}`)})
+	require.NoError(t, h.write(context.Background(), func(*store.Tx) error { return nil }))
+	assert.Equal(t, last, h.events.last())
+	c, err := h.Conversation(context.Background(), s.UUID, Page{})
+	require.NoError(t, err)
+	assert.Len(t, c.Entries, 2)
+	assert.False(t, c.Entries[1].Open)
+}
+
+func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
+	const secret = "sk-very-secret-0123456789"
+	file := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
+	get := func(service string) play {
+		return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			r, err := x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, CredentialKey: service})
+			var failed *Error
+			switch {
+			case errors.As(err, &failed):
+				x.say(failed.Kind + ": " + failed.Message)
+			case r.APIKey == secret:
+				x.say("got it")
+			}
+			return completed
+		}
+	}
+	path := database(t)
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return get(x.p.Prompt)(ctx, x) }, func(o *Options) {
+		o.Keys = map[string]config.Key{"filed": {File: file}, "unset": {Env: "NOT_SET"}}
+		o.Getenv = func(name string) string {
+			return map[string]string{"ENVIRONMENTAL_API_KEY": secret, "UNSET_API_KEY": secret}[name]
+		}
+	})
+	outcome := func(service string) string { t.Helper(); return await(t, h, launch(t, h, service)).Result }
+	assert.Equal(t, "got it", outcome("FILED_API_KEY"))
+	assert.Equal(t, "got it", outcome("ENVIRONMENTAL_API_KEY"))
+	assert.Contains(t, outcome("UNSET_API_KEY"), "no_api_key: ", "what is configured is used alone")
+	assert.Contains(t, outcome("OTHER_API_KEY"), "no client is there")
+
+	asked := make(chan string, 1)
+	sub, err := h.Subscribe(context.Background(), Filter{Types: []string{EventSecret}}, -1, func(_ context.Context, n Notice) error {
+		var d secretData
+		_ = json.Unmarshal(n.Data, &d)
+		assert.Zero(t, n.Seq, "it is not in the log")
+		asked <- d.RequestID
+		return nil
+	})
+	require.NoError(t, err)
+	sub.Start()
+	defer sub.Close()
+	for _, c := range []struct{ give, want string }{{secret, "got it"}, {"", "no_api_key: no API key for other: it was refused"}} {
+		s := launch(t, h, "OTHER_API_KEY")
+		id := <-asked
+		require.NoError(t, h.ProvideSecret(context.Background(), id, "", c.give))
+		assert.Equal(t, KindInvalid, kindOf(t, h.ProvideSecret(context.Background(), id, "", c.give)), "once")
+		assert.Contains(t, await(t, h, s).Result, c.want)
+	}
+	accesses, err := h.store.KeyAccesses(context.Background(), 10)
+	require.NoError(t, err)
+	var outcomes []string
+	for _, a := range accesses {
+		outcomes = append(outcomes, a.Service+": "+a.Outcome)
+	}
+	assert.Len(t, outcomes, 6)
+	assert.Contains(t, outcomes, "other: given by a client")
+	assert.Contains(t, outcomes, "filed: configured")
+	require.NoError(t, h.Close())
+	for _, suffix := range []string{"", "-wal"} {
+		content, err := os.ReadFile(path + suffix)
+		if err == nil {
+			assert.NotContains(t, string(content), secret, "not in "+suffix)
+		}
+	}
+}
+
+func TestAKeyThatNobodyGivesIsWaitedForNotTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			_, err := x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, Service: "other"})
+			x.say(fmt.Sprint(err))
+			return completed
+		})
+		subscribe(t, h, Filter{}, -1)
+		s := launch(t, h, "p")
+		time.Sleep(secretPatience - time.Second)
+		inState(t, h, s, store.Running)
+		time.Sleep(2 * time.Second)
+		assert.Contains(t, await(t, h, s).Result, "nobody gave one in time")
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		assert.Empty(t, h.secrets)
+	})
+}

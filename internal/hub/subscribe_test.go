@@ -1,0 +1,370 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// said is the text of the deltas of one type, in the order of their arrival.
+func said(notices []Notice, kind string) string {
+	var text strings.Builder
+	for _, n := range notices {
+		if n.Type == kind {
+			var d deltaData
+			_ = json.Unmarshal(n.Data, &d)
+			text.WriteString(d.Delta)
+		}
+	}
+	return text.String()
+}
+
+// requireRising checks that numbers only rise; those that are not kept have
+// none.
+func requireRising(t *testing.T, notices []Notice) {
+	t.Helper()
+	last := int64(0)
+	for _, n := range notices {
+		if n.Seq > 0 {
+			require.Greater(t, n.Seq, last)
+			last = n.Seq
+		}
+	}
+}
+
+// hasEnd waits until a subscriber was told the end of so many runs.
+func hasEnd(t *testing.T, c *collected, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		ends := 0
+		for _, s := range c.states() {
+			if strings.HasSuffix(s, " completed") {
+				ends++
+			}
+		}
+		return ends >= n
+	}, within, time.Millisecond)
+}
+
+func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
+	const tokens = 400
+	var want strings.Builder
+	for i := range tokens {
+		fmt.Fprintf(&want, "tökén %d ", i)
+	}
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		for i := range tokens {
+			x.say(fmt.Sprintf("tökén %d ", i))
+			if i%20 == 0 {
+				time.Sleep(5 * time.Millisecond) // an agent's own pace
+			}
+		}
+		return completed
+	})
+	c := subscribe(t, h, Filter{}, -1)
+	began := time.Now()
+	s := await(t, h, launch(t, h, "p"))
+	took := time.Since(began)
+	hasEnd(t, c, 1)
+	live := c.all()
+	assert.Equal(t, want.String(), said(live, EventDelta))
+	assert.Equal(t, want.String(), s.Result)
+	requireRising(t, live)
+	deltas := 0
+	for _, n := range live {
+		if n.Type == EventDelta {
+			deltas++
+		}
+	}
+	assert.LessOrEqual(t, deltas, int(took/deltaPace)+2, "at most 20 a second, and what is left at the end")
+
+	replayed := subscribe(t, h, Filter{}, 0)
+	hasEnd(t, replayed, 1)
+	requireRising(t, replayed.all())
+	assert.Equal(t, want.String(), said(replayed.all(), EventDelta))
+	lasting := func(list []Notice) (lines []string) {
+		for _, n := range list {
+			if n.Type != EventDelta {
+				lines = append(lines, fmt.Sprint(n.Seq, " ", n.Type, " ", n.Time.UnixNano(), " ", string(n.Data)))
+			}
+		}
+		return lines
+	}
+	assert.Equal(t, lasting(live), lasting(replayed.all()), "what lasts is the same in every replay")
+}
+
+func TestReplayBeginsAfterWhatWasSeen(t *testing.T) {
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("x"); return completed })
+	await(t, h, launch(t, h, "p"))
+	all := subscribe(t, h, Filter{}, 0)
+	hasEnd(t, all, 1)
+	list := all.all()
+	for i, n := range list {
+		rest := subscribe(t, h, Filter{}, n.Seq)
+		require.Eventually(t, func() bool { return len(rest.all()) == len(list)-i-1 }, within, time.Millisecond)
+		if i < len(list)-1 {
+			assert.Equal(t, list[i+1].Seq, rest.all()[0].Seq)
+		}
+	}
+	last := list[len(list)-1].Seq
+	_, err := h.Subscribe(context.Background(), Filter{}, last+1, all.deliver)
+	assert.Equal(t, KindInvalid, kindOf(t, err), "beyond the end")
+	_, err = h.Subscribe(context.Background(), Filter{Run: "nobody"}, -1, all.deliver)
+	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+}
+
+func TestFiltersChoose(t *testing.T) {
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say(x.p.Prompt); return completed })
+	a1 := await(t, h, launchIn(t, h, "a", "a1"))
+	b1 := await(t, h, launchIn(t, h, "b", "b1"))
+	a2 := await(t, h, launchIn(t, h, "a", "a2"))
+	for name, c := range map[string]struct {
+		f    Filter
+		want string
+		ends int
+	}{
+		"all":          {Filter{}, "a1b1a2", 3},
+		"a run":        {Filter{Run: a1.RunID}, "a1", 1},
+		"a task":       {Filter{Run: store.TaskName(b1.Task)}, "b1", 1},
+		"a thread":     {Filter{Run: a1.Thread.UUID}, "a1a2", 2},
+		"a last run":   {Filter{Run: a2.SessionID}, "a2", 1},
+		"only its end": {Filter{Run: a1.RunID, Types: []string{EventStatus}}, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := subscribe(t, h, c.f, 0)
+			hasEnd(t, got, c.ends)
+			assert.Equal(t, c.want, said(got.all(), EventDelta))
+			if c.f.Types != nil {
+				assert.Subset(t, c.f.Types, got.types())
+			}
+		})
+	}
+}
+
+func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
+	h := openHub(t, database(t), askOnce)
+	s := launch(t, h, "a")
+	a := pendingOf(t, h, 1)[0]
+	for name, c := range map[string]struct {
+		f     Filter
+		since int64
+		want  int
+	}{
+		"from now on":        {Filter{}, -1, 1},
+		"from the beginning": {Filter{}, 0, 1},
+		"from the end":       {Filter{}, h.events.last(), 1},
+		"of this run":        {Filter{Run: s.RunID, Types: []string{EventApproval}}, -1, 1},
+		"not that":           {Filter{Types: []string{EventStatus}}, -1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := subscribe(t, h, c.f, c.since)
+			// What comes later shows that nothing more of the past will come.
+			title := "new " + name
+			_, err := h.UpdateSettings(context.Background(), s.UUID, SettingsChange{Title: &title})
+			require.NoError(t, err)
+			count := func(kind string) (n int) {
+				for _, k := range got.types() {
+					if k == kind {
+						n++
+					}
+				}
+				return n
+			}
+			if c.f.Types == nil {
+				require.Eventually(t, func() bool { return count(EventSettings) > 0 }, within, time.Millisecond)
+			} else {
+				require.Eventually(t, func() bool { return count(EventApproval) == c.want }, within, time.Millisecond)
+			}
+			assert.Equal(t, c.want, count(EventApproval))
+		})
+	}
+	other := launch(t, h, "b")
+	approve(t, h, a, "")
+	await(t, h, s)
+	pendingOf(t, h, 1)
+	inState(t, h, other, store.WaitingInput)
+	got := subscribe(t, h, Filter{Run: other.RunID}, -1)
+	require.Eventually(t, func() bool { return len(got.types()) == 1 }, within, time.Millisecond)
+}
+
+// A question that is asked while somebody begins to listen comes once, from
+// the past or from the log.
+func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	s := inState(t, h, launch(t, h, "p"), store.Running)
+	for range 20 {
+		c := &collected{}
+		sub, err := h.Subscribe(context.Background(), Filter{Types: []string{EventApproval, EventResolved}}, -1, c.deliver)
+		require.NoError(t, err)
+		a, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"}) // before it starts
+		require.NoError(t, err)
+		sub.Start()
+		require.Eventually(t, func() bool { return len(c.types()) > 0 }, within, time.Millisecond)
+		approve(t, h, a, "")
+		require.Eventually(t, func() bool { return slices.Contains(c.types(), EventResolved) }, within, time.Millisecond)
+		assert.Equal(t, []string{EventApproval, EventResolved}, c.types())
+		sub.Close()
+	}
+}
+
+func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		for range 600 { // more than the memory holds
+			x.say(strings.Repeat("x", 10_000))
+		}
+		return completed
+	})
+	gate, first := make(chan struct{}), make(chan struct{})
+	c := &collected{}
+	var once sync.Once
+	sub, err := h.Subscribe(context.Background(), Filter{}, -1, func(ctx context.Context, n Notice) error {
+		once.Do(func() { close(first) })
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return c.deliver(ctx, n)
+	})
+	require.NoError(t, err)
+	sub.Start()
+	defer sub.Close()
+	s := launch(t, h, "p")
+	<-first
+	await(t, h, s)
+	close(gate)
+	hasEnd(t, c, 1)
+	requireRising(t, c.all())
+	assert.Equal(t, []string{"draft queued", "queued starting", "starting running", "running completed"}, c.states())
+	var gap struct {
+		From int64 `json:"from_seq"`
+		To   int64 `json:"to_seq"`
+	}
+	lagged, last := 0, int64(0)
+	for _, n := range c.all() {
+		if n.Type == EventLagged {
+			lagged++
+			require.NoError(t, json.Unmarshal(n.Data, &gap))
+			assert.Equal(t, last+1, gap.From, "what is missing is told exactly")
+			assert.Equal(t, gap.To, n.Seq)
+		} else {
+			assert.Equal(t, last+1, n.Seq, "all the rest is there")
+		}
+		last = n.Seq
+	}
+	assert.Positive(t, lagged)
+}
+
+func TestHundredsOfSubscribersComeAndGo(t *testing.T) {
+	stop := make(chan struct{})
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		for {
+			select {
+			case <-stop:
+				return completed
+			case <-ctx.Done():
+				return completed
+			default:
+				x.say("x")
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+	s := launch(t, h, "p")
+	var all sync.WaitGroup
+	broken := errors.New("the connection broke")
+	for i := range 300 {
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			n := 0
+			sub, err := h.Subscribe(ctx, Filter{Run: s.RunID}, int64(i%2)-1, func(context.Context, Notice) error {
+				if n++; n > 3 && i%3 == 0 {
+					return broken
+				}
+				return nil
+			})
+			if !assert.NoError(t, err) {
+				return
+			}
+			sub.Start()
+			switch i % 3 {
+			case 0:
+				<-sub.Done()
+			case 1:
+				cancel()
+				<-sub.Done()
+			}
+			sub.Close()
+			sub.Close()
+		})
+	}
+	all.Wait()
+	close(stop)
+	await(t, h, s)
+	h.mu.Lock()
+	assert.Empty(t, h.besides)
+	h.mu.Unlock()
+	h.events.mu.Lock()
+	assert.Empty(t, h.events.watchers)
+	h.events.mu.Unlock()
+}
+
+func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+	blocked := make(chan struct{})
+	var once sync.Once
+	sub, err := h.Subscribe(context.Background(), Filter{}, -1, func(ctx context.Context, _ Notice) error {
+		once.Do(func() { close(blocked) })
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.NoError(t, err)
+	sub.Start()
+	launch(t, h, "p")
+	<-blocked
+	began := time.Now()
+	require.NoError(t, h.Close())
+	assert.Less(t, time.Since(began), 900*time.Millisecond)
+	<-sub.Done()
+
+	late, err := h.Subscribe(context.Background(), Filter{}, -1, func(context.Context, Notice) error { return nil })
+	require.NoError(t, err)
+	late.Start()
+	<-late.Done()
+}
+
+func TestWatchSeesEachEventOnceInOrder(t *testing.T) {
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("a"); return completed })
+	var mu sync.Mutex
+	var seqs []int64
+	var ended []string
+	stop := h.Watch(func(e Event, s Session) {
+		mu.Lock()
+		defer mu.Unlock()
+		seqs = append(seqs, e.Seq)
+		if e.Type == EventStatus && s.State == store.Completed {
+			ended = append(ended, s.UUID)
+		}
+	})
+	s := await(t, h, launch(t, h, "p"))
+	stop()
+	mu.Lock()
+	defer mu.Unlock()
+	for i, seq := range seqs {
+		assert.EqualValues(t, i+1, seq)
+	}
+	assert.Equal(t, []string{s.UUID}, ended)
+}
