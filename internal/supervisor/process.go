@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os/exec"
@@ -131,6 +132,7 @@ func (p *process) spawn() error {
 		for lines.Scan() {
 			p.supervisor.opts.Logger.Debug("executor", "pid", cmd.Process.Pid, "says", lines.Text())
 		}
+		_, _ = io.Copy(io.Discard, stderr) // a line that is too long ends the scan; nobody is to wait for us
 	})
 	return nil
 }
