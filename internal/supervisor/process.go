@@ -88,6 +88,7 @@ func (p *process) run() {
 	select {
 	case err = <-exit:
 	case <-conn.Done(): // it hung up: then it has nothing more to do
+		p.lose()
 		select {
 		case err = <-exit:
 		case <-time.After(time.Second):
@@ -162,6 +163,14 @@ func (p *process) hangUp() {
 	}
 }
 
+// lose notes that the connection has broken, before whoever was told so asks
+// for an executor again: it is not to get this one.
+func (p *process) lose() {
+	p.supervisor.mu.Lock()
+	defer p.supervisor.mu.Unlock()
+	p.ending = true
+}
+
 // kill ends the process at once.
 func (p *process) kill() {
 	p.mu.Lock()
@@ -209,7 +218,11 @@ func (l *lease) Kill() { l.process.kill() }
 func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
 	result, err := l.Executor.ExecutePrompt(ctx, p)
 	var answered *jsonrpc2.Error
-	if errors.As(err, &answered) {
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case !errors.As(err, &answered):
+		l.process.lose()
+	default:
 		return catalog.ExecutePromptResult{
 			Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "EXECUTOR_ERROR", Message: answered.Message},
 		}, nil
