@@ -80,6 +80,9 @@ func (p *process) run() {
 		Grace: 100 * time.Millisecond, CallTimeout: 10 * time.Minute,
 	}).Connect(ctx, p.link, frame.NDJSON)
 	p.executor = catalogrpc.Executor(conn)
+	if s.isClosed() { // Close has not seen the link
+		p.hangUp()
+	}
 	close(p.started)
 
 	exit := make(chan error, 1)

@@ -67,6 +67,12 @@ func (s *Supervisor) Count() int {
 	return len(s.processes)
 }
 
+func (s *Supervisor) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // purpose says who may share an executor. An ACP thread has one to itself
 // while there is room; commands and terminals share one; an executor that
 // somebody else wrote runs one thread of one agent.
