@@ -34,6 +34,7 @@ type process struct {
 	command    []string
 	started    chan struct{} // closed when it runs, or failed to
 	exited     chan struct{} // closed when it has gone
+	replaces   *process      // it starts when that one has gone; or nil
 	failure    error         // why it does not run; set before started is closed
 	executor   catalog.Executor
 
@@ -64,6 +65,10 @@ func (p *process) run() {
 	log := s.opts.Logger
 	defer close(p.exited)
 	defer s.forget(p)
+	if p.replaces != nil {
+		<-p.replaces.exited
+		p.replaces = nil
+	}
 	if err := p.spawn(); err != nil {
 		p.failure = fmt.Errorf("starting an executor: %w", err)
 		close(p.started)

@@ -137,13 +137,13 @@ func (s *Supervisor) choose(want hub.Want) (*process, error) {
 	switch {
 	case p != nil:
 	case len(s.processes) < s.opts.Most:
-		p = s.start(purpose, want)
+		p = s.start(purpose, want, nil)
 	case shared != nil:
 		p = shared
 	case idle != nil: // it makes room
 		idle.ending = true
 		idle.end("room for another")
-		p = s.start(purpose, want)
+		p = s.start(purpose, want, idle)
 	default:
 		return nil, fmt.Errorf("there are %d executors already, none of which runs %s; wait for one to end", len(s.processes), purpose.kind)
 	}
@@ -152,11 +152,12 @@ func (s *Supervisor) choose(want hub.Want) (*process, error) {
 	return p, nil
 }
 
-// start makes a process and begins to start it.
-func (s *Supervisor) start(of purpose, want hub.Want) *process {
+// start makes a process and begins to start it, when the one that it replaces
+// has gone.
+func (s *Supervisor) start(of purpose, want hub.Want, replaces *process) *process {
 	p := &process{
 		supervisor: s, kind: of.kind, threads: make(map[purpose]bool), started: make(chan struct{}), exited: make(chan struct{}),
-		command: s.opts.Command,
+		command: s.opts.Command, replaces: replaces,
 	}
 	if want.Agent.Driver == "executor" {
 		p.command = want.Agent.Command
