@@ -23,6 +23,7 @@ import (
 //	run: COMMAND  it calls the agent's shell tool, and then tells what came back
 //	talk:         it talks until nobody listens
 //	say: WORDS    it says the words
+//	Continue …    it begins again with what it was told before
 //
 // Each answer costs InputTokens and OutputTokens.
 type Model struct {
@@ -128,6 +129,8 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 			} else if found := instruction.FindStringSubmatch(b.Text); found != nil {
 				heard = append(heard, found[0])
 				last = turn{verb: found[1], words: found[2]}
+			} else if strings.HasPrefix(b.Text, "Continue ") {
+				last.ran = false
 			}
 		}
 	}
