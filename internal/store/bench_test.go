@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +109,40 @@ func TestASearchRanksUnlessTooMuchIsFound(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, hits, 1)
 	assert.NotZero(t, hits[0].Rank, "just as many as are ranked")
+}
+
+// The log of SQLite is brought into the database without anybody's doing,
+// and then begins anew.
+func TestTheLogOfSQLiteDoesNotGrowWithoutEnd(t *testing.T) {
+	s := filled(t, 1)
+	wal := s.Path() + "-wal"
+	write := func() {
+		require.NoError(t, enqueue(s, func(tx *store.Tx) error {
+			for range 1500 {
+				if _, err := tx.Append(store.Event{Type: "message_delta", Thread: 1, Run: 1, Key: "msg-1", Text: strings.Repeat("a piece of what it says ", 10)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	bare := func() int64 { // the database without its log
+		info, err := os.Stat(s.Path())
+		require.NoError(t, err)
+		return info.Size()
+	}
+	longest := int64(0)
+	for range 8 {
+		before := bare()
+		write()
+		require.Eventually(t, func() bool { return bare() > before+300_000 }, 10*time.Second, 5*time.Millisecond, "the events come into the database")
+		info, err := os.Stat(wal)
+		require.NoError(t, err)
+		if longest == 0 {
+			longest = info.Size()
+		}
+		require.Less(t, info.Size(), 4*longest, "the log begins anew")
+	}
 }
 
 func BenchmarkSessions(b *testing.B) {

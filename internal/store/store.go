@@ -80,13 +80,21 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	}
 	s.readers.SetMaxOpenConns(4)
 	s.readers.SetMaxIdleConns(2)
+	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
 	s.queries = queries{newStatements(s.readers)}
 	if s.writer, err = newWriter(ctx, s.writers, opts.Committed); err != nil {
 		s.readers.Close()
 		s.writers.Close()
 		return nil, &OpenError{path, reason(err), err}
 	}
+	checkpoints, err := newCheckpointer(path, s.writer)
+	if err != nil {
+		s.readers.Close()
+		s.writers.Close()
+		return nil, &OpenError{path, "unreadable", err}
+	}
 	s.ended.Go(s.writer.loop)
+	s.ended.Go(checkpoints.loop)
 	return s, nil
 }
 
@@ -191,6 +199,7 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) Close() error {
 	s.writer.stop()
 	s.ended.Wait()
+	s.queries.s.close()
 	return errors.Join(s.readers.Close(), s.writers.Close())
 }
 

@@ -14,9 +14,10 @@ type Tx struct {
 	queries
 	Now time.Time // of this change
 
-	seq    int64
-	events []Event
-	after  []func()
+	seq     int64
+	events  []Event
+	after   []func()
+	changed int // statements since the checkpointer was told
 }
 
 // AfterCommit runs f in the writer's goroutine when the transaction was
@@ -31,6 +32,7 @@ var background = context.Background()
 
 // exec runs a statement that changes something.
 func (t *Tx) exec(query string, args ...any) (sql.Result, error) {
+	t.changed++
 	return t.s.exec(background, query, args...)
 }
 

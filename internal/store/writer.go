@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +37,12 @@ type writer struct {
 	wake    sync.Cond
 	queue   []*operation
 	stopped bool
+	asked   string // what the checkpointer wants to be run outside of a transaction
+
+	commits atomic.Int64
+
+	due   chan struct{} // tells the checkpointer that there is work
+	ended chan struct{} // closed at the end
 }
 
 func newWriter(ctx context.Context, db *sql.DB, announce func([]Event)) (*writer, error) {
@@ -43,13 +50,13 @@ func newWriter(ctx context.Context, db *sql.DB, announce func([]Event)) (*writer
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn, announce: announce}
+	w := &writer{conn: conn, announce: announce, due: make(chan struct{}, 1), ended: make(chan struct{})}
 	if announce == nil {
 		w.announce = func([]Event) {}
 	}
 	w.wake.L = &w.mu
 	w.tx = &Tx{queries: queries{newStatements(conn)}}
-	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 2000", "PRAGMA cache_size = -2000"} {
+	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()
 			return nil, err
@@ -105,11 +112,14 @@ func (w *writer) stop() {
 	w.wake.Signal()
 }
 
-// next waits for operations; none means the end.
+// next waits for operations; nil means the end.
 func (w *writer) next() []*operation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.queue) == 0 {
+		if w.asked != "" {
+			return []*operation{}
+		}
 		if w.stopped {
 			return nil
 		}
@@ -126,7 +136,12 @@ func (w *writer) next() []*operation {
 
 func (w *writer) loop() {
 	for batch := w.next(); batch != nil; batch = w.next() {
+		if len(batch) == 0 {
+			w.obey()
+			continue
+		}
 		err := w.commit(batch)
+		w.commits.Add(1)
 		var events []Event
 		for _, op := range batch {
 			if err == nil && op.err == nil {
@@ -147,8 +162,39 @@ func (w *writer) loop() {
 			}
 			op.done(op.err)
 		}
+		w.obey()
 	}
+	close(w.ended)
+	w.tx.s.close()
 	w.conn.Close()
+}
+
+// ask has a statement run outside of a transaction.
+func (w *writer) ask(pragma string) {
+	w.mu.Lock()
+	w.asked = pragma
+	w.mu.Unlock()
+	w.wake.Signal()
+}
+
+// obey does what the checkpointer asks for, and tells it when there is
+// enough for it to do.
+func (w *writer) obey() {
+	w.mu.Lock()
+	asked := w.asked
+	w.asked = ""
+	w.mu.Unlock()
+	if asked != "" {
+		_, _ = w.conn.ExecContext(background, asked) // what fails is done later
+	}
+	if w.tx.changed < checkpointAfter {
+		return
+	}
+	select {
+	case w.due <- struct{}{}:
+		w.tx.changed = 0
+	default:
+	}
 }
 
 // commit runs the operations in one transaction. An operation that fails is
