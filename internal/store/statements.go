@@ -36,6 +36,17 @@ func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
+// close gives the statements back. SQLite keeps a connection with statements
+// open when it is closed, and so the write-ahead log beside the database.
+func (s *statements) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, stmt := range s.ready {
+		stmt.Close()
+	}
+	clear(s.ready)
+}
+
 func (s *statements) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	stmt, err := s.get(ctx, query)
 	if err != nil {
