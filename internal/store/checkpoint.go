@@ -41,42 +41,35 @@ func newCheckpointer(path string, w *writer) (*checkpointer, error) {
 // loop works until the writer has ended.
 func (c *checkpointer) loop() {
 	defer c.db.Close()
+	var rest <-chan time.Time
+	var commits int64 // when rest began
 	for {
 		select {
 		case <-c.writer.due:
+			c.bring()
+		case <-rest:
+			if c.writer.commits.Load() == commits {
+				c.writer.ask("PRAGMA shrink_memory")
+				rest = nil
+				continue
+			}
 		case <-c.writer.ended:
 			return
 		}
-		frames := c.pass()
-		if frames > walMost {
-			c.pass() // so that little is left for the writer
-			c.writer.ask(passive)
-		}
-		select {
-		case <-time.After(checkpointPause):
-		case <-c.writer.ended:
-			return
-		}
-		if !c.restless() {
-			c.writer.ask("PRAGMA shrink_memory")
-		}
+		commits = c.writer.commits.Load()
+		rest = time.After(restAfter)
 	}
 }
 
-// restless reports whether there is work again within restAfter; it stays
-// to be done.
-func (c *checkpointer) restless() bool {
-	for before := c.writer.commits.Load(); ; {
-		select {
-		case <-c.writer.ended:
-			return true
-		case <-time.After(restAfter):
-		}
-		now := c.writer.commits.Load()
-		if now == before || len(c.writer.due) > 0 {
-			return now != before
-		}
-		before = now
+// bring brings what is due into the database, and pauses.
+func (c *checkpointer) bring() {
+	if c.pass() > walMost {
+		c.pass() // so that little is left for the writer
+		c.writer.ask(passive)
+	}
+	select {
+	case <-time.After(checkpointPause):
+	case <-c.writer.ended:
 	}
 }
 
