@@ -32,6 +32,7 @@ type process struct {
 	supervisor *Supervisor
 	kind       string
 	command    []string
+	foreign    bool          // somebody else wrote it
 	started    chan struct{} // closed when it runs, or failed to
 	exited     chan struct{} // closed when it has gone
 	replaces   *process      // it starts when that one has gone; or nil
@@ -69,6 +70,11 @@ func (p *process) run() {
 		<-p.replaces.exited
 		p.replaces = nil
 	}
+	if s.isClosed() {
+		p.failure = errClosed
+		close(p.started)
+		return
+	}
 	if err := p.spawn(); err != nil {
 		p.failure = fmt.Errorf("starting an executor: %w", err)
 		close(p.started)
@@ -88,10 +94,15 @@ func (p *process) run() {
 	if s.isClosed() { // Close has not seen the link
 		p.hangUp()
 	}
-	close(p.started)
-
 	exit := make(chan error, 1)
 	go func() { exit <- p.cmd.Wait() }()
+	if err := p.greet(ctx); err != nil {
+		p.failure = err
+		p.lose()
+		p.kill()
+	}
+	close(p.started)
+
 	var err error
 	select {
 	case err = <-exit:
@@ -108,6 +119,25 @@ func (p *process) run() {
 	cancel()
 	<-conn.Done()
 	p.killAgents()
+}
+
+// greet waits until the executor answers: whatever it says of a task that
+// there is not will do. One that somebody else wrote is taken at its word.
+func (p *process) greet(ctx context.Context) error {
+	if p.foreign {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.supervisor.opts.StartWithin)
+	defer cancel()
+	_, err := p.executor.StopTask(ctx, catalog.StopTaskParams{})
+	var answered *jsonrpc2.Error
+	switch {
+	case err == nil || errors.As(err, &answered):
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("an executor did not answer within %s", p.supervisor.opts.StartWithin)
+	}
+	return fmt.Errorf("an executor ended at once: %w", err)
 }
 
 // spawn starts the program, joined by a socketpair.
@@ -227,10 +257,9 @@ func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams
 	result, err := l.Executor.ExecutePrompt(ctx, p)
 	var answered *jsonrpc2.Error
 	switch {
-	case err == nil || ctx.Err() != nil:
-	case !errors.As(err, &answered):
+	case errors.Is(err, jsonrpc2.ErrClosed):
 		l.process.lose()
-	default:
+	case errors.As(err, &answered):
 		return catalog.ExecutePromptResult{
 			Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "EXECUTOR_ERROR", Message: answered.Message},
 		}, nil

@@ -28,7 +28,8 @@ type Options struct {
 	Most int
 	// IdleAfter is when an executor that nobody uses is ended. Default 60 s.
 	IdleAfter time.Duration
-	// StartWithin is how long an executor may take to start. Default 10 s.
+	// StartWithin is how long an executor of ours may take to answer for the
+	// first time. Default 10 s.
 	StartWithin time.Duration
 }
 
@@ -160,7 +161,7 @@ func (s *Supervisor) start(of purpose, want hub.Want, replaces *process) *proces
 		command: s.opts.Command, replaces: replaces,
 	}
 	if want.Agent.Driver == "executor" {
-		p.command = want.Agent.Command
+		p.command, p.foreign = want.Agent.Command, true
 	}
 	s.processes[p] = struct{}{}
 	s.ended.Go(p.run)
