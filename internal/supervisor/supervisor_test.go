@@ -1,0 +1,437 @@
+//go:build unix
+
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+const (
+	role   = "DUET_SUPERVISOR_TEST" // what the test's program is when it is started again
+	within = 10 * time.Second
+	// atOnce spares the race detector's second at the end of a process.
+	atOnce = "GORACE=atexit_sleep_ms=0"
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "executor":
+		serve()
+	case "deaf": // it never reads
+		fmt.Fprintln(os.Stderr, "deaf")
+		time.Sleep(time.Minute)
+	case "gone": // it never connects
+	case "agent":
+		time.Sleep(time.Minute)
+	default:
+		goleak.VerifyTestMain(m)
+		return
+	}
+	os.Exit(0)
+}
+
+// tiny is an executor that does what its prompts say.
+type tiny struct {
+	catalog.Executor
+	daemon func() catalog.Daemon
+}
+
+func serve() {
+	link := os.NewFile(3, "hub")
+	conn, err := net.FileConn(link)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	link.Close()
+	reg := server.NewRegistry()
+	var peer *server.Conn
+	connected := make(chan struct{})
+	catalogrpc.RegisterExecutor(reg, tiny{daemon: func() catalog.Daemon { <-connected; return catalogrpc.Daemon(peer) }})
+	peer = server.New(reg, server.Options{}).Connect(context.Background(), conn, frame.NDJSON)
+	close(connected)
+	<-peer.Done()
+}
+
+func (x tiny) StopTask(context.Context, catalog.StopTaskParams) (catalog.StopTaskResult, error) {
+	return catalog.StopTaskResult{}, nil
+}
+
+func (x tiny) Shutdown(context.Context, catalog.ShutdownParams) (catalog.ShutdownResult, error) {
+	return catalog.ShutdownResult{Status: "idle"}, nil
+}
+
+// ExecutePrompt answers in its stop reason.
+func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
+	answer := func(v any) (catalog.ExecutePromptResult, error) {
+		return catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: fmt.Sprint(v)}, nil
+	}
+	switch p.Prompt {
+	case "pid":
+		return answer(os.Getpid())
+	case "environment":
+		return answer(strings.Join(os.Environ(), "\n"))
+	case "crash":
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "hang":
+		<-ctx.Done()
+	case "long line":
+		fmt.Fprintln(os.Stderr, strings.Repeat("x", 1<<20))
+		return answer("written")
+	case "refuse":
+		return catalog.ExecutePromptResult{}, &jsonrpc2.Error{Code: -32000, Message: "I will not"}
+	case "key":
+		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{Service: "x"})
+		return answer(err)
+	case "agent", "agent and crash":
+		self, _ := os.Executable()
+		agent := exec.Command(self)
+		agent.Env = []string{role + "=agent", "DUET_AGENT=mark-" + p.TaskID}
+		agent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a kill of our group does not reach it
+		if err := agent.Start(); err != nil {
+			return answer(err)
+		}
+		data, _ := json.Marshal(catalog.Process{PID: agent.Process.Pid, Mark: "mark-" + p.TaskID})
+		_ = x.daemon().ReportMessage(ctx, catalog.ReportMessageParams{EventType: catalog.EventProcess, EventData: data})
+		_, _ = x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // when it is answered the report has been read
+		if p.Prompt == "agent and crash" {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		return answer(agent.Process.Pid)
+	}
+	return answer("")
+}
+
+// asked is the hub as executors see it.
+type asked struct {
+	catalog.Daemon
+	mu       sync.Mutex
+	reported []string
+}
+
+func (a *asked) GetAPIKey(context.Context, catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
+	return catalog.GetAPIKeyResult{}, errors.New("there is none")
+}
+
+func (a *asked) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reported = append(a.reported, string(p.EventData))
+	return nil
+}
+
+func newSupervisor(t *testing.T, change ...func(*Options)) *Supervisor {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	opts := Options{
+		Daemon: &asked{}, Command: []string{self}, Environment: []string{role + "=executor", "LISTED=yes", atOnce},
+		WireError: func(err error) error { return &jsonrpc2.Error{Code: -32077, Message: "told: " + err.Error()} },
+	}
+	for _, f := range change {
+		f(&opts)
+	}
+	s := New(opts)
+	t.Cleanup(func() { closed(t, s) })
+	return s
+}
+
+// closed ends the executors, and fails if that takes long.
+func closed(t *testing.T, s *Supervisor) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	s.Close(ctx)
+	assert.NoError(t, ctx.Err(), "they had to be killed")
+	assert.Zero(t, s.Count())
+}
+
+func acp(thread string) hub.Want {
+	return hub.Want{Thread: thread, Agent: config.Agent{Name: "a", Driver: "acp"}}
+}
+
+func command(thread string) hub.Want {
+	return hub.Want{Thread: thread, Agent: config.Agent{Name: "c", Driver: "command"}}
+}
+
+func acquire(t *testing.T, s *Supervisor, want hub.Want) hub.Lease {
+	t.Helper()
+	l, err := s.Acquire(context.Background(), want)
+	require.NoError(t, err)
+	return l
+}
+
+func prompt(t *testing.T, l hub.Lease, text string) string {
+	t.Helper()
+	r, err := l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: text, TaskID: fmt.Sprint(os.Getpid(), "-", t.Name())})
+	require.NoError(t, err)
+	return r.StopReason
+}
+
+func alive(pid string) bool {
+	status, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(status))
+	return len(fields) < 3 || fields[2] != "Z" // a zombie only waits for its parent
+}
+
+func needsProc(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("needs /proc")
+	}
+}
+
+func TestAThreadHasAnExecutorToItselfWhileThereIsRoom(t *testing.T) {
+	s := newSupervisor(t, func(o *Options) { o.Most = 3 })
+	a, b := acquire(t, s, acp("a")), acquire(t, s, acp("b"))
+	pidA, pidB := prompt(t, a, "pid"), prompt(t, b, "pid")
+	assert.NotEqual(t, pidA, pidB)
+	c1, c2 := acquire(t, s, command("c")), acquire(t, s, command("d"))
+	pidC := prompt(t, c1, "pid")
+	assert.Equal(t, pidC, prompt(t, c2, "pid"), "commands share one")
+	assert.NotContains(t, []string{pidA, pidB}, pidC)
+	assert.Equal(t, 3, s.Count())
+
+	again := acquire(t, s, acp("a"))
+	assert.Equal(t, pidA, prompt(t, again, "pid"), "a thread keeps its own")
+	third, fourth := acquire(t, s, acp("e")), acquire(t, s, acp("f"))
+	assert.Equal(t, pidB, prompt(t, third, "pid"), "then they share the one with the least to do")
+	assert.Contains(t, []string{pidA, pidB}, prompt(t, fourth, "pid"))
+	assert.Equal(t, 3, s.Count())
+	_, err := s.Acquire(context.Background(), hub.Want{Thread: "x", Agent: config.Agent{Name: "theirs", Driver: "executor", Command: []string{"x"}}})
+	assert.ErrorContains(t, err, "3 executors already")
+	for _, l := range []hub.Lease{a, b, c1, c2, again, third, fourth} {
+		l.Release()
+		l.Release() // once more is no harm
+	}
+}
+
+func TestOneThatNobodyUsesMakesRoom(t *testing.T) {
+	needsProc(t)
+	s := newSupervisor(t, func(o *Options) { o.Most = 1 })
+	a := acquire(t, s, acp("a"))
+	pid := prompt(t, a, "pid")
+	_, err := s.Acquire(context.Background(), command("c"))
+	require.Error(t, err, "it is in use")
+	a.Release()
+	c := acquire(t, s, command("c"))
+	defer c.Release()
+	assert.False(t, alive(pid), "there is never one too many")
+	assert.NotEqual(t, pid, prompt(t, c, "pid"))
+}
+
+func TestAnIdleExecutorEnds(t *testing.T) {
+	s := newSupervisor(t, func(o *Options) { o.IdleAfter = 50 * time.Millisecond })
+	l := acquire(t, s, acp("a"))
+	pid := prompt(t, l, "pid")
+	l.Release()
+	l = acquire(t, s, acp("a")) // at once: it is still there
+	assert.Equal(t, pid, prompt(t, l, "pid"))
+	assert.Never(t, func() bool { return s.Count() == 0 }, 150*time.Millisecond, 10*time.Millisecond, "it is in use")
+	l.Release()
+	require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond)
+	l = acquire(t, s, acp("a"))
+	assert.NotEqual(t, pid, prompt(t, l, "pid"))
+	l.Release()
+}
+
+func TestACrashTakesOnlyItsOwnRun(t *testing.T) {
+	s := newSupervisor(t)
+	a, b := acquire(t, s, acp("a")), acquire(t, s, acp("b"))
+	pidA, pidB := prompt(t, a, "pid"), prompt(t, b, "pid")
+	for range 5 {
+		_, err := a.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "crash"})
+		require.ErrorIs(t, err, jsonrpc2.ErrClosed)
+		a.Release()
+		a = acquire(t, s, acp("a")) // at once, while the dead one is still being buried
+		next := prompt(t, a, "pid")
+		assert.NotEqual(t, pidA, next)
+		pidA = next
+	}
+	assert.Equal(t, pidB, prompt(t, b, "pid"))
+	a.Release()
+	b.Release()
+}
+
+func TestAnAnswerThatIsAnErrorIsAFailureAndNoCrash(t *testing.T) {
+	s := newSupervisor(t)
+	l := acquire(t, s, acp("a"))
+	defer l.Release()
+	r, err := l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "refuse"})
+	require.NoError(t, err)
+	assert.Equal(t, catalog.StatusFailed, r.Status)
+	assert.Equal(t, &catalog.ExecutionError{Code: "EXECUTOR_ERROR", Message: "I will not"}, r.Error)
+	assert.Contains(t, prompt(t, l, "key"), "told: there is none", "and errors of ours arrive there")
+	assert.Contains(t, prompt(t, l, "key"), "-32077")
+	assert.Equal(t, "written", prompt(t, l, "long line"))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err = l.ExecutePrompt(ctx, catalog.ExecutePromptParams{Prompt: "hang"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	again := acquire(t, s, acp("a"))
+	assert.Equal(t, prompt(t, l, "pid"), prompt(t, again, "pid"), "whoever gave up did not lose the executor")
+	again.Release()
+}
+
+func TestTheEnvironmentIsWhatIsListed(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_HUB", "x")
+	s := newSupervisor(t)
+	l := acquire(t, s, acp("a"))
+	defer l.Release()
+	var names []string
+	for line := range strings.Lines(prompt(t, l, "environment")) {
+		if name := strings.TrimSpace(line); !strings.HasPrefix(name, "GOCOVERDIR") {
+			names = append(names, name)
+		}
+	}
+	assert.ElementsMatch(t, []string{role + "=executor", "LISTED=yes", atOnce, "DUET_EXECUTOR_FD=3"}, names)
+}
+
+func TestAgentsOfADeadExecutorAreKilled(t *testing.T) {
+	needsProc(t)
+	for _, how := range []string{"crash", "kill", "close"} {
+		t.Run(how, func(t *testing.T) {
+			daemon := &asked{}
+			s := newSupervisor(t, func(o *Options) { o.Daemon = daemon })
+			l := acquire(t, s, acp("a"))
+			defer l.Release()
+			pid := ""
+			if how == "crash" {
+				_, err := l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "agent and crash", TaskID: fmt.Sprint(os.Getpid(), how)})
+				require.Error(t, err)
+				daemon.mu.Lock()
+				require.Len(t, daemon.reported, 1, "the hub is told too")
+				var p catalog.Process
+				require.NoError(t, json.Unmarshal([]byte(daemon.reported[0]), &p))
+				daemon.mu.Unlock()
+				pid = fmt.Sprint(p.PID)
+			} else {
+				pid = prompt(t, l, "agent")
+				require.True(t, alive(pid))
+			}
+			switch how {
+			case "kill":
+				l.Kill()
+			case "close":
+				closed(t, s)
+			}
+			require.Eventually(t, func() bool { return !alive(pid) }, within, time.Millisecond)
+			require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond)
+		})
+	}
+}
+
+func TestWhatIsNoExecutor(t *testing.T) {
+	for name, c := range map[string]struct {
+		command []string
+		role    string
+		says    string
+	}{
+		"not there":       {[]string{"/no/such/program"}, "", "no such file"},
+		"not configured":  {nil, "", "no command"},
+		"ends at once":    {nil, "gone", "ended at once"},
+		"answers nothing": {nil, "deaf", "did not answer within 300ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSupervisor(t, func(o *Options) {
+				o.StartWithin = 300 * time.Millisecond
+				if c.role == "" {
+					o.Command = c.command
+				} else {
+					o.Environment = []string{role + "=" + c.role, atOnce}
+				}
+			})
+			if c.role == "gone" {
+				s.opts.StartWithin = within
+			}
+			for range 2 {
+				_, err := s.Acquire(context.Background(), acp("a"))
+				require.ErrorContains(t, err, c.says)
+			}
+			require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond)
+		})
+	}
+}
+
+func TestCloseLeavesNothingWhateverIsGoingOn(t *testing.T) {
+	needsProc(t)
+	s := newSupervisor(t)
+	busy := acquire(t, s, acp("busy"))
+	pid := prompt(t, busy, "pid")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := busy.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "hang"})
+		ended <- err
+	}()
+	var starting sync.WaitGroup
+	for i := range 4 {
+		starting.Go(func() {
+			if l, err := s.Acquire(context.Background(), acp(fmt.Sprint(i))); err == nil {
+				l.Release()
+			}
+		})
+	}
+	closed(t, s)
+	starting.Wait()
+	require.Error(t, <-ended)
+	assert.False(t, alive(pid))
+	_, err := s.Acquire(context.Background(), acp("late"))
+	assert.ErrorIs(t, err, errClosed)
+	closed(t, s)
+}
+
+func TestAcquireEndsWithItsContext(t *testing.T) {
+	s := newSupervisor(t, func(o *Options) { o.Environment = []string{role + "=deaf"} })
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err := s.Acquire(ctx, acp("a"))
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// An executor that somebody else wrote runs one thread of one agent, and is
+// started by its own command.
+func TestAForeignExecutor(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	s := newSupervisor(t, func(o *Options) { o.Command = []string{"/no/such/program"} })
+	foreign := func(name, thread string) hub.Want {
+		return hub.Want{Thread: thread, Agent: config.Agent{Name: name, Driver: "executor", Command: []string{self}}}
+	}
+	pids := map[string]bool{}
+	for _, w := range []hub.Want{foreign("x", "1"), foreign("x", "2"), foreign("y", "1")} {
+		l := acquire(t, s, w)
+		pids[prompt(t, l, "pid")] = true
+		l.Release()
+		again := acquire(t, s, w)
+		pids[prompt(t, again, "pid")] = true
+		again.Release()
+	}
+	assert.Len(t, pids, 3)
+}
