@@ -64,6 +64,9 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	if err := checkHeader(path); err != nil {
 		return nil, err
 	}
+	if err := probe(ctx, path); err != nil {
+		return nil, err
+	}
 	s := &Store{path: path}
 	var err error
 	if s.writers, err = sql.Open("sqlite", dsn(path, "_txlock=immediate&_pragma=busy_timeout(5000)")); err != nil {
