@@ -1,0 +1,251 @@
+package main_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// kill ends a process as a machine out of memory does.
+func kill(t testing.TB, r running) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(r.pid, syscall.SIGKILL))
+}
+
+// An agent that is killed fails its run; the conversation goes on with the
+// next one.
+func TestAKilledAgent(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, query string }{
+		{"that speaks", "stream:1000000@200"},
+		{"that waits for an answer", "permit:2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			c := s.start()
+			c.subscribe()
+			told := c.launch(test.query, "")
+			c.await("a sign of life", func(e event) bool {
+				return e.Data.SessionID == told.SessionID && (e.Type == "message_delta" || e.Type == "new_approval")
+			})
+			if test.query == "permit:2" {
+				c.awaitQuestion(told.SessionID)
+			}
+			kill(t, s.find(t, "demo-agent"))
+			end := c.awaitEnd(told.SessionID)
+			assert.Equal(t, "failed", end.Data.State)
+			assert.Equal(t, "AGENT_EXITED", end.Data.ErrorCode)
+			assert.Contains(t, end.Data.Error, "SIGKILL")
+			assert.Empty(t, c.pending())
+
+			var resumed launched
+			c.call("continueSession", object{"session_id": told.SessionID, "query": "quiet"}, &resumed)
+			assert.Equal(t, told.ThreadID, resumed.ThreadID)
+			assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
+			c.leave()
+			s.requireNobody("after the end")
+		})
+	}
+}
+
+// An executor that is killed interrupts its runs and takes its agents with
+// it; a new one goes on.
+func TestAKilledExecutor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.start()
+	c.subscribe()
+	told := c.launch("permit:2", "")
+	c.awaitQuestion(told.SessionID)
+	agent := s.find(t, "demo-agent")
+	kill(t, s.find(t, " executor"))
+	end := c.awaitEnd(told.SessionID)
+	assert.Equal(t, "interrupted", end.Data.State)
+	assert.Equal(t, "EXECUTOR_GONE", end.Data.ErrorCode)
+	assert.NotEmpty(t, end.Data.Error)
+	require.Eventually(t, func() bool { return syscall.Kill(agent.pid, 0) != nil }, 5*time.Second, pollEvery, "the agent outlives its executor")
+
+	var resumed launched
+	c.call("continueSession", object{"session_id": told.SessionID, "query": "continue"}, &resumed)
+	assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
+	c.leave()
+}
+
+// Whatever an agent does, its run ends as it should, and the next one works.
+func TestBadAgents(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents(`
+[agents.missing]
+driver = "acp"
+command = ["/nonexistent/agent"]
+[agents.brief]
+driver = "acp"
+command = ["/bin/sh", "-c", "echo I cannot work here >&2; exit 7"]
+[agents.chatty]
+driver = "acp"
+command = ["/bin/sh", "-c", "while echo hello; do :; done | head -c 100000; sleep 0.1"]
+[agents.broken]
+driver = "command"
+command = ["/bin/sh", "-c", "echo partly; exit 3", "sh"]
+`)
+	c := s.start()
+	c.subscribe()
+	for _, test := range []struct {
+		name, query, agent string
+		state, code, says  string // of the end
+		event, with        string // an event that tells what was odd: its type, and the code or a text in it
+	}{
+		{name: "garbage", query: "garbage", state: "completed", event: "task_error", with: "AGENT_GARBAGE"},
+		{name: "invalid UTF-8", query: "badutf8", state: "completed"},
+		{name: "an unknown update", query: "unknown", state: "completed", event: "agent_update", with: "duet_demo_unknown"},
+		{name: "a line of 100 MB", query: "longline:100", state: "completed", event: "task_error", with: "AGENT_LINE_TOO_LONG"},
+		{name: "a crash", query: "crash", state: "failed", code: "AGENT_EXITED", says: "status 3"},
+		{name: "an error", query: "fail", state: "failed", code: "AGENT_ERROR", says: "asked to fail"},
+		{name: "a refusal", query: "quiet refuse", state: "completed"},
+		{name: "no program", query: "hello", agent: "missing", state: "failed", code: "AGENT_NOT_FOUND", says: "/nonexistent/agent"},
+		{name: "one that exits at once", query: "hello", agent: "brief", state: "failed", code: "AGENT_EXITED", says: "I cannot work here"},
+		{name: "one that speaks no protocol", query: "hello", agent: "chatty", state: "failed", code: "AGENT_EXITED", event: "task_error", with: "AGENT_GARBAGE"},
+		{name: "a command that fails", query: "hello", agent: "broken", state: "failed", code: "AGENT_EXITED", says: "status 3"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c.t = t
+			told := c.launch(test.query, test.agent)
+			end := c.approveAll(told.SessionID)
+			assert.Equal(t, test.state, end.Data.State, "%s", end.Raw)
+			assert.Equal(t, test.code, end.Data.ErrorCode, "%s", end.Raw)
+			assert.Contains(t, end.Data.Error, test.says)
+			if test.event != "" {
+				c.await("an event "+test.event+" with "+test.with, func(e event) bool {
+					return e.Data.SessionID == told.SessionID && e.Type == test.event && containsText(e.Raw, test.with)
+				})
+			}
+			if test.query == "badutf8" {
+				said := c.conversation(told.SessionID)
+				assert.Contains(t, said, "bytes", "what can be read of it is shown")
+				assert.Contains(t, said, "\uFFFD", "and the rest can be seen to be missing")
+			}
+			c.requireCore()
+			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State, "the next run")
+		})
+	}
+	c.t = t
+	status, issues := c.issues()
+	assert.Equal(t, "ok", status, "%v", issues)
+	c.leave()
+}
+
+// An agent that does not answer is ended by force when somebody asks for it.
+func TestAgentsThatHangAreKilled(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, query, agent string
+		ready              func(*client, launched)
+	}{
+		{"in mid-turn, and ignores signals", "hang", "", func(c *client, told launched) {
+			c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == told.SessionID })
+		}},
+		{"from the start", "hello", "mute", nil},
+		{"from the start, and ignores signals", "hello", "deaf", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.agents(`
+[agents.mute]
+driver = "acp"
+command = ["sleep", "600"]
+[agents.deaf]
+driver = "acp"
+command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1; done"]
+`)
+			c := s.start()
+			c.subscribe()
+			told := c.launch(test.query, test.agent)
+			c.awaitState(told.SessionID, "running")
+			before := len(s.running()) // the program and the executor, at least
+			require.Eventually(t, func() bool { return len(s.running()) > 2 }, 20*time.Second, pollEvery, "no agent: %d processes", before)
+			if test.ready != nil {
+				test.ready(c, told)
+			}
+			began := time.Now()
+			c.call("interruptSession", object{"session_id": told.SessionID}, nil)
+			end := c.awaitEnd(told.SessionID)
+			t.Logf("interrupted after %v", time.Since(began))
+			assert.Equal(t, "interrupted", end.Data.State, "%s", end.Raw)
+			require.Eventually(t, func() bool { return len(s.running()) <= 2 }, 5*time.Second, pollEvery, "what the agent started is left")
+			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State, "the next run")
+			c.leave()
+			s.requireNobody("after the end")
+		})
+	}
+}
+
+// An agent that never says a word is given up, with what there is to know.
+func TestASilentAgentIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents(`
+[agents.mute]
+driver = "acp"
+command = ["/bin/sh", "-c", "echo waiting for a login >&2; exec sleep 600"]
+`)
+	c := s.start()
+	c.subscribe()
+	end := c.awaitEnd(c.launch("hello", "mute").SessionID)
+	assert.Equal(t, "failed", end.Data.State)
+	assert.Equal(t, "AGENT_TIMEOUT", end.Data.ErrorCode)
+	assert.Contains(t, end.Data.Error, "waiting for a login")
+	require.Eventually(t, func() bool { return len(s.running()) <= 2 }, 5*time.Second, pollEvery, "the agent is left")
+	c.leave()
+}
+
+// An agent that hangs does not keep the program from ending.
+func TestAHangingAgentDoesNotDelayTheEnd(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.start()
+	c.subscribe()
+	told := c.launch("hang", "")
+	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == told.SessionID })
+	c.leave()
+	s.requireNobody("after the end of input")
+}
+
+// Descriptors and goroutines are given back: what a hundred runs took is not
+// missing afterwards.
+func TestRunsLeaveNothingOpen(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.start()
+	c.subscribe()
+	open := func() int {
+		entries, err := os.ReadDir(procPath(c, "fd"))
+		require.NoError(t, err)
+		return len(entries)
+	}
+	threads := func() int {
+		entries, err := os.ReadDir(procPath(c, "task"))
+		require.NoError(t, err)
+		return len(entries)
+	}
+	one := c.launch("quiet", "")
+	c.awaitEnd(one.SessionID)
+	before, threadsBefore := open(), threads()
+	last := one
+	for range 40 { // in one conversation, so that one executor serves them
+		var told launched
+		c.call("continueSession", object{"session_id": last.SessionID, "query": "quiet tools:3"}, &told)
+		c.awaitEnd(told.SessionID)
+		last = told
+	}
+	assert.LessOrEqual(t, open(), before+4, "descriptors")
+	assert.LessOrEqual(t, threads(), threadsBefore+16, "threads")
+	require.Eventually(t, func() bool { return len(s.running()) == 3 }, 5*time.Second, pollEvery, "the program, an executor and its agent: %v", s.processes())
+	c.leave()
+}

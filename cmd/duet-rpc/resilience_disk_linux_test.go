@@ -1,0 +1,178 @@
+package main_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// smallDisk puts the project on a disk of its own.
+func (s *site) smallDisk(size string) {
+	s.t.Helper()
+	err := syscall.Mount("tmpfs", s.root, "tmpfs", 0, "mode=0755,size="+size)
+	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
+		s.t.Skip("only root can mount a small disk")
+	}
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = syscall.Unmount(s.root, syscall.MNT_DETACH) })
+}
+
+// fill writes a file until the disk takes no more.
+func (s *site) fill() (path string) {
+	s.t.Helper()
+	path = filepath.Join(s.root, "ballast")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(s.t, err)
+	defer f.Close()
+	for block := make([]byte, 64<<10); ; {
+		n, err := f.Write(block)
+		if err == nil {
+			continue
+		}
+		require.ErrorIs(s.t, err, syscall.ENOSPC)
+		if n == 0 && len(block) == 1 {
+			return path
+		}
+		block = block[:max(1, len(block)/16)]
+	}
+}
+
+// A full disk ends the runs that cannot be kept, and says so; everything else
+// works on, and all does as soon as there is room.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		query string
+		fill  func(*site)
+	}{
+		{"that a run fills", "stream:10000000", func(*site) {}},
+		{"that something else fills", "stream:10000000@2000", func(s *site) { s.fill() }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.smallDisk("24m")
+			c := s.start()
+			c.subscribe()
+			kept := c.launch("quiet", "")
+			c.awaitEnd(kept.SessionID)
+			said := c.conversation(kept.SessionID)
+			asking := c.launch("permit:1", "")
+			question := c.awaitQuestion(asking.SessionID)
+
+			// The rest of the disk, so that it does not take long.
+			require.NoError(t, os.WriteFile(filepath.Join(s.root, "large"), make([]byte, 17<<20), 0o600))
+			streaming := c.launch(test.query, "")
+			c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == streaming.SessionID })
+			test.fill(s)
+			end := c.awaitEnd(streaming.SessionID)
+			assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
+			assert.Equal(t, "STORE_FULL", end.Data.ErrorCode)
+			assert.Contains(t, end.Data.Error, "the disk is full")
+
+			c.requireCore()
+			assert.Equal(t, end.Data.State, c.session(streaming.SessionID).State)
+			partly := c.conversation(streaming.SessionID)
+			assert.Contains(t, partly, "chunk 1 chunk 2 ", "what it said so far is there")
+			for key, text := range textsOf(c.seen()) {
+				if strings.HasPrefix(key, streaming.SessionID) {
+					assert.True(t, strings.HasPrefix(partly, text) || strings.HasPrefix(text, partly) && len(partly) > 100_000, "and is what was told")
+				}
+			}
+			assert.Equal(t, said, c.conversation(kept.SessionID))
+			status, issues := c.issues()
+			assert.Equal(t, "degraded", status)
+			assert.Contains(t, strings.Join(issues, "\n"), "disk is full")
+
+			// While there is no room: a request says so, and none hangs.
+			s.fill()
+			for range 3 {
+				err := c.try("launchSession", object{"query": strings.Repeat("much ", 1_000_000)}, nil)
+				var refused *wireError
+				require.ErrorAs(t, err, &refused)
+				assert.Contains(t, refused.Message, "disk is full")
+			}
+
+			require.NoError(t, os.Remove(filepath.Join(s.root, "ballast")))
+			require.NoError(t, os.Remove(filepath.Join(s.root, "large")))
+			var resumed launched
+			c.call("continueSession", object{"session_id": streaming.SessionID, "query": "quiet"}, &resumed)
+			assert.Equal(t, "completed", c.awaitEnd(resumed.SessionID).Data.State)
+			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
+			require.Eventually(t, func() bool { status, _ := c.issues(); return status == "ok" }, 5*time.Second, pollEvery, "health does not recover")
+			c.leave()
+
+			c = s.start()
+			c.subscribe()
+			assert.Equal(t, said, c.conversation(kept.SessionID))
+			assert.Equal(t, "STORE_FULL", c.session(streaming.SessionID).ErrorCode)
+			var r struct {
+				Approval shownApproval `json:"approval"`
+			}
+			c.call("getApproval", object{"approval_id": question.Data.ApprovalID}, &r)
+			require.Equal(t, "pending", r.Approval.Status, "a question outlives its run")
+			require.True(t, r.Approval.Stale)
+			c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+			c.await("the end of the run that goes on", func(e event) bool {
+				return e.Type == "session_status_changed" && e.Data.ThreadID == asking.ThreadID && e.Data.State == "completed"
+			})
+			c.leave()
+		})
+	}
+}
+
+// A disk that is full from the start is no reason not to start.
+func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.smallDisk("8m")
+	c := s.start()
+	kept := c.launch("quiet", "")
+	c.subscribe()
+	c.awaitEnd(kept.SessionID)
+	said := c.conversation(kept.SessionID)
+	c.leave()
+	ballast := s.fill()
+	c = s.start()
+	c.requireCore()
+	assert.Equal(t, said, c.conversation(kept.SessionID), "what there is can be read")
+	refused := c.refused("launchSession", object{"query": strings.Repeat("much ", 1_000_000)})
+	assert.Contains(t, refused.Message, "the disk is full")
+	status, issues := c.issues()
+	assert.Equal(t, "degraded", status)
+	assert.Contains(t, strings.Join(issues, "\n"), "disk is full")
+	c.requireCore()
+	require.NoError(t, os.Remove(ballast))
+	c.leave()
+
+	c = s.start()
+	c.subscribe()
+	assert.Equal(t, said, c.conversation(kept.SessionID))
+	assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
+	c.leave()
+}
+
+// readOnly makes the project's directory one that cannot be written, for root
+// too.
+func (s *site) readOnly(t testing.TB) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		require.NoError(t, os.Chmod(s.root, 0o555))
+		t.Cleanup(func() { _ = os.Chmod(s.root, 0o755) })
+		return
+	}
+	err := syscall.Mount("tmpfs", s.root, "tmpfs", syscall.MS_RDONLY, "mode=0755,size=64k")
+	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
+		t.Skip("root may write everywhere and can mount nothing here")
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Unmount(s.root, syscall.MNT_DETACH) })
+}
