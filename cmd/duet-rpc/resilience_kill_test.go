@@ -289,7 +289,8 @@ func (k *kills) verify(c *client) {
 		again[e.Seq] = e
 	}
 	for seq, e := range k.events {
-		require.Contains(t, again, seq, "the event %s %s", e.Type, e.Raw)
+		_, there := again[seq]
+		require.True(t, there, "event %d is gone: %s %s", seq, e.Type, e.Raw)
 		require.Equal(t, e.Type, again[seq].Type)
 		require.JSONEq(t, string(e.Raw), string(again[seq].Raw), "event %d", seq)
 	}
