@@ -1,0 +1,67 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// benchmarkReports measures what a report costs from ReportMessage until it is
+// committed and a subscriber has it.
+func benchmarkReports(b *testing.B, report func(*turn)) {
+	begin, end := make(chan struct{}), make(chan struct{})
+	x := &executors{stops: make(map[string]context.CancelFunc), play: func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		<-begin
+		for range b.N {
+			report(x)
+		}
+		return completed
+	}}
+	path := filepath.Join(b.TempDir(), "duet.db")
+	h, err := Open(b.Context(), Options{
+		Database: path, Root: filepath.Dir(path), Agents: agents{}, Limits: config.Limits{MaxRuns: 1, QueueCap: 1, RunTimeout: time.Hour},
+		Getenv:    func(string) string { return "" },
+		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
+	})
+	require.NoError(b, err)
+	defer h.Close()
+	sub, err := h.Subscribe(b.Context(), Filter{}, -1, func(_ context.Context, n Notice) error {
+		if n.Type == EventStatus && isCompletion(n) {
+			close(end)
+		}
+		return nil
+	})
+	require.NoError(b, err)
+	sub.Start()
+	defer sub.Close()
+	_, err = h.Launch(b.Context(), LaunchSpec{Prompt: "p", Source: SourceTask})
+	require.NoError(b, err)
+	b.ReportAllocs()
+	b.ResetTimer()
+	close(begin)
+	<-end
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+func isCompletion(n Notice) bool {
+	var d statusData
+	return json.Unmarshal(n.Data, &d) == nil && d.State == string(store.Completed)
+}
+
+func BenchmarkDelta(b *testing.B) {
+	benchmarkReports(b, func(x *turn) { x.say("a piece of what it says ") })
+}
+
+func BenchmarkToolCall(b *testing.B) {
+	benchmarkReports(b, func(x *turn) {
+		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "call", Tool: "Bash", Title: "make test", Status: "in_progress"})
+	})
+}

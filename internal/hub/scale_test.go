@@ -1,0 +1,100 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// pausing are executors that note when they are told to pause and to go on.
+type pausing struct {
+	Executors
+	paused, resumed atomic.Int32
+}
+
+type pausingLease struct {
+	Lease
+	owner *pausing
+}
+
+func (p *pausing) Acquire(ctx context.Context, w Want) (Lease, error) {
+	l, err := p.Executors.Acquire(ctx, w)
+	return pausingLease{l, p}, err
+}
+
+func (l pausingLease) PauseNotifications(context.Context) error {
+	l.owner.paused.Add(1)
+	return nil
+}
+
+func (l pausingLease) ResumeNotifications(context.Context) error {
+	l.owner.resumed.Add(1)
+	return nil
+}
+
+// logOf is the log from its beginning.
+func logOf(t *testing.T, h *Hub) (list []Event) {
+	t.Helper()
+	for after := int64(0); ; after = list[len(list)-1].Seq {
+		page, err := h.store.Events(t.Context(), after, 4096)
+		require.NoError(t, err)
+		list = append(list, page...)
+		if len(page) < 4096 {
+			return list
+		}
+	}
+}
+
+func TestAnExecutorThatIsFasterThanTheDiskPausesAndNothingIsLost(t *testing.T) {
+	const all = 10_000
+	p := &pausing{}
+	written, proceed := make(chan struct{}), make(chan struct{})
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		<-written // the disk stands still
+		for range highWater - 1 {
+			x.say(fmt.Sprintf("%d ", x.n))
+		}
+		assert.Zero(t, p.paused.Load(), "one less than too many")
+		x.say(fmt.Sprintf("%d ", x.n))
+		assert.Eventually(t, func() bool { return p.paused.Load() == 1 }, within, time.Millisecond, "just too many")
+		x.say(fmt.Sprintf("%d ", x.n)) // what was on its way
+		close(proceed)
+		assert.Eventually(t, func() bool { return p.resumed.Load() == 1 }, within, time.Millisecond)
+		for x.n < all {
+			x.say(fmt.Sprintf("%d ", x.n))
+		}
+		return completed
+	}, func(o *Options) {
+		others := o.Executors
+		o.Executors = func(d catalog.Daemon) Executors { p.Executors = others(d); return p }
+	})
+	s := launch(t, h, "p")
+	inState(t, h, s, store.Running)
+	h.store.Enqueue(func(*store.Tx) error {
+		close(written)
+		<-proceed
+		return nil
+	}, func(error) {})
+	s = await(t, h, s)
+
+	var want strings.Builder
+	for i := range all {
+		fmt.Fprintf(&want, "%d ", i)
+	}
+	assert.Equal(t, want.String(), s.Result)
+	var text strings.Builder
+	for i, e := range logOf(t, h) {
+		require.Equal(t, int64(i+1), e.Seq, "no gap")
+		text.WriteString(e.Text)
+	}
+	assert.Equal(t, want.String(), text.String())
+}
