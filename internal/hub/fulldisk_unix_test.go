@@ -1,0 +1,100 @@
+//go:build unix
+
+package hub
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// fillDisk makes files of this process grow no more, which the database
+// cannot tell from a full disk, until free is called.
+func fillDisk(t *testing.T, database string) (free func()) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var most int64
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(database + suffix)
+		require.NoError(t, err)
+		most = max(most, info.Size())
+	}
+	var was syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	now := was
+	now.Cur = min(was.Cur, asLimit(was.Cur, most))
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &now))
+	free = func() { assert.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was)) }
+	t.Cleanup(free)
+	return free
+}
+
+// asLimit is n in the type that a system's limits have.
+func asLimit[T uint64 | int64](_ T, n int64) T { return T(n) }
+
+func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
+	path := database(t)
+	stopped, release := make(chan string, 2), make(chan struct{})
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if x.p.Prompt == "ask" {
+			x.ask(ctx, "Write", nil)
+		}
+		if x.p.Prompt != "short" {
+			<-ctx.Done()
+			stopped <- x.p.Prompt
+			<-release // it takes its time
+		}
+		return completed
+	})
+	works := inState(t, h, launch(t, h, "work"), store.Running)
+	asks := launch(t, h, "ask")
+	question := pendingOf(t, h, 1)[0]
+	inState(t, h, asks, store.WaitingInput)
+	require.Eventually(t, func() bool {
+		info, err := os.Stat(reservePath(path))
+		return err == nil && info.Size() == reserveBytes
+	}, within, time.Millisecond)
+	last := h.events.last()
+
+	free := fillDisk(t, path)
+	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
+	assert.Equal(t, KindUnavailable, kindOf(t, err))
+	assert.ErrorContains(t, err, "the disk is full")
+	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "and again"})
+	assert.Equal(t, KindUnavailable, kindOf(t, err))
+	assert.NotEmpty(t, h.Issues())
+	assert.NoFileExists(t, reservePath(path), "what was set aside is given up")
+	list, err := h.Sessions(context.Background(), RunFilter{})
+	require.NoError(t, err, "what there is can be read")
+	assert.Len(t, list, 2)
+	assert.Equal(t, last, h.events.last(), "nothing was announced that is not kept")
+
+	<-stopped // agents are ended before there is room to say so
+	<-stopped
+	free()
+	for _, s := range []Session{works, asks} {
+		s = await(t, h, s)
+		assert.Equal(t, store.Failed, s.State)
+		assert.Equal(t, "STORE_FULL", s.ErrorCode)
+	}
+	close(release)
+	left := pendingOf(t, h, 1)
+	assert.Equal(t, question.ID, left[0].ID)
+	assert.True(t, left[0].Stale, "it can be answered still")
+	assert.Equal(t, store.Completed, await(t, h, launch(t, h, "short")).State)
+	require.Eventually(t, func() bool { return len(h.Issues()) == 0 }, within, time.Millisecond)
+	events, err := h.store.Events(context.Background(), 0, 10_000)
+	require.NoError(t, err)
+	for i, e := range events {
+		require.EqualValues(t, i+1, e.Seq, "without gaps")
+	}
+}
