@@ -6,7 +6,7 @@
 // It builds the peers under peers/ into a temporary directory, runs every
 // workload against every server, and prints a markdown table, followed by the
 // targets with PASS or MISS. With -check, a MISS is exit status 1. A round takes
-// about a minute.
+// about a minute and a quarter.
 //
 // # How to read the figures
 //
@@ -40,6 +40,14 @@
 //     for idle figures. All MB are 10^6 bytes.
 //   - Every reply is compared byte for byte with the expected one, so a server
 //     that is fast and wrong, or answers out of order, fails its cell.
+//
+// Some workloads are about what only duet-rpc has: runs of an agent (agent/,
+// which stamps the time into what it sends), the log of their events, and lists
+// of a great many conversations. Their figures are absolute and have a table of
+// their own, with the least and the most of the rounds: they hold for the
+// machine and for how quiet it was. An agent, an executor, the hub and the load
+// generator are four processes; with less than that many processors, and a
+// p99, anything else that runs on the machine is part of the figure.
 //
 // The load generator runs on Linux only: it is one thread on raw descriptors
 // and poll(2), and reads the child's CPU clock and /proc.

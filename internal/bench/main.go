@@ -22,6 +22,7 @@ type options struct {
 	rounds    int
 	scale     float64
 	workloads []workload
+	all       bool // no workloads were chosen
 	check     bool
 	verbose   bool
 	keep      string
@@ -31,7 +32,7 @@ func parseFlags() (options, error) {
 	var o options
 	var selected string
 	flag.StringVar(&o.duet, "duet", "../../bin/duet-rpc", "the duet-rpc to measure: a `command`, with arguments if any")
-	flag.IntVar(&o.rounds, "rounds", 5, "rounds over all workloads and servers")
+	flag.IntVar(&o.rounds, "rounds", 4, "rounds over all workloads and servers")
 	flag.Float64Var(&o.scale, "scale", 1, "factor for the number of messages")
 	flag.StringVar(&selected, "workloads", "", "comma `list` of workloads (default: all)")
 	flag.BoolVar(&o.check, "check", false, "exit with status 1 if a target is missed")
@@ -48,6 +49,7 @@ func parseFlags() (options, error) {
 	flag.Parse()
 	var err error
 	o.workloads, err = selectWorkloads(selected)
+	o.all = selected == ""
 	if flag.NArg() > 0 {
 		err = errors.Join(err, fmt.Errorf("what is %q?", flag.Arg(0)))
 	}

@@ -52,6 +52,8 @@ func TestTargets(t *testing.T) {
 		{target{firstReply, share, 0.5, lspdev}, false},
 		{target{firstReply, nowhere, 4, ""}, true},
 		{target{firstReply, nowhere, 3.9, ""}, false},
+		{target{inFlight1024, atLeast, 80, ""}, true},
+		{target{inFlight1024, atLeast, 81, ""}, false},
 		{target{inFlight1024, times, 1, sourcegraph}, false}, // never measured
 	} {
 		if test.target.met(r) != test.met {
@@ -85,3 +87,17 @@ func TestWriteTable(t *testing.T) {
 		t.Errorf("columns differ:\n%s", &out)
 	}
 }
+
+func TestWriteOwn(t *testing.T) {
+	var out strings.Builder
+	writeOwn(&out, twoRounds(), []*figure{firstReply, neverMeasured})
+	lines := strings.Split(out.String(), "\n")
+	if want := "| start → first reply | ms | 4.00 | 2.00 | 20.0 | 3 |"; lines[2] != want {
+		t.Errorf("got %s", lines[2])
+	}
+	if want := "| never | ms | – | – | – | 0 |"; lines[3] != want {
+		t.Errorf("got %s", lines[3])
+	}
+}
+
+var neverMeasured = cost("never", milliseconds)

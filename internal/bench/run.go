@@ -48,7 +48,7 @@ func (r *run) measure(ctx context.Context) error {
 		for _, w := range r.options.workloads {
 			for i := range r.servers {
 				s := r.servers[(round+i)%len(r.servers)]
-				if !r.worthwhile(w, s) || w.once && round > 0 {
+				if !r.worthwhile(w, s) || r.options.all && w.rounds > 0 && round >= w.rounds {
 					continue
 				}
 				r.measureCell(round, w, s)
@@ -101,20 +101,31 @@ func (r *run) measureCell(round int, w workload, s *server) {
 // report writes the table, the targets and what went wrong, and returns the
 // number of missed targets.
 func (r *run) report(out io.Writer) (misses int) {
-	var figures []*figure
+	var figures, compared, alone []*figure
 	for _, w := range r.options.workloads {
 		figures = append(figures, w.figures...)
+		if w.alone {
+			alone = append(alone, w.figures...)
+		} else {
+			compared = append(compared, w.figures...)
+		}
 	}
 	fmt.Fprintf(out, "%s/%s, %d CPUs, %s, rounds: %d, scale: %g. × is %s's advantage, above 1 is better; compare ratios only.\n\n",
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), r.options.rounds, r.options.scale, duet)
 	marked := false
-	writeTable(out, r.results, figures, func(server string, f *figure) bool {
-		bound := r.clientBound(server, f)
-		marked = marked || bound
-		return bound
-	})
+	if len(compared) > 0 {
+		writeTable(out, r.results, compared, func(server string, f *figure) bool {
+			bound := r.clientBound(server, f)
+			marked = marked || bound
+			return bound
+		})
+	}
 	if marked {
 		fmt.Fprintln(out, "\n† The client was busier than the server, which could do better.")
+	}
+	if len(alone) > 0 {
+		fmt.Fprintln(out)
+		writeOwn(out, r.results, alone)
 	}
 	fmt.Fprintln(out)
 	misses = reportTargets(out, r.results, figures)

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -41,6 +44,21 @@ func writeTable(out io.Writer, r results, figures []*figure, clientBound func(se
 			row = append(row, significant(median(r.advantages(duet, peer, f))))
 		}
 		writeRow(out, row)
+	}
+}
+
+// writeOwn writes what only duet-rpc has: medians, and the least and the most of
+// all rounds.
+func writeOwn(out io.Writer, r results, figures []*figure) {
+	writeRow(out, []string{"figure", "unit", duet, "least", "most", "rounds"})
+	writeRow(out, []string{"---", "---", "---:", "---:", "---:", "---:"})
+	for _, f := range figures {
+		values := r.of(duet, f)
+		least, most := math.NaN(), math.NaN()
+		if len(values) > 0 {
+			least, most = slices.Min(values), slices.Max(values)
+		}
+		writeRow(out, []string{f.name, f.unit, significant(median(values)), significant(least), significant(most), strconv.Itoa(len(values))})
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	times                   // the advantage over the peer is at least bound
 	share                   // the cost is at most bound times the peer's
 	nowhere                 // the median itself is at most bound; no peer
+	atLeast                 // the median itself is at least bound; no peer
 )
 
 // A target is a promise of duet-rpc about one figure.
@@ -25,7 +26,7 @@ type target struct {
 	peer     string
 }
 
-var targets = []target{
+var targets = append([]target{
 	{firstReply, nowhere, 5, ""},
 	{pingPongPipe.p50, faster, 1, lspdev},
 	{pingPongPipe.p50, share, 1.15, byteecho},
@@ -40,11 +41,16 @@ var targets = []target{
 	{freshMemory, nowhere, 25, ""},
 	{peakMemory, nowhere, 60, ""},
 	{idleMemory, nowhere, 30, ""},
-}
+	{eventP99, nowhere, 5, ""},
+	{commitP99, nowhere, 5, ""},
+	{chunkRate, atLeast, 20, ""},
+	{hubFresh, nowhere, 25, ""},
+	{hubIdle, nowhere, 25, ""},
+}, listingTargets()...)
 
 // measured returns, per round, the number that the bound is about.
 func (t target) measured(r results) []float64 {
-	if t.relation == nowhere {
+	if t.relation == nowhere || t.relation == atLeast {
 		return r.of(duet, t.figure)
 	}
 	values := r.advantages(duet, t.peer, t.figure)
@@ -62,7 +68,7 @@ func (t target) met(r results) bool {
 	switch t.relation {
 	case faster:
 		return value > t.bound
-	case times:
+	case times, atLeast:
 		return value >= t.bound
 	default:
 		return value <= t.bound
@@ -75,6 +81,8 @@ func (t target) String() string {
 		return fmt.Sprintf("%s: faster than %s", t.figure.name, t.peer)
 	case times:
 		return fmt.Sprintf("%s: at least %gx %s", t.figure.name, t.bound, t.peer)
+	case atLeast:
+		return fmt.Sprintf("%s: at least %g %s", t.figure.name, t.bound, t.figure.unit)
 	case share:
 		return fmt.Sprintf("%s: at most %gx of %s", t.figure.name, t.bound, t.peer)
 	default:
@@ -102,7 +110,7 @@ func reportTargets(out io.Writer, r results, measured []*figure) (misses int) {
 			continue
 		}
 		unit := "x"
-		if t.relation == nowhere {
+		if t.relation == nowhere || t.relation == atLeast {
 			unit = " " + t.figure.unit
 		}
 		fmt.Fprintf(out, "- %s %v: %s%s (rounds: %s to %s)\n", verdict, t, significant(median(values)), unit,

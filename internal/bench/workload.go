@@ -19,8 +19,8 @@ type workload struct {
 	oneWay bool
 	// alone: it is about what only duet-rpc has.
 	alone bool
-	// once: it takes so long that only the first round has it.
-	once bool
+	// rounds is how many rounds have it where all workloads are measured; 0: all.
+	rounds int
 }
 
 var workloads = []workload{{
@@ -52,19 +52,19 @@ var workloads = []workload{{
 	run: residentMemory, figures: []*figure{freshMemory, peakMemory, idleMemory},
 }, {
 	name: "events", purpose: "an agent's tool calls to an editor, 2,000 a second",
-	run: eventLatency, figures: []*figure{eventP50, eventP99}, alone: true,
+	run: eventLatency, figures: []*figure{eventP50, eventP99}, alone: true, rounds: 3,
 }, {
 	name: "deltas", purpose: "an agent's chunks to the log, 2,000 a second",
-	run: deltaLatency, figures: []*figure{commitP50, commitP99}, alone: true,
+	run: deltaLatency, figures: []*figure{commitP50, commitP99}, alone: true, rounds: 3,
 }, {
 	name: "flood", purpose: "an agent's chunks to the log and an editor, as fast as they are taken",
-	run: chunkThroughput, figures: []*figure{chunkRate, chunkCPU}, alone: true,
+	run: chunkThroughput, figures: []*figure{chunkRate, chunkCPU}, alone: true, rounds: 3,
 }, {
 	name: "hub-memory", purpose: "resident memory of the hub",
-	run: hubMemory, figures: []*figure{hubFresh, hubIdle, hubDeaf}, alone: true,
+	run: hubMemory, figures: []*figure{hubFresh, hubIdle, hubDeaf}, alone: true, rounds: 1,
 }, {
-	name: "lists", purpose: "list and get methods on 10,000 conversations with 1,000,000 events, in the first round",
-	run: listEverything, figures: listingFigures(), alone: true, once: true,
+	name: "lists", purpose: "list and get methods on 10,000 conversations with 1,000,000 events",
+	run: listEverything, figures: listingFigures(), alone: true, rounds: 1,
 }}
 
 // selectWorkloads takes a comma list of names; empty means all of them.
