@@ -24,6 +24,9 @@ import (
 const (
 	fewKills  = 12
 	manyKills = 50
+	// killsAProject is after how many a new project is begun: all that was
+	// ever told in one is looked at after each kill.
+	killsAProject = 12
 )
 
 // long reports whether tests may take their time.
@@ -44,12 +47,16 @@ func TestKillLosesNothing(t *testing.T) {
 	if long() {
 		rounds = manyKills
 	}
-	k := &kills{
-		t: t, site: newSite(t), rand: rand.New(rand.NewPCG(seed, 0)),
-		ledger: newLedger(),
+	for done := 0; done < rounds && !t.Failed(); done += killsAProject {
+		killOften(t, rand.New(rand.NewPCG(seed, uint64(done))), done, min(rounds-done, killsAProject))
 	}
-	for i := range rounds {
-		if !t.Run(fmt.Sprintf("kill %d", i+1), k.round) {
+}
+
+// killOften kills the program in one project n times.
+func killOften(t *testing.T, random *rand.Rand, done, n int) {
+	k := &kills{t: t, site: newSite(t), rand: random, ledger: newLedger()}
+	for i := range n {
+		if !t.Run(fmt.Sprintf("kill %d", done+i+1), k.round) {
 			return
 		}
 	}
