@@ -35,7 +35,8 @@ CREATE TABLE runs (
 );
 CREATE INDEX runs_thread ON runs (thread, id);
 CREATE INDEX runs_state ON runs (state, priority DESC, id);
-CREATE INDEX runs_listed ON runs (state, id);
+-- All that lists choose by, so that they look at no row that they do not show.
+CREATE INDEX runs_listed ON runs (state, id, agent, source, thread);
 
 CREATE TABLE aliases (alias TEXT PRIMARY KEY, run INTEGER NOT NULL, thread INTEGER NOT NULL) WITHOUT ROWID;
 
