@@ -19,7 +19,7 @@ import (
 // lifecycle): running handlers have the grace, then the log the rest.
 const (
 	handlerGrace = 1400 * time.Millisecond
-	domainGrace  = 400 * time.Millisecond // for executors to be gone
+	domainGrace  = 900 * time.Millisecond // for executors to be gone
 	logGrace     = 400 * time.Millisecond
 	lastResort   = 1900 * time.Millisecond
 )

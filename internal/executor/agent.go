@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,7 @@ import (
 const (
 	// partingTime is what an agent that is not needed any more gets to end by
 	// itself, once its stdin is closed.
-	partingTime = 300 * time.Millisecond
+	partingTime = 700 * time.Millisecond
 	// answerTime is how long the end of an agent's output is held back for
 	// calls that have their response.
 	answerTime = time.Second
@@ -43,7 +44,8 @@ type agent struct {
 	models   []string
 	configs  []configOption
 	current  atomic.Pointer[run]
-	loading  atomic.Bool // updates are a replay of what the hub has
+	spent    atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
+	loading  atomic.Bool   // updates are a replay of what the hub has
 	open     atomic.Int64
 	accounts accounts
 	place    *place
@@ -75,8 +77,7 @@ func (r *run) startAgent() (*agent, *failure) {
 		terminals: make(map[string]*agentTerminal),
 	}
 	a.env[MarkVariable] = proc.mark
-	a.current.Store(r)
-	r.reportProcess(proc)
+	a.begin(r)
 	fromScreen, toSDK := io.Pipe()
 	a.conn = acp.NewConnection(a.serve, (*agentInput)(a), fromScreen)
 	a.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would log payloads
@@ -219,6 +220,13 @@ func (a *agent) guard(r *run, finished <-chan struct{}) {
 	}
 	a.proc.terminate(true)
 	<-finished
+}
+
+// begin makes r the run that the agent's updates belong to.
+func (a *agent) begin(r *run) {
+	r.spent, r.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
+	a.current.Store(r)
+	r.reportProcess(a.proc)
 }
 
 // retire ends the agent.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -39,6 +40,11 @@ type run struct {
 	prompted chan struct{} // closed when the agent has the prompt
 	sent     sync.Once
 	files    *changes
+
+	// An agent tells what its session has cost; the run's share is what was
+	// added to it.
+	spent       *atomic.Uint64
+	spentBefore float64
 
 	mu       sync.Mutex // guards the fields below, and keeps reports in order
 	closed   bool       // the result is out: nothing more is reported

@@ -92,8 +92,7 @@ func (r *run) promptAgent(hub catalog.GetExecutionContextResult) (stopReason str
 			return "", failed
 		}
 	} else {
-		s.agent.current.Store(r)
-		r.reportProcess(s.agent.proc)
+		s.agent.begin(r)
 	}
 	a := s.agent
 	defer a.current.Store(nil)

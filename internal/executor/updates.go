@@ -3,6 +3,7 @@ package executor
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 
@@ -130,7 +131,8 @@ func (r *run) contextUsage(raw []byte) bool {
 		usage.ContextSize = *u.Size
 	}
 	if u.Cost != nil && strings.EqualFold(u.Cost.Currency, "USD") {
-		usage.CostUSD = u.Cost.Amount
+		r.spent.Store(math.Float64bits(u.Cost.Amount))
+		usage.CostUSD = max(u.Cost.Amount-r.spentBefore, 0)
 	}
 	r.report(catalog.EventUsage, usage)
 	return true

@@ -14,8 +14,20 @@ import (
 )
 
 // resumePrompt continues a run whose question was answered after its process
-// had died.
-const resumePrompt = "Continue where you left off: the question that was open has been answered."
+// had died. The agent's own session may have lost the turn, so it says what
+// that was about.
+func resumePrompt(a Approval, request string) string {
+	asked := firstOf(a.Title, a.Tool)
+	if a.Type == store.FunctionCall {
+		asked = fmt.Sprintf("you asked for leave to run %s (%s), and may", a.Tool, asked)
+		if n := len(a.Input); n > 0 && n < 4096 {
+			asked += "; its input was " + string(a.Input)
+		}
+	} else {
+		asked = fmt.Sprintf("you asked %q, and the answer is there", asked)
+	}
+	return fmt.Sprintf("Continue where you left off: before you were cut short %s. Ask again, to get the answer. The request was:\n\n%s", asked, request)
+}
 
 // Decide answers a question. The first answer wins; a later one is an *Error
 // of KindAlreadyDecided.
@@ -289,7 +301,11 @@ func (h *Hub) resume(t *store.Tx, a Approval) error {
 	if !last.State.Ended() {
 		return nil // it will ask, and find the answer
 	}
-	run := newRun(LaunchSpec{Prompt: resumePrompt, Source: SourceDecision, Mode: thread.Mode}, thread.Agent)
+	asked, err := t.Run(h.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	run := newRun(LaunchSpec{Prompt: resumePrompt(a, asked.Prompt), Source: SourceDecision, Mode: thread.Mode}, thread.Agent)
 	run.Parent = last.ID
 	return h.add(t, &run, thread, false)
 }

@@ -17,6 +17,7 @@ const (
 	codeTimeout      = "TIMEOUT"
 	codeExecutorGone = "EXECUTOR_GONE"
 	codeStoreFull    = "STORE_FULL"
+	codeAgentExited  = "AGENT_EXITED" // an executor's
 	codeStart        = "START_FAILED"
 )
 
@@ -100,6 +101,7 @@ func (l *liveRun) stop(h *Hub, run Run) {
 
 // execute takes a run from starting to its end.
 func (h *Hub) execute(run Run, live *liveRun) {
+	defer h.dropTokens(run.ID)
 	result, err := h.attempt(run, live)
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted
@@ -220,6 +222,13 @@ func (h *Hub) finish(t *store.Tx, id int64, result catalog.ExecutePromptResult, 
 	why := outcome{stop: result.StopReason}
 	if e := result.Error; e != nil {
 		why.code, why.message = e.Code, e.Message
+	}
+	if failure != nil && run.State != store.Starting || why.code == codeAgentExited {
+		// It did not take its question back: that stays, and its answer resumes
+		// the run.
+		if err := h.keepApprovals(t, run); err != nil {
+			return err
+		}
 	}
 	switch {
 	case run.State == store.Interrupting && run.ErrorCode == codeTimeout:

@@ -234,6 +234,8 @@ func (h *Hub) write(ctx context.Context, change func(*store.Tx) error) error {
 		h.diskIsFull(err)
 	case err == nil && h.full.Load():
 		h.diskHasRoom()
+	case store.IsCorrupt(err):
+		h.setIssue("store", "the database is damaged; run `duet-rpc doctor`")
 	}
 	return stored(err)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -321,4 +322,62 @@ func TestAReportedEndCountsIfTheAnswerIsLost(t *testing.T) {
 		return lost
 	})
 	assert.Equal(t, store.Completed, await(t, h, launch(t, h, "work")).State)
+}
+
+func TestAQuestionOutlivesItsAgent(t *testing.T) {
+	for name, end := range map[string]catalog.ExecutePromptResult{
+		"the agent dies":    {Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: codeAgentExited, Message: "gone"}},
+		"the executor dies": lost,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var turns atomic.Int32
+			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				if turns.Add(1) > 1 {
+					r := x.ask(ctx, "Write", map[string]string{"file_path": "a"})
+					x.say(r.Reason)
+					return completed
+				}
+				asking, cut := context.WithCancel(ctx)
+				go x.ask(asking, "Write", map[string]string{"file_path": "a"})
+				for pending := []Approval{}; len(pending) == 0 && ctx.Err() == nil; {
+					pending, _ = x.daemon.(*Hub).Approvals(ctx, "")
+				}
+				cut()
+				return end
+			})
+			s := await(t, h, launch(t, h, "write a file"))
+			pending, err := h.Approvals(context.Background(), s.SessionID)
+			require.NoError(t, err)
+			require.Len(t, pending, 1)
+			assert.True(t, pending[0].Stale)
+			_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
+			require.NoError(t, err)
+			next, err := h.Session(context.Background(), s.Thread.UUID)
+			require.NoError(t, err)
+			assert.Contains(t, next.Prompt, "write a file", "the agent may have lost the turn")
+			assert.Equal(t, "user_approved", await(t, h, next).Result)
+		})
+	}
+}
+
+func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.ask(ctx, "Write", map[string]string{"file_path": "a"})
+		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "call-" + x.p.TaskID, Tool: "Write", Title: "Write a", Status: "completed"})
+		return completed
+	})
+	s := launch(t, h, "write")
+	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, 5*time.Second, time.Millisecond)
+	for _, status := range []string{"pending", "approved"} {
+		c, err := h.Conversation(context.Background(), s.SessionID, Page{})
+		require.NoError(t, err)
+		require.Len(t, c.Entries, 2)
+		require.NotNil(t, c.Entries[1].Approval)
+		assert.Equal(t, status, c.Entries[1].Approval.Status)
+		if status == "pending" {
+			_, err = h.Decide(context.Background(), Decision{ID: c.Entries[1].Approval.ID, Decision: "approve"})
+			require.NoError(t, err)
+			await(t, h, s)
+		}
+	}
 }

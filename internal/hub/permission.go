@@ -169,11 +169,8 @@ func (h *Hub) ask(t *store.Tx, a Approval, run *Run) error {
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if item, err := t.ToolItem(h.ctx, run.ID, a.CallID); err == nil {
-		item.Approval = a.ID
-		if err := t.UpdateItem(item); err != nil {
-			return err
-		}
+	if err := h.linkTool(t, a, *run); err != nil {
+		return err
 	}
 	if err := h.announce(t, EventApproval, *run, approvalData(a, *run)); err != nil {
 		return err
@@ -182,6 +179,30 @@ func (h *Hub) ask(t *store.Tx, a Approval, run *Run) error {
 		return h.transition(t, run, store.WaitingInput, outcome{reason: "approval"})
 	}
 	return nil
+}
+
+// linkTool shows a question at its tool call, which begins with it if the
+// agent asks before it tells of the call.
+func (h *Hub) linkTool(t *store.Tx, a Approval, run Run) error {
+	item, err := t.ToolItem(h.ctx, run.ID, a.CallID)
+	switch {
+	case err == nil:
+		item.Approval = a.ID
+		return t.UpdateItem(item)
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	case a.Type != store.FunctionCall || a.CallID == a.ID: // no call of the agent's
+		return nil
+	}
+	item = newTool(run, a.CallID, t.Now)
+	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
+	data := toolData{Paths: a.Paths}
+	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
+	item.Data = encode(data)
+	if item.Seq, err = h.announceTool(t, run, item, "tool_call"); err != nil {
+		return err
+	}
+	return t.InsertItem(&item)
 }
 
 // newApprovalData is what clients see of a question.
@@ -245,10 +266,29 @@ func (h *Hub) awaitVerdict(ctx context.Context, a Approval, answered chan verdic
 		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, errClosing
 	case <-ctx.Done(): // the agent asks no more, or has gone
+		h.awaitEnd(a.Run, linkPatience)
 		if h.ctx.Err() == nil {
 			h.closeAlone(a.ID, store.ApprovalCancelled, "end")
 		}
 		return catalog.RequestPermissionResult{}, ctx.Err()
+	}
+}
+
+// linkPatience is how long the end of a run may take to be known after its
+// link broke. If the run ends, its question is kept.
+const linkPatience = time.Second
+
+// awaitEnd waits until a run has no agent any more, but not for long.
+func (h *Hub) awaitEnd(run int64, most time.Duration) {
+	h.mu.Lock()
+	live := h.live[run]
+	h.mu.Unlock()
+	if live == nil {
+		return
+	}
+	select {
+	case <-live.ended:
+	case <-time.After(most):
 	}
 }
 

@@ -40,8 +40,10 @@ func (h *Hub) newToken(t *store.Tx, run Run) (string, error) {
 	return text, nil
 }
 
-// dropToken forgets the tokens of a run that has ended. mu is held.
-func (h *Hub) dropToken(run int64) {
+// dropTokens forgets the tokens of a run whose executor has answered.
+func (h *Hub) dropTokens(run int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	maps.DeleteFunc(h.tokens, func(_ [32]byte, token store.Token) bool { return token.Run == run })
 }
 

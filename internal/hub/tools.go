@@ -3,6 +3,7 @@ package hub
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -32,7 +33,7 @@ func (h *Hub) applyTool(t *store.Tx, r *report, run *Run) error {
 		return err
 	}
 	if isNew {
-		item = Item{Thread: run.Thread, Run: run.ID, Kind: kindTool, Key: call.ToolID, Role: "assistant", Status: "pending", Created: t.Now}
+		item = newTool(*run, call.ToolID, t.Now)
 	}
 	mergeTool(&item, call)
 	event := "tool_call"
@@ -46,10 +47,14 @@ func (h *Hub) applyTool(t *store.Tx, r *report, run *Run) error {
 		if item.Seq, err = h.announceTool(t, *run, item, event); err != nil {
 			return err
 		}
-		item.Updated = t.Now
 		return t.InsertItem(&item)
 	}
 	return h.changeTool(t, *run, &item, event)
+}
+
+// newTool is a tool call of which nothing is known yet.
+func newTool(run Run, id string, now time.Time) Item {
+	return Item{Thread: run.Thread, Run: run.ID, Kind: kindTool, Key: id, Role: "assistant", Status: "pending", Created: now, Updated: now}
 }
 
 // changeTool announces and keeps a tool call that has changed.

@@ -99,7 +99,6 @@ func (h *Hub) follow(t *store.Tx, run Run, from State) {
 				close(waiter)
 			}
 			delete(h.awaiting, run.ID)
-			h.dropToken(run.ID)
 			delete(h.live, run.ID)
 			maps.DeleteFunc(h.tokens, func(_ [32]byte, token store.Token) bool { return token.Run == run.ID })
 			if live != nil {
