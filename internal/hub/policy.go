@@ -19,6 +19,7 @@ type question struct {
 	kind    string // of ACP: edit, execute, ...; "" if it is not known
 	command string // tool_input.command, or ""
 	paths   []string
+	hash    string // of tool and input
 }
 
 func questionOf(a Approval) question {
@@ -27,7 +28,7 @@ func questionOf(a Approval) question {
 		FilePath string          `json:"file_path"`
 	}
 	_ = json.Unmarshal(a.Input, &input) // what has no such members has none
-	q := question{tool: a.Tool, kind: a.ToolKind, paths: a.Paths}
+	q := question{tool: a.Tool, kind: a.ToolKind, paths: a.Paths, hash: a.Question}
 	if len(input.Command) > 0 {
 		q.command = textOf(input.Command)
 	}
@@ -80,7 +81,7 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store
 		}
 	}
 	for _, r := range rules {
-		if r.Effect == effect && r.Tool == q.tool && (r.Command == "" || r.Command == q.command) {
+		if r.Effect == effect && r.Tool == q.tool && (r.Command == "" || r.Command == q.command || r.Command == sameInput+q.hash) {
 			scope := "project"
 			if r.Thread != 0 {
 				scope = "session"
@@ -186,5 +187,13 @@ func (q question) mutates() bool {
 // commands, this one alone.
 func remembered(a Approval, thread int64, effect string) store.Rule {
 	q := questionOf(a)
-	return store.Rule{Thread: thread, Effect: effect, Tool: q.tool, Command: q.command}
+	rule := store.Rule{Thread: thread, Effect: effect, Tool: q.tool, Command: q.command}
+	if q.kind == "execute" && q.command == "" {
+		rule.Command = sameInput + a.Question
+	}
+	return rule
 }
+
+// sameInput begins the command of a rule for a tool that runs something, but
+// does not say what in a member of its own: it holds for this input alone.
+const sameInput = "\x00"

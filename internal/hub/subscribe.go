@@ -83,7 +83,11 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, since int64, deliver func
 			return nil, err
 		}
 		s.run = run.Run.ID
-		if f.Run == run.Thread.UUID { // the conversation, whatever runs it will have
+		whole, err := h.store.NamesThread(ctx, f.Run)
+		if err != nil {
+			return nil, stored(err)
+		}
+		if whole { // whatever runs it will have
 			s.run, s.thread = 0, run.Thread.ID
 		}
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,6 +79,16 @@ func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 		err = ErrNotFound
 	}
 	return id, err
+}
+
+// NamesThread reports whether an id names a conversation, rather than one of
+// its runs.
+func (q queries) NamesThread(ctx context.Context, alias string) (bool, error) {
+	run, err := one(ctx, q.s, scanValue[int64], "SELECT run FROM aliases WHERE alias = ?", alias)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return run == 0, err
 }
 
 // FindThread is the thread that an id of any kind names.

@@ -47,3 +47,8 @@ func (d daemon) ReportMessage(ctx context.Context, p catalog.ReportMessageParams
 	}
 	return d.Daemon.ReportMessage(ctx, p)
 }
+
+func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
+	d.process.noteTerminal(p.TerminalID, false)
+	return d.Daemon.TerminalExit(ctx, p)
+}

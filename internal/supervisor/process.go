@@ -50,6 +50,9 @@ type process struct {
 	cmd    *exec.Cmd
 	link   net.Conn
 	agents map[string]store.Process // by mark
+	// terminals of humans: true while they run, false if one ended before its
+	// start was answered; nil once the process has gone
+	terminals map[string]bool
 }
 
 // use counts a use. The supervisor's mu is held.
@@ -119,6 +122,7 @@ func (p *process) run() {
 	cancel()
 	<-conn.Done()
 	p.killAgents()
+	p.endTerminals()
 }
 
 // greet waits until the executor answers: whatever it says of a task that
@@ -164,7 +168,7 @@ func (p *process) spawn() error {
 		return err
 	}
 	p.mu.Lock()
-	p.cmd, p.link, p.agents = cmd, near, make(map[string]store.Process)
+	p.cmd, p.link, p.agents, p.terminals = cmd, near, make(map[string]store.Process), make(map[string]bool)
 	p.mu.Unlock()
 	p.supervisor.ended.Go(func() {
 		lines := bufio.NewScanner(stderr)
@@ -227,6 +231,38 @@ func (p *process) killAgents() {
 	p.agents = nil
 }
 
+// noteTerminal remembers a terminal that runs in the process, or that it has
+// ended.
+func (p *process) noteTerminal(id string, running bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.terminals == nil {
+		return
+	}
+	if _, known := p.terminals[id]; known {
+		delete(p.terminals, id) // it ended, or had ended before its start was answered
+		return
+	}
+	p.terminals[id] = running
+}
+
+// endTerminals tells of the terminals that ended with the process.
+func (p *process) endTerminals() {
+	p.mu.Lock()
+	left := p.terminals
+	p.terminals = nil
+	p.mu.Unlock()
+	for id, running := range left {
+		if !running {
+			continue
+		}
+		exit := catalog.TerminalExitParams{TerminalID: id, ExitCode: -1, Signal: "executor gone"}
+		if err := p.supervisor.opts.Daemon.TerminalExit(context.Background(), exit); err != nil {
+			p.supervisor.opts.Logger.Debug("the end of a terminal was not taken", "err", err)
+		}
+	}
+}
+
 // noteAgent remembers an agent that the executor has started.
 func (p *process) noteAgent(data json.RawMessage) {
 	var agent catalog.Process
@@ -250,6 +286,16 @@ type lease struct {
 func (l *lease) Release() { l.release() }
 
 func (l *lease) Kill() { l.process.kill() }
+
+// SpawnTerminal remembers the terminal, whose end must be told even if the
+// executor dies.
+func (l *lease) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
+	result, err := l.Executor.SpawnTerminal(ctx, p)
+	if err == nil {
+		l.process.noteTerminal(result.TerminalID, true)
+	}
+	return result, err
+}
 
 // ExecutePrompt turns an error that the executor answered into a result: only
 // an executor that has gone is an error.
