@@ -75,6 +75,9 @@ func compactLine(b []byte) []byte {
 // serveOne serves one object: a request, a notification, a response, or
 // something that is none of these.
 func (c *Conn) serveOne(m *frame.Message, to replies) {
+	if c.srv.opts.Intercept != nil && c.srv.opts.Intercept(c, m) {
+		return
+	}
 	if m.Method == nil && (m.Result != nil || m.Error != nil) {
 		if !c.peer.deliver(m) {
 			c.log.Warn("response ignored: no request of ours waits for it", "id", clip(string(m.ID)))

@@ -42,6 +42,14 @@ type Options struct {
 	// Released, if set, is called when a connection gave a large buffer back:
 	// a good time to return memory to the system.
 	Released func()
+	// Intercept, if set, sees each message that is an object, also those of a
+	// batch, before it is served, in the order of arrival; one for which it
+	// returns true is not served. It is for a program that is foremost a
+	// client: which matches responses to requests of its own, or speaks a
+	// dialect in which a result without an id is an event. The message is
+	// borrowed until it returns, and it must not block: no other is read
+	// meanwhile.
+	Intercept func(c *Conn, m *frame.Message) (taken bool)
 }
 
 func (o Options) withDefaults() Options {

@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 		"frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/hub",
 		"internal/logging", "internal/project", "internal/store", "internal/supervisor",
 	},
+	"client":                {"frame", "server"},
 	"frame":                 {},
 	"handlers":              {"frame", "server", "internal/catalog", "internal/hub", "internal/logging", "internal/openrpc"},
 	"server":                {"frame"},

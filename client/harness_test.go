@@ -1,0 +1,318 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// The test binary is also the program that TestCommand starts.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("CLIENT_TEST_PROCESS"); mode != "" {
+		process(mode)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// standard is a registry with the methods that most tests need.
+func standard() *server.Registry {
+	reg := server.NewRegistry()
+	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
+	server.Handle(reg, "fail", func(context.Context, struct{}) (int, error) {
+		return 0, server.NewError(-32000, "Task not found: x", map[string]string{"kind": "task_not_found"})
+	})
+	server.Handle(reg, "broken", func(context.Context, struct{}) (int, error) { return 0, errors.New("secret") })
+	// ask asks the client.
+	server.Handle(reg, "ask", func(ctx context.Context, p struct{ Method string }) (json.RawMessage, error) {
+		var answer json.RawMessage
+		err := server.ConnFrom(ctx).Call(ctx, p.Method, map[string]int{"n": 1}, &answer)
+		return answer, err
+	}, server.LongRunning())
+	// tell sends notifications n = 1, 2, … of method tick.
+	server.Handle(reg, "tell", func(ctx context.Context, p struct{ Count int }) (int, error) {
+		for n := range p.Count {
+			if err := server.ConnFrom(ctx).Notify(ctx, "tick", map[string]int{"n": n + 1}); err != nil {
+				return 0, err
+			}
+		}
+		return p.Count, nil
+	})
+	return reg
+}
+
+// aServer is a server of ours on a socket, which can be ended and begun again.
+type aServer struct {
+	t    *testing.T
+	path string
+	reg  *server.Registry
+	stop func()
+}
+
+func serve(t *testing.T, reg *server.Registry) *aServer {
+	s := &aServer{t: t, path: filepath.Join(t.TempDir(), "s"), reg: reg}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+func (s *aServer) start() {
+	l, err := net.Listen("unix", s.path)
+	require.NoError(s.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() {
+		served <- server.New(s.reg, server.Options{Grace: 50 * time.Millisecond}).ServeListener(ctx, l)
+	}()
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		assert.NoError(s.t, <-served)
+	})
+}
+
+func dial(t *testing.T, target client.Target, opts ...client.Option) *client.Client {
+	t.Helper()
+	c, err := client.Dial(context.Background(), target, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// fake is a server that does what a test tells it, in lines.
+type fake struct {
+	t    *testing.T
+	ends chan net.Conn // the server's ends of the connections that were opened
+
+	mu       sync.Mutex // guards the fields below
+	down     bool       // nothing can be opened
+	openedAt []time.Time
+}
+
+func newFake(t *testing.T) *fake { return &fake{t: t, ends: make(chan net.Conn, 100)} }
+
+// open is the fake as a Target: in memory, so that it works in a bubble.
+func (f *fake) open(context.Context) (server.Transport, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.openedAt = append(f.openedAt, time.Now())
+	if f.down {
+		return nil, errors.New("nobody there")
+	}
+	ours, theirs := net.Pipe()
+	f.ends <- theirs
+	return ours, nil
+}
+
+// end is one connection, as a fake server has it.
+type end struct {
+	t *testing.T
+	net.Conn
+	lines *bufio.Reader
+}
+
+// set says whether anything can be opened from now on.
+func (f *fake) set(down bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = down
+}
+
+// attempts are when somebody tried to open a connection since the last time.
+func (f *fake) attempts() []time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer func() { f.openedAt = nil }()
+	return f.openedAt
+}
+
+func (f *fake) accept() *end {
+	conn := <-f.ends
+	f.t.Cleanup(func() { conn.Close() })
+	return &end{f.t, conn, bufio.NewReader(conn)}
+}
+
+type request struct {
+	JSONRPC string
+	ID      json.RawMessage
+	Method  string
+	Params  json.RawMessage
+}
+
+// next is the next message from the client.
+func (e *end) next() (r request) {
+	e.t.Helper()
+	line, err := e.lines.ReadBytes('\n')
+	require.NoError(e.t, err)
+	require.NoError(e.t, json.Unmarshal(line, &r), "%s", line)
+	assert.Equal(e.t, "2.0", r.JSONRPC)
+	return r
+}
+
+func (e *end) say(format string, args ...any) {
+	e.t.Helper()
+	_, err := fmt.Fprintf(e.Conn, format+"\n", args...)
+	require.NoError(e.t, err)
+}
+
+// result answers a request.
+func (e *end) result(r request, result string) {
+	e.t.Helper()
+	e.say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, result)
+}
+
+// async makes a call and returns where its error will be.
+func async(c *client.Client, method string, opts ...client.CallOption) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- c.Call(context.Background(), method, nil, nil, opts...) }()
+	return result
+}
+
+// eventually waits for a condition that another goroutine brings about.
+func eventually(t *testing.T, condition func() bool, why string) {
+	t.Helper()
+	require.Eventually(t, condition, 10*time.Second, time.Millisecond, why)
+}
+
+// eventLog is a server's log of events, with Subscribe and Unsubscribe as
+// handlers has them.
+type eventLog struct {
+	mu      sync.Mutex
+	events  []string // types; the seq is the index + 1
+	subs    map[string]*follower
+	lastID  int
+	asked   []string // the params of Subscribe
+	tellSeq bool
+}
+
+type follower struct {
+	id   string
+	conn *server.Conn
+	next int
+	wake chan struct{}
+	stop chan struct{}
+}
+
+type subscribeParams struct {
+	Types   []string `json:"event_types,omitempty"`
+	Session string   `json:"session_id,omitempty"`
+	Since   *int     `json:"since,omitempty"`
+}
+
+func newEventLog() *eventLog { return &eventLog{subs: map[string]*follower{}} }
+
+func (g *eventLog) register(reg *server.Registry) {
+	server.Handle(reg, "Subscribe", func(ctx context.Context, p subscribeParams) (map[string]any, error) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		asked, _ := json.Marshal(p)
+		g.asked = append(g.asked, string(asked))
+		if p.Session == "nope" {
+			return nil, server.NewError(-32603, "Session not found", map[string]string{"kind": "session_not_found"})
+		}
+		g.lastID++
+		f := &follower{fmt.Sprint("sub_", g.lastID), server.ConnFrom(ctx), len(g.events), make(chan struct{}, 1), make(chan struct{})}
+		if p.Since != nil {
+			if *p.Since > len(g.events) {
+				return nil, server.InvalidParam(server.ParamError{Param: "since", Expected: "a seq of this log", Received: "one after its end"})
+			}
+			f.next = *p.Since
+		}
+		g.subs[f.id] = f
+		f.wake <- struct{}{}
+		server.AfterReply(ctx, func() { go g.follow(f) })
+		reply := map[string]any{"subscription_id": f.id, "message": "ok"}
+		if g.tellSeq {
+			reply["seq"] = f.next
+		}
+		return reply, nil
+	})
+	server.Handle(reg, "Unsubscribe", func(_ context.Context, p struct {
+		ID string `json:"subscription_id"`
+	},
+	) (bool, error) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		f := g.subs[p.ID]
+		if f == nil {
+			return false, server.NewError(-32603, "no such subscription", nil)
+		}
+		delete(g.subs, p.ID)
+		close(f.stop)
+		return true, nil
+	})
+}
+
+func (g *eventLog) add(types ...string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.events = append(g.events, types...)
+	for _, f := range g.subs {
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (g *eventLog) open() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.subs)
+}
+
+func (g *eventLog) follow(f *follower) {
+	defer func() {
+		g.mu.Lock()
+		delete(g.subs, f.id)
+		g.mu.Unlock()
+	}()
+	for {
+		select {
+		case <-f.wake:
+		case <-f.stop:
+			return
+		case <-f.conn.Done():
+			return
+		}
+		g.mu.Lock()
+		batch, from := g.events[f.next:], f.next
+		f.next = len(g.events)
+		g.mu.Unlock()
+		for i, kind := range batch {
+			seq := from + i + 1
+			event := map[string]any{"type": kind, "timestamp": "2026-01-02T03:04:05.000000006Z", "data": map[string]int{"n": seq}}
+			var m any
+			if f.conn.Framing() == frame.NDJSON {
+				event["seq"] = seq
+				m = map[string]any{"jsonrpc": "2.0", "result": map[string]any{"event": event}}
+			} else {
+				m = map[string]any{"jsonrpc": "2.0", "method": "event", "params": map[string]any{"subscription_id": f.id, "seq": seq, "event": event}}
+			}
+			select {
+			case <-f.stop:
+				return
+			default:
+			}
+			if f.conn.Send(context.Background(), m) != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package client
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// Defaults of the options.
+const (
+	DefaultTimeout    = 30 * time.Second      // of a call
+	DefaultMaxMessage = frame.DefaultMaxFrame // of a message that goes out: what a server takes
+	DefaultMaxFrame   = 64 << 20              // of a message that comes in
+	DefaultQueue      = 1024                  // notifications that wait for their handlers
+)
+
+// maxQueuedBytes bounds what waits for the handlers, in bytes of params, but
+// for one message, which may be longer.
+const maxQueuedBytes = 16 << 20
+
+type options struct {
+	framing    frame.Framing // nil: the target's
+	reconnect  *bool         // nil: the target's
+	timeout    time.Duration
+	failFast   bool
+	logger     *slog.Logger
+	limits     frame.Limits
+	maxMessage int
+	queue      int
+	setup      []func(*Client)
+}
+
+// An Option changes how a Client works.
+type Option func(*options)
+
+// WithFraming sets the framing, where the target's own is not the one:
+// [frame.NDJSON] for sockets and openers, [frame.LSP] for commands.
+func WithFraming(f frame.Framing) Option { return func(o *options) { o.framing = f } }
+
+// WithReconnect says whether a lost connection is opened again. Unless told,
+// a socket and an opener are, and a command is not.
+func WithReconnect(on bool) Option { return func(o *options) { o.reconnect = &on } }
+
+// WithCallTimeout sets the timeout of calls that have none of their own;
+// 0 or less means none. Default [DefaultTimeout].
+func WithCallTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// WithFailFast makes calls fail at once while there is no connection, instead
+// of waiting for one within their timeout.
+func WithFailFast() Option { return func(o *options) { o.failFast = true } }
+
+// WithLogger sets where warnings go: what the server did wrong, and why a
+// connection could not be opened. Default: nowhere.
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
+
+// WithLimits bounds what comes in. Default: [DefaultMaxFrame], and package
+// frame's defaults.
+func WithLimits(l frame.Limits) Option { return func(o *options) { o.limits = l } }
+
+// WithMaxMessage bounds a message that goes out, in bytes. A server refuses a
+// frame that is too long without telling which request it was, so it is better
+// not sent. Default [DefaultMaxMessage].
+func WithMaxMessage(n int) Option { return func(o *options) { o.maxMessage = n } }
+
+// WithQueue sets how many notifications and events may wait for their
+// handlers. Default [DefaultQueue].
+func WithQueue(n int) Option { return func(o *options) { o.queue = n } }
+
+// WithSetup runs f before the connection is opened: the place to register
+// handlers that must not miss what the server sends first.
+func WithSetup(f func(*Client)) Option { return func(o *options) { o.setup = append(o.setup, f) } }
+
+func newOptions(given []Option) options {
+	o := options{
+		timeout: DefaultTimeout, logger: slog.New(slog.DiscardHandler),
+		maxMessage: DefaultMaxMessage, queue: DefaultQueue,
+	}
+	for _, set := range given {
+		set(&o)
+	}
+	if o.limits.MaxFrame <= 0 {
+		o.limits.MaxFrame = DefaultMaxFrame
+	}
+	return o
+}
+
+// complete fills in what the target decides.
+func (o *options) complete(t Target) error {
+	p := t.properties()
+	if o.framing == nil {
+		o.framing = p.framing
+	}
+	switch {
+	case o.reconnect == nil:
+		o.reconnect = &p.reconnect
+	case *o.reconnect && p.once:
+		return fmt.Errorf("client: %s cannot be opened again, so there is no reconnecting", t)
+	}
+	return nil
+}
+
+type callOptions struct {
+	timeout  time.Duration
+	failFast bool
+}
+
+// A CallOption changes one call.
+type CallOption func(*callOptions)
+
+// WithTimeout sets how long one call may take, with the wait for a connection;
+// 0 or less means as long as its context.
+func WithTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.timeout = d } }
+
+// WithoutWaiting makes one call fail at once while there is no connection.
+func WithoutWaiting() CallOption { return func(o *callOptions) { o.failFast = true } }
+
+func (c *Client) callOptions(given []CallOption) callOptions {
+	o := callOptions{timeout: c.opts.timeout, failFast: c.opts.failFast}
+	for _, set := range given {
+		set(&o)
+	}
+	return o
+}

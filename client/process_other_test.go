@@ -1,0 +1,5 @@
+//go:build !unix
+
+package client_test
+
+func process(string) {}

@@ -1,0 +1,121 @@
+//go:build unix
+
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// process is the program that the tests of Command start.
+func process(mode string) {
+	switch mode {
+	case "stubborn": // ends when it is killed
+		signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
+		defer time.Sleep(time.Hour)
+	case "talkative": // has much to say before it ends
+		defer func() {
+			os.Stdout.WriteString(strings.Repeat("x", 1<<20))
+			os.WriteFile(os.Getenv("CLIENT_TEST_FILE"), []byte("done"), 0o600)
+		}()
+	}
+	reg := standard()
+	server.Handle(reg, "pid", func(context.Context, struct{}) (int, error) { return os.Getpid(), nil })
+	server.Handle(reg, "die", func(context.Context, struct{}) (int, error) {
+		os.Exit(3)
+		return 0, nil
+	})
+	err := server.New(reg, server.Options{}).Serve(context.Background(), server.Files(os.Stdin, dup(os.Stdout)), frame.LSP)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// dup leaves os.Stdout open when the server closes its own.
+func dup(f *os.File) *os.File {
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		panic(err)
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		panic(err)
+	}
+	return os.NewFile(uintptr(fd), "stdout")
+}
+
+func command(t *testing.T, mode string, env ...string) *client.Process {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := client.Command(self)
+	p.Env = append(os.Environ(), append(env, "CLIENT_TEST_PROCESS="+mode, "GORACE=atexit_sleep_ms=0")...)
+	return p
+}
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+func TestCommand(t *testing.T) {
+	for mode, x := range map[string]struct{ atLeast, atMost time.Duration }{
+		"orderly":  {0, 2 * time.Second},
+		"stubborn": {2 * time.Second, 4 * time.Second},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, command(t, mode))
+			var pid int
+			require.NoError(t, c.Call(context.Background(), "pid", nil, &pid))
+			big := strings.Repeat("x", 3<<20)
+			var got string
+			require.NoError(t, c.Call(context.Background(), "echo", big, &got))
+			assert.True(t, big == got)
+			assert.True(t, alive(pid))
+			began := time.Now()
+			require.NoError(t, c.Close())
+			assert.False(t, alive(pid), "Close waits for the process")
+			assert.GreaterOrEqual(t, time.Since(began), x.atLeast)
+			assert.Less(t, time.Since(began), x.atMost)
+		})
+	}
+}
+
+func TestCommandMayFinish(t *testing.T) {
+	file := t.TempDir() + "/f"
+	c := dial(t, command(t, "talkative", "CLIENT_TEST_FILE="+file))
+	require.NoError(t, c.Call(context.Background(), "echo", 1, nil))
+	require.NoError(t, c.Close())
+	assert.FileExists(t, file, "what it still wrote was read")
+}
+
+func TestCommandThatDies(t *testing.T) {
+	c := dial(t, command(t, "orderly"))
+	err := c.Call(context.Background(), "die", nil, nil)
+	var d *client.DisconnectedError
+	require.ErrorAs(t, err, &d)
+	assert.True(t, d.Sent)
+	eventually(t, func() bool { return c.State() == client.Disconnected }, "no reconnecting unless told")
+	err = c.Call(context.Background(), "echo", 1, nil)
+	require.ErrorAs(t, err, &d)
+	assert.False(t, d.Sent)
+}
+
+func TestCommandIsStartedAgain(t *testing.T) {
+	c := dial(t, command(t, "orderly"), client.WithReconnect(true))
+	var first, second int
+	require.NoError(t, c.Call(context.Background(), "pid", nil, &first))
+	require.ErrorIs(t, c.Call(context.Background(), "die", nil, nil), client.ErrDisconnected)
+	require.NoError(t, c.Call(context.Background(), "pid", nil, &second))
+	assert.NotEqual(t, first, second)
+	assert.False(t, alive(first))
+}

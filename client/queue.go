@@ -1,0 +1,118 @@
+package client
+
+import "sync"
+
+// A queue is what waits for handlers. One goroutine runs them, in order;
+// putting something in never waits.
+type queue struct {
+	most int // items
+
+	mu     sync.Mutex // guards the fields below
+	items  []item
+	size   int             // of all items, in bytes
+	missed []*Subscription // did not get an event in since the queue was empty
+	lost   int64           // items that had no room, and nobody fetches again
+	closed bool
+	wake   chan struct{} // holds one token when there may be something to do
+}
+
+type item struct {
+	size int
+	run  func()
+}
+
+func newQueue(most int) *queue { return &queue{most: max(1, most), wake: make(chan struct{}, 1)} }
+
+// put queues run, and reports whether there was room. If there was none, sub,
+// if it is not nil, is woken when the queue is empty again.
+func (q *queue) put(size int, run func(), sub *Subscription) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	if n := len(q.items); n > 0 && (n >= q.most || q.size+size > maxQueuedBytes) {
+		if sub != nil {
+			q.missed = append(q.missed, sub)
+		} else {
+			q.lost++
+		}
+		return false
+	}
+	q.items = append(q.items, item{size, run})
+	q.size += size
+	q.signal()
+	return true
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the first item; ok is false if there is none. The item counts
+// until it is done, so that a handler that is stuck with a long message does
+// not make room for another.
+func (q *queue) next() (i item, ok, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.items) == 0 {
+		return item{}, false, q.closed
+	}
+	return q.items[0], true, false
+}
+
+// done drops the first item, and returns who may try again.
+func (q *queue) done() []*Subscription {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.items) == 0 { // closed meanwhile
+		return nil
+	}
+	q.size -= q.items[0].size
+	q.items[0] = item{}
+	q.items = q.items[1:]
+	if len(q.items) > 0 {
+		return nil
+	}
+	missed := q.missed
+	q.items, q.missed = nil, nil
+	return missed
+}
+
+// run runs what is put in until the queue is closed.
+func (q *queue) run() {
+	for {
+		i, ok, closed := q.next()
+		switch {
+		case closed:
+			return
+		case !ok:
+			<-q.wake
+			continue
+		}
+		i.run()
+		for _, sub := range q.done() {
+			sub.again()
+		}
+	}
+}
+
+// close ends run: at once, if drop is true, else when the queue is empty.
+func (q *queue) close(drop bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	if drop {
+		q.items, q.size, q.missed = nil, 0, nil
+	}
+	q.signal()
+}
+
+func (q *queue) dropped() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lost
+}

@@ -1,0 +1,438 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// SubscribeOptions choose events. The zero value means all from now on.
+type SubscribeOptions struct {
+	// Types are the types that are wanted; empty: all.
+	Types []string
+	// Session, if not empty, means events of this session alone; every id of
+	// the run will do.
+	Session string
+	// Since is a seq: first comes what the log has after it; 0 means all of
+	// the log, nil nothing of it.
+	Since *int64
+	// Heartbeats asks for them too, as events of the type "heartbeat".
+	Heartbeats bool
+}
+
+// An Event is something that happened in the server.
+type Event struct {
+	Type      string
+	Timestamp time.Time // zero for a heartbeat, or if it could not be read
+	// Seq is the event's number in the server's log. Numbers only rise, and
+	// none comes twice. Events that are not in the log have 0: they show
+	// something that still holds, such as a question that waits, and are shown
+	// again after each reconnecting.
+	Seq  int64
+	Data json.RawMessage // nil for a heartbeat
+}
+
+// TypeLagged is the type of the event that says that the server left events
+// out, since the Client did not read fast enough: deltas between from_seq and
+// to_seq of its data, nothing else.
+const TypeLagged = "lagged"
+
+const typeHeartbeat = "heartbeat"
+
+// straggling is how long a subscription that is to begin anew on the same
+// connection of lines waits for the last event of the old one.
+const straggling = 50 * time.Millisecond
+
+// unsubscribeWithin bounds how long the server may take to answer to the end
+// of a subscription.
+const unsubscribeWithin = 5 * time.Second
+
+// A Subscription brings events, also after its connection was lost and opened
+// again: then it goes on behind the last event that came.
+type Subscription struct {
+	c      *Client
+	opts   SubscribeOptions
+	handle func(Event)
+	ctx    context.Context // ends with Close, and the Client's
+	cancel context.CancelFunc
+	ready  chan error    // takes the first outcome
+	resync chan struct{} // takes one: events were missed, and there is room for them now
+	ended  chan struct{}
+	err    error // once ended is closed
+
+	delivered atomic.Int64
+
+	mu       sync.Mutex // guards the fields below
+	link     *link      // whose events count; nil: none
+	received int64      // the last seq that was queued, or else what is known not to be missing; -1: nothing is known
+	missing  bool       // the queue was full: nothing more is taken until all is fetched again
+	// On a connection of lines, one event of a subscription that has ended may
+	// still come when the next one has begun, and looks like one of its own.
+	renewed bool  // such a one may come
+	before  int64 // received, before the last event
+	early   int64 // came too early, and is not to come again; 0: none
+}
+
+// Subscribe calls handle for each event that o chooses, in the goroutine in
+// which all handlers run ([Client.On]), and returns when the server has
+// agreed, within the default timeout of calls. It works with both dialects:
+// with notifications where the framing is LSP, and with results that have no
+// id where it is lines. Those do not say whose they are, so a connection of
+// lines can have only one subscription ([ErrOneSubscription]).
+//
+// After a reconnecting, and when handle was so slow that events had no room,
+// the Client subscribes again since the last event that it has: none is lost
+// and none comes twice. (On a connection of lines, where events do not say
+// whose they are, one may come early in the latter case.) A subscription without Since that has had no event yet
+// cannot say where it was, unless the server's reply tells its seq: then what
+// happened while there was no connection is not seen.
+func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions, handle func(Event)) (*Subscription, error) {
+	s := &Subscription{
+		c: c, opts: o, handle: handle, received: -1,
+		ready: make(chan error, 1), resync: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	if o.Since != nil {
+		s.received = *o.Since
+		s.delivered.Store(*o.Since)
+	}
+	s.ctx, s.cancel = context.WithCancel(c.ctx)
+	if err := c.admit(s); err != nil {
+		s.cancel()
+		return nil, err
+	}
+	ctx, done := limit(ctx, c.opts.timeout)
+	defer done()
+	var err error
+	select {
+	case err = <-s.ready:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		s.cancel()
+		return nil, c.failure(ctx, "Subscribe", c.opts.timeout, err)
+	}
+	return s, nil
+}
+
+// admit starts a subscription.
+func (c *Client) admit(s *Subscription) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == Closed {
+		return c.failure(s.ctx, "Subscribe", 0, ErrClosed)
+	}
+	if c.opts.framing == frame.NDJSON {
+		if c.sole != nil {
+			return ErrOneSubscription
+		}
+		c.sole = s
+	}
+	c.subs.Go(s.keep)
+	return nil
+}
+
+// Close ends the subscription, and waits until the server has agreed, but no
+// longer than 5 s. handle does not begin again.
+func (s *Subscription) Close() error {
+	s.cancel()
+	<-s.ended
+	return nil
+}
+
+// Done is closed when the subscription has ended; see Err.
+func (s *Subscription) Done() <-chan struct{} { return s.ended }
+
+// Err is why the subscription has ended: nil if it was closed, or goes on;
+// [ErrClosed] after the Client's end; [ErrDisconnected] where there is no
+// reconnecting; an [*Error] if the server does not agree any more.
+func (s *Subscription) Err() error {
+	select {
+	case <-s.ended:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// Seq is the seq of the last event that handle has returned from, or Since;
+// 0 if there is none. A program that keeps it can go on there next time.
+func (s *Subscription) Seq() int64 { return s.delivered.Load() }
+
+// keep owns the subscription from its beginning to its end.
+func (s *Subscription) keep() {
+	s.err = s.run()
+	s.cancel()
+	s.c.mu.Lock()
+	if s.c.sole == s {
+		s.c.sole = nil
+	}
+	s.c.mu.Unlock()
+	s.settle(s.err)
+	close(s.ended)
+}
+
+// settle tells Subscribe the first outcome.
+func (s *Subscription) settle(err error) {
+	select {
+	case s.ready <- err:
+	default:
+	}
+}
+
+// run subscribes on one connection after the other.
+func (s *Subscription) run() error {
+	delay := firstDelay
+	agreed := false // once
+	for {
+		l, err := s.c.connected(s.ctx, !agreed && s.c.opts.failFast)
+		if s.ctx.Err() != nil {
+			return s.ending()
+		}
+		if err != nil {
+			return err
+		}
+		id, err := s.subscribe(l)
+		switch {
+		case err == nil:
+			delay, agreed = firstDelay, true
+			s.settle(nil)
+			renew := false
+			select {
+			case <-s.ctx.Done():
+			case <-l.lost:
+			case <-s.resync:
+				renew = true
+			}
+			s.leave(l, id, renew)
+		case s.ctx.Err() != nil:
+		case errors.Is(err, ErrDisconnected):
+			s.detach(l, "")
+		case !agreed || final(err):
+			return err
+		default:
+			s.c.opts.logger.Warn("subscription not restored yet", "err", err)
+			select {
+			case <-s.ctx.Done():
+			case <-l.lost:
+			case <-time.After(delay):
+			}
+			delay = min(2*delay, lastDelay)
+		}
+		if s.ctx.Err() != nil {
+			return s.ending()
+		}
+	}
+}
+
+// ending is why a subscription that was told to end has ended.
+func (s *Subscription) ending() error {
+	if s.c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// final reports whether the server would answer the same another time.
+func final(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Code {
+	case jsonrpc2.CodeInvalidParams, jsonrpc2.CodeMethodNotFound, jsonrpc2.CodeInvalidRequest:
+		return true
+	}
+	return e.Kind() == "session_not_found"
+}
+
+// subscribe asks the server for what is missing and what comes. It waits for
+// the answer for as long as the connection lasts: asking twice would bring
+// everything twice. After Close it waits a little: who is in must leave.
+func (s *Subscription) subscribe(l *link) (id string, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(unsubscribeWithin, cancel) })()
+	params := struct {
+		Types   []string `json:"event_types,omitempty"`
+		Session string   `json:"session_id,omitempty"`
+		Since   *int64   `json:"since,omitempty"`
+	}{s.opts.Types, s.opts.Session, nil}
+	s.mu.Lock()
+	if since := s.received; since >= 0 {
+		params.Since = &since
+	}
+	s.mu.Unlock()
+	raw, err := s.c.encode("Subscribe", params)
+	if err != nil {
+		return "", err
+	}
+	_, _, err = l.call(ctx, s.c.lastID.Add(1), "Subscribe", raw, func(result json.RawMessage) {
+		var r struct {
+			ID  string `json:"subscription_id"`
+			Seq *int64 `json:"seq"` // where the events begin, from servers that tell
+		}
+		json.Unmarshal(result, &r) // what is not there is not needed
+		id = r.ID
+		s.attach(l, id, r.Seq)
+	})
+	return id, err
+}
+
+// attach makes the events of l those of s, before the first one is read.
+func (s *Subscription) attach(l *link, id string, begins *int64) {
+	l.mu.Lock()
+	if l.byID != nil {
+		l.byID[id] = s
+	}
+	l.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.link, s.missing = l, false
+	if s.received < 0 && begins != nil {
+		s.received = *begins
+	}
+}
+
+// detach makes sure that nothing more is taken from l.
+func (s *Subscription) detach(l *link, id string) {
+	s.mu.Lock()
+	s.link, s.renewed = nil, false
+	s.mu.Unlock()
+	l.mu.Lock()
+	delete(l.byID, id)
+	l.mu.Unlock()
+}
+
+// leave ends the subscription on l; renew says that another one follows.
+func (s *Subscription) leave(l *link, id string, renew bool) {
+	s.detach(l, id)
+	select {
+	case <-l.lost:
+		return
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), unsubscribeWithin)
+	defer cancel()
+	stop := context.AfterFunc(s.c.ctx, cancel) // the connection ends anyway
+	defer stop()
+	params, _ := json.Marshal(map[string]string{"subscription_id": id})
+	if _, _, err := l.call(ctx, s.c.lastID.Add(1), "Unsubscribe", params, nil); err != nil {
+		s.c.opts.logger.Debug("a subscription did not end in order", "err", err)
+	}
+	if !renew || s.c.opts.framing != frame.NDJSON {
+		return
+	}
+	s.mu.Lock()
+	s.renewed = true
+	s.mu.Unlock()
+	select {
+	case <-time.After(straggling):
+	case <-l.lost:
+	case <-s.ctx.Done():
+	}
+}
+
+// again wakes a subscription that missed events: there is room again.
+func (s *Subscription) again() {
+	select {
+	case s.resync <- struct{}{}:
+	default:
+	}
+}
+
+// wireEvent is an event or a heartbeat in either dialect.
+type wireEvent struct {
+	SubscriptionID string `json:"subscription_id"`
+	Seq            int64  `json:"seq"`  // LSP
+	Type           string `json:"type"` // of a heartbeat
+	Event          *struct {
+		Type      string          `json:"type"`
+		Timestamp string          `json:"timestamp"`
+		Seq       int64           `json:"seq"` // lines
+		Data      json.RawMessage `json:"data"`
+	} `json:"event"`
+}
+
+// event reads what may be an event, in the goroutine that reads: the method
+// event or heartbeat, or no method where it is a result without an id.
+func (l *link) event(method string, raw json.RawMessage) {
+	var w wireEvent
+	if err := json.Unmarshal(raw, &w); err != nil {
+		l.c.opts.logger.Debug("not an event", "err", err)
+		return
+	}
+	s := l.subscription(w.SubscriptionID)
+	switch {
+	case s == nil:
+	case w.Event != nil:
+		at, _ := time.Parse(time.RFC3339Nano, w.Event.Timestamp)
+		s.take(l, Event{w.Event.Type, at, max(w.Seq, w.Event.Seq), w.Event.Data}, len(raw))
+	case (method == typeHeartbeat || w.Type == typeHeartbeat) && s.opts.Heartbeats:
+		s.take(l, Event{Type: typeHeartbeat}, len(raw))
+	}
+}
+
+// subscription is whose events carry that id.
+func (l *link) subscription(id string) *Subscription {
+	if l.c.opts.framing == frame.NDJSON {
+		l.c.mu.Lock()
+		defer l.c.mu.Unlock()
+		return l.c.sole
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byID[id]
+}
+
+// take queues an event of l for the handler.
+func (s *Subscription) take(l *link, e Event, size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link != l || s.missing || s.ctx.Err() != nil || e.Seq > 0 && !s.isNew(e.Seq) {
+		return
+	}
+	if !s.c.notes.put(size, func() { s.deliver(e) }, s) {
+		s.missing = true
+		if s.received < 0 && e.Seq > 0 {
+			s.received = e.Seq - 1
+		}
+		return
+	}
+	if e.Seq > 0 {
+		s.before, s.received = s.received, e.Seq
+	}
+}
+
+// isNew reports whether the event with that seq has not come yet. Within a
+// subscription numbers only rise: one that lies between the last two events
+// shows that the last one was of the old subscription, and came early.
+func (s *Subscription) isNew(seq int64) bool {
+	if s.renewed && s.before < seq && seq < s.received {
+		s.early, s.received, s.renewed = s.received, s.before, false
+	}
+	if seq == s.early {
+		s.early = 0
+		s.received = seq
+		return false
+	}
+	return seq > s.received
+}
+
+// deliver gives an event to the handler.
+func (s *Subscription) deliver(e Event) {
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.handle(e)
+	if e.Seq > 0 {
+		s.delivered.Store(e.Seq)
+	}
+}

@@ -1,0 +1,387 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// seen collects events.
+type seen struct {
+	mu     sync.Mutex
+	events []client.Event
+}
+
+func (s *seen) add(e client.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+}
+
+func (s *seen) seqs() (seqs []int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.events {
+		seqs = append(seqs, e.Seq)
+	}
+	return seqs
+}
+
+func (s *seen) last() int64 {
+	if seqs := s.seqs(); len(seqs) > 0 {
+		return seqs[len(seqs)-1]
+	}
+	return 0
+}
+
+// upTo is from, from+1, … to.
+func upTo(from, to int64) (seqs []int64) {
+	for n := from; n <= to; n++ {
+		seqs = append(seqs, n)
+	}
+	return seqs
+}
+
+func since(n int64) *int64 { return &n }
+
+var framings = []frame.Framing{frame.NDJSON, frame.LSP}
+
+func eventServer(t *testing.T) (*aServer, *eventLog) {
+	g, reg := newEventLog(), standard()
+	g.register(reg)
+	return serve(t, reg), g
+}
+
+func TestEvents(t *testing.T) {
+	ctx := context.Background()
+	for _, f := range framings {
+		t.Run(f.String(), func(t *testing.T) {
+			s, g := eventServer(t)
+			g.add("before", "plan")
+			c := dial(t, client.Socket(s.path), client.WithFraming(f))
+			var got seen
+			sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{"plan", "x"}, Session: "s1", Since: since(1)}, got.add)
+			require.NoError(t, err)
+			g.add("x")
+			eventually(t, func() bool { return sub.Seq() == 3 }, "both events come")
+			assert.Equal(t, []client.Event{
+				{Type: "plan", Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 2, Data: json.RawMessage(`{"n":2}`)},
+				{Type: "x", Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 3, Data: json.RawMessage(`{"n":3}`)},
+			}, got.events)
+			assert.Equal(t, []string{`{"event_types":["plan","x"],"session_id":"s1","since":1}`}, g.asked)
+			require.NoError(t, c.Call(ctx, "echo", 1, nil), "the connection serves on")
+			assert.NoError(t, sub.Err())
+
+			require.NoError(t, sub.Close())
+			assert.Zero(t, g.open(), "the server knows")
+			assert.NoError(t, sub.Err())
+			g.add("after")
+			require.NoError(t, c.Call(ctx, "echo", 1, nil))
+			assert.Equal(t, []int64{2, 3}, got.seqs())
+
+			// Another one begins from now, and ends with the client.
+			sub, err = c.Subscribe(ctx, client.SubscribeOptions{}, got.add)
+			require.NoError(t, err)
+			g.add("now")
+			eventually(t, func() bool { return sub.Seq() == 5 }, "the event comes")
+			require.NoError(t, c.Close())
+			<-sub.Done()
+			assert.ErrorIs(t, sub.Err(), client.ErrClosed)
+		})
+	}
+}
+
+func TestSubscriptionsOfAConnection(t *testing.T) {
+	ctx := context.Background()
+	s, g := eventServer(t)
+	lines := dial(t, client.Socket(s.path))
+	sub, err := lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
+	require.NoError(t, err)
+	_, err = lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
+	assert.ErrorIs(t, err, client.ErrOneSubscription)
+	require.NoError(t, sub.Close())
+	_, err = lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
+	assert.NoError(t, err)
+	require.NoError(t, lines.Close())
+	eventually(t, func() bool { return g.open() == 0 }, "the connection ends")
+
+	frames := dial(t, client.Socket(s.path), client.WithFraming(frame.LSP))
+	var one, other seen
+	_, err = frames.Subscribe(ctx, client.SubscribeOptions{}, one.add)
+	require.NoError(t, err)
+	g.add("a")
+	eventually(t, func() bool { return one.last() == 1 }, "the first event comes")
+	second, err := frames.Subscribe(ctx, client.SubscribeOptions{Since: since(0)}, other.add)
+	require.NoError(t, err)
+	g.add("b")
+	eventually(t, func() bool { return one.last() == 2 && other.last() == 2 }, "both get it")
+	require.NoError(t, second.Close())
+	g.add("c")
+	eventually(t, func() bool { return one.last() == 3 }, "the other one goes on")
+	assert.Equal(t, upTo(1, 3), one.seqs())
+	assert.Equal(t, upTo(1, 2), other.seqs())
+}
+
+func TestSubscriptionsThatTheServerRefuses(t *testing.T) {
+	ctx := context.Background()
+	s, g := eventServer(t)
+	c := dial(t, client.Socket(s.path))
+	_, err := c.Subscribe(ctx, client.SubscribeOptions{Session: "nope"}, func(client.Event) {})
+	assert.ErrorIs(t, err, client.Kind("session_not_found"))
+	eventually(t, func() bool {
+		sub, err := c.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
+		return err == nil && sub.Close() == nil
+	}, "the place is free again")
+
+	// A server whose log is another one after its restart.
+	g.add("a", "b")
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Since: since(0)}, func(client.Event) {})
+	require.NoError(t, err)
+	eventually(t, func() bool { return sub.Seq() == 2 }, "both events come")
+	s.stop()
+	g.mu.Lock()
+	g.events = nil
+	g.mu.Unlock()
+	s.start()
+	<-sub.Done()
+	var e *client.Error
+	require.ErrorAs(t, sub.Err(), &e)
+	assert.EqualValues(t, -32602, e.Code)
+}
+
+// Events go on while the server is ended and begun again, many times: none is
+// lost, none comes twice.
+func TestEventsOverReconnects(t *testing.T) {
+	for _, f := range framings {
+		t.Run(f.String(), func(t *testing.T) {
+			s, g := eventServer(t)
+			c := dial(t, client.Socket(s.path), client.WithFraming(f))
+			var got seen
+			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{Since: since(0)}, got.add)
+			require.NoError(t, err)
+			var writer sync.WaitGroup
+			stop := make(chan struct{})
+			writer.Go(func() {
+				tick := time.NewTicker(time.Millisecond)
+				defer tick.Stop()
+				for {
+					select {
+					case <-stop:
+						return
+					case <-tick.C:
+						g.add("x", "y", "z")
+					}
+				}
+			})
+			for range 5 {
+				before := got.last()
+				eventually(t, func() bool { return got.last() > before+20 }, "events come again")
+				s.stop()
+				s.start()
+			}
+			close(stop)
+			writer.Wait()
+			g.mu.Lock()
+			total := int64(len(g.events))
+			g.mu.Unlock()
+			eventually(t, func() bool { return got.last() == total }, "the last event comes")
+			assert.Equal(t, upTo(1, total), got.seqs())
+		})
+	}
+}
+
+// What happens before the first event is not lost with a server that tells
+// where the log is.
+func TestASubscriptionWithoutEventsOverAReconnect(t *testing.T) {
+	s, g := eventServer(t)
+	g.tellSeq = true
+	g.add("old")
+	c := dial(t, client.Socket(s.path))
+	var got seen
+	_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, got.add)
+	require.NoError(t, err)
+	s.stop()
+	g.add("meanwhile")
+	s.start()
+	eventually(t, func() bool { return got.last() == 2 }, "the event comes")
+	assert.Equal(t, []int64{2}, got.seqs())
+}
+
+// A handler that does not keep up gets all events nevertheless.
+func TestEventsThatHaveNoRoomAreFetchedAgain(t *testing.T) {
+	for _, f := range framings {
+		t.Run(f.String(), func(t *testing.T) {
+			s, g := eventServer(t)
+			c := dial(t, client.Socket(s.path), client.WithFraming(f), client.WithQueue(10))
+			var got seen
+			release := make(chan struct{})
+			var once sync.Once
+			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, func(e client.Event) {
+				once.Do(func() { <-release })
+				got.add(e)
+			})
+			require.NoError(t, err)
+			const total = 100
+			g.add(slices.Repeat([]string{"x"}, total)...)
+			require.NoError(t, c.Call(context.Background(), "echo", 1, nil), "the reader is not held up")
+			close(release)
+			eventually(t, func() bool { return got.last() == total }, "the last event comes")
+			assert.Equal(t, upTo(1, total), got.seqs())
+			assert.Zero(t, c.Dropped())
+			g.mu.Lock()
+			assert.Greater(t, len(g.asked), 1)
+			g.mu.Unlock()
+			assert.Equal(t, 1, g.open())
+		})
+	}
+}
+
+func TestEventsOfEitherDialect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		c := dial(t, client.Opener(f.open))
+		e := f.accept()
+		var got seen
+		heard := make(chan string, 9)
+		c.On(client.All, func(raw json.RawMessage) { heard <- string(raw) })
+		subscribed := make(chan error, 1)
+		var sub *client.Subscription
+		go func() {
+			var err error
+			sub, err = c.Subscribe(context.Background(), client.SubscribeOptions{Heartbeats: true}, got.add)
+			subscribed <- err
+		}()
+		r := e.next()
+		assert.Equal(t, "Subscribe", r.Method)
+		assert.Equal(t, "{}", string(r.Params))
+		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"early","seq":1}}}`)
+		e.result(r, `{"subscription_id":"s"}`)
+		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"new_approval","timestamp":"yesterday","data":{"replayed":true}}}}`)
+		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"x","timestamp":"2026-01-02T03:04:05Z","seq":7,"data":{}}}}`)
+		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"again","seq":7}}}`)
+		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"earlier","seq":6}}}`)
+		e.say(`{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}`)
+		e.say(`{"jsonrpc":"2.0","id":null,"result":{"event":{"type":"lagged","seq":9,"data":{"from_seq":8,"to_seq":9}}}}`)
+		require.NoError(t, <-subscribed)
+		synctest.Wait()
+		var types []string
+		for _, x := range got.events {
+			types = append(types, fmt.Sprint(x.Type, " ", x.Seq))
+		}
+		assert.Equal(t, []string{"new_approval 0", "x 7", "heartbeat 0", "lagged 9"}, types)
+		assert.Equal(t, client.TypeLagged, got.events[3].Type)
+		assert.JSONEq(t, `{"from_seq":8,"to_seq":9}`, string(got.events[3].Data))
+		assert.EqualValues(t, 9, sub.Seq())
+		assert.Empty(t, heard, "these are no notifications")
+
+		// After the loss it goes on behind the last one, whatever else comes
+		// of the old connection.
+		e.Close()
+		e = f.accept()
+		r = e.next()
+		assert.JSONEq(t, `{"since":9}`, string(r.Params))
+		e.result(r, `{"subscription_id":"t"}`)
+		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"y","seq":10}}}`)
+		synctest.Wait()
+		assert.EqualValues(t, 10, sub.Seq())
+
+		// A server that cannot serve yet is asked again.
+		e.Close()
+		e = f.accept()
+		for range 3 {
+			r = e.next()
+			assert.JSONEq(t, `{"since":10}`, string(r.Params))
+			e.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"starting","data":{"kind":"subsystem_unavailable"}}}`, r.ID)
+		}
+		r = e.next()
+		e.result(r, `{"subscription_id":"u"}`)
+		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"z","seq":11}}}`)
+		synctest.Wait()
+		assert.EqualValues(t, 11, sub.Seq())
+		closed := make(chan error, 1)
+		go func() { closed <- sub.Close() }()
+		r = e.next()
+		assert.Equal(t, "Unsubscribe", r.Method)
+		assert.JSONEq(t, `{"subscription_id":"u"}`, string(r.Params))
+		began := time.Now()
+		assert.NoError(t, <-closed, "also if the server does not answer")
+		assert.InDelta(t, 5, time.Since(began).Seconds(), .1)
+		c.Close()
+	})
+}
+
+// An event of the old subscription that comes behind the beginning of the new
+// one does not hide those before it.
+func TestStragglers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		c := dial(t, client.Opener(f.open), client.WithQueue(2))
+		e := f.accept()
+		var got seen
+		release := make(chan struct{})
+		go func() {
+			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, func(e client.Event) {
+				<-release
+				got.add(e)
+			})
+			assert.NoError(t, err)
+		}()
+		event := func(seq int) {
+			e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"x","seq":%d}}}`, seq)
+			synctest.Wait()
+		}
+		e.result(e.next(), `{"subscription_id":"s"}`)
+		for seq := range 5 {
+			event(seq + 1) // of which 3, 4 and 5 have no room
+		}
+		close(release)
+		r := e.next()
+		assert.Equal(t, "Unsubscribe", r.Method)
+		e.result(r, "true")
+		event(6) // is waited for
+		r = e.next()
+		assert.JSONEq(t, `{"since":2}`, string(r.Params))
+		e.result(r, `{"subscription_id":"t"}`)
+		for _, seq := range []int{3, 7, 4, 5, 6, 7, 8} {
+			event(seq)
+		}
+		assert.Equal(t, []int64{1, 2, 3, 7, 4, 5, 6, 8}, got.seqs(), "each of them once")
+		c.Close()
+	})
+}
+
+// A Subscribe that was given up does not leave a subscription behind.
+func TestSubscribeTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		c := dial(t, client.Opener(f.open))
+		e := f.accept()
+		result := make(chan error, 1)
+		began := time.Now()
+		go func() {
+			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, func(client.Event) {})
+			result <- err
+		}()
+		r := e.next()
+		err := <-result
+		assert.ErrorIs(t, err, client.ErrTimeout)
+		assert.Equal(t, 30*time.Second, time.Since(began))
+		e.result(r, `{"subscription_id":"late"}`)
+		r = e.next()
+		assert.Equal(t, "Unsubscribe", r.Method)
+		assert.JSONEq(t, `{"subscription_id":"late"}`, string(r.Params))
+		e.result(r, `true`)
+		c.Close()
+	})
+}
