@@ -28,7 +28,9 @@ func process(mode string) {
 		defer time.Sleep(time.Hour)
 	case "talkative": // has much to say before it ends
 		defer func() {
-			os.Stdout.WriteString(strings.Repeat("x", 1<<20))
+			if _, err := dup(os.Stdout).WriteString(strings.Repeat("x", 1<<20)); err != nil {
+				return
+			}
 			os.WriteFile(os.Getenv("CLIENT_TEST_FILE"), []byte("done"), 0o600)
 		}()
 	}

@@ -356,7 +356,38 @@ func TestStragglers(t *testing.T) {
 		for _, seq := range []int{3, 7, 4, 5, 6, 7, 8} {
 			event(seq)
 		}
+		e.say(`{"jsonrpc":"2.0","result":{"type":"heartbeat"}}`) // nobody asked for it
+		synctest.Wait()
 		assert.Equal(t, []int64{1, 2, 3, 7, 4, 5, 6, 8}, got.seqs(), "each of them once")
+		c.Close()
+	})
+}
+
+// Other notifications may take the room of the very first event.
+func TestAFirstEventThatHasNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		c := dial(t, client.Opener(f.open), client.WithQueue(1))
+		e := f.accept()
+		release := make(chan struct{})
+		c.On("note", func(json.RawMessage) { <-release })
+		var got seen
+		go func() {
+			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, got.add)
+			assert.NoError(t, err)
+		}()
+		e.result(e.next(), `{"subscription_id":"s"}`)
+		e.say(`{"jsonrpc":"2.0","method":"note"}`)
+		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"x","seq":5}}}`)
+		synctest.Wait()
+		close(release)
+		e.result(e.next(), "true")
+		r := e.next()
+		assert.JSONEq(t, `{"since":4}`, string(r.Params))
+		e.result(r, `{"subscription_id":"t"}`)
+		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"x","seq":5}}}`)
+		synctest.Wait()
+		assert.Equal(t, []int64{5}, got.seqs())
 		c.Close()
 	})
 }
