@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -217,6 +218,35 @@ func TestCallsWaitForTheConnection(t *testing.T) {
 		}
 		assert.NoError(t, <-result)
 		assert.NoError(t, <-note)
+		c.Close()
+	})
+}
+
+// A call that waits for a server which does not read has not been sent: it
+// goes out on the next connection.
+func TestCallsThatWereNotSentAreSentLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		c := dial(t, client.Opener(f.open))
+		e := f.accept()
+		big := strings.Repeat("x", 5<<20)
+		results := make(chan error, 8)
+		for range cap(results) { // 16 MiB may wait
+			go func() { results <- c.Call(context.Background(), "m", big, nil) }()
+		}
+		time.Sleep(time.Second)
+		e.Close()
+		for range 4 {
+			err := <-results
+			var d *client.DisconnectedError
+			require.ErrorAs(t, err, &d)
+			assert.True(t, d.Sent)
+		}
+		e = f.accept()
+		for range 4 {
+			e.result(e.next(), "true")
+			assert.NoError(t, <-results)
+		}
 		c.Close()
 	})
 }
