@@ -11,7 +11,7 @@ const (
 	// work.
 	checkpointAfter = 1000
 	// checkpointPause is between its passes, which each wait for the disk twice.
-	checkpointPause = 500 * time.Millisecond
+	checkpointPause = 3 * time.Second
 	// walMost is the length of SQLite's write-ahead log, in pages, from which
 	// on the writer makes a pass itself.
 	walMost = 32 << 10

@@ -53,10 +53,10 @@ type Hit struct {
 // them, and words that are in more of them tell little.
 const rankedAtMost = 1000
 
-// Search finds items by words: all of them must be there, the last may be the
+// search finds items by words: all of them must be there, the last may be the
 // beginning of one. The best come first, or, where more than rankedAtMost are
 // found, the newest.
-func (q queries) Search(ctx context.Context, words string, limit, offset int) ([]Hit, error) {
+func (q queries) search(ctx context.Context, words string, limit, offset int) ([]Hit, error) {
 	match := matchQuery(words)
 	if match == "" {
 		return nil, nil
@@ -102,10 +102,10 @@ func matchQuery(words string) string {
 
 // InsertItem adds an item and sets its ID.
 func (t *Tx) InsertItem(i *Item) error {
-	result, err := t.exec(`INSERT INTO items (thread, run, seq, kind, key, role, content, tool, title, tool_kind, input, status, result, parent_id, data, approval, created, updated)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	result, err := t.exec(`INSERT INTO items (thread, run, seq, kind, key, role, content, tool, title, tool_kind, input, status, result, parent_id, data, approval, created, updated, indexed)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		i.Thread, i.Run, i.Seq, i.Kind, i.Key, i.Role, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, i.ParentID,
-		string(i.Data), i.Approval, nano(i.Created), nano(i.Updated))
+		string(i.Data), i.Approval, nano(i.Created), nano(i.Updated), t.indexState(*i))
 	if err != nil {
 		return err
 	}
@@ -115,6 +115,10 @@ func (t *Tx) InsertItem(i *Item) error {
 
 // UpdateItem writes everything of an item that can change.
 func (t *Tx) UpdateItem(i Item) error {
-	return t.changeOne("an item", `UPDATE items SET seq = ?, content = ?, tool = ?, title = ?, tool_kind = ?, input = ?, status = ?, result = ?, data = ?, approval = ?, updated = ? WHERE id = ?`,
-		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, string(i.Data), i.Approval, nano(i.Updated), i.ID)
+	if err := t.dropFromIndex(i); err != nil {
+		return err
+	}
+	return t.changeOne("an item", `UPDATE items SET seq = ?, content = ?, tool = ?, title = ?, tool_kind = ?, input = ?, status = ?, result = ?, data = ?, approval = ?, updated = ?,
+		indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?`,
+		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, string(i.Data), i.Approval, nano(i.Updated), t.indexState(i), i.ID)
 }

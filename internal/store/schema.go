@@ -54,21 +54,14 @@ CREATE TABLE items (
 	tool TEXT NOT NULL DEFAULT '', title TEXT NOT NULL DEFAULT '', tool_kind TEXT NOT NULL DEFAULT '',
 	input TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', result TEXT NOT NULL DEFAULT '',
 	parent_id TEXT NOT NULL DEFAULT '', data TEXT NOT NULL DEFAULT '', approval TEXT NOT NULL DEFAULT '',
-	created INTEGER NOT NULL, updated INTEGER NOT NULL
+	created INTEGER NOT NULL, updated INTEGER NOT NULL,
+	indexed INTEGER NOT NULL -- see textindex.go
 );
+CREATE INDEX items_to_index ON items (indexed, id) WHERE indexed != 1;
 CREATE INDEX items_run ON items (run, id);
 CREATE INDEX items_tool ON items (run, key) WHERE kind = 'tool_call';
 
 CREATE VIRTUAL TABLE items_text USING fts5 (content, title, result, content = 'items', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2');
-CREATE TRIGGER items_insert AFTER INSERT ON items BEGIN
-	INSERT INTO items_text (rowid, content, title, result) VALUES (new.id, new.content, new.title, new.result);
-END;
-CREATE TRIGGER items_update AFTER UPDATE OF content, title, result ON items
-WHEN old.content IS NOT new.content OR old.title IS NOT new.title OR old.result IS NOT new.result BEGIN
-	INSERT INTO items_text (items_text, rowid, content, title, result) VALUES ('delete', old.id, old.content, old.title, old.result);
-	INSERT INTO items_text (rowid, content, title, result) VALUES (new.id, new.content, new.title, new.result);
-END;
-
 CREATE TABLE approvals (
 	n INTEGER PRIMARY KEY AUTOINCREMENT,
 	id TEXT NOT NULL UNIQUE, thread INTEGER NOT NULL, run INTEGER NOT NULL,

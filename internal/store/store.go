@@ -98,6 +98,8 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	}
 	s.ended.Go(s.writer.loop)
 	s.ended.Go(checkpoints.loop)
+	s.ended.Go(s.indexLoop)
+	s.writer.words <- struct{}{} // what was left
 	return s, nil
 }
 

@@ -17,7 +17,8 @@ type Tx struct {
 	seq     int64
 	events  []Event
 	after   []func()
-	changed int // statements since the checkpointer was told
+	words   bool // items were written whose words are to be indexed
+	changed int  // statements since the checkpointer was told
 }
 
 // AfterCommit runs f in the writer's goroutine when the transaction was
