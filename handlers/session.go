@@ -87,6 +87,14 @@ func (s *session) texts() []*string {
 	return list
 }
 
+func (s *session) atMost() int {
+	total := 4096 + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
+	for _, dir := range s.AdditionalDirectories {
+		total += textAtMost(&dir)
+	}
+	return total
+}
+
 const summaryShown = 80
 
 // sessionOf is a run as it stands at the time now.

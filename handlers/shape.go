@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -101,6 +102,9 @@ func fit[T shortenable](list []T, most int) []T {
 		}
 		return total
 	}
+	if atMost(list) <= most {
+		return list
+	}
 	total := measure()
 	for _, limit := range textCaps {
 		if total <= most {
@@ -118,6 +122,32 @@ func fit[T shortenable](list []T, most int) []T {
 		sum += sizes[kept]
 	}
 	return list[:kept]
+}
+
+// A bounded object can say how long it is at most, as JSON, without being
+// encoded.
+type bounded interface{ atMost() int }
+
+// atMost is how long a list can be, as JSON, in bytes.
+func atMost[T any](list []T) int {
+	total := 0
+	for _, o := range list {
+		b, ok := any(o).(bounded)
+		if !ok {
+			return math.MaxInt
+		}
+		total += b.atMost() + 1
+	}
+	return total
+}
+
+// textAtMost is how long texts are at most, as JSON: each byte may become six.
+func textAtMost(texts ...*string) int {
+	total := 0
+	for _, text := range texts {
+		total += 6*len(*text) + 2
+	}
+	return total
 }
 
 // encodedSize is the length of v as JSON, in bytes; it is not too small.

@@ -218,6 +218,10 @@ func (t *task) texts() []*string {
 	return list
 }
 
+func (t *task) atMost() int {
+	return 4096 + textAtMost(t.texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata)
+}
+
 func taskOf(s hub.Session, output string) *task {
 	t := &task{
 		ID: taskID(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: stateNames[s.State].task,

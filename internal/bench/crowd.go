@@ -75,6 +75,11 @@ func fill(ctx context.Context, p place, threads int) error {
 			return fmt.Errorf("filling a database: %w", err)
 		}
 	}
+	// A search waits until all words are indexed; otherwise that would be done
+	// beside what is measured.
+	if _, err := db.Search(ctx, "indexed", 1, 0); err != nil {
+		return fmt.Errorf("indexing a database: %w", err)
+	}
 	return nil
 }
 

@@ -16,8 +16,9 @@ const (
 
 const (
 	// indexAtOnce is how many items are indexed in one go: it takes about a
-	// millisecond.
-	indexAtOnce = 32
+	// millisecond. Where somebody waits for all, there are more in one.
+	indexAtOnce  = 32
+	indexWaiting = 512
 	// indexAfter is the silence after which the indexer goes to work, and
 	// indexPause is between its goes.
 	indexAfter = 300 * time.Millisecond
@@ -53,11 +54,15 @@ func (t *Tx) dropFromIndex(i Item) error {
 // indexSome puts some items into the index, those that still change only if
 // all are wanted.
 func (t *Tx) indexSome(want string) error {
+	most := indexAtOnce
+	if want == everything {
+		most = indexWaiting
+	}
 	some := "(SELECT id FROM items WHERE " + want + " ORDER BY indexed, id LIMIT ?)"
-	if _, err := t.exec("INSERT INTO items_text (rowid, content, title, result) SELECT id, content, title, result FROM items WHERE id IN "+some, indexAtOnce); err != nil {
+	if _, err := t.exec("INSERT INTO items_text (rowid, content, title, result) SELECT id, content, title, result FROM items WHERE id IN "+some, most); err != nil {
 		return err
 	}
-	_, err := t.exec("UPDATE items SET indexed = 1 WHERE id IN "+some, indexAtOnce)
+	_, err := t.exec("UPDATE items SET indexed = 1 WHERE id IN "+some, most)
 	return err
 }
 
