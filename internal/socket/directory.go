@@ -1,0 +1,160 @@
+//go:build linux || darwin
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A directory is one that is held open, so that what has been found out about
+// it stays true when its path begins to mean another one.
+type directory struct {
+	*os.File
+	path string
+}
+
+// fileID tells files apart for as long as they exist.
+type fileID struct{ device, inode uint64 }
+
+func (d *directory) fd() int { return int(d.Fd()) }
+
+func (d *directory) join(name string) string { return filepath.Join(d.path, name) }
+
+// openParent opens the directory of path, which is absolute, having created
+// it where it is missing.
+func openParent(path string) (d *directory, name string, err error) {
+	dir, name := filepath.Split(path)
+	dir = filepath.Clean(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, "", fmt.Errorf("creating the directory of the socket: %w", err)
+	}
+	d, err = openDirectory(dir)
+	return d, name, err
+}
+
+// openDirectory opens dir if nobody but us and root can replace files in it.
+func openDirectory(dir string) (*directory, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	fd, err := open(dir, flags|unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+		// A link that we or root made is as good as the directory, such as
+		// macOS's /tmp. One that somebody else made is a trap.
+		var stat unix.Stat_t
+		if unix.Lstat(dir, &stat) == nil && isType(stat, unix.S_IFLNK) && !trusted(stat) {
+			return nil, unsafeDirectory(dir, fmt.Sprintf("is a symbolic link of user %d", stat.Uid))
+		}
+		fd, err = open(dir, flags)
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	d := &directory{File: os.NewFile(uintptr(fd), dir), path: dir}
+	if err := d.check(); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *directory) check() error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(d.fd(), &stat); err != nil {
+		return &os.PathError{Op: "stat", Path: d.path, Err: err}
+	}
+	if !trusted(stat) {
+		return unsafeDirectory(d.path, fmt.Sprintf("belongs to user %d", stat.Uid))
+	}
+	if stat.Mode&0o022 != 0 && stat.Mode&unix.S_ISVTX == 0 {
+		return &UnsafeError{
+			Path: d.path, Reason: "can be written to by other users",
+			Remedy: "chmod go-w " + d.path + ", or choose another path for the socket",
+		}
+	}
+	return nil
+}
+
+func unsafeDirectory(path, reason string) error {
+	return &UnsafeError{Path: path, Reason: reason, Remedy: "choose another path for the socket"}
+}
+
+// trusted tells whether a file belongs to us, or to root, whom nothing keeps
+// out.
+func trusted(stat unix.Stat_t) bool { return int(stat.Uid) == os.Geteuid() || stat.Uid == 0 }
+
+func isType(stat unix.Stat_t, kind uint32) bool { return uint32(stat.Mode)&unix.S_IFMT == kind }
+
+// lock waits until no other starter or ender of a socket is at work in the
+// directory.
+func (d *directory) lock(ctx context.Context) (unlock func(), err error) {
+	const (
+		patience = 5 * time.Second // they are done in milliseconds
+		between  = 2 * time.Millisecond
+	)
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		switch err := unix.Flock(d.fd(), unix.LOCK_EX|unix.LOCK_NB); {
+		case err == nil:
+			return func() { _ = unix.Flock(d.fd(), unix.LOCK_UN) }, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			// Not every file system has locks on directories, some network
+			// ones for instance; a socket works there all the same.
+			return func() {}, nil
+		}
+		select {
+		case <-waiting.Done():
+			if err := ctx.Err(); err != nil {
+				return nil, fmt.Errorf("waiting for the lock of %s: %w", d.path, err)
+			}
+			return nil, fmt.Errorf("another process has held the lock (flock) of %s for %v: end it or choose another path", d.path, patience)
+		case <-time.After(between):
+		}
+	}
+}
+
+func (d *directory) idOf(name string) (fileID, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstatat(d.fd(), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fileID{}, os.NewSyscallError("fstatat", err)
+	}
+	return idOf(stat), nil
+}
+
+func idOf(stat unix.Stat_t) fileID {
+	return fileID{device: uint64(stat.Dev), inode: stat.Ino}
+}
+
+// removeIf removes name if it is the file with that id. Another one, or none,
+// is no error.
+func (d *directory) removeIf(name string, id fileID) error {
+	switch now, err := d.idOf(name); {
+	case errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return err
+	case now != id:
+		return nil
+	}
+	if err := unix.Unlinkat(d.fd(), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return os.NewSyscallError("unlinkat", err)
+	}
+	return nil
+}
+
+func open(path string, flags int) (fd int, err error) {
+	for {
+		fd, err = unix.Open(path, flags, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package socket
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+)
+
+// MostQueuedFiles is how many received files a [FileConn] keeps for
+// [FileConn.NextFile]. Those that come when it has so many are closed, so that
+// a peer cannot use up our descriptors.
+const MostQueuedFiles = 16
+
+// ErrNoFile says that no received file is waiting.
+var ErrNoFile = errors.New("no file has been received")
+
+// A FileConn is a connection whose Read keeps the open files that the peer
+// sends among the bytes (SCM_RIGHTS). It must be what reads from the
+// connection from its first byte: an ordinary Read closes the files that it
+// passes. One goroutine may read while others write, call NextFile and Close.
+type FileConn struct {
+	net.Conn
+	unix *net.UnixConn
+	oob  []byte // only Read touches it
+
+	mu      sync.Mutex
+	closed  bool
+	files   []*os.File
+	dropped uint64
+}
+
+// NewFileConn is a FileConn on conn, which it then owns.
+func NewFileConn(conn *net.UnixConn) *FileConn {
+	return &FileConn{Conn: conn, unix: conn}
+}
+
+// Read reads bytes as of [net.Conn] and queues the files that came with them.
+// A file that was sent with a payload is queued no later than the payload's
+// first byte is given.
+func (c *FileConn) Read(p []byte) (int, error) { return c.read(p) }
+
+// NextFile is the oldest received file that has not been taken yet, which the
+// caller then owns, or [ErrNoFile]. It is closed in children (O_CLOEXEC).
+// Unless it is a regular file or directory it is in non-blocking mode, so that
+// Close ends a Read on it; the peer shares that mode.
+func (c *FileConn) NextFile() (*os.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.files) == 0 {
+		return nil, ErrNoFile
+	}
+	f := c.files[0]
+	c.files = c.files[1:]
+	return f, nil
+}
+
+// Dropped is how many received files were closed because [MostQueuedFiles]
+// were waiting.
+func (c *FileConn) Dropped() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dropped
+}
+
+// Close closes the connection and the files that nobody has taken.
+func (c *FileConn) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	files := c.files
+	c.files = nil
+	c.mu.Unlock()
+	for _, f := range files {
+		f.Close()
+	}
+	return c.unix.Close()
+}
+
+// keep queues f, or closes it where there is no room.
+func (c *FileConn) keep(f *os.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || len(c.files) >= MostQueuedFiles {
+		c.dropped++
+		f.Close()
+		return
+	}
+	c.files = append(c.files, f)
+}

@@ -1,0 +1,101 @@
+//go:build linux || darwin
+
+package socket
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostFilesAMessage is more than any system lets one message carry (Linux:
+// 253). With less room macOS would leave what does not fit open in this
+// process without telling its number.
+const mostFilesAMessage = 512
+
+// SendFile writes payload to conn with a copy of the open file f, which stays
+// ours. The peer gets it no later than payload's first byte, so payload cannot
+// be empty. It must not run at the same time as another write to conn: the
+// bytes of both could mix.
+func SendFile(conn *net.UnixConn, payload []byte, f *os.File) error {
+	if len(payload) == 0 {
+		return errors.New("sending a file: it needs a payload to go with")
+	}
+	// Not f.Fd, which would put f into blocking mode.
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("sending a file: %w", err)
+	}
+	var n int
+	var failed error
+	// f cannot be closed, and its number be another file's, before Control is
+	// over.
+	if err := raw.Control(func(fd uintptr) {
+		n, _, failed = conn.WriteMsgUnix(payload, unix.UnixRights(int(fd)), nil)
+	}); err != nil {
+		return fmt.Errorf("sending a file: %w", err)
+	}
+	if failed == nil && n < len(payload) {
+		_, failed = conn.Write(payload[n:])
+	}
+	if failed != nil {
+		return fmt.Errorf("sending a file: %w", failed)
+	}
+	return nil
+}
+
+func (c *FileConn) read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if c.oob == nil {
+		c.oob = make([]byte, unix.CmsgSpace(4*mostFilesAMessage))
+	}
+	// The descriptors are close-on-exec from the first moment where the
+	// system can do that, and before a child can be started elsewhere.
+	n, oobn, _, _, err := c.unix.ReadMsgUnix(p, c.oob)
+	if oobn > 0 {
+		if keepErr := c.keepRights(c.oob[:oobn]); err == nil {
+			err = keepErr
+		}
+	}
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (c *FileConn) keepRights(oob []byte) error {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return fmt.Errorf("receiving a file: %w", err)
+	}
+	for _, m := range messages {
+		if m.Header.Level != unix.SOL_SOCKET || m.Header.Type != unix.SCM_RIGHTS {
+			continue
+		}
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return fmt.Errorf("receiving a file: %w", err)
+		}
+		for _, fd := range fds {
+			c.keep(newFile(fd))
+		}
+	}
+	return nil
+}
+
+// newFile makes an os.File of a descriptor. Its mode must be right before:
+// os.NewFile looks at it to see whether Go's poller can have it.
+func newFile(fd int) *os.File {
+	unix.CloseOnExec(fd)
+	var stat unix.Stat_t
+	if unix.Fstat(fd, &stat) == nil && !isType(stat, unix.S_IFREG) && !isType(stat, unix.S_IFDIR) {
+		_ = unix.SetNonblock(fd, true)
+	}
+	return os.NewFile(uintptr(fd), "received file")
+}

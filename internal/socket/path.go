@@ -1,0 +1,113 @@
+package socket
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+const (
+	socketName   = "duet.sock"
+	announceName = "socket"
+)
+
+// Path is where the hub of a state directory listens: duet.sock in it, or,
+// where that is longer than a socket address can safely be on every system
+// (104 bytes with its terminating zero on macOS), indirect, a file named by a
+// hash of the directory in $XDG_RUNTIME_DIR/duet, or in duet-UID below the
+// directory of temporary files where that is no directory of ours alone. The
+// listener then tells clients, whose environment may differ, by [Announce].
+// Links in stateDir are resolved as far as it exists. Nothing is created.
+func Path(stateDir string) (path string, indirect bool, err error) {
+	dir, err := filepath.Abs(stateDir)
+	if err != nil {
+		return "", false, fmt.Errorf("finding the socket of %s: %w", stateDir, err)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if path = filepath.Join(dir, socketName); len(path) <= longestPath {
+		return path, false, nil
+	}
+	sum := sha256.Sum256([]byte(dir))
+	name := hex.EncodeToString(sum[:8]) + ".sock"
+	for _, dir := range indirectDirs() {
+		if path = filepath.Join(dir, name); len(path) <= longestPath {
+			return path, true, nil
+		}
+	}
+	return "", false, fmt.Errorf("finding the socket of %s: its path is too long, and so is that in every directory of temporary files: set XDG_RUNTIME_DIR to a short one", stateDir)
+}
+
+// indirectDirs are the directories for sockets whose own path is too long,
+// best first.
+func indirectDirs() []string {
+	var dirs []string
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) && privateDirectory(runtime) {
+		dirs = append(dirs, filepath.Join(runtime, "duet"))
+	}
+	own := "duet-" + strconv.Itoa(ourUID())
+	return append(dirs, filepath.Join(os.TempDir(), own), filepath.Join("/tmp", own))
+}
+
+// Announce writes the place of an indirect socket to the file "socket" in
+// stateDir (mode 0600, one line), which takes the place of an older one at
+// once, so that a reader never sees a part. A file there that is not ours is
+// left alone, and the error is an [OccupiedError]. The file may stay when the
+// listener ends: clients of it then learn that nobody listens.
+func Announce(stateDir, path string) (err error) {
+	to := filepath.Join(stateDir, announceName)
+	if err := checkReplaceable(to); err != nil {
+		return fmt.Errorf("announcing the socket: %w", err)
+	}
+	f, err := os.CreateTemp(stateDir, "."+announceName+"-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("announcing the socket: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+			err = fmt.Errorf("announcing the socket: %w", err)
+		}
+	}()
+	_, err = f.WriteString(path + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), to)
+}
+
+// Find is where a client of the hub of a state directory is to [Dial]: what
+// [Path] says, or what the hub has announced where that is indirect. That
+// there is a path does not mean that somebody listens. What is announced for
+// another directory, as after a move, does not count. A file that another user
+// could have written, or a symbolic link in its place, is an [UnsafeError].
+func Find(stateDir string) (string, error) {
+	path, indirect, err := Path(stateDir)
+	if err != nil || !indirect {
+		return path, err
+	}
+	const most = 4096 // bytes
+	text, err := readPrivate(filepath.Join(stateDir, announceName), most)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("finding the socket of %s: %w", stateDir, err)
+	}
+	line, rest, whole := bytes.Cut(text, []byte("\n"))
+	announced := string(line)
+	if !whole || len(rest) > 0 || !filepath.IsAbs(announced) || len(announced) > longestPath {
+		return "", fmt.Errorf("finding the socket of %s: its file %q does not hold one path: remove it and start the hub again", stateDir, announceName)
+	}
+	if filepath.Base(announced) != filepath.Base(path) {
+		return path, nil
+	}
+	return announced, nil
+}

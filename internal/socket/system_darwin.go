@@ -1,0 +1,79 @@
+package socket
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// longestPath is what fits into sun_path with its terminating zero, in
+	// bytes.
+	longestPath = 103
+	// backlog is cut to kern.ipc.somaxconn by the system.
+	backlog = 4096
+	// refusalsBeforeStale are needed since a listener with a full queue
+	// refuses here.
+	refusalsBeforeStale = 5
+)
+
+// address is the path of a file in the directory, for a socket address.
+func (d *directory) address(name string) (string, error) {
+	path := d.join(name)
+	if err := checkLength(path); err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+func checkLength(path string) error {
+	if len(path) > longestPath {
+		return fmt.Errorf("a socket's path can have at most %d bytes here, and %s has %d: choose a shorter one", longestPath, path, len(path))
+	}
+	return nil
+}
+
+func openEntry(dirfd int, dir, name string) (*entry, error) {
+	e := &entry{address: filepath.Join(dir, name), close: func() {}}
+	if err := unix.Fstatat(dirfd, name, &e.stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil, &os.PathError{Op: "stat", Path: e.address, Err: err}
+	}
+	if err := checkLength(e.address); err != nil {
+		return nil, err
+	}
+	e.id = idOf(e.stat)
+	return e, nil
+}
+
+func newSocket() (int, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return -1, err
+	}
+	unix.CloseOnExec(fd)
+	return fd, nil
+}
+
+func renameNoReplace(dirfd int, from, to string) error {
+	return unix.RenameatxNp(dirfd, from, dirfd, to, unix.RENAME_EXCL)
+}
+
+func uidOfPeer(fd int) (int, error) {
+	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+	if err != nil {
+		return 0, os.NewSyscallError("getsockopt LOCAL_PEERCRED", err)
+	}
+	return int(cred.Uid), nil
+}
+
+// openFilesCap is the most that the system lets one process have open, which
+// the hard limit does not tell: that is often "unlimited".
+func openFilesCap() (uint64, bool) {
+	n, err := unix.SysctlUint32("kern.maxfilesperproc")
+	return uint64(n), err == nil
+}

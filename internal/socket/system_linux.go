@@ -1,0 +1,76 @@
+package socket
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// longestPath is DESIGN's, in bytes; the system would take three more.
+	longestPath = 104
+	// backlog is cut to net.core.somaxconn by the system.
+	backlog = unix.SOMAXCONN
+	// refusalsBeforeStale is one: a listener with a full queue is EAGAIN.
+	refusalsBeforeStale = 1
+)
+
+// address is a short name for a file in the directory, for a socket address.
+func (d *directory) address(name string) (string, error) {
+	return throughProc(d.fd(), name, d.join(name))
+}
+
+// throughProc names the file name in the directory fd, or fd itself if name is
+// empty, by the links in /proc: short whatever the path is, and the very file
+// that fd is. Where /proc is not mounted it is the path, if that fits.
+func throughProc(fd int, name, path string) (string, error) {
+	link := fmt.Sprintf("/proc/self/fd/%d", fd)
+	if _, err := os.Lstat(link); err == nil {
+		return filepath.Join(link, name), nil
+	}
+	if len(path) > longestPath {
+		return "", fmt.Errorf("without /proc a socket's path can have at most %d bytes, not %d: choose a shorter one", longestPath, len(path))
+	}
+	return path, nil
+}
+
+// openEntry opens the file itself, so that it is the one which has been looked
+// at that is connected to, whatever has its name by then.
+func openEntry(dirfd int, dir, name string) (*entry, error) {
+	fd, err := unix.Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: filepath.Join(dir, name), Err: err}
+	}
+	e := &entry{close: func() { unix.Close(fd) }}
+	if err := unix.Fstat(fd, &e.stat); err != nil {
+		e.close()
+		return nil, &os.PathError{Op: "stat", Path: filepath.Join(dir, name), Err: err}
+	}
+	e.id = idOf(e.stat)
+	if e.address, err = throughProc(fd, "", filepath.Join(dir, name)); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func newSocket() (int, error) {
+	return unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+}
+
+func renameNoReplace(dirfd int, from, to string) error {
+	return unix.Renameat2(dirfd, from, dirfd, to, unix.RENAME_NOREPLACE)
+}
+
+func uidOfPeer(fd int) (int, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return 0, os.NewSyscallError("getsockopt SO_PEERCRED", err)
+	}
+	return int(cred.Uid), nil
+}
+
+// openFilesCap is the most that the system lets one process have open.
+func openFilesCap() (uint64, bool) { return 0, false }
