@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// longestPath is DESIGN's, in bytes; the system would take three more.
+	// longestPath is in bytes. The system would take 107; 104 is the size of the
+	// smallest sun_path in use, which clients may have been written for.
 	longestPath = 104
 	// backlog is cut to net.core.somaxconn by the system.
 	backlog = unix.SOMAXCONN
