@@ -209,10 +209,13 @@ func launched(s hub.Session) launchResult {
 	return launchResult{s.SessionID, s.RunID, taskID(s.Task), s.Thread.UUID, s.Agent, stateNames[s.State].session}
 }
 
-const sessionsAtMost = 1000
+const (
+	sessionsAtMost    = 1000
+	sessionsByDefault = 500
+)
 
 type listSessionsParams struct {
-	Limit    *uint         `json:"limit,omitempty" doc:"How many; 1000 unless told, and at most."`
+	Limit    *uint         `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
 	Before   string        `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
 	Status   sessionStatus `json:"status,omitempty" doc:"Only sessions with this status; absent: all that were not discarded."`
 	Archived *bool         `json:"archived,omitempty" doc:"Only archived sessions, or only others."`
@@ -226,7 +229,7 @@ type sessionList struct {
 
 func (s sessions) list(ctx context.Context, h *hub.Hub, p listSessionsParams) (sessionList, error) {
 	return s.listed(ctx, h, p.Before, hub.RunFilter{
-		States: p.Status.states(), Agent: p.Agent, Archived: p.Archived, Limit: pageSize(p.Limit, sessionsAtMost, sessionsAtMost),
+		States: p.Status.states(), Agent: p.Agent, Archived: p.Archived, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost),
 	})
 }
 
@@ -258,12 +261,12 @@ func (leafFilter) Accepted() []string { return []string{"", "normal", "archived"
 
 type leavesParams struct {
 	Filter leafFilter `json:"filter,omitempty" doc:"Only some conversations; absent or empty: all."`
-	Limit  *uint      `json:"limit,omitempty" doc:"How many; 1000 unless told, and at most."`
+	Limit  *uint      `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
 	Before string     `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
 }
 
 func (s sessions) leaves(ctx context.Context, h *hub.Hub, p leavesParams) (sessionList, error) {
-	f := hub.RunFilter{Leaves: true, Limit: pageSize(p.Limit, sessionsAtMost, sessionsAtMost)}
+	f := hub.RunFilter{Leaves: true, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost)}
 	yes, no := true, false
 	switch p.Filter {
 	case "normal":

@@ -86,6 +86,13 @@ func (l *eventLog) after(seq int64, buf []Event) (events []Event, ok bool) {
 	return buf, true
 }
 
+// rest forgets what nobody who keeps up needs any more, and its memory.
+func (l *eventLog) rest() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recent, l.first, l.count, l.bytes = nil, 0, 0, 0
+}
+
 // last is the seq of the last event that was announced.
 func (l *eventLog) last() int64 {
 	l.mu.Lock()

@@ -127,6 +127,7 @@ func (h *Hub) calmDown() {
 	if h.calm == nil {
 		h.calm = time.AfterFunc(calmAfter, func() {
 			if !h.Busy() {
+				h.events.rest()
 				h.opts.Idle()
 			}
 		})
