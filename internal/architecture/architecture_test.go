@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"internal/logging":      {},
 	"internal/openrpc":      {"server"},
 	"internal/project":      {},
+	"internal/relay":        {"frame", "server"},
 	"internal/socket":       {},
 	"internal/store":        {},
 	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/store"},

@@ -1,0 +1,22 @@
+// Package relay stands between an editor and a hub that lives in another
+// process (DESIGN section 5, "Hub"; section 11, "Takeover").
+//
+// The process that an editor started, and that found the hub's lock taken,
+// runs a [Relay]: frames in, frames out. The editor sees one connection that
+// never breaks. The hub behind it may: then the relay answers what it was
+// asked and the hub never will (-32042 hub_lost), asks Options.Connect for the
+// next hub, which may be one in this very process, and gives it what it has to
+// know of the editor: its subscriptions, from where each of them was, and that
+// it gets the broadcasts of tasks. The editor is told nothing else.
+//
+// Messages pass byte for byte but for these, once a hub was replaced: the
+// subscription_id of events is the one that the editor knows, that of
+// Unsubscribe the one that the hub knows, and a request of the hub whose id
+// an earlier hub has used and got no answer to has another id on the editor's
+// side.
+//
+// Nothing is queued while both sides read: whoever reads a message writes it,
+// so that a side that does not read stops the other side from being read, and
+// nobody else. Only while there is no hub do messages of the editor wait, in
+// a queue bounded by count, bytes and time.
+package relay

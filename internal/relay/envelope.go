@@ -1,0 +1,165 @@
+package relay
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"unsafe"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// What of a message has to be known is found by spans of its raw JSON. The
+// functions here take JSON that package frame has found valid.
+
+// text is the text of a raw JSON string, without a copy where it has no
+// escapes; nil if raw is no string.
+func text(raw []byte) []byte {
+	if len(raw) < 2 || raw[0] != '"' {
+		return nil
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return nil
+	}
+	return []byte(s)
+}
+
+// named is the object with the named params of a request, which may stand in
+// an array of one (DESIGN section 4); nil if there is none.
+func named(params []byte) []byte {
+	if len(params) > 0 && params[0] == '[' {
+		for element := range frame.Elements(params) {
+			params = element
+			break
+		}
+	}
+	if len(params) == 0 || params[0] != '{' {
+		return nil
+	}
+	return params
+}
+
+// member is the raw value of an object's last member with that name; nil if
+// there is none, or object is none.
+func member(object []byte, name string) []byte {
+	if len(object) == 0 || object[0] != '{' {
+		return nil
+	}
+	var found []byte
+	for n, value := range frame.Members(object) {
+		if string(text(n)) == name {
+			found = value
+		}
+	}
+	return found
+}
+
+// integer is the value of a raw JSON number that is an integer from 0 on and
+// has at most 18 digits, or -1.
+func integer(raw []byte) int64 {
+	if len(raw) == 0 || len(raw) > 18 {
+		return -1
+	}
+	var n int64
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}
+
+// without is a copy of an object that lacks a member; nil if object is nil.
+func without(object []byte, name string) []byte {
+	if object == nil {
+		return nil
+	}
+	out := []byte{'{'}
+	for n, v := range frame.Members(object) {
+		if string(text(n)) == name {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, n...), ':'), v...)
+	}
+	return append(out, '}')
+}
+
+// with is a copy of an object, or of {} if it is nil, to which a number is
+// added as a member that it has not.
+func with(object []byte, name string, value int64) []byte {
+	out := append(append([]byte(`{"`), name...), `":`...)
+	out = strconv.AppendInt(out, value, 10)
+	if len(object) > len(`{}`) {
+		return append(append(out, ','), object[1:]...)
+	}
+	return append(out, '}')
+}
+
+// An edit replaces a span of a message.
+type edit struct {
+	span []byte // of the message's own bytes
+	with string
+}
+
+// edited is body with edits made, which are in the order of their spans. It is
+// body itself if there are none.
+func edited(body []byte, edits []edit) []byte {
+	if len(edits) == 0 {
+		return body
+	}
+	size := len(body)
+	for _, e := range edits {
+		size += len(e.with) - len(e.span)
+	}
+	out := make([]byte, 0, size)
+	from := 0
+	for _, e := range edits {
+		at := offset(body, e.span)
+		out = append(append(out, body[from:at]...), e.with...)
+		from = at + len(e.span)
+	}
+	return append(out, body[from:]...)
+}
+
+// sorted puts edits into the order of their spans in body.
+func sorted(body []byte, edits []edit) []edit {
+	slices.SortFunc(edits, func(a, b edit) int { return offset(body, a.span) - offset(body, b.span) })
+	return edits
+}
+
+// offset is where span, which is a slice of body, begins in it.
+func offset(body, span []byte) int {
+	return int(uintptr(unsafe.Pointer(unsafe.SliceData(span))) - uintptr(unsafe.Pointer(unsafe.SliceData(body))))
+}
+
+// each calls f with the objects of a message: itself, or the elements of a
+// batch.
+func each(m *frame.Message, f func(m *frame.Message, inBatch bool)) {
+	switch m.Kind {
+	case frame.Object:
+		f(m, false)
+	case frame.Array:
+		var one frame.Message
+		for element := range frame.Elements(m.Body) {
+			if frame.Parse(element, &one); one.Kind == frame.Object {
+				f(&one, true)
+			}
+		}
+	}
+}
+
+// isResponse reports whether an object answers a request, whoever made it.
+func isResponse(m *frame.Message) bool { return m.Method == nil && (m.Result != nil || m.Error != nil) }
+
+// isAnswered reports whether an object that is no response will be answered
+// with its id.
+func isAnswered(m *frame.Message) bool { return !isResponse(m) && frame.ValidID(m.ID) }

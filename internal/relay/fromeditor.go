@@ -1,0 +1,324 @@
+package relay
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// readEditor relays what the editor sends until it sends no more: nil, or the
+// error of a transport that failed.
+func (r *Relay) readEditor() error {
+	var to *link // where the last message went
+	reader := frame.NewReader(r.editor.t, frame.LSP, r.opts.Limits)
+	reader.Released = r.opts.Released
+	reader.BeforeRead = func() {
+		if to != nil {
+			_ = to.flush() // its reader sees what became of it
+		}
+	}
+	var m frame.Message
+	for {
+		err := reader.Next(&m)
+		var refusal *frame.Refusal
+		switch {
+		case err == nil:
+			to = r.fromEditor(&m)
+		case errors.As(err, &refusal):
+			r.refuse(refusal)
+		case errors.Is(err, frame.ErrTimeout):
+			r.opts.Logger.Warn("a frame did not arrive whole in time; what came of it was dropped", "timeout", reader.Limits().Timeout)
+		default:
+			if to != nil {
+				_ = to.flush()
+			}
+			if isGone(err) || r.ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// refuse answers a frame that cannot be relayed, as package server does. The
+// answer goes out beside: an editor that sends all it has before it reads must
+// not be waited for here, unless it sends nothing else.
+func (r *Relay) refuse(refusal *frame.Refusal) {
+	r.opts.Logger.Warn("frame refused", "reason", refusal.Reason, "detail", refusal.Detail)
+	answer := frame.ErrorBody(refusal.ID, refusal.Wire())
+	if !r.await(r.ctx, func() bool { return r.besideBytes < maxBeside }) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.farewell != noFarewell || r.drain {
+		return
+	}
+	r.beside = append(r.beside, answer)
+	r.besideBytes += len(answer)
+	r.changed()
+}
+
+// answerBeside sends the editor what it is answered beside.
+func (r *Relay) answerBeside() {
+	for r.await(r.ctx, func() bool { return len(r.beside) > 0 }) {
+		r.mu.Lock()
+		answers := r.beside
+		r.beside = nil
+		r.mu.Unlock()
+		for _, answer := range answers {
+			r.editor.send(answer)
+		}
+		_ = r.editor.flush()
+		r.mu.Lock()
+		for _, answer := range answers {
+			r.besideBytes -= len(answer)
+		}
+		r.changed()
+		r.mu.Unlock()
+	}
+}
+
+// fromEditor sends a message to the hub, or lets it wait for one. It returns
+// the link that is to be flushed, or nil.
+func (r *Relay) fromEditor(m *frame.Message) *link {
+	for {
+		r.mu.Lock()
+		switch {
+		case r.drain:
+			r.mu.Unlock()
+			return nil
+		case r.hub != nil && !r.flushing && !r.mustWait(m):
+			hub := r.hub
+			before, body := r.register(m)
+			r.mu.Unlock()
+			if before != nil {
+				hub.send(before)
+			}
+			if body != nil {
+				hub.send(body)
+			}
+			return hub
+		case len(r.waiting) == 0 || len(r.waiting) < maxWaiting && r.bytes+len(m.Body) <= maxWaitingBytes:
+			r.waiting = append(r.waiting, waiting{bytes.Clone(m.Body), time.Now().Add(r.opts.Patience)})
+			r.bytes += len(m.Body)
+			if r.hub != nil && !r.flushing {
+				r.startFlush(r.hub)
+			}
+			r.changed()
+			r.mu.Unlock()
+			return nil
+		}
+		change := r.change
+		r.mu.Unlock()
+		select {
+		case <-change:
+		case <-r.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// take takes the first waiting message; r.mu is held.
+func (r *Relay) take() waiting {
+	w := r.waiting[0]
+	r.waiting[0] = waiting{}
+	r.waiting = r.waiting[1:]
+	if len(r.waiting) == 0 {
+		r.waiting = nil
+	}
+	r.bytes -= len(w.body)
+	r.changed()
+	return w
+}
+
+// startFlush begins to send what waits; r.mu is held.
+func (r *Relay) startFlush(hub *link) {
+	r.flushing = true
+	r.jobs.Go(func() { r.flushWaiting(hub) })
+}
+
+// flushWaiting sends what waits, until nothing does or the hub has gone.
+func (r *Relay) flushWaiting(hub *link) {
+	var m frame.Message
+	for {
+		r.mu.Lock()
+		switch {
+		case r.hub != hub || r.ctx.Err() != nil:
+			r.mu.Unlock()
+			return
+		case len(r.waiting) == 0:
+			r.flushing = false
+			r.changed()
+			r.mu.Unlock()
+			_ = hub.flush()
+			return
+		}
+		first := r.waiting[0]
+		frame.Parse(first.body, &m)
+		if left := time.Until(first.until); r.mustWait(&m) && left > 0 {
+			change := r.change
+			r.mu.Unlock()
+			_ = hub.flush()
+			r.pause(change, left)
+			continue
+		}
+		r.take()
+		before, body := r.register(&m)
+		r.mu.Unlock()
+		if before != nil {
+			hub.send(before)
+		}
+		if body != nil {
+			hub.send(body)
+		}
+	}
+}
+
+// pause waits for a change, but no longer than d.
+func (r *Relay) pause(change <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-change:
+	case <-timer.C:
+	case <-r.ctx.Done():
+	}
+}
+
+// expire gives up messages that have waited for a hub for too long.
+func (r *Relay) expire() {
+	const never = time.Hour
+	for r.ctx.Err() == nil {
+		var answers [][]byte
+		left, ends := never, false
+		r.mu.Lock()
+		for r.hub == nil && len(r.waiting) > 0 {
+			if left = time.Until(r.waiting[0].until); left > 0 {
+				break
+			}
+			body := r.take().body
+			answers = append(answers, unsent(body))
+			ends = ends || isFarewell(body)
+			left = never
+		}
+		change := r.change
+		r.mu.Unlock()
+		for _, answer := range answers {
+			if answer != nil {
+				r.editor.send(answer)
+			}
+		}
+		if len(answers) > 0 {
+			r.opts.Logger.Warn("messages of the editor were given up: no hub could be reached", "count", len(answers))
+			_ = r.editor.flush()
+		}
+		if ends {
+			r.end(nil)
+		}
+		r.pause(change, left)
+	}
+}
+
+func isFarewell(body []byte) bool {
+	var m frame.Message
+	frame.Parse(body, &m)
+	name := string(text(m.Method))
+	return name == "shutdown" || name == "exit"
+}
+
+// A passage is what is noted of a message on its way to the hub.
+type passage struct {
+	edits []edit
+	fresh []*subscribing // that would like to know where the log is
+	drop  bool
+}
+
+// register notes what of a message has to be known later. It returns the
+// message as the hub is to get it, nil if it is not, and what it is to get
+// before, nil if nothing. r.mu is held.
+func (r *Relay) register(m *frame.Message) (before, body []byte) {
+	if m.Kind == frame.Array {
+		return r.registerBatch(m)
+	}
+	var p passage
+	if m.Kind == frame.Object {
+		r.registerOne(m, nil, &p)
+	}
+	if p.drop {
+		return nil, nil
+	}
+	return r.askPosition(p.fresh), edited(m.Body, p.edits)
+}
+
+func (r *Relay) registerBatch(m *frame.Message) (before, body []byte) {
+	var p passage
+	b := &batch{}
+	each(m, func(one *frame.Message, _ bool) { r.registerOne(one, b, &p) })
+	return r.askPosition(p.fresh), edited(m.Body, sorted(m.Body, p.edits))
+}
+
+func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
+	if isResponse(m) {
+		r.registerAnswer(m, b, p)
+		return
+	}
+	if r.farewell == saidFarewell { // the hub answers nothing more
+		return
+	}
+	then := r.meaning(m, p)
+	if isAnswered(m) {
+		r.calls.add(m.ID, b, then)
+	}
+}
+
+// registerAnswer looks for the request that the editor answers.
+func (r *Relay) registerAnswer(m *frame.Message, b *batch, p *passage) {
+	there, known := r.asked.answered(m.ID)
+	switch {
+	case known && there != string(m.ID):
+		p.edits = append(p.edits, edit{m.ID, there})
+	case known:
+	case b == nil:
+		r.opts.Logger.Debug("response dropped: the hub that asked has gone, or nobody asked")
+		p.drop = true
+	case m.ID != nil: // so that it answers nothing
+		p.edits = append(p.edits, edit{m.ID, "null"})
+	}
+}
+
+// meaning notes what the method of a message means for the relay, and returns
+// what is to be done with the response, or nil.
+func (r *Relay) meaning(m *frame.Message, p *passage) (then func(*frame.Message)) {
+	name := text(m.Method)
+	switch string(name) {
+	case "Subscribe":
+		return r.subscribe(m, p)
+	case "Unsubscribe":
+		return r.unsubscribe(m, p)
+	case "shutdown", "exit":
+		return r.sayFarewell(m)
+	}
+	if r.joined != bothFamilies {
+		r.joined |= familyOf(name)
+	}
+	return nil
+}
+
+// sayFarewell notes that the editor ends the connection, unless the hub
+// refuses to.
+func (r *Relay) sayFarewell(m *frame.Message) (then func(*frame.Message)) {
+	if m.ID == nil {
+		r.farewell = saidFarewell
+		return nil
+	}
+	r.farewell = askedFarewell
+	return func(resp *frame.Message) {
+		r.farewell = saidFarewell
+		if resp.Error != nil {
+			r.farewell = noFarewell
+		}
+	}
+}

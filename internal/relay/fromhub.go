@@ -1,0 +1,150 @@
+package relay
+
+import (
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// readHub relays what a hub sends until it sends no more.
+func (r *Relay) readHub(hub *link) {
+	// No limit of time: while the editor does not read, neither do we.
+	reader := frame.NewReader(hub.t, frame.LSP, frame.Limits{MaxFrame: maxHubFrame, Timeout: -1})
+	reader.Released = r.opts.Released
+	reader.BeforeRead = func() { _ = r.editor.flush() }
+	var m frame.Message
+	for {
+		err := reader.Next(&m)
+		var refusal *frame.Refusal
+		switch {
+		case err == nil:
+			r.fromHub(&m)
+		case errors.As(err, &refusal): // also where it died within a frame
+			r.opts.Logger.Warn("a frame of the hub was dropped", "reason", refusal.Reason, "detail", refusal.Detail)
+		default:
+			r.opts.Logger.Debug("the connection to the hub has ended", "err", err)
+			return
+		}
+	}
+}
+
+// fromHub sends a message to the editor, unless it is for the relay.
+func (r *Relay) fromHub(m *frame.Message) {
+	var body []byte
+	r.mu.Lock()
+	switch {
+	case m.Kind == frame.Array:
+		body = r.batchFromHub(m)
+	case m.Kind == frame.Object && m.Method == nil:
+		if then, ours := r.takeOwn(m.ID); ours {
+			if then != nil {
+				then(m)
+			}
+			break
+		}
+		body = m.Body
+		r.calls.answered(m)
+	case m.Kind == frame.Object:
+		body = r.callFromHub(m)
+	default:
+		body = m.Body
+	}
+	if r.drain {
+		r.changed()
+	}
+	r.mu.Unlock()
+	if body != nil {
+		r.editor.send(body)
+	}
+}
+
+// takeOwn takes the request of our own that has that id.
+func (r *Relay) takeOwn(id []byte) (then func(*frame.Message), ours bool) {
+	if len(id) < len(r.prefix) || string(id[:len(r.prefix)]) != r.prefix {
+		return nil, false
+	}
+	then = r.own[string(id)]
+	delete(r.own, string(id))
+	return then, true
+}
+
+// batchFromHub notes what an array answers and asks.
+func (r *Relay) batchFromHub(m *frame.Message) []byte {
+	var edits []edit
+	each(m, func(one *frame.Message, _ bool) {
+		if isResponse(one) {
+			r.calls.answered(one)
+		} else if one.Method != nil && one.ID != nil {
+			edits = r.question(one, edits)
+		}
+	})
+	return edited(m.Body, sorted(m.Body, edits))
+}
+
+// callFromHub is a request or notification as the editor is to get it; nil if
+// it is not.
+func (r *Relay) callFromHub(m *frame.Message) []byte {
+	if m.ID != nil {
+		return edited(m.Body, r.question(m, nil))
+	}
+	if len(r.subs.byHub) == 0 {
+		return m.Body
+	}
+	switch string(m.Method) {
+	case `"event"`, `"heartbeat"`:
+		return r.event(m)
+	}
+	return m.Body
+}
+
+// question notes a request of the hub.
+func (r *Relay) question(m *frame.Message, edits []edit) []edit {
+	if !frame.ValidID(m.ID) {
+		return edits
+	}
+	if instead := r.asked.add(m.ID, r.ownID); instead != "" {
+		edits = append(edits, edit{m.ID, instead})
+	}
+	return edits
+}
+
+// event is an event or heartbeat of a subscription as the editor is to get it;
+// nil if it has had it already.
+func (r *Relay) event(m *frame.Message) []byte {
+	id, seq := eventHead(m.Params)
+	one := r.subs.byHub[string(id)]
+	if one == nil {
+		return m.Body
+	}
+	if n := integer(seq); seq != nil && n > 0 {
+		if n <= one.floor {
+			return nil
+		}
+		one.last = max(one.last, n)
+	}
+	if one.hub != one.editor {
+		return edited(m.Body, []edit{{id, one.editor}})
+	}
+	return m.Body
+}
+
+// eventHead finds the raw subscription_id and seq of an event; nil where it
+// has none. A hub of ours puts them before the event itself, which then is not
+// looked at.
+func eventHead(params []byte) (id, seq []byte) {
+	if len(params) == 0 || params[0] != '{' {
+		return nil, nil
+	}
+	for name, value := range frame.Members(params) {
+		switch string(name) {
+		case `"subscription_id"`:
+			id = value
+		case `"seq"`:
+			seq = value
+		}
+		if id != nil && seq != nil {
+			break
+		}
+	}
+	return id, seq
+}

@@ -1,0 +1,309 @@
+package relay_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// soon is how long a test waits for what must come.
+const soon = 10 * time.Second
+
+// wire is the raw end of a connection: the editor's, or a hub's that the test
+// plays.
+type wire struct {
+	t      testing.TB
+	end    server.Transport
+	reader *frame.Reader
+}
+
+func newWire(t testing.TB, end server.Transport) *wire {
+	return &wire{t, end, frame.NewReader(end, frame.LSP, frame.Limits{MaxFrame: 64 << 20})}
+}
+
+// send sends messages, each in a frame of its own, in one write.
+func (w *wire) send(messages ...string) {
+	w.t.Helper()
+	_, err := w.end.Write(framed(messages...))
+	require.NoError(w.t, err)
+}
+
+func framed(messages ...string) (out []byte) {
+	for _, m := range messages {
+		out = frame.Append(out, frame.LSP, []byte(m))
+	}
+	return out
+}
+
+// next is the next message.
+func (w *wire) next() string {
+	w.t.Helper()
+	var m frame.Message
+	require.NoError(w.t, w.reader.Next(&m))
+	return string(m.Body)
+}
+
+func (w *wire) ask(message string) string {
+	w.t.Helper()
+	w.send(message)
+	return w.next()
+}
+
+// ended requires that the other side closes without a further message.
+func (w *wire) ended() {
+	w.t.Helper()
+	var m frame.Message
+	err := w.reader.Next(&m)
+	require.Error(w.t, err, "%s", m.Body)
+	require.False(w.t, errors.As(err, new(*frame.Refusal)), "%v", err)
+}
+
+// insist asks until the answer is not that the hub was lost: the relay may not
+// have seen yet that the hub has gone. Events are passed over.
+func (w *wire) insist(message string) string {
+	w.t.Helper()
+	w.send(message)
+	for {
+		switch m := w.next(); {
+		case strings.Contains(m, `"hub_lost"`):
+			w.send(message)
+		case !strings.Contains(m, `"method"`):
+			return m
+		}
+	}
+}
+
+func member(t testing.TB, object, path string) json.RawMessage {
+	t.Helper()
+	at := json.RawMessage(object)
+	for name := range bytes.SplitSeq([]byte(path), []byte(".")) {
+		var m map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(at, &m), "%s", object)
+		at = m[string(name)]
+	}
+	return at
+}
+
+// setting is a relay between an editor and hubs that the test makes.
+type setting struct {
+	*wire     // the editor's end
+	log       *logBuffer
+	hubs      chan server.Transport // what Connect returns, one after the other
+	connected chan struct{}         // Connect was called
+	states    chan string
+	ran       chan error
+	cancel    context.CancelFunc
+}
+
+// start starts a relay; with sockets its connections are Unix sockets, else
+// pipes in memory.
+func start(t testing.TB, change ...func(*relay.Options)) *setting {
+	s := &setting{
+		log: &logBuffer{}, hubs: make(chan server.Transport, 100), connected: make(chan struct{}, 1000),
+		states: make(chan string, 1000), ran: make(chan error, 1),
+	}
+	opts := relay.Options{
+		Connect: func(ctx context.Context) (server.Transport, error) {
+			select {
+			case s.connected <- struct{}{}:
+			default:
+			}
+			select {
+			case hub := <-s.hubs:
+				return hub, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+		OnState: func(state string) {
+			select {
+			case s.states <- state:
+			default:
+			}
+		},
+		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
+	}
+	for _, f := range change {
+		f(&opts)
+	}
+	ours, theirs := server.Pipe()
+	s.wire = newWire(t, theirs)
+	s.run(ours, opts)
+	return s
+}
+
+func (s *setting) run(editor server.Transport, opts relay.Options) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.ran <- relay.New(editor, opts).Run(ctx)
+	}()
+	s.t.Cleanup(func() {
+		s.end.Close()
+		cancel()
+		<-done
+	})
+}
+
+// hub lets the relay connect to a hub that the test plays.
+func (s *setting) hub() *wire {
+	ours, theirs := server.Pipe()
+	s.hubs <- ours
+	s.t.Cleanup(func() { theirs.Close() })
+	return newWire(s.t, theirs)
+}
+
+// serve lets the relay connect to a server, and returns what ends it as a kill
+// would.
+func (s *setting) serve(srv *server.Server) (kill func()) {
+	ours, theirs := server.Pipe()
+	s.hubs <- ours
+	return serveOn(s.t, srv, theirs)
+}
+
+func serveOn(t testing.TB, srv *server.Server, end server.Transport) (kill func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = srv.Serve(ctx, end, frame.LSP)
+	}()
+	t.Cleanup(func() {
+		end.Close()
+		cancel()
+		<-done
+	})
+	return func() { end.Close() }
+}
+
+// await waits for a state.
+func (s *setting) await(state string) {
+	s.t.Helper()
+	deadline := time.After(soon)
+	for {
+		select {
+		case got := <-s.states:
+			if got == state {
+				return
+			}
+		case <-deadline:
+			require.FailNow(s.t, "the relay never became "+state)
+		}
+	}
+}
+
+// returned is what Run returned.
+func (s *setting) returned() error {
+	s.t.Helper()
+	select {
+	case err := <-s.ran:
+		s.ran <- err
+		return err
+	case <-time.After(soon):
+		require.FailNow(s.t, "Run did not return")
+		return nil
+	}
+}
+
+// sockets is a connection over a Unix socket.
+func sockets(t testing.TB) (ours, theirs *net.UnixConn) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	require.NoError(t, err)
+	defer l.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, _ := l.Accept()
+		accepted <- c
+	}()
+	c, err := net.Dial("unix", l.Addr().String())
+	require.NoError(t, err)
+	ours, theirs = c.(*net.UnixConn), (<-accepted).(*net.UnixConn)
+	t.Cleanup(func() {
+		ours.Close()
+		theirs.Close()
+	})
+	return ours, theirs
+}
+
+// standard is a server with the methods that most tests need. gate waits until
+// open is closed, or for its context.
+func standard(open chan struct{}) *server.Server {
+	reg := server.NewRegistry()
+	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
+	server.Handle(reg, "ping", func(context.Context, struct{}) (string, error) { return "pong", nil })
+	server.HandleRaw(reg, "gate", func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		select {
+		case <-open:
+			return params, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}, server.LongRunning())
+	server.HandleRaw(reg, "exit", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }, server.Final())
+	server.Handle(reg, "shutdown", func(context.Context, struct {
+		Reason string `json:"reason,omitempty"`
+	},
+	) (string, error) {
+		return "bye", nil
+	}, server.Final())
+	return server.New(reg, server.Options{MaxLongRunning: 1000})
+}
+
+// assertLost asserts that a message is the answer of a request that was lost.
+func assertLost(t testing.TB, id, message string) {
+	t.Helper()
+	assert.Equal(t, id, string(member(t, message, "id")))
+	assert.Equal(t, "-32042", string(member(t, message, "error.code")))
+	assert.JSONEq(t, `{"kind":"hub_lost","retry":true}`, string(member(t, message, "error.data")))
+	assert.Contains(t, string(member(t, message, "error.message")), "sent again")
+}
+
+func request(id any, method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"method":%q,"params":%s}`, id, method, params)
+}
+
+func response(id any, result string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"result":%s}`, id, result)
+}
+
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+var _ io.Writer = (*logBuffer)(nil)

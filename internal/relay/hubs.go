@@ -1,0 +1,151 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+type wantedKey struct{}
+
+// Wanted reports, for the context that Options.Connect was given, whether a
+// message of the editor waits for the hub.
+func Wanted(ctx context.Context) bool {
+	wanted, _ := ctx.Value(wantedKey{}).(bool)
+	return wanted
+}
+
+// serveHubs connects to one hub after the other until the relay ends.
+func (r *Relay) serveHubs() {
+	pause := firstPause
+	for {
+		t := r.connect(&pause)
+		if t == nil {
+			return
+		}
+		connected := time.Now()
+		hub := &link{t: t}
+		// What it has written before it went is read to its end.
+		hub.failed = func() { time.AfterFunc(time.Second, func() { t.Close() }) }
+		if !r.open(hub) {
+			return
+		}
+		r.readHub(hub)
+		t.Close()
+		if !r.lose(hub) {
+			r.end(nil)
+			return
+		}
+		if time.Since(connected) >= lastPause {
+			pause = firstPause
+		} else { // it may be one that dies of what we tell it
+			r.sleep(&pause)
+		}
+	}
+}
+
+// connect calls Options.Connect until it succeeds. It returns nil when the
+// relay has ended.
+func (r *Relay) connect(pause *time.Duration) server.Transport {
+	r.opts.OnState(StateConnecting)
+	for r.ctx.Err() == nil {
+		r.mu.Lock()
+		wanted := len(r.waiting) > 0
+		r.mu.Unlock()
+		t, err := r.opts.Connect(context.WithValue(r.ctx, wantedKey{}, wanted))
+		switch {
+		case r.ctx.Err() != nil:
+			if err == nil {
+				t.Close()
+			}
+			return nil
+		case err == nil:
+			return t
+		case errors.Is(err, ErrDormant) && !wanted:
+			r.opts.OnState(StateDormant)
+			if !r.await(r.ctx, func() bool { return len(r.waiting) > 0 }) {
+				return nil
+			}
+			*pause = firstPause
+			r.opts.OnState(StateConnecting)
+			continue
+		}
+		r.opts.Logger.Debug("no hub yet", "err", err, "pause", *pause)
+		r.sleep(pause)
+	}
+	return nil
+}
+
+// sleep waits for a pause, and doubles it.
+func (r *Relay) sleep(pause *time.Duration) {
+	r.pause(nil, *pause)
+	*pause = min(2**pause, lastPause)
+}
+
+// open begins to use a hub: it is told what it has to know, and then gets what
+// waits. It reports false if the relay has ended.
+func (r *Relay) open(hub *link) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() != nil {
+		hub.t.Close()
+		return false
+	}
+	r.opening = hub
+	restoration := r.restoration()
+	r.jobs.Go(func() { // while its answers are being read
+		for _, request := range restoration {
+			hub.send(request)
+		}
+		_ = hub.flush()
+		r.goLive(hub)
+	})
+	return true
+}
+
+// goLive lets the messages of the editor go to the hub.
+func (r *Relay) goLive(hub *link) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.opening != hub || r.ctx.Err() != nil {
+		return // it has gone already
+	}
+	r.opening, r.hub = nil, hub
+	r.opts.OnState(StateConnected)
+	r.changed()
+	if len(r.waiting) > 0 {
+		r.startFlush(hub)
+	}
+}
+
+// lose notes that the hub has gone, and answers what it has not. It reports
+// whether there is to be another one.
+func (r *Relay) lose(hub *link) (another bool) {
+	r.mu.Lock()
+	if r.ctx.Err() != nil {
+		r.mu.Unlock()
+		return false
+	}
+	r.hub, r.opening, r.flushing = nil, nil, false
+	another = r.farewell == noFarewell && (!r.drain || len(r.waiting) > 0)
+	answers := r.calls.lose()
+	if r.farewell == saidFarewell {
+		answers = nil // it was the editor's wish
+	}
+	clear(r.own)
+	r.asked.lose()
+	r.subs.lose()
+	r.opts.OnState(StateLost)
+	r.changed()
+	r.mu.Unlock()
+	if another || len(answers) > 0 {
+		r.opts.Logger.Warn("the hub has gone", "pending", len(answers), "another", another)
+	}
+	for _, answer := range answers {
+		r.editor.send(answer)
+	}
+	_ = r.editor.flush()
+	return another
+}

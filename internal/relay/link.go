@@ -1,0 +1,81 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// flushAt is how many bytes make a write worth its system call; a message of
+// that size is not copied.
+const flushAt = 64 << 10
+
+// A link is the writing side of a connection. Small messages wait for flush,
+// so that what comes together goes out together. Writes block as long as the
+// peer does not read: that is what stops us from reading the other side.
+type link struct {
+	t      server.Transport
+	failed func() // called once, when a write has failed; it must not send
+
+	mu  sync.Mutex // guards the fields below, and writes
+	buf []byte     // frames that are not written yet, less than flushAt
+	err error      // final
+}
+
+// send frames a message and queues it, or writes it with all before it.
+func (l *link) send(body []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(body) < flushAt {
+		l.buf = frame.Append(l.buf, frame.LSP, body)
+		if len(l.buf) >= flushAt {
+			l.write(nil)
+		}
+		return
+	}
+	l.buf = frame.LSP.AppendHeader(l.buf, len(body))
+	l.write(body)
+}
+
+// flush writes what is queued and returns the error of the first write that
+// failed.
+func (l *link) flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.buf) > 0 {
+		l.write(nil)
+	}
+	return l.err
+}
+
+// write writes the queue and then body; l.mu is held.
+func (l *link) write(body []byte) {
+	if l.err != nil {
+		l.buf = l.buf[:0]
+		return
+	}
+	switch {
+	case body == nil:
+		_, l.err = l.t.Write(l.buf)
+	default: // as one, where the transport can
+		parts := net.Buffers{l.buf, body}
+		_, l.err = parts.WriteTo(l.t)
+	}
+	l.buf = l.buf[:0]
+	if l.err != nil && l.failed != nil {
+		l.failed()
+	}
+}
+
+// isGone reports whether err is how a transport says that its peer has gone,
+// or that we have closed it.
+func isGone(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EIO) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed)
+}

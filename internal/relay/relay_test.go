@@ -1,0 +1,438 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// Every message goes through as it is, whatever it is, in order, both ways.
+func TestMessagesPassByteForByte(t *testing.T) {
+	s := start(t)
+	hub := s.hub()
+	var messages []string
+	for _, id := range []string{`1`, `-1.50`, `1e3`, `18446744073709551616`, `"a"`, `"\u0061\"ü"`, `null`, `""`, `{"no":"id"}`, `[1]`, `true`} {
+		messages = append(messages, request(id, "echo", ` {"a" : [1, 2 ] }`))
+	}
+	messages = append(messages,
+		"\r\n {\"jsonrpc\":\"2.0\" , \"method\":\"note\"}\n ", `5`, `"text"`, `[]`, `{}`, `{"id":3}`, `[5,{"id":4},`+request(7, "x", "[]")+`]`,
+		`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"sub_x","seq":1,"event":{}}}`,
+		`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}`, `{"jsonrpc":"2.0","method":7,"id":8}`,
+		request(9, "big", `"`+strings.Repeat("ü", 5<<20-100)+`"`),
+	)
+	go func() {
+		for _, m := range messages {
+			_, _ = s.end.Write(framed(m))
+		}
+	}()
+	for _, m := range messages {
+		require.Equal(t, m, hub.next())
+	}
+	messages = append(messages, `{"jsonrpc":"2.0","id":1,"result":null,"extra":1}`, `{"jsonrpc":"2.0","result":{"event":{}}}`,
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m"}}`)
+	go func() {
+		for _, m := range messages {
+			_, _ = hub.end.Write(framed(m))
+		}
+	}()
+	for _, m := range messages {
+		require.Equal(t, m, s.next())
+	}
+}
+
+func TestPipelinedRequestsOverSockets(t *testing.T) {
+	s := start(t)
+	ours, theirs := sockets(t)
+	s.hubs <- ours
+	serveOn(t, standard(nil), theirs)
+	const n = 20_000
+	var all []string
+	for i := range n {
+		all = append(all, request(i, "echo", `["some text to make it longer"]`))
+	}
+	s.send(all...) // before it reads anything
+	for i := range n {
+		require.Equal(t, response(i, `["some text to make it longer"]`), s.next())
+	}
+	assert.Equal(t, `[`+response(1, `1`)+`,`+response(`"b"`, `{"x":2}`)+`]`,
+		s.ask(`[`+request(1, "echo", `1`)+`,{"jsonrpc":"2.0","method":"echo"},`+request(`"b"`, "echo", `{"x":2}`)+`]`))
+	big := `"` + strings.Repeat("x", 10<<20-100) + `"`
+	go func() { _, _ = s.end.Write(framed(request(2, "echo", big))) }()
+	assert.Equal(t, response(2, big), s.next())
+}
+
+func TestBadFramesAreAnsweredHere(t *testing.T) {
+	s := start(t, func(o *relay.Options) { o.Limits = frame.Limits{MaxFrame: 100} })
+	hub := s.hub()
+	for _, c := range []struct{ sent, reason, id string }{
+		{"Content-Length: 101\r\n\r\n" + strings.Repeat("x", 101), "oversize", "null"},
+		{"Content-Length: x\r\n\r\n", "bad-content-length", "null"},
+		{"Content-Length: 1\r\n\r\n{", "invalid-json", "null"},
+		{"Content-Length: 1\r\n\r\n\xff", "invalid-utf8", "null"},
+		{"Content-Type: text/plain\r\nContent-Length: 23\r\n\r\n" + `{"id":"x","method":"m"}`, "unsupported-content-type", `"x"`},
+	} {
+		_, err := s.end.Write([]byte(c.sent))
+		require.NoError(t, err)
+		m := s.next()
+		assert.Equal(t, `"`+c.reason+`"`, string(member(t, m, "error.data.reason")))
+		assert.Equal(t, c.id, string(member(t, m, "id")))
+		good := request(1, "m", `[]`) // is what the hub gets next
+		s.send(good)
+		assert.Equal(t, good, hub.next())
+	}
+	fits := `"` + strings.Repeat("x", 98) + `"`
+	s.send(fits)
+	assert.Equal(t, fits, hub.next(), "as long as the limit")
+}
+
+// What was asked and not answered is answered when the hub dies; late answers
+// are not relayed to the next one; the rest of a frame is dropped.
+func TestTheHubDiesWithRequestsPending(t *testing.T) {
+	s := start(t)
+	open := make(chan struct{})
+	defer close(open)
+	kill := s.serve(standard(open))
+	assert.Equal(t, response(0, `1`), s.ask(request(0, "echo", `1`)))
+	for i := range 100 {
+		s.send(request(i, "gate", `[]`))
+	}
+	s.send(`[` + request(`"x"`, "gate", `1`) + `,` + request(`"y"`, "echo", `2`) + `,{"jsonrpc":"2.0","method":"echo"}]`)
+	assert.Equal(t, response(`"z"`, `1`), s.ask(request(`"z"`, "echo", `1`)), "now it has them all")
+	kill()
+	for i := range 100 {
+		assertLost(t, fmt.Sprint(i), s.next())
+	}
+	batch := s.next()
+	assertLost(t, `"x"`, batch[1:strings.Index(batch, `,{"jsonrpc"`)])
+	assertLost(t, `"y"`, batch[strings.Index(batch, `,{"jsonrpc"`)+1:len(batch)-1])
+	s.serve(standard(nil))
+	assert.Equal(t, response(5, `1`), s.insist(request(5, "echo", `1`)))
+	require.NoError(t, s.end.Close())
+	require.NoError(t, s.returned())
+}
+
+func TestAnsweredRequestsAreNotLost(t *testing.T) {
+	s := start(t)
+	hub := s.hub()
+	s.send(request(1, "a", `[]`), request(1, "b", `[]`), request(2, "c", `[]`), request("null", "d", `[]`), request(`{}`, "e", `[]`),
+		`{"id":3}`, `[`+request(4, "a", `[]`)+`,`+request(5, "a", `[]`)+`]`, `[`+strings.Repeat(request(6, "a", `[]`)+`,`, 1000)+request(6, "a", `[]`)+`]`)
+	for range 8 {
+		hub.next()
+	}
+	answers := []string{
+		response(1, `1`), response("null", `1`), `[` + response(4, `1`) + `,` + response(5, `1`) + `]`, response(77, `1`),
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"m","data":{"reason":"batch-too-large"}}}`,
+	}
+	go hub.send(answers...)
+	for _, a := range answers {
+		assert.Equal(t, a, s.next())
+	}
+	_, err := hub.end.Write(framed(response(1, `"`+strings.Repeat("x", 100_000)+`"`))[:70_000]) // it dies within a frame
+	require.NoError(t, err)
+	hub.end.Close()
+	for _, id := range []string{"1", "2", "3"} {
+		assertLost(t, id, s.next())
+	}
+	hub = s.hub()
+	s.send(request(7, "x", `[]`))
+	assert.Equal(t, request(7, "x", `[]`), hub.next(), "nothing else is told to the editor, or to the hub")
+}
+
+func TestRequestsOfTheHub(t *testing.T) {
+	s := start(t)
+	hub := s.hub()
+	question, answer := request(1, "ask", `[]`), response(1, `"late"`)
+	hub.send(question, request(2, "ask", `[]`))
+	assert.Equal(t, question, s.next())
+	s.next()
+	s.send(response(2, `"in time"`), response(99, `"nobody asked"`))
+	assert.Equal(t, response(2, `"in time"`), hub.next())
+	hub.end.Close()
+	hub = s.hub()
+	s.await(relay.StateConnected)
+	s.await(relay.StateConnected)
+	hub.send(question) // it counts from 1, too
+	id := string(member(t, s.next(), "id"))
+	assert.NotEqual(t, "1", id, "the editor may still answer the first one")
+	s.send(answer, `[`+answer+`]`, response(id, `"mine"`))
+	assert.Equal(t, `[`+response("null", `"late"`)+`]`, hub.next())
+	assert.Equal(t, response(1, `"mine"`), hub.next())
+	hub.send(request(3, "ask", `[]`))
+	assert.Equal(t, request(3, "ask", `[]`), s.next(), "one that nobody has used stays")
+}
+
+// While there is no hub messages wait, in order; then they are given up.
+func TestMessagesWaitForAHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		for i := range 10 {
+			s.send(request(i, "x", `[]`), `{"jsonrpc":"2.0","method":"note"}`)
+		}
+		time.Sleep(5*time.Second - time.Millisecond)
+		hub := s.hub()
+		for i := range 10 {
+			assert.Equal(t, request(i, "x", `[]`), hub.next())
+			assert.Equal(t, `{"jsonrpc":"2.0","method":"note"}`, hub.next())
+		}
+		hub.end.Close()
+		for i := range 10 {
+			assertLost(t, fmt.Sprint(i), s.next())
+		}
+		began := time.Now()
+		s.send(request(1, "x", `[]`), `{"jsonrpc":"2.0","method":"note"}`)
+		time.Sleep(time.Second)
+		s.send(`[` + request(2, "x", `[]`) + `,` + request(3, "x", `[]`) + `]`)
+		assertLost(t, `1`, s.next())
+		assert.Equal(t, 5*time.Second, time.Since(began))
+		batch := s.next()
+		assert.Equal(t, 6*time.Second, time.Since(began))
+		assert.Equal(t, 2, strings.Count(batch, "hub_lost"))
+		assert.Equal(t, `[`, batch[:1])
+		hub = s.hub()
+		s.send(request(4, "x", `[]`))
+		assert.Equal(t, request(4, "x", `[]`), hub.next(), "what was given up is not sent")
+	})
+}
+
+func TestWhatWaitsIsBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		message string
+		fits    int
+	}{
+		"count": {`{"jsonrpc":"2.0","method":"note"}`, 1000},
+		"bytes": {`{"jsonrpc":"2.0","method":"note","params":"` + strings.Repeat("x", 1<<20-45) + `"}`, 16},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := start(t)
+				require.LessOrEqual(t, len(c.message), 1<<20)
+				sent := 0
+				var err error
+				require.NoError(t, s.end.SetWriteDeadline(time.Now().Add(time.Second)))
+				for err == nil {
+					if _, err = s.end.Write(framed(c.message)); err == nil {
+						sent++
+					}
+				}
+				// One more is with the reader, which has some read ahead.
+				assert.GreaterOrEqual(t, sent, c.fits)
+				assert.LessOrEqual(t, sent, c.fits+3)
+			})
+		})
+	}
+}
+
+func TestEachSideStallsOnlyItself(t *testing.T) {
+	const grace = 200 * time.Millisecond
+	s := start(t, func(o *relay.Options) { o.Grace = grace })
+	hub := s.hub()
+	big := `"` + strings.Repeat("x", 1<<20) + `"`
+	fill := func(w *wire) (n int) {
+		require.NoError(t, w.end.SetWriteDeadline(time.Now().Add(grace)))
+		for {
+			if _, err := w.end.Write(framed(big)); err != nil {
+				require.NoError(t, w.end.SetWriteDeadline(time.Time{}))
+				return n
+			}
+			n++
+		}
+	}
+	assert.LessOrEqual(t, fill(hub), 3, "the editor does not read")
+	s.send(request(1, "x", `[]`))
+	assert.Equal(t, request(1, "x", `[]`), hub.next(), "what it sends is relayed nevertheless")
+	assert.LessOrEqual(t, fill(s.wire), 3, "the hub does not read")
+	began := time.Now()
+	s.cancel()
+	require.NoError(t, s.returned())
+	assert.Less(t, time.Since(began), grace+time.Second)
+}
+
+// printf … | duet-rpc gets all its answers, also those that come before there
+// is a hub.
+func TestEndOfInput(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		t.Run(fmt.Sprint("early ", early), func(t *testing.T) {
+			s := &setting{wire: &wire{t: t}, hubs: make(chan server.Transport, 1), states: make(chan string, 100), ran: make(chan error, 1)}
+			editor, end := sockets(t)
+			s.wire = newWire(t, end)
+			connect := make(chan server.Transport, 1)
+			s.run(editor, relay.Options{Connect: func(ctx context.Context) (server.Transport, error) {
+				select {
+				case hub := <-connect:
+					return hub, nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}})
+			ours, theirs := sockets(t)
+			if early {
+				connect <- ours
+			}
+			open := make(chan struct{})
+			s.send(request(1, "gate", `1`), request(2, "echo", `2`), `{}`)
+			require.NoError(t, end.CloseWrite())
+			if !early {
+				connect <- ours
+			}
+			serveOn(t, standard(open), theirs)
+			assert.Equal(t, response(2, `2`), s.next())
+			assert.Contains(t, s.next(), `"id":null,"error":{"code":-32600`)
+			close(open)
+			assert.Equal(t, response(1, `1`), s.next())
+			s.ended()
+			require.NoError(t, s.returned())
+		})
+	}
+}
+
+func TestEndOfInputWithAPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := start(t)
+		s.serve(standard(nil))
+		s.await(relay.StateConnected)
+		s.send(request(1, "gate", `1`))
+		synctest.Wait()
+		s.cancel() // as a signal: the request has the grace
+		require.NoError(t, s.returned())
+		assert.Equal(t, 1800*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestTheEndOfTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		hub := s.hub()
+		s.await(relay.StateConnected)
+		began := time.Now()
+		s.cancel()
+		hub.ended()
+		require.NoError(t, s.returned())
+		assert.Zero(t, time.Since(began), "nothing was pending")
+		s.await(relay.StateEnded)
+	})
+}
+
+func TestFarewell(t *testing.T) {
+	for _, m := range []string{
+		`{"jsonrpc":"2.0","method":"exit"}`, request(1, "exit", `null`), request(1, "shutdown", `{}`), `[` + request(1, "shutdown", `{}`) + `]`,
+		`{"jsonrpc":"2.0","method":"shutdown"}`,
+	} {
+		t.Run(m, func(t *testing.T) {
+			s := start(t)
+			s.serve(standard(nil))
+			s.send(m)
+			if strings.Contains(m, `"id"`) {
+				assert.Contains(t, s.next(), `"id":1,"result":`)
+			}
+			s.ended()
+			require.NoError(t, s.returned())
+			assert.Len(t, s.connected, 1, "nobody connects again")
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		s := start(t)
+		kill := s.serve(standard(nil))
+		assert.Contains(t, s.ask(request(1, "shutdown", `{"reason":5}`)), "-32602")
+		kill()
+		s.serve(standard(nil))
+		assert.Equal(t, response(2, `2`), s.insist(request(2, "echo", `2`)), "then the connection goes on")
+	})
+	t.Run("lost", func(t *testing.T) {
+		s := start(t)
+		hub := s.hub()
+		s.send(request(1, "shutdown", `{}`))
+		hub.next()
+		hub.end.Close()
+		assertLost(t, "1", s.next())
+		s.ended()
+		require.NoError(t, s.returned())
+	})
+	t.Run("without a hub", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t)
+			s.send(`{"jsonrpc":"2.0","method":"exit"}`)
+			s.ended()
+			require.NoError(t, s.returned())
+		})
+	})
+}
+
+// A hub that was stopped is not replaced until the editor needs one.
+func TestDormant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		ours, theirs := server.Pipe()
+		defer theirs.Close()
+		s := start(t, func(o *relay.Options) {
+			o.Connect = func(ctx context.Context) (server.Transport, error) {
+				calls++
+				if !relay.Wanted(ctx) {
+					return nil, fmt.Errorf("stopped: %w", relay.ErrDormant)
+				}
+				return ours, nil
+			}
+		})
+		s.await(relay.StateDormant)
+		time.Sleep(time.Hour)
+		assert.Equal(t, 1, calls)
+		s.send(request(1, "x", `[]`))
+		assert.Equal(t, request(1, "x", `[]`), newWire(t, theirs).next())
+		assert.Equal(t, 2, calls)
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		began := time.Now()
+		s := start(t, func(o *relay.Options) {
+			o.Connect = func(context.Context) (server.Transport, error) {
+				at = append(at, time.Since(began).Round(time.Millisecond))
+				return nil, errors.New("no")
+			}
+		})
+		time.Sleep(3500 * time.Millisecond)
+		s.cancel()
+		require.NoError(t, s.returned())
+		ms := time.Millisecond
+		assert.Equal(t, []time.Duration{0, 10 * ms, 30 * ms, 70 * ms, 150 * ms, 310 * ms, 630 * ms, 1270 * ms, 2270 * ms, 3270 * ms}, at)
+	})
+}
+
+// An editor that has gone ends the relay, also if only a write tells.
+func TestAnEditorThatHasGone(t *testing.T) {
+	s := &setting{wire: &wire{t: t}, ran: make(chan error, 1)}
+	hubOurs, hubTheirs := server.Pipe()
+	s.wire.end = nopEnd{}
+	s.run(deaf{make(chan struct{})}, relay.Options{Connect: func(context.Context) (server.Transport, error) { return hubOurs, nil }})
+	hub := newWire(t, hubTheirs)
+	hub.send(`{"jsonrpc":"2.0","method":"event"}`)
+	require.NoError(t, s.returned())
+	hub.ended()
+}
+
+// deaf is an editor whose input never ends and whose output is closed.
+type deaf struct{ closed chan struct{} }
+
+func (d deaf) Read([]byte) (int, error)         { <-d.closed; return 0, io.EOF }
+func (deaf) Write([]byte) (int, error)          { return 0, io.ErrClosedPipe }
+func (d deaf) Close() error                     { close(d.closed); return nil }
+func (deaf) SetReadDeadline(time.Time) error    { return nil }
+func (deaf) SetWriteDeadline(t time.Time) error { return nil }
+
+type nopEnd struct{ server.Transport }
+
+func (nopEnd) Close() error { return nil }

@@ -1,0 +1,207 @@
+package relay
+
+import (
+	"bytes"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// family are sets of methods of which a call makes a connection one that gets
+// the broadcasts event.task…; they add up.
+type family uint8
+
+const (
+	taskFamily   family = 1 << iota // task.* and chat.*
+	daemonFamily                    // daemon.* and automation.*
+	bothFamilies = taskFamily | daemonFamily
+)
+
+func familyOf(method []byte) family {
+	switch {
+	case bytes.HasPrefix(method, []byte("task.")), bytes.HasPrefix(method, []byte("chat.")):
+		return taskFamily
+	case bytes.HasPrefix(method, []byte("daemon.")), bytes.HasPrefix(method, []byte("automation.")):
+		return daemonFamily
+	}
+	return 0
+}
+
+// probe is a method of a family that changes nothing.
+func (f family) probe() string {
+	if f&taskFamily != 0 {
+		return "task.stats"
+	}
+	return "daemon.status"
+}
+
+// A subscription is one that the editor has. Its ids are raw JSON.
+type subscription struct {
+	editor string // its id as the editor knows it
+	hub    string // as the hub that is there knows it; empty: not restored yet
+	params []byte // the object that Subscribe was given, without since; or nil
+	last   int64  // the last seq seen, or where the log was; -1: not known
+	floor  int64  // what a hub that replays may not repeat: 0, or last at the takeover
+}
+
+// subscriptions are those of the editor.
+type subscriptions struct {
+	byEditor map[string]*subscription
+	byHub    map[string]*subscription
+	restored int // how many of byEditor have an id of the hub
+}
+
+func newSubscriptions() subscriptions {
+	return subscriptions{byEditor: make(map[string]*subscription), byHub: make(map[string]*subscription)}
+}
+
+func (s *subscriptions) add(one *subscription) {
+	s.byEditor[one.editor] = one
+	s.byHub[one.hub] = one
+	s.restored++
+}
+
+func (s *subscriptions) remove(one *subscription) {
+	if s.byEditor[one.editor] != one {
+		return
+	}
+	delete(s.byEditor, one.editor)
+	if one.hub != "" {
+		delete(s.byHub, one.hub)
+		s.restored--
+	}
+}
+
+// lose notes that the hub has gone.
+func (s *subscriptions) lose() {
+	for _, one := range s.byEditor {
+		one.hub = ""
+		one.floor = max(one.last, 0)
+	}
+	clear(s.byHub)
+	s.restored = 0
+}
+
+// A subscribing is a Subscribe that has not been answered.
+type subscribing struct {
+	params []byte
+	since  int64 // where the log was at the latest; -1: not known
+}
+
+// subscribe notes a Subscribe. Until an event has come, a takeover has to know
+// where the log was when the subscription was made: that is its since, or what
+// daemon.status tells just before it (see askPosition). What comes between the
+// two is told after a takeover though it was not asked for; nothing is lost.
+func (r *Relay) subscribe(m *frame.Message, p *passage) (then func(*frame.Message)) {
+	params := named(m.Params)
+	s := &subscribing{without(params, "since"), integer(member(params, "since"))}
+	if s.since < 0 {
+		p.fresh = append(p.fresh, s)
+	}
+	return func(resp *frame.Message) {
+		if id := member(resp.Result, "subscription_id"); text(id) != nil {
+			r.subs.add(&subscription{editor: string(id), hub: string(id), params: s.params, last: s.since})
+		}
+	}
+}
+
+// askPosition makes a request that tells where the log is, if anybody wants to
+// know. daemon.status makes nobody a receiver of broadcasts.
+func (r *Relay) askPosition(fresh []*subscribing) []byte {
+	if len(fresh) == 0 {
+		return nil
+	}
+	return r.request("daemon.status", nil, func(resp *frame.Message) {
+		seq := integer(member(member(member(resp.Result, "subsystems"), "store"), "last_seq"))
+		for _, s := range fresh {
+			s.since = seq
+		}
+	})
+}
+
+// unsubscribe gives an Unsubscribe the id that the hub knows.
+func (r *Relay) unsubscribe(m *frame.Message, p *passage) (then func(*frame.Message)) {
+	id := member(named(m.Params), "subscription_id")
+	one := r.subs.byEditor[string(id)]
+	if one == nil {
+		return nil
+	}
+	if one.hub != one.editor && one.hub != "" {
+		p.edits = append(p.edits, edit{id, one.hub})
+	}
+	return func(resp *frame.Message) {
+		if resp.Error == nil {
+			r.subs.remove(one)
+		}
+	}
+}
+
+// mustWait reports whether a message is an Unsubscribe of what is still being
+// restored: the hub does not know it yet.
+func (r *Relay) mustWait(m *frame.Message) (must bool) {
+	if r.subs.restored == len(r.subs.byEditor) {
+		return false
+	}
+	each(m, func(one *frame.Message, _ bool) {
+		if string(text(one.Method)) == "Unsubscribe" {
+			s := r.subs.byEditor[string(member(named(one.Params), "subscription_id"))]
+			must = must || s != nil && s.hub == ""
+		}
+	})
+	return must
+}
+
+// restoration is what a new hub is told, each a request of our own: that the
+// editor gets broadcasts, and its subscriptions. r.mu is held.
+func (r *Relay) restoration() [][]byte {
+	var all [][]byte
+	if r.joined != 0 {
+		all = append(all, r.request(r.joined.probe(), nil, func(*frame.Message) {}))
+	}
+	for _, one := range r.subs.byEditor {
+		all = append(all, r.restore(one))
+	}
+	return all
+}
+
+// restore makes the Subscribe that restores a subscription from where it was.
+func (r *Relay) restore(one *subscription) []byte {
+	params := one.params
+	if one.last >= 0 {
+		params = with(params, "since", one.last)
+	}
+	return r.request("Subscribe", params, func(resp *frame.Message) {
+		id := member(resp.Result, "subscription_id")
+		switch {
+		case r.subs.byEditor[one.editor] != one:
+		case text(id) != nil:
+			one.hub = string(id)
+			r.subs.byHub[one.hub] = one
+			r.subs.restored++
+		case one.last >= 0 && isAboutSince(resp.Error):
+			// This hub has another log, which has not come that far.
+			one.last, one.floor = -1, 0
+			again, to := r.restore(one), r.there()
+			r.jobs.Go(func() {
+				to.send(again)
+				_ = to.flush()
+			})
+		default:
+			r.subs.remove(one)
+			r.opts.Logger.Warn("a subscription could not be restored", "error", string(resp.Error))
+		}
+		r.changed()
+	})
+}
+
+// isAboutSince reports whether an error says that a Subscribe's since is wrong.
+func isAboutSince(err []byte) bool {
+	return string(text(member(member(err, "data"), "param"))) == "since"
+}
+
+// there is the hub that is being read; r.mu is held, and its reader asks.
+func (r *Relay) there() *link {
+	if r.opening != nil {
+		return r.opening
+	}
+	return r.hub
+}

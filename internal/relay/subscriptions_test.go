@@ -1,0 +1,329 @@
+package relay_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// journal is a log of events that outlives the hubs which serve it.
+type journal struct {
+	mu      sync.Mutex
+	last    int64
+	grown   chan struct{}
+	subs    int      // made, for ids
+	asked   []string // the params of each Subscribe
+	methods []string // of the other calls
+	live    map[string]context.CancelFunc
+}
+
+func newJournal() *journal {
+	return &journal{grown: make(chan struct{}), live: make(map[string]context.CancelFunc)}
+}
+
+func (j *journal) append() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last++
+	close(j.grown)
+	j.grown = make(chan struct{})
+}
+
+func (j *journal) called(method string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.methods = append(j.methods, method)
+}
+
+type subscribeParams struct {
+	Since *int64 `json:"since,omitempty"`
+	Label string `json:"label,omitempty"`
+}
+
+type unsubscribeParams struct {
+	ID string `json:"subscription_id"`
+}
+
+// server is a hub that serves the log.
+func (j *journal) server() *server.Server {
+	reg := server.NewRegistry()
+	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
+	server.Handle(reg, "daemon.status", func(context.Context, struct{}) (any, error) {
+		j.called("daemon.status")
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return map[string]any{"subsystems": map[string]any{"store": map[string]any{"last_seq": j.last}}}, nil
+	})
+	server.Handle(reg, "task.stats", func(context.Context, struct{}) (any, error) { j.called("task.stats"); return 1, nil })
+	server.Handle(reg, "Subscribe", j.subscribe)
+	server.Handle(reg, "Unsubscribe", func(_ context.Context, p unsubscribeParams) (any, error) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.methods = append(j.methods, "Unsubscribe")
+		stop := j.live[p.ID]
+		if stop == nil {
+			return nil, server.NewError(-32603, "no such subscription", map[string]string{"kind": "subscription_not_found"})
+		}
+		stop()
+		delete(j.live, p.ID)
+		return map[string]bool{"success": true}, nil
+	})
+	return server.New(reg, server.Options{})
+}
+
+func (j *journal) subscribe(ctx context.Context, p subscribeParams) (any, error) {
+	conn := server.ConnFrom(ctx)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	raw, _ := json.Marshal(p)
+	j.asked = append(j.asked, string(raw))
+	cursor := j.last
+	if p.Since != nil {
+		cursor = *p.Since
+		if cursor > j.last {
+			return nil, server.InvalidParam(server.ParamError{Param: "since", Expected: "a seq of this log", Received: "one after its end"})
+		}
+	}
+	j.subs++
+	id := fmt.Sprintf("sub_%d", j.subs)
+	alive, stop := context.WithCancel(context.Background())
+	j.live[id] = stop
+	server.AfterReply(ctx, func() { go j.tail(alive, conn, id, p.Label, cursor) })
+	return map[string]string{"subscription_id": id, "message": "Subscription established."}, nil
+}
+
+func (j *journal) tail(ctx context.Context, conn *server.Conn, id, label string, cursor int64) {
+	send := func(method, params string) error {
+		return conn.Send(ctx, json.RawMessage(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params)))
+	}
+	for {
+		j.mu.Lock()
+		last, grown := j.last, j.grown
+		j.mu.Unlock()
+		for ; cursor < last; cursor++ {
+			if send("event", fmt.Sprintf(`{"subscription_id":%q,"seq":%d,"event":{"type":"x","data":{"subscription_id":%q,"label":%q}}}`, id, cursor+1, "decoy", label)) != nil {
+				return
+			}
+		}
+		if label != "" && send("heartbeat", fmt.Sprintf(`{"subscription_id":%q,"type":"heartbeat"}`, id)) != nil {
+			return
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return
+		case <-conn.Done():
+			return
+		}
+	}
+}
+
+func (j *journal) methodsCalled() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Join(j.methods, " ")
+}
+
+// calm leaves the next message that is no heartbeat.
+func (s *setting) calm() string {
+	s.t.Helper()
+	for {
+		if m := s.next(); !strings.Contains(m, `"heartbeat"`) {
+			return m
+		}
+	}
+}
+
+type eventMessage struct {
+	Method string
+	Params struct {
+		SubscriptionID string `json:"subscription_id"`
+		Seq            int64
+		Event          struct {
+			Data struct{ Label string }
+		}
+	}
+}
+
+// Hub after hub dies under a flood of events: each subscription sees all of
+// them, once, in order, under the id that it was given.
+func TestSubscriptionsSurviveTakeovers(t *testing.T) {
+	const total, hubs = 6_000, 8
+	for _, kind := range []string{"pipe", "socket"} {
+		t.Run(kind, func(t *testing.T) {
+			j := newJournal()
+			for range 100 {
+				j.append()
+			}
+			s := start(t)
+			serve := func() func() {
+				if kind == "pipe" {
+					return s.serve(j.server())
+				}
+				ours, theirs := sockets(t)
+				s.hubs <- ours
+				return serveOn(t, j.server(), theirs)
+			}
+			kill := serve()
+			ids := map[string]string{}
+			last := map[string]int64{"all": 0, "new": 100}
+			note := func(m string) {
+				var e eventMessage
+				require.NoError(t, json.Unmarshal([]byte(m), &e))
+				require.Contains(t, []string{"event", "heartbeat"}, e.Method, "%s", m)
+				if e.Method == "heartbeat" {
+					require.Contains(t, []string{ids["all"], ids["new"]}, e.Params.SubscriptionID)
+					return
+				}
+				label := e.Params.Event.Data.Label
+				require.Equal(t, ids[label], e.Params.SubscriptionID)
+				require.Equal(t, last[label]+1, e.Params.Seq, "%s", m)
+				last[label]++
+			}
+			for i, label := range []string{"all", "new"} {
+				params := `[{"label":"all","since":0}]`
+				if label == "new" {
+					params = `{"label":"new"}`
+				}
+				s.send(request(i, "Subscribe", params))
+				for ids[label] == "" {
+					m := s.next()
+					if strings.Contains(m, `"result"`) {
+						require.NoError(t, json.Unmarshal(member(t, m, "result.subscription_id"), new(string)))
+						ids[label] = strings.Trim(string(member(t, m, "result.subscription_id")), `"`)
+						continue
+					}
+					note(m)
+				}
+			}
+			go func() {
+				for range total - 100 {
+					j.append()
+				}
+			}()
+			for n := 1; last["all"] < total || last["new"] < total; {
+				note(s.next())
+				if n < hubs && last["all"]+last["new"] > int64(n)*2*total/hubs {
+					n++
+					kill()
+					kill = serve()
+				}
+			}
+			assert.Equal(t, response(9, `1`), s.insist(request(9, "echo", `1`)))
+			// The editor ends one by the id that it knows; the hub knows another.
+			s.send(request(10, "Unsubscribe", `{"subscription_id":"`+ids["all"]+`"}`))
+			assert.Equal(t, response(10, `{"success":true}`), s.calm())
+			s.send(`[` + request(11, "Unsubscribe", `{"subscription_id":"`+ids["new"]+`"}`) + `,` + request(12, "Unsubscribe", `{"subscription_id":"sub_x"}`) + `]`)
+			m := s.calm()
+			assert.Contains(t, m, `[`+response(11, `{"success":true}`))
+			assert.Contains(t, m, `"kind":"subscription_not_found"`)
+			j.mu.Lock()
+			before := len(j.asked)
+			j.mu.Unlock()
+			kill()
+			serve()
+			assert.Equal(t, response(13, `1`), s.insist(request(13, "echo", `1`)))
+			assert.Len(t, j.asked, before, "what was ended is not restored")
+		})
+	}
+}
+
+// A subscription that has seen nothing is restored from where the log was.
+func TestAQuietSubscriptionIsRestored(t *testing.T) {
+	j := newJournal()
+	for range 5 {
+		j.append()
+	}
+	s := start(t)
+	kill := s.serve(j.server())
+	s.send(`[` + request(1, "Subscribe", `{ "other":[1] }`) + `,` + request(2, "Subscribe", `null`) + `]`)
+	assert.Contains(t, s.calm(), `[{"jsonrpc":"2.0","id":1,"result":{`)
+	s.await(relay.StateConnected)
+	kill()
+	s.await(relay.StateLost)
+	j.append() // while there is no hub
+	s.serve(j.server())
+	assert.Contains(t, s.calm(), `"seq":6`)
+	assert.Contains(t, s.calm(), `"seq":6`)
+	assert.ElementsMatch(t, []string{`{}`, `{}`, `{"since":5}`, `{"since":5}`}, j.asked)
+	assert.Equal(t, "daemon.status", j.methodsCalled(), "one question for both, and nobody becomes a receiver of broadcasts")
+}
+
+// Where the next hub has another log, the subscription goes on from its end.
+func TestAnotherLog(t *testing.T) {
+	j, other := newJournal(), newJournal()
+	for range 5 {
+		j.append()
+	}
+	s := start(t)
+	kill := s.serve(j.server())
+	s.send(request(1, "Subscribe", `{"since":4}`))
+	assert.Contains(t, s.calm(), `"result"`)
+	assert.Contains(t, s.calm(), `"seq":5`)
+	kill()
+	s.serve(other.server())
+	s.insist(request(2, "echo", `1`))
+	require.Eventually(t, func() bool { // until it is restored, in the second attempt
+		other.mu.Lock()
+		defer other.mu.Unlock()
+		return len(other.asked) == 2
+	}, soon, 1e6, "Subscribe without since")
+	other.append()
+	assert.Contains(t, s.calm(), `"seq":1`)
+}
+
+func TestBroadcastMembershipIsRestored(t *testing.T) {
+	for _, c := range []struct{ called, want string }{
+		{`{"jsonrpc":"2.0","id":1,"method":"task.stats"}`, "task.stats task.stats"},
+		{`[{"jsonrpc":"2.0","id":1,"method":"task\u002estats"}]`, "task.stats task.stats"},
+		{`{"jsonrpc":"2.0","id":1,"method":"daemon.status"}`, "daemon.status daemon.status"},
+		{`{"jsonrpc":"2.0","id":1,"method":"echo"}`, ""},
+	} {
+		j := newJournal()
+		s := start(t)
+		kill := s.serve(j.server())
+		s.ask(c.called)
+		kill()
+		s.serve(j.server())
+		assert.Equal(t, response(2, `1`), s.insist(request(2, "echo", `1`)), "and its answer is not relayed")
+		assert.Equal(t, c.want, j.methodsCalled())
+		s.end.Close()
+		require.NoError(t, s.returned())
+	}
+}
+
+// An Unsubscribe of what the next hub does not know yet waits until it does.
+func TestUnsubscribeDuringATakeover(t *testing.T) {
+	s := start(t)
+	hub := s.hub()
+	s.send(request(1, "Subscribe", `{"since":3}`))
+	hub.next()
+	go hub.send(response(1, `{"subscription_id":"one"}`))
+	s.next()
+	hub.end.Close()
+	s.await(relay.StateLost)
+	s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`), request(3, "x", `[]`))
+	hub = s.hub()
+	restore := hub.next()
+	assert.Equal(t, `{"since":3}`, string(member(t, restore, "params")))
+	hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","event":{}}}`) // not known yet: as it is
+	assert.Contains(t, s.next(), `"two"`)
+	hub.send(response(string(member(t, restore, "id")), `{"subscription_id":"two"}`))
+	assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"two"}`), hub.next())
+	assert.Equal(t, request(3, "x", `[]`), hub.next())
+	hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","seq":3,"event":{}}}`, // it has had this
+		`{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"two"}}`, response(2, `1`),
+		`{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"two"}}`)
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, s.next())
+	assert.Equal(t, response(2, `1`), s.next())
+	assert.Contains(t, s.next(), `"two"`, "it is not mapped any more")
+}
