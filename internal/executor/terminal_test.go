@@ -97,6 +97,9 @@ func TestTerminals(t *testing.T) {
 	})
 	t.Run("tmux", func(t *testing.T) {
 		if _, err := exec.LookPath("tmux"); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatal("tmux is not installed")
+			}
 			t.Skip("tmux is not installed")
 		}
 		dir := t.TempDir()
