@@ -4,6 +4,7 @@ package executor_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
