@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"time"
 
@@ -56,9 +57,23 @@ func (r *Relay) refuse(refusal *frame.Refusal) {
 	if r.farewell != noFarewell || r.drain {
 		return
 	}
-	r.beside = append(r.beside, answer)
-	r.besideBytes += len(answer)
+	r.answer(answer)
+}
+
+// answer lets an answer go out beside; r.mu is held.
+func (r *Relay) answer(body []byte) {
+	r.beside = append(r.beside, body)
+	r.besideBytes += len(body)
 	r.changed()
+}
+
+// endAnswered ends the relay when the editor has its answers, or will not take
+// them.
+func (r *Relay) endAnswered() {
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Grace)
+	defer cancel()
+	r.await(ctx, func() bool { return r.besideBytes == 0 })
+	r.end(nil)
 }
 
 // answerBeside sends the editor what it is answered beside.
@@ -192,31 +207,27 @@ func (r *Relay) pause(change <-chan struct{}, d time.Duration) {
 func (r *Relay) expire() {
 	const never = time.Hour
 	for r.ctx.Err() == nil {
-		var answers [][]byte
-		left, ends := never, false
+		left, ends, count := never, false, 0
 		r.mu.Lock()
 		for r.hub == nil && len(r.waiting) > 0 {
 			if left = time.Until(r.waiting[0].until); left > 0 {
 				break
 			}
 			body := r.take().body
-			answers = append(answers, unsent(body))
+			if answer := unsent(body); answer != nil {
+				r.answer(answer)
+			}
+			count++
 			ends = ends || isFarewell(body)
 			left = never
 		}
 		change := r.change
 		r.mu.Unlock()
-		for _, answer := range answers {
-			if answer != nil {
-				r.editor.send(answer)
-			}
-		}
-		if len(answers) > 0 {
-			r.opts.Logger.Warn("messages of the editor were given up: no hub could be reached", "count", len(answers))
-			_ = r.editor.flush()
+		if count > 0 {
+			r.opts.Logger.Warn("messages of the editor were given up: no hub could be reached", "count", count)
 		}
 		if ends {
-			r.end(nil)
+			r.endAnswered()
 		}
 		r.pause(change, left)
 	}

@@ -35,7 +35,7 @@ func (r *Relay) serveHubs() {
 		r.readHub(hub)
 		t.Close()
 		if !r.lose(hub) {
-			r.end(nil)
+			r.endAnswered()
 			return
 		}
 		if time.Since(connected) >= lastPause {
@@ -139,13 +139,12 @@ func (r *Relay) lose(hub *link) (another bool) {
 	r.subs.lose()
 	r.opts.OnState(StateLost)
 	r.changed()
+	for _, answer := range answers {
+		r.answer(answer)
+	}
 	r.mu.Unlock()
 	if another || len(answers) > 0 {
 		r.opts.Logger.Warn("the hub has gone", "pending", len(answers), "another", another)
 	}
-	for _, answer := range answers {
-		r.editor.send(answer)
-	}
-	_ = r.editor.flush()
 	return another
 }

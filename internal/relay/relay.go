@@ -21,7 +21,8 @@ const (
 )
 
 // maxBeside bounds answers to refused frames that wait for the editor to read,
-// in bytes, give or take one; then it is not read either.
+// in bytes, give or take one; then it is not read either. Those to requests that
+// were lost are bounded by what was in flight.
 const maxBeside = 1 << 20
 
 // Pauses between attempts to connect; each is twice the one before.
@@ -121,7 +122,7 @@ type Relay struct {
 	joined   family
 	result   error // of Run
 
-	beside      [][]byte // answers to frames that were refused, on their way
+	beside      [][]byte // answers of our own, on their way to the editor
 	besideBytes int      // of those and of those that are being written
 }
 

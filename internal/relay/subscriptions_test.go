@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -303,27 +304,30 @@ func TestBroadcastMembershipIsRestored(t *testing.T) {
 
 // An Unsubscribe of what the next hub does not know yet waits until it does.
 func TestUnsubscribeDuringATakeover(t *testing.T) {
-	s := start(t)
-	hub := s.hub()
-	s.send(request(1, "Subscribe", `{"since":3}`))
-	hub.next()
-	go hub.send(response(1, `{"subscription_id":"one"}`))
-	s.next()
-	hub.end.Close()
-	s.await(relay.StateLost)
-	s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`), request(3, "x", `[]`))
-	hub = s.hub()
-	restore := hub.next()
-	assert.Equal(t, `{"since":3}`, string(member(t, restore, "params")))
-	hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","event":{}}}`) // not known yet: as it is
-	assert.Contains(t, s.next(), `"two"`)
-	hub.send(response(string(member(t, restore, "id")), `{"subscription_id":"two"}`))
-	assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"two"}`), hub.next())
-	assert.Equal(t, request(3, "x", `[]`), hub.next())
-	hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","seq":3,"event":{}}}`, // it has had this
-		`{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"two"}}`, response(2, `1`),
-		`{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"two"}}`)
-	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, s.next())
-	assert.Equal(t, response(2, `1`), s.next())
-	assert.Contains(t, s.next(), `"two"`, "it is not mapped any more")
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		hub := s.hub()
+		s.send(request(1, "Subscribe", `{"since":3}`))
+		hub.next()
+		go hub.send(response(1, `{"subscription_id":"one"}`))
+		s.next()
+		hub.end.Close()
+		s.await(relay.StateLost)
+		s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`), request(3, "x", `[]`))
+		hub = s.hub()
+		restore := hub.next()
+		assert.Equal(t, `{"since":3}`, string(member(t, restore, "params")))
+		hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","event":{}}}`) // not known yet: as it is
+		assert.Contains(t, s.next(), `"two"`)
+		synctest.Wait() // what the relay would send now it has sent
+		hub.send(response(string(member(t, restore, "id")), `{"subscription_id":"two"}`))
+		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"two"}`), hub.next())
+		assert.Equal(t, request(3, "x", `[]`), hub.next())
+		hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","seq":3,"event":{}}}`, // it has had this
+			`{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"two"}}`, response(2, `1`),
+			`{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"two"}}`)
+		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, s.next())
+		assert.Equal(t, response(2, `1`), s.next())
+		assert.Contains(t, s.next(), `"two"`, "it is not mapped any more")
+	})
 }

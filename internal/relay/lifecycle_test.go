@@ -1,0 +1,196 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// printf … | duet-rpc gets all its answers, also those that come before there
+// is a hub.
+func TestEndOfInput(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		t.Run(fmt.Sprint("early ", early), func(t *testing.T) {
+			s := &setting{wire: &wire{t: t}, hubs: make(chan server.Transport, 1), states: make(chan string, 100), ran: make(chan error, 1)}
+			editor, end := sockets(t)
+			s.wire = newWire(t, end)
+			connect := make(chan server.Transport, 1)
+			s.run(editor, relay.Options{Connect: func(ctx context.Context) (server.Transport, error) {
+				select {
+				case hub := <-connect:
+					return hub, nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}})
+			ours, theirs := sockets(t)
+			if early {
+				connect <- ours
+			}
+			open := make(chan struct{})
+			s.send(request(1, "gate", `1`), request(2, "echo", `2`), `{}`)
+			require.NoError(t, end.CloseWrite())
+			if !early {
+				connect <- ours
+			}
+			serveOn(t, standard(open), theirs)
+			assert.Equal(t, response(2, `2`), s.next())
+			assert.Contains(t, s.next(), `"id":null,"error":{"code":-32600`)
+			close(open)
+			assert.Equal(t, response(1, `1`), s.next())
+			s.ended()
+			require.NoError(t, s.returned())
+		})
+	}
+}
+
+func TestEndOfInputWithAPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := start(t)
+		s.serve(standard(nil))
+		s.await(relay.StateConnected)
+		s.send(request(1, "gate", `1`))
+		synctest.Wait()
+		s.cancel() // as a signal: the request has the grace
+		require.NoError(t, s.returned())
+		assert.Equal(t, 1800*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestTheEndOfTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		hub := s.hub()
+		s.await(relay.StateConnected)
+		began := time.Now()
+		s.cancel()
+		hub.ended()
+		require.NoError(t, s.returned())
+		assert.Zero(t, time.Since(began), "nothing was pending")
+		s.await(relay.StateEnded)
+	})
+}
+
+func TestFarewell(t *testing.T) {
+	for _, m := range []string{
+		`{"jsonrpc":"2.0","method":"exit"}`, request(1, "exit", `null`), request(1, "shutdown", `{}`), `[` + request(1, "shutdown", `{}`) + `]`,
+		`{"jsonrpc":"2.0","method":"shutdown"}`,
+	} {
+		t.Run(m, func(t *testing.T) {
+			s := start(t)
+			s.serve(standard(nil))
+			s.send(m)
+			if strings.Contains(m, `"id"`) {
+				assert.Contains(t, s.next(), `"id":1,"result":`)
+			}
+			s.ended()
+			require.NoError(t, s.returned())
+			assert.Len(t, s.connected, 1, "nobody connects again")
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		s := start(t)
+		kill := s.serve(standard(nil))
+		assert.Contains(t, s.ask(request(1, "shutdown", `{"reason":5}`)), "-32602")
+		kill()
+		s.serve(standard(nil))
+		assert.Equal(t, response(2, `2`), s.insist(request(2, "echo", `2`)), "then the connection goes on")
+	})
+	t.Run("lost", func(t *testing.T) {
+		s := start(t)
+		hub := s.hub()
+		s.send(request(1, "shutdown", `{}`))
+		hub.next()
+		hub.end.Close()
+		assertLost(t, "1", s.next())
+		s.ended()
+		require.NoError(t, s.returned())
+	})
+	t.Run("without a hub", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t)
+			s.send(`{"jsonrpc":"2.0","method":"exit"}`)
+			s.ended()
+			require.NoError(t, s.returned())
+		})
+	})
+}
+
+// A hub that was stopped is not replaced until the editor needs one.
+func TestDormant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		ours, theirs := server.Pipe()
+		defer theirs.Close()
+		s := start(t, func(o *relay.Options) {
+			o.Connect = func(ctx context.Context) (server.Transport, error) {
+				calls++
+				if !relay.Wanted(ctx) {
+					return nil, fmt.Errorf("stopped: %w", relay.ErrDormant)
+				}
+				return ours, nil
+			}
+		})
+		s.await(relay.StateDormant)
+		time.Sleep(time.Hour)
+		assert.Equal(t, 1, calls)
+		s.send(request(1, "x", `[]`))
+		assert.Equal(t, request(1, "x", `[]`), newWire(t, theirs).next())
+		assert.Equal(t, 2, calls)
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		began := time.Now()
+		s := start(t, func(o *relay.Options) {
+			o.Connect = func(context.Context) (server.Transport, error) {
+				at = append(at, time.Since(began).Round(time.Millisecond))
+				return nil, errors.New("no")
+			}
+		})
+		time.Sleep(3500 * time.Millisecond)
+		s.cancel()
+		require.NoError(t, s.returned())
+		ms := time.Millisecond
+		assert.Equal(t, []time.Duration{0, 10 * ms, 30 * ms, 70 * ms, 150 * ms, 310 * ms, 630 * ms, 1270 * ms, 2270 * ms, 3270 * ms}, at)
+	})
+}
+
+// An editor that has gone ends the relay, also if only a write tells.
+func TestAnEditorThatHasGone(t *testing.T) {
+	s := &setting{wire: &wire{t: t}, ran: make(chan error, 1)}
+	hubOurs, hubTheirs := server.Pipe()
+	s.wire.end = nopEnd{}
+	s.run(deaf{make(chan struct{})}, relay.Options{Connect: func(context.Context) (server.Transport, error) { return hubOurs, nil }})
+	hub := newWire(t, hubTheirs)
+	hub.send(`{"jsonrpc":"2.0","method":"event"}`)
+	require.NoError(t, s.returned())
+	hub.ended()
+}
+
+// deaf is an editor whose input never ends and whose output is closed.
+type deaf struct{ closed chan struct{} }
+
+func (d deaf) Read([]byte) (int, error)         { <-d.closed; return 0, io.EOF }
+func (deaf) Write([]byte) (int, error)          { return 0, io.ErrClosedPipe }
+func (d deaf) Close() error                     { close(d.closed); return nil }
+func (deaf) SetReadDeadline(time.Time) error    { return nil }
+func (deaf) SetWriteDeadline(t time.Time) error { return nil }
+
+type nopEnd struct{ server.Transport }
+
+func (nopEnd) Close() error { return nil }
