@@ -41,7 +41,11 @@ func TestAKilledAgent(t *testing.T) {
 			assert.Equal(t, "failed", end.Data.State)
 			assert.Equal(t, "AGENT_EXITED", end.Data.ErrorCode)
 			assert.Contains(t, end.Data.Error, "SIGKILL")
-			assert.Empty(t, c.pending())
+			for id, question := range c.pending() { // it outlives who asked
+				assert.Equal(t, "permit:2", test.query)
+				assert.True(t, question.Stale)
+				c.call("sendDecision", object{"approval_id": id, "decision": "deny", "comment": "no"}, nil)
+			}
 
 			var resumed launched
 			c.call("continueSession", object{"session_id": told.SessionID, "query": "quiet"}, &resumed)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,7 +72,10 @@ func TestAFullDisk(t *testing.T) {
 			// The rest of the disk, so that it does not take long.
 			require.NoError(t, os.WriteFile(filepath.Join(s.root, "large"), make([]byte, 17<<20), 0o600))
 			streaming := c.launch(test.query, "")
-			c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == streaming.SessionID })
+			chunks := regexp.MustCompile(`chunk [2-9]\d* `)
+			c.await("text", func(e event) bool {
+				return e.Type == "message_delta" && e.Data.SessionID == streaming.SessionID && chunks.Match(e.Raw)
+			})
 			test.fill(s)
 			end := c.awaitEnd(streaming.SessionID)
 			assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
