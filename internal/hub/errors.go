@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -56,6 +57,8 @@ func stored(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, store.ErrClosed):
+		return errClosing
 	case store.IsFull(err):
 		return &Error{Kind: KindUnavailable, Message: "the disk is full: nothing was changed; free some space and try again", Err: err}
 	case store.IsCorrupt(err):

@@ -33,7 +33,16 @@ func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
 	if err == nil {
 		s.ready[query] = stmt
 	}
-	return stmt, err
+	return stmt, closed(err)
+}
+
+// closed gives the errors of a closed database their name: database/sql has
+// none for them.
+func closed(err error) error {
+	if err != nil && (err.Error() == "sql: database is closed" || err.Error() == "sql: statement is closed") {
+		return ErrClosed
+	}
+	return err
 }
 
 // close gives the statements back. SQLite keeps a connection with statements
@@ -52,7 +61,8 @@ func (s *statements) query(ctx context.Context, query string, args ...any) (*sql
 	if err != nil {
 		return nil, err
 	}
-	return stmt.QueryContext(ctx, args...)
+	rows, err := stmt.QueryContext(ctx, args...)
+	return rows, closed(err)
 }
 
 func (s *statements) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {

@@ -31,8 +31,8 @@ type writer struct {
 	tx        *Tx
 	announce  func([]Event)
 	last      time.Time // when a commit ended
-	full      bool  // synchronous is FULL just now
-	committed int64 // the last seq in the log
+	full      bool      // synchronous is FULL just now
+	committed int64     // the last seq in the log
 
 	mu      sync.Mutex // guards the fields below
 	wake    sync.Cond
