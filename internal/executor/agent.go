@@ -46,6 +46,7 @@ type agent struct {
 	current  atomic.Pointer[run]
 	spent    atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
 	loading  atomic.Bool   // updates are a replay of what the hub has
+	deaf     atomic.Bool   // it takes no input any more: it is ending, or has closed it
 	open     atomic.Int64
 	accounts accounts
 	place    *place
@@ -95,6 +96,9 @@ type agentInput agent
 
 func (in *agentInput) Write(p []byte) (int, error) {
 	n, err := in.proc.stdin.Write(p)
+	if err != nil {
+		in.deaf.Store(true)
+	}
 	if r := in.current.Load(); r != nil && err == nil &&
 		bytes.Contains(p[:min(len(p), 100)], []byte(`"method":"session/prompt"`)) {
 		r.sent.Do(func() { close(r.prompted) })
@@ -247,6 +251,9 @@ func (a *agent) gone() bool {
 		}
 		return true
 	default:
+	}
+	if a.deaf.Load() && !a.proc.wait(answerTime) {
+		a.proc.terminate(false) // nothing can be asked of it
 	}
 	if !a.proc.ended() {
 		return false
