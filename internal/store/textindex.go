@@ -125,7 +125,8 @@ func (s *Store) indexLoop() {
 		s.awaitSilence(ctx)
 		for ctx.Err() == nil {
 			waiting, err := s.unindexed(ctx, readyItems)
-			if err != nil || !waiting || s.index(ctx, readyItems) != nil {
+			// What room is left on a full disk is for what matters more.
+			if err != nil || !waiting || s.writer.failing.Load() || s.index(ctx, readyItems) != nil {
 				break
 			}
 			pause(ctx, indexPause)

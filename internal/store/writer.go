@@ -41,6 +41,7 @@ type writer struct {
 	asked   string // what the checkpointer wants to be run outside of a transaction
 
 	commits atomic.Int64
+	failing atomic.Bool // the last commit was none: the disk is full, mostly
 
 	due   chan struct{} // tells the checkpointer that there is work
 	words chan struct{} // tells the indexer that there is work
@@ -167,6 +168,7 @@ func (w *writer) loop() {
 		}
 		err := w.commit(batch)
 		w.last = time.Now()
+		w.failing.Store(err != nil)
 		w.commits.Add(1)
 		var events []Event
 		for _, op := range batch {
