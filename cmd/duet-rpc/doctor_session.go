@@ -108,7 +108,7 @@ func trySession(s settings) error {
 	s.root = dir
 	log := logging.Open(logging.Options{Level: quietLevel, NoColor: s.noColor})
 	defer log.Close(logGrace)
-	d := newDomain(&s, log)
+	d := newDomain(&s, log, claimProject(&s))
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	defer d.close(ctx)

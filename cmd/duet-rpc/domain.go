@@ -27,16 +27,48 @@ type domain struct {
 	begin    sync.Once
 	opened   chan struct{} // closed when hub or failure is set
 
+	claim claim
+
 	// Set before opened is closed.
 	hub       *hub.Hub
 	failure   *hub.Error
 	executors *supervisor.Supervisor
-	lock      *project.Lock
 	agents    agents
 }
 
-func newDomain(s *settings, log *logging.Log) *domain {
-	return &domain{settings: s, log: log, opened: make(chan struct{})}
+func newDomain(s *settings, log *logging.Log, c claim) *domain {
+	return &domain{settings: s, log: log, claim: c, opened: make(chan struct{})}
+}
+
+// A claim is the right to be the hub of a project, or why there is none.
+type claim struct {
+	project project.Project
+	lock    *project.Lock
+	err     error // of *project.HeldError if another process is the hub
+}
+
+// claimProject tries to become the hub of the project.
+func claimProject(s *settings) claim {
+	p, err := findProject(s)
+	if err != nil {
+		return claim{err: err}
+	}
+	if err := p.Prepare(); err != nil {
+		return claim{project: p, err: err}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	lock, err := p.Lock(ctx)
+	if err == nil {
+		_ = os.Remove(stoppedMark(p)) // mostly it is not there
+	}
+	return claim{p, lock, err}
+}
+
+// held reports whether another process is the hub.
+func (c claim) held() bool {
+	var held *project.HeldError
+	return errors.As(c.err, &held)
 }
 
 // open begins to open the hub.
@@ -81,6 +113,7 @@ func (d *domain) Issues() []string {
 
 // close interrupts what runs and ends the executors.
 func (d *domain) close(ctx context.Context) {
+	defer d.claim.lock.Close()
 	begun := true
 	d.begin.Do(func() { begun = false })
 	if !begun {
@@ -95,26 +128,17 @@ func (d *domain) close(ctx context.Context) {
 	if d.executors != nil {
 		d.executors.Close(ctx)
 	}
-	if d.lock != nil {
-		d.lock.Close()
-	}
 }
 
 // tryOpen opens the project's hub.
 func (d *domain) tryOpen(ctx context.Context) error {
-	p, err := findProject(d.settings)
-	if err != nil {
-		return err
+	if d.claim.err != nil {
+		return d.claim.err
 	}
-	if err := p.Prepare(); err != nil {
-		return err
-	}
+	p := d.claim.project
 	c, err := loadConfig(d.settings)
 	if err != nil {
 		return configError(err)
-	}
-	if d.lock, err = p.Lock(ctx); err != nil {
-		return err
 	}
 	for _, file := range c.Untrusted {
 		d.log.Warn("a project's configuration waits for your trust; parts of it have no effect", "file", file, "todo", "duet-rpc trust")
@@ -139,10 +163,6 @@ func (d *domain) tryOpen(ctx context.Context) error {
 			return d.executors
 		},
 	})
-	if err != nil {
-		d.lock.Close()
-		d.lock = nil
-	}
 	return err
 }
 
@@ -168,7 +188,7 @@ func unavailable(err error) *hub.Error {
 	var broken *store.OpenError
 	switch {
 	case errors.As(err, &held):
-		text = fmt.Sprintf("another duet-rpc has this project open (process %d); use that one, or end it", held.PID)
+		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)
 	case errors.As(err, &broken):
 		text += "; `duet-rpc doctor` says more"
 	}

@@ -119,7 +119,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(interrupts)
 
-	d := newDomain(s, log)
+	d := newDomain(s, log, claimProject(s))
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"database/sql"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of two processes in one project the second serves what needs no store and
-// says who has it; it does no harm.
+// Of two processes in one project the second joins the first: it sees what
+// that one runs, and answers its questions.
 func TestTwoProcessesInOneProject(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -29,15 +28,14 @@ func TestTwoProcessesInOneProject(t *testing.T) {
 
 	second := s.start()
 	second.requireCore()
-	second.requireUnavailable(fmt.Sprintf("process %d", first.cmd.Process.Pid))
-	status, issues := second.issues()
-	assert.Equal(t, "degraded", status)
-	assert.Contains(t, strings.Join(issues, "\n"), fmt.Sprint(first.cmd.Process.Pid))
-	second.leave()
-
-	first.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	require.Equal(t, "completed", first.awaitEnd(told.SessionID).Data.State, "the first one is not disturbed")
+	second.subscribe()
+	require.Contains(t, second.pending(), question.Data.ApprovalID)
+	second.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	require.Equal(t, "completed", first.awaitEnd(told.SessionID).Data.State)
+	assert.Equal(t, "completed", second.awaitEnd(told.SessionID).Data.State)
 	said := first.conversation(told.SessionID)
+	assert.Equal(t, said, second.conversation(told.SessionID))
+	second.leave()
 	first.leave()
 
 	third := s.start()

@@ -61,7 +61,8 @@ func newRootCommand() *cobra.Command {
 
 {{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}` + environmentHelp)
 	s.addFlags(root)
-	root.AddCommand(newServeCommand(s), newPromptCommand(s), newAgentsCommand(s), newTrustCommand(s), newConfigCommand(s),
+	root.AddCommand(newServeCommand(s), newPromptCommand(s), newDaemonCommand(s), newTaskCommand(s), newSessionCommand(s),
+		newApprovalsCommand(s), newEventsCommand(s), newCallCommand(s), newAttachCommand(s), newAgentsCommand(s), newTrustCommand(s), newConfigCommand(s),
 		newVersionCommand(s), newDoctorCommand(s), newDemoAgentCommand(), newExecutorCommand())
 	return root
 }

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -50,53 +48,17 @@ func serveStdio(s *settings) error {
 
 	ctx, stop := untilSignal(log)
 	defer stop()
-	d := newDomain(s, log)
-	defer time.AfterFunc(openAfter, d.open).Stop()
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	var srv *server.Server
-	stopHub := func(force bool) {
-		go func() {
-			if !force {
-				ctx, cancel := context.WithTimeout(context.Background(), drainFor)
-				defer cancel()
-				d.drain(ctx)
-			}
-			end()
-		}()
+	c := claimProject(s)
+	if c.held() {
+		return attachEditor(ctx, s, log, c, transport)
 	}
-	reg := newRegistry(s, log, d, stopHub, func() int { return srv.ConnCount() })
-	srv = server.New(reg, server.Options{
-		Limits:   s.limits,
-		Logger:   log.Logger,
-		Grace:    handlerGrace,
-		Released: debug.FreeOSMemory,
-	})
-	err = srv.Serve(ctx, transport, frame.LSP)
-	if err != nil {
-		log.Error("the connection failed", "err", err)
-	}
-	closing, cancel := context.WithTimeout(context.Background(), domainGrace)
-	defer cancel()
-	d.close(closing)
+	h := newHost(ctx, s, log, c)
+	h.begin()
+	h.serveEditor(transport)
+	h.linger()
+	h.close()
 	log.Info("stopped")
 	return nil
-}
-
-// newRegistry registers every method.
-func newRegistry(s *settings, log *logging.Log, d *domain, stop func(force bool), clients func() int) *server.Registry {
-	reg := server.NewRegistry()
-	handlers.RegisterCore(reg, handlers.Core{
-		Version: buildVersion(), LogLevel: log.Level, Now: time.Now, Issues: d.Issues, Trust: d.trustWorkspace,
-		Busy: d.busy, Drain: d.drain,
-	})
-	handlers.RegisterDomain(reg, handlers.Domain{
-		Hub: d.Hub, Version: buildVersion(), Now: time.Now, Stop: stop, Clients: clients, Logger: log.Logger,
-	})
-	if s.testMethods {
-		handlers.RegisterTestMethods(reg)
-	}
-	return reg
 }
 
 // untilSignal is a context that ends at the first signal that ends a process;

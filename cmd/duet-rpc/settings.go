@@ -23,7 +23,8 @@ type settings struct {
 	json        bool
 	stdio       bool
 	testMethods bool
-	root        string // of the project; "": found from the working directory
+	listen      []string // more sockets
+	root        string   // of the project; "": found from the working directory
 	limits      frame.Limits
 }
 
@@ -45,6 +46,7 @@ func (s *settings) addFlags(root *cobra.Command) {
 	f.BoolVar(&s.json, "json", false, "print JSON instead of text")
 	f.BoolVar(&s.stdio, "stdio", false, "serve on standard input and output, also on a terminal")
 	f.BoolVar(&s.testMethods, "test-methods", false, "serve test.sleep, test.fail and test.panic too, for authors of clients")
+	f.StringArrayVar(&s.listen, "listen", nil, "another socket to listen on, as a path; may be given several times")
 	f.StringVar(&s.root, "root", "", "the project (default: nearest .duet, .duet.toml or .git, else here)")
 	f.Var((*durationFlag)(&s.limits.Timeout), "read-timeout", "how long one frame may take to arrive, such as 30s")
 	f.Var((*bytesFlag)(&s.limits.MaxFrame), "max-frame-bytes", "the longest body that is accepted")

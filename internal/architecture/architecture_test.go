@@ -18,8 +18,8 @@ const module = "github.com/duet-rpc/duet-rpc"
 // is missing here has not been thought about.
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
-		"frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/hub",
-		"internal/logging", "internal/project", "internal/store", "internal/supervisor",
+		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/hub",
+		"internal/logging", "internal/project", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
 	},
 	"client":                {"frame", "server"},
 	"frame":                 {},

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+)
+
+const attachHelp = `Work in a terminal of the project's hub, as if it were this one: what you type
+goes there, what it prints comes here, and it has this one's size. C-] detaches,
+and the program goes on.
+
+--new starts a program in a new terminal, your shell unless a command is given;
+with --tmux NAME in a tmux session, which another attach --new --tmux NAME joins.
+What a terminal prints goes to the client that started it: attached to another
+client's terminal you type blind, unless it is tmux.
+
+If standard input is no terminal, it is typed, and then C-d.
+
+Exit status: that of the program; 128 and more if a signal ended it; 0 if you
+detached; 1 if there is no such terminal, or no hub runs here, or it has gone.`
+
+// detachKey is C-], as telnet has it.
+const detachKey = 0x1d
+
+// attachOptions are the flags of the command.
+type attachOptions struct {
+	start bool
+	cwd   string
+	tmux  string
+}
+
+func newAttachCommand(s *settings) *cobra.Command {
+	var o attachOptions
+	cmd := &cobra.Command{
+		Use:     "attach TERMINAL | attach --new [COMMAND...]",
+		Short:   "Work in a terminal of the project's hub",
+		Long:    attachHelp,
+		Example: "  duet-rpc attach --new\n  duet-rpc attach --new -- ls -la\n  duet-rpc attach --new --tmux work",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.start {
+				return nil
+			}
+			return exactly("TERMINAL (or --new)")(cmd, args)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions, // no method lists terminals
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if o.cwd == "" {
+				o.cwd = "."
+			}
+			if o.cwd, err = fullPath(o.cwd); err != nil {
+				return err
+			}
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				a := &attached{c: c, out: os.Stdout, named: make(chan struct{}), ended: make(chan int, 1), keys: make(chan []byte, 256)}
+				return a.run(ctx, cmd, o, args)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&o.start, "new", false, "start a program in a new terminal")
+	cmd.Flags().StringVar(&o.cwd, "cwd", "", "the directory in which a new one starts (default: this one)")
+	cmd.Flags().StringVar(&o.tmux, "tmux", "", "the tmux session in which a new one runs")
+	cmd.Flags().SetInterspersed(false) // flags behind the command are the command's
+	return cmd
+}
+
+// attached is this terminal, while it is a window on another one.
+type attached struct {
+	c     *client.Client
+	out   io.Writer
+	named chan struct{} // closed when id is set
+	id    string
+	ended chan int    // takes the program's exit code, once
+	keys  chan []byte // what was typed; closed at its end
+}
+
+// errDetached says that the user has gone.
+var errDetached = errors.New("detached")
+
+func (a *attached) run(ctx context.Context, cmd *cobra.Command, o attachOptions, args []string) error {
+	gone := make(chan struct{}, 1)
+	defer a.c.OnState(func(state client.State) {
+		if state != client.Connected {
+			select {
+			case gone <- struct{}{}:
+			default:
+			}
+		}
+	})()
+	raw := term.IsTerminal(int(os.Stdin.Fd()))
+	var err error
+	if o.start {
+		err = a.start(ctx, o, args)
+	} else {
+		err = a.join(ctx, args[0])
+	}
+	if err != nil {
+		return err
+	}
+	if raw {
+		before, err := term.MakeRaw(int(os.Stdin.Fd()))
+		if err != nil {
+			return fmt.Errorf("preparing the terminal: %w", err)
+		}
+		defer term.Restore(int(os.Stdin.Fd()), before)
+		fmt.Fprintf(cmd.ErrOrStderr(), "— %s; C-] detaches\r\n", oneLine(a.id))
+	}
+	err = a.work(ctx, gone, raw)
+	if raw {
+		fmt.Fprint(a.out, "\r\n")
+	}
+	if errors.Is(err, errDetached) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "— detached; it goes on: duet-rpc attach %s\r\n", oneLine(a.id))
+		return nil
+	}
+	if n := a.c.Dropped(); n > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "— %d pieces of output came faster than they could be shown, and are lost\r\n", n)
+	}
+	return err
+}
+
+// work passes on what is typed until the program ends.
+func (a *attached) work(ctx context.Context, gone <-chan struct{}, raw bool) error {
+	resized, stop := windowChanges()
+	defer stop()
+	detached := make(chan struct{})
+	go a.read(os.Stdin, raw, detached)
+	typing, cancel := context.WithCancel(ctx)
+	refused := make(chan error, 1)
+	typed := make(chan struct{})
+	go func() {
+		defer close(typed)
+		a.write(typing, refused)
+	}()
+	defer func() {
+		cancel()
+		<-typed
+	}()
+	for {
+		select {
+		case code := <-a.ended:
+			if code != 0 {
+				return exitStatus(code)
+			}
+			return nil
+		case <-detached:
+			return errDetached
+		case <-resized:
+			if err := a.resize(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, client.Kind("terminal_not_found")) {
+				return err
+			}
+		case err := <-refused:
+			// A terminal that has ended tells how in a moment.
+			if !errors.Is(err, client.Kind("terminal_not_found")) {
+				return err
+			}
+		case <-gone:
+			return errors.New("the hub has gone")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// start starts a program in a new terminal.
+func (a *attached) start(ctx context.Context, o attachOptions, args []string) error {
+	params := map[string]any{"cwd": o.cwd}
+	if cols, rows, err := term.GetSize(int(os.Stdout.Fd())); err == nil && cols > 0 && rows > 0 {
+		params["cols"], params["rows"] = cols, rows
+	}
+	if name := os.Getenv("TERM"); name != "" && term.IsTerminal(int(os.Stdout.Fd())) {
+		params["env"] = map[string]string{"TERM": name}
+	}
+	if len(args) > 0 {
+		params["shell"], params["args"] = args[0], args[1:]
+	}
+	if o.tmux != "" {
+		params["use_tmux"], params["tmux_session_name"] = true, o.tmux
+	}
+	a.c.On("event", func(params json.RawMessage) {
+		var n struct {
+			Subscription string `json:"subscription_id"`
+			Event        struct {
+				Type string          `json:"type"`
+				Data json.RawMessage `json:"data"`
+			} `json:"event"`
+		}
+		if json.Unmarshal(params, &n) == nil && n.Subscription == "" {
+			a.show(ctx, n.Event.Type, n.Event.Data)
+		}
+	})
+	// Beside the terminal's own events the log has its end, which comes even
+	// where this terminal is so slow that output is lost; but it may come
+	// before the last output.
+	_, err := a.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{hub.EventTerminalExit}}, func(e client.Event) {
+		time.AfterFunc(lastOutputWithin, func() { a.show(ctx, e.Type, e.Data) })
+	})
+	if err != nil {
+		return err
+	}
+	r, _, err := ask[struct {
+		TerminalID string `json:"terminal_id"`
+	}](ctx, a.c, "spawn_terminal", params)
+	if err != nil {
+		return err
+	}
+	a.id = r.TerminalID
+	close(a.named)
+	return nil
+}
+
+// lastOutputWithin is how long a terminal's last output may come behind the
+// log's word of its end.
+const lastOutputWithin = time.Second
+
+// join watches a terminal that is there.
+func (a *attached) join(ctx context.Context, id string) error {
+	a.id = id
+	close(a.named)
+	_, err := a.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{hub.EventTerminal, hub.EventTerminalExit}}, func(e client.Event) {
+		a.show(ctx, e.Type, e.Data)
+	})
+	if err != nil {
+		return err
+	}
+	return a.resize(ctx)
+}
+
+// resize gives the terminal the size of this one. One of no size, such as a
+// pipe, still finds out whether it is there.
+func (a *attached) resize(ctx context.Context) error {
+	cols, rows, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil || cols <= 0 || rows <= 0 {
+		return a.c.Call(ctx, "terminal.write", map[string]string{"terminal_id": a.id, "data": ""}, nil)
+	}
+	return a.c.Call(ctx, "terminal.resize", map[string]any{"terminal_id": a.id, "cols": cols, "rows": rows}, nil)
+}
+
+// show prints what the terminal printed, as it is: what it shows is up to the
+// program in it.
+func (a *attached) show(ctx context.Context, kind string, raw json.RawMessage) {
+	select {
+	case <-a.named:
+	case <-ctx.Done():
+		return
+	}
+	var d struct {
+		TerminalID string `json:"terminal_id"`
+		Data       string `json:"data"`
+		Encoding   string `json:"encoding"`
+		ExitCode   int    `json:"exit_code"`
+	}
+	if json.Unmarshal(raw, &d) != nil || d.TerminalID != a.id {
+		return
+	}
+	switch kind {
+	case hub.EventTerminal:
+		data := []byte(d.Data)
+		if d.Encoding == "base64" {
+			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub's own
+		}
+		_, _ = a.out.Write(data)
+	case hub.EventTerminalExit:
+		select {
+		case a.ended <- d.ExitCode:
+		default:
+		}
+	}
+}
+
+// read reads what is typed. It ends with the process: nothing else ends a read
+// of a terminal.
+func (a *attached) read(in io.Reader, raw bool, detached chan<- struct{}) {
+	defer close(a.keys)
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := in.Read(buffer)
+		data := buffer[:n]
+		if at := bytes.IndexByte(data, detachKey); raw && at >= 0 {
+			if at > 0 {
+				a.keys <- bytes.Clone(data[:at])
+			}
+			close(detached)
+			return
+		}
+		if n > 0 {
+			a.keys <- bytes.Clone(data)
+		}
+		if err != nil {
+			if !raw {
+				a.keys <- []byte{4} // C-d: programs see the end of their input
+			}
+			return
+		}
+	}
+}
+
+// write types into the terminal what was typed here.
+func (a *attached) write(ctx context.Context, refused chan<- error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case data, more := <-a.keys:
+			if !more {
+				return
+			}
+			err := a.c.Call(ctx, "terminal.write", map[string]string{
+				"terminal_id": a.id, "data": base64.StdEncoding.EncodeToString(data), "encoding": "base64",
+			}, nil)
+			if err != nil && ctx.Err() == nil {
+				refused <- err
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+)
+
+const daemonHelp = `A daemon is a hub without an editor: what it runs goes on whichever editor
+comes or goes. Editors that are started in the project join it by themselves.`
+
+func newDaemonCommand(s *settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "daemon",
+		Short: "Start, look at and stop a hub that outlives every editor",
+		Long:  daemonHelp,
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newDaemonStartCommand(s), newDaemonStopCommand(s), newDaemonStatusCommand(s), newDaemonLogsCommand(s))
+	return cmd
+}
+
+func newDaemonStartCommand(s *settings) *cobra.Command {
+	var foreground bool
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Start a hub for this project, and return when it answers",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if foreground {
+				return runDaemon(s)
+			}
+			return startDaemon(cmd.Context(), cmd.OutOrStdout(), s)
+		},
+	}
+	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the hub, instead of starting one in the background")
+	return cmd
+}
+
+// runDaemon is the hub until a signal comes or somebody stops it.
+func runDaemon(s *settings) error {
+	log := logging.Open(logging.Options{Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor})
+	defer log.Close(logGrace)
+	ctx, stop := untilSignal(log)
+	defer stop()
+	c := claimProject(s)
+	if c.err != nil {
+		return unavailable(c.err)
+	}
+	h := newHost(ctx, s, log, c)
+	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "project", c.project.Root)
+	h.listen()
+	h.open()
+	<-h.ctx.Done()
+	h.close()
+	log.Info("stopped")
+	return nil
+}
+
+// daemonLog is where a daemon's log goes.
+func daemonLog(p project.Project) string { return filepath.Join(p.StateDir, "logs", "daemon.log") }
+
+// answersWithin is how long a daemon may take to answer after its start.
+const answersWithin = 10 * time.Second
+
+// startDaemon starts a daemon in the background, unless there is a hub.
+func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
+	p, err := findProject(s)
+	if err != nil {
+		return err
+	}
+	if status, err := hubStatus(ctx, p); err == nil {
+		return sayDaemon(out, s, status, "a hub runs here already")
+	}
+	if err := p.Prepare(); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := logging.OpenFile(daemonLog(p))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := []string{"daemon", "start", "--foreground", "--root", p.Root, "--log-level", s.logLevel.String(), "--no-color"}
+	for _, path := range s.listen {
+		full, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		args = append(args, "--listen", full)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.Root, log, log
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	for {
+		if status, err := hubStatus(ctx, p); err == nil {
+			return sayDaemon(out, s, status, "started")
+		}
+		select {
+		case err := <-ended:
+			return fmt.Errorf("the daemon ended at once (%v); its log says why: duet-rpc daemon logs", err)
+		case <-ctx.Done():
+			return fmt.Errorf("the daemon does not answer; its log may say why: duet-rpc daemon logs")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// daemonStatus is what the CLI reads of daemon.status.
+type daemonStatus struct {
+	PID           int      `json:"pid"`
+	UptimeSeconds int      `json:"uptime_seconds"`
+	Health        string   `json:"health"`
+	Issues        []string `json:"issues"`
+	Version       string   `json:"version"`
+	raw           json.RawMessage
+}
+
+func hubStatus(ctx context.Context, p project.Project) (daemonStatus, error) {
+	var status daemonStatus
+	c, err := dialHub(ctx, p)
+	if err != nil {
+		return status, err
+	}
+	defer c.Close()
+	if err := c.Call(ctx, "daemon.status", nil, &status.raw); err != nil {
+		return status, err
+	}
+	return status, json.Unmarshal(status.raw, &status)
+}
+
+func sayDaemon(out io.Writer, s *settings, d daemonStatus, what string) error {
+	if s.json {
+		_, err := fmt.Fprintf(out, "%s\n", d.raw)
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s (process %d)\n", what, d.PID)
+	return err
+}
+
+func newDaemonStopCommand(s *settings) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "stop",
+		Short: "Stop the project's hub, when what runs has ended (at most 15 s)",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := findProject(s)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), drainFor+5*time.Second)
+			defer cancel()
+			status, err := hubStatus(ctx, p)
+			if err != nil {
+				return err
+			}
+			c, err := dialHub(ctx, p)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
+				return err
+			}
+			for { // until that process is the hub no more
+				now, err := hubStatus(ctx, p)
+				var nobody *socket.NobodyError
+				if errors.As(err, &nobody) || err == nil && now.PID != status.PID {
+					return sayDaemon(cmd.OutOrStdout(), s, status, "stopped")
+				}
+				select {
+				case <-ctx.Done():
+					return fmt.Errorf("process %d has not ended yet; --force does not wait for what it runs", status.PID)
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "interrupt what runs; it can be continued")
+	return cmd
+}
+
+func newDaemonStatusCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Tell whether a hub runs here, and what it does",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := findProject(s)
+			if err != nil {
+				return err
+			}
+			status, err := hubStatus(cmd.Context(), p)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return sayDaemon(cmd.OutOrStdout(), s, status, "")
+			}
+			return printStatus(cmd.OutOrStdout(), status)
+		},
+	}
+}
+
+// printStatus prints a status for people.
+func printStatus(out io.Writer, d daemonStatus) error {
+	var more struct {
+		Subsystems struct {
+			IPC        struct{ Clients int }
+			Supervisor struct{ Running, Queued, MaxConcurrency int }
+			Approvals  struct{ Pending int }
+		}
+	}
+	if err := json.Unmarshal(d.raw, &more); err != nil {
+		return err
+	}
+	x := more.Subsystems
+	up := (time.Duration(d.UptimeSeconds) * time.Second).String()
+	fmt.Fprintf(out, "process %d, %s, up %s, %s\n", d.PID, d.Version, up, d.Health)
+	fmt.Fprintf(out, "%d running (at most %d), %d queued, %d questions open, %d clients\n", x.Supervisor.Running, x.Supervisor.MaxConcurrency, x.Supervisor.Queued, x.Approvals.Pending, x.IPC.Clients)
+	for _, issue := range d.Issues {
+		fmt.Fprintf(out, "! %s\n", issue)
+	}
+	return nil
+}
+
+func newDaemonLogsCommand(s *settings) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "Print the daemon's log",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := findProject(s)
+			if err != nil {
+				return err
+			}
+			file, err := os.Open(daemonLog(p))
+			if errors.Is(err, os.ErrNotExist) {
+				return errors.New("there is no log yet: no daemon was started here")
+			}
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			for {
+				if _, err := io.Copy(cmd.OutOrStdout(), file); err != nil || !follow {
+					return err
+				}
+				select {
+				case <-cmd.Context().Done():
+					return nil
+				case <-time.After(200 * time.Millisecond): // a file that grows tells nobody
+				}
+			}
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as it grows")
+	return cmd
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+)
+
+const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
+the log, when it was, its type, its task, and the gist of it. With --json a line
+is {"seq","type","timestamp","data"}; docs/protocol.md lists the types.
+
+It goes on until you interrupt it, also when the hub is replaced by another one;
+--since N begins with what the log has after N. With --no-follow it prints what
+the log has, all of it unless --since is given, and ends.
+
+Exit status: 0 if the log was printed to its end; 1 if it was refused or no hub
+runs here; 130 if you interrupted it.`
+
+// eventTypes are what --types completes.
+var eventTypes = []string{
+	hub.EventStatus, hub.EventConversation, hub.EventApproval, hub.EventResolved, hub.EventSettings,
+	hub.EventDelta, hub.EventThinking, hub.EventPlan, hub.EventUsage, hub.EventDiff, hub.EventTerminal, hub.EventTerminalExit,
+	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventSecret,
+}
+
+// eventsOptions are the flags of the command.
+type eventsOptions struct {
+	since    int64
+	session  string
+	types    []string
+	follow   bool
+	noFollow bool
+}
+
+func newEventsCommand(s *settings) *cobra.Command {
+	var o eventsOptions
+	cmd := &cobra.Command{
+		Use:     "events",
+		Short:   "Print what happens in the project's hub",
+		Long:    eventsHelp,
+		Example: "  duet-rpc events --session task-0001 --since 0\n  duet-rpc events --types new_approval,approval_resolved --json",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.since < 0 {
+				return errors.New("--since must be 0 or more")
+			}
+			var since *int64
+			if o.noFollow || cmd.Flags().Changed("since") {
+				since = &o.since
+			}
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				if o.noFollow || !o.follow {
+					return printLog(ctx, cmd, s, c, o)
+				}
+				return followEvents(ctx, cmd, s, c, o, since)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.Int64Var(&o.since, "since", 0, "first what the log has after this number; 0: all of it")
+	f.StringVar(&o.session, "session", "", "only events of this session, by any of its ids")
+	f.StringSliceVar(&o.types, "types", nil, "only these types, with commas between them")
+	f.BoolVarP(&o.follow, "follow", "f", true, "go on as events come")
+	f.BoolVar(&o.noFollow, "no-follow", false, "end with the log's end")
+	cmd.MarkFlagsMutuallyExclusive("follow", "no-follow")
+	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskIDs))
+	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		before := word[:strings.LastIndex(word, ",")+1] // the types that are there already
+		var out []string
+		for _, t := range eventTypes {
+			out = append(out, before+t)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
+	return cmd
+}
+
+// followEvents prints events until it is interrupted.
+func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions, since *int64) error {
+	off := c.OnState(func(state client.State) {
+		if state == client.Reconnecting {
+			fmt.Fprintln(cmd.ErrOrStderr(), "— the hub has gone; waiting for another one")
+		}
+	})
+	defer off()
+	shown := make(map[string]bool) // open questions are shown again whenever the connection is
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: o.types, Session: o.session, Since: since}, func(e client.Event) {
+		if e.Type == hub.EventApproval {
+			id := gistOf(e).ApprovalID
+			if shown[id] {
+				return
+			}
+			shown[id] = true
+		}
+		printEvent(cmd.OutOrStdout(), s, e)
+	})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-sub.Done():
+		return sub.Err()
+	}
+}
+
+// printLog prints the log from a number on to where its end is now. What does
+// not fit the filters is left out here, not by the hub: only who sees all
+// events sees where the log ends.
+func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions) error {
+	for _, t := range o.types {
+		if !slices.Contains(eventTypes, t) {
+			return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(eventTypes, ", "))
+		}
+	}
+	session := ""
+	if o.session != "" {
+		x, _, err := sessionState(ctx, c, o.session)
+		if err != nil {
+			return err
+		}
+		session = x.ID
+	}
+	status, _, err := ask[struct {
+		Subsystems struct {
+			Store struct {
+				LastSeq int64 `json:"last_seq"`
+			}
+		}
+	}](ctx, c, "daemon.status", nil)
+	if err != nil {
+		return err
+	}
+	last := status.Subsystems.Store.LastSeq
+	if last <= o.since {
+		return nil
+	}
+	done, over := make(chan struct{}), false // over is for the handler alone
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Since: &o.since}, func(e client.Event) {
+		if over {
+			return
+		}
+		at, d := e.Seq, gistOf(e)
+		if e.Type == client.TypeLagged {
+			at = d.ToSeq
+		}
+		// Questions that wait are shown once more, beside the log.
+		if e.Seq > 0 && (session == "" || d.SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type)) {
+			printEvent(cmd.OutOrStdout(), s, e)
+		}
+		if at >= last {
+			over = true
+			close(done)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-sub.Done():
+		return errors.Join(errors.New("the hub tells nothing more"), sub.Err())
+	}
+}
+
+func printEvent(out io.Writer, s *settings, e client.Event) {
+	if s.json {
+		line, _ := json.Marshal(struct { // it came as JSON
+			Seq       int64           `json:"seq"`
+			Type      string          `json:"type"`
+			Timestamp time.Time       `json:"timestamp"`
+			Data      json.RawMessage `json:"data"`
+		}{e.Seq, e.Type, e.Timestamp, e.Data})
+		_ = printRaw(out, line)
+		return
+	}
+	d, seq := gistOf(e), "-"
+	if e.Seq > 0 {
+		seq = fmt.Sprint(e.Seq)
+	}
+	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-9s  %s",
+		seq, e.Timestamp.Local().Format(time.TimeOnly), oneLine(e.Type), oneLine(firstText(d.TaskID, "-")), d.text(e)), " "))
+}
+
+// A gist is what a line tells of an event.
+type gist struct {
+	noticeData
+	TaskID     string `json:"task_id"`
+	OldStatus  string `json:"old_status"`
+	NewStatus  string `json:"new_status"`
+	Reason     string `json:"reason"`
+	Error      string `json:"error"`
+	ApprovalID string `json:"approval_id"`
+	Title      string `json:"title"`
+	Decision   string `json:"decision"`
+	DecidedBy  string `json:"decided_by"`
+	Comment    string `json:"comment"`
+	Added      int    `json:"added"`
+	Removed    int    `json:"removed"`
+	Terminal   string `json:"terminal_id"`
+	ExitCode   int    `json:"exit_code"`
+	ToSeq      int64  `json:"to_seq"`
+}
+
+func gistOf(e client.Event) (g gist) {
+	_ = json.Unmarshal(e.Data, &g) // what cannot be read is not told
+	return g
+}
+
+func (g gist) text(e client.Event) string {
+	switch e.Type {
+	case hub.EventStatus:
+		text := g.OldStatus + " → " + g.NewStatus
+		if why := firstText(g.Error, g.Reason); why != "" {
+			text += ": " + why
+		}
+		return short(text)
+	case hub.EventConversation:
+		if g.EventType == "tool_call" || g.EventType == "tool_result" {
+			return short(g.EventType + ": " + firstText(g.ToolTitle, g.ToolName) + " " + g.ToolStatus)
+		}
+		return short(firstText(g.Role, g.EventType) + ": " + g.Content)
+	case hub.EventDelta, hub.EventThinking:
+		return short(g.Delta)
+	case hub.EventApproval:
+		return short(g.ApprovalID[:min(len(g.ApprovalID), shortID)] + " " + firstText(g.Title, g.ToolName))
+	case hub.EventResolved:
+		text := g.ApprovalID[:min(len(g.ApprovalID), shortID)] + " " + g.Decision + " by " + g.DecidedBy
+		if g.Comment != "" {
+			text += ": " + g.Comment
+		}
+		return short(text)
+	case hub.EventDiff:
+		return short(fmt.Sprintf("%s +%d -%d", g.Path, g.Added, g.Removed))
+	case hub.EventPlan:
+		done := 0
+		for _, step := range g.Entries {
+			if step.Status == "completed" {
+				done++
+			}
+		}
+		return fmt.Sprintf("%d of %d steps done", done, len(g.Entries))
+	case hub.EventTerminalExit:
+		return short(fmt.Sprintf("%s ended with %d", g.Terminal, g.ExitCode))
+	}
+	return short(besideIDs(e.Data))
+}
+
+// besideIDs is what an event tells beside whose it is.
+func besideIDs(data json.RawMessage) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(data, &members) != nil {
+		return inert(data)
+	}
+	for _, id := range []string{"session_id", "run_id", "task_id", "thread_id", "claude_session_id"} {
+		delete(members, id)
+	}
+	rest, _ := json.Marshal(members) // it came as JSON
+	return inert(rest)
+}

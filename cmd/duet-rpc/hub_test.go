@@ -1,0 +1,298 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// command runs the program as from a shell in the project, and returns what
+// it printed. Its environment is the site's.
+func (s *site) command(args ...string) (stdout string, err error) {
+	s.t.Helper()
+	l := s.launch()
+	cmd := exec.Command(program, append(args, l.args...)...)
+	cmd.Dir = s.root
+	cmd.Env = append(append(cleanEnvironment(), homeless(s.t)...), l.env...)
+	var out, problem bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problem
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("%w: %s", err, problem.String())
+	}
+	return out.String(), err
+}
+
+// daemon starts a daemon, which is killed should the test not end it.
+func (s *site) daemon(args ...string) (pid int) {
+	s.t.Helper()
+	out, err := s.command(append([]string{"daemon", "start", "--json"}, args...)...)
+	require.NoError(s.t, err)
+	var status struct {
+		PID int `json:"pid"`
+	}
+	require.NoError(s.t, json.Unmarshal([]byte(out), &status), out)
+	require.NotZero(s.t, status.PID)
+	process, err := os.FindProcess(status.PID)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() {
+		if s.t.Failed() && s.lockHolder() == status.PID {
+			_ = process.Kill()
+		}
+	})
+	return status.PID
+}
+
+// requireNoFile waits until there is no such file.
+func requireNoFile(t testing.TB, path string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, err := os.Lstat(path)
+		return errors.Is(err, fs.ErrNotExist)
+	}, 5*time.Second, pollEvery, "%s is still there", path)
+}
+
+// lasting are the events up to a number that look the same whenever they are
+// told, by their numbers.
+func lasting(events []event, upTo int64) map[int64]string {
+	m := make(map[int64]string)
+	for _, e := range events {
+		if !transient(e) && e.Seq <= upTo && !bytes.Contains(e.Raw, []byte(`"replayed":true`)) {
+			m[e.Seq] = e.Type + " " + string(e.Raw)
+		}
+	}
+	return m
+}
+
+// requireRising requires that events came in their order.
+func requireRising(t testing.TB, events []event) {
+	t.Helper()
+	last := int64(0)
+	for _, e := range events {
+		if e.Seq == 0 || bytes.Contains(e.Raw, []byte(`"replayed":true`)) {
+			continue
+		}
+		require.Greater(t, e.Seq, last, "numbers only rise: %s %s", e.Type, e.Raw)
+		last = e.Seq
+	}
+}
+
+// Editors on one project see the same, whichever of them it began in, and
+// each may answer; whoever is first wins.
+func TestEditorsShare(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{2, 3} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			var editors []*client
+			for range n {
+				c := s.start()
+				c.subscribe()
+				editors = append(editors, c)
+			}
+			hub := s.lockHolder()
+			require.Equal(t, editors[0].cmd.Process.Pid, hub)
+			for _, c := range editors {
+				require.Equal(t, hub, hubOf(t, c))
+			}
+			var last event
+			for i, c := range editors {
+				told := c.launch(fmt.Sprintf("permit:1 stream:50 round %d", i), "")
+				question := editors[(i+1)%n].awaitQuestion(told.SessionID)
+				var won []int
+				var lost []string
+				var mu sync.Mutex
+				var group sync.WaitGroup
+				for j, c := range editors {
+					group.Go(func() {
+						var r struct {
+							Success bool   `json:"success"`
+							Error   string `json:"error"`
+							Status  string `json:"status"`
+						}
+						err := c.try("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve", "comment": fmt.Sprint("by ", j)}, &r)
+						mu.Lock()
+						defer mu.Unlock()
+						if assert.NoError(t, err) && r.Success {
+							won = append(won, j)
+						} else {
+							lost = append(lost, r.Error)
+							assert.Equal(t, "approved", r.Status)
+						}
+					})
+				}
+				group.Wait()
+				require.Len(t, won, 1, "the first answer wins, and only that")
+				for _, text := range lost {
+					assert.Contains(t, text, "already")
+				}
+				for j, c := range editors {
+					last = c.awaitEnd(told.SessionID)
+					assert.Equal(t, "completed", last.Data.State)
+					resolved := c.await("the answer", func(e event) bool {
+						return e.Type == "approval_resolved" && e.Data.ApprovalID == question.Data.ApprovalID
+					})
+					assert.Contains(t, string(resolved.Raw), fmt.Sprint("by ", won[0]), "editor %d", j)
+				}
+			}
+			want := lasting(editors[0].seen(), last.Seq)
+			require.NotEmpty(t, want)
+			for i, c := range editors {
+				requireRising(t, c.seen())
+				assert.Equal(t, want, lasting(c.seen(), last.Seq), "editor %d", i)
+				assert.Equal(t, textsOf(editors[0].seen()), textsOf(c.seen()), "editor %d", i)
+			}
+			for _, c := range editors[1:] {
+				c.leave()
+			}
+			editors[0].leave()
+		})
+	}
+}
+
+// requireStays requires that a process is there and still the hub of a client.
+func requireStays(t testing.TB, hub, other *client) {
+	t.Helper()
+	require.Equal(t, hub.cmd.Process.Pid, hubOf(t, other))
+	select {
+	case <-hub.ended:
+		require.Fail(t, "the hub has gone")
+	default:
+	}
+}
+
+// The process of an editor that ends stays while it is others' hub, and no
+// longer.
+func TestTheHubStaysForOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	hub := s.start()
+	hub.subscribe()
+	first, second := s.start(), s.start()
+	first.subscribe()
+	second.subscribe()
+	running := hub.launch("quiet permit:1", "")
+	question := first.awaitQuestion(running.SessionID)
+	hub.closeStdin()
+
+	// It works on, for both, and for one who comes later.
+	hub.requireLog("others are still here")
+	requireStays(t, hub, first)
+	first.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	require.Equal(t, "completed", second.awaitEnd(running.SessionID).Data.State)
+	first.leave()
+	requireStays(t, hub, second)
+	third := s.start()
+	third.subscribe()
+	require.Equal(t, "completed", second.awaitEnd(third.launch("quiet", "").SessionID).Data.State)
+	second.leave()
+	requireStays(t, hub, third)
+	lines := s.lines()
+	lines.call("ping", object{}, nil)
+	third.leave()
+	require.Equal(t, hub.cmd.Process.Pid, hubOf(t, lines), "a client of the socket is somebody, too")
+
+	began := time.Now()
+	require.NoError(t, lines.conn.Close())
+	hub.requireGoneWithin(goneAfter+raceSlack, began)
+	requireNoFile(t, s.socketPath())
+	s.requireNobody("when the last has gone")
+
+	// With nobody else, what runs is interrupted, and can be continued.
+	alone := s.start()
+	alone.subscribe()
+	running = alone.launch("quiet stream:100000@50", "")
+	alone.awaitState(running.SessionID, "running")
+	alone.leave()
+	requireNoFile(t, s.socketPath())
+	again := s.start()
+	again.subscribe()
+	assert.Equal(t, "interrupted", again.awaitEnd(running.SessionID).Data.State)
+	again.leave()
+}
+
+// A daemon is there until it is stopped.
+func TestDaemon(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, err := s.command("daemon", "status")
+	require.ErrorContains(t, err, "no hub runs here; `duet-rpc daemon start`")
+	_, err = s.command("daemon", "stop")
+	require.ErrorContains(t, err, "no hub runs here")
+	_, err = s.command("daemon", "logs")
+	require.ErrorContains(t, err, "no daemon was started here")
+
+	pid := s.daemon()
+	require.Equal(t, pid, s.lockHolder())
+	require.Equal(t, pid, s.daemon(), "the second start finds the first one's")
+	out, err := s.command("daemon", "start")
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprintf("a hub runs here already (process %d)\n", pid), out)
+	out, err = s.command("daemon", "status")
+	require.NoError(t, err)
+	assert.Contains(t, out, fmt.Sprintf("process %d, %s, up ", pid, testVersion))
+	out, err = s.command("daemon", "logs")
+	require.NoError(t, err)
+	assert.Contains(t, out, "started")
+	assert.Contains(t, out, fmt.Sprint("pid=", pid))
+	info, err := os.Stat(filepath.Join(s.state(), "logs", "daemon.log"))
+	require.NoError(t, err)
+	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+
+	// Editors come and go; what they began goes on.
+	editor := s.start()
+	editor.subscribe()
+	require.Equal(t, pid, hubOf(t, editor))
+	running := editor.launch("quiet permit:1", "")
+	question := editor.awaitQuestion(running.SessionID)
+	editor.leave()
+	editor = s.start()
+	editor.subscribe()
+	require.Contains(t, editor.pending(), question.Data.ApprovalID)
+	require.False(t, editor.pending()[question.Data.ApprovalID].Stale)
+	editor.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	require.Equal(t, "completed", editor.awaitEnd(running.SessionID).Data.State)
+
+	// What runs is waited for.
+	running = editor.launch("quiet stream:60@50", "")
+	editor.awaitState(running.SessionID, "running")
+	out, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprintf("stopped (process %d)\n", pid), out)
+	assert.Equal(t, "completed", editor.awaitEnd(running.SessionID).Data.State)
+	requireNoFile(t, s.socketPath())
+	_, err = s.command("daemon", "status")
+	require.ErrorContains(t, err, "no hub runs here", "who is attached does not take over before it must")
+	require.Equal(t, "completed", editor.session(running.SessionID).State, "but then it does")
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
+	editor.leave()
+
+	// Or not, with --force.
+	pid = s.daemon()
+	editor = s.start()
+	editor.subscribe()
+	running = editor.launch("quiet stream:100000@50", "")
+	editor.awaitState(running.SessionID, "running")
+	began := time.Now()
+	out, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+	assert.Less(t, time.Since(began), 5*time.Second)
+	assert.Equal(t, fmt.Sprintf("stopped (process %d)\n", pid), out)
+	requireNoFile(t, s.socketPath())
+	require.Equal(t, "interrupted", editor.session(running.SessionID).State)
+	editor.leave()
+	s.requireNobody("after the daemon")
+}
