@@ -105,6 +105,8 @@ func openApprovals(ctx context.Context, c *client.Client, session string) ([]lis
 // waitForQuestion waits until somebody asks: a subscription begins with what
 // is open.
 func waitForQuestion(ctx context.Context, c *client.Client, session string) error {
+	ctx, cancel := whileThere(ctx, c)
+	defer cancel()
 	asked := make(chan struct{}, 1)
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{hub.EventApproval}, Session: session}, func(client.Event) {
 		select {
@@ -125,7 +127,7 @@ func waitForQuestion(ctx context.Context, c *client.Client, session string) erro
 		case <-sub.Done():
 			return errors.Join(errors.New("the hub tells nothing more"), sub.Err())
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }

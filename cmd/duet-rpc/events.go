@@ -148,6 +148,8 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 	if last <= o.since {
 		return nil
 	}
+	ctx, cancel := whileThere(ctx, c)
+	defer cancel()
 	done, over := make(chan struct{}), false // over is for the handler alone
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Since: &o.since}, func(e client.Event) {
 		if over {
@@ -174,7 +176,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	case <-sub.Done():
 		return errors.Join(errors.New("the hub tells nothing more"), sub.Err())
 	}

@@ -67,6 +67,21 @@ func ask[R any](ctx context.Context, c *client.Client, method string, params any
 	return result, raw, nil
 }
 
+// errHubGone says that the hub went while something was waited for.
+var errHubGone = errors.New("the hub has gone; what it ran can be continued when there is another one")
+
+// whileThere is a context that ends with the connection: what is waited for
+// does not come from another hub.
+func whileThere(ctx context.Context, c *client.Client) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	off := c.OnState(func(state client.State) {
+		if state != client.Connected {
+			cancel(errHubGone)
+		}
+	})
+	return ctx, func() { off(); cancel(nil) }
+}
+
 // printRaw prints JSON as it is, on a line.
 func printRaw(out io.Writer, raw json.RawMessage) error {
 	_, err := fmt.Fprintf(out, "%s\n", inert(raw))

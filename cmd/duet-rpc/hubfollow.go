@@ -22,6 +22,8 @@ func waitFlag(cmd *cobra.Command, wait *bool) {
 // ended by its exit status. With --json it prints what task.get tells at the
 // end, and nothing else. The run goes on if this is interrupted.
 func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, task, session string) error {
+	ctx, cancel := whileThere(ctx, c)
+	defer cancel()
 	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if s.json {
 		out, side = io.Discard, io.Discard
@@ -60,6 +62,9 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	case <-sub.Done():
 		return errors.Join(errors.New("the hub tells nothing more of it"), sub.Err())
 	case <-ctx.Done():
+		if cause := context.Cause(ctx); errors.Is(cause, errHubGone) {
+			return cause
+		}
 		progress(cmd, s, "%s goes on; end it with: duet-rpc task cancel %s", task, task)
 		return ctx.Err()
 	}
