@@ -97,8 +97,9 @@ func (b *broadcasts) see(e hub.Event, s hub.Session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, m := range b.members {
-		if !m.put(*n) {
-			b.log.Warn("broadcast dropped: the peer does not read", "method", n.method)
+		if !m.put(*n) && !m.warned { // once: in a busy project there are very many
+			m.warned = true
+			b.log.Warn("broadcasts are dropped: the peer does not read", "method", n.method)
 		}
 	}
 }
@@ -193,6 +194,8 @@ type member struct {
 	send func(method string, params any) error
 
 	wake chan struct{} // something has changed
+
+	warned bool // that broadcasts are dropped; guarded by the lock of broadcasts
 
 	mu     sync.Mutex // guards the fields below
 	queue  []note

@@ -136,7 +136,6 @@ func (c *Conn) serve(ctx context.Context) error {
 	}
 	c.End()
 	idle := c.drain()
-	c.peer.close()
 	c.t.Close()
 	// A handler that ignores the end, or a Read that outlives Close, would
 	// keep readLoop, and this, for good.
@@ -161,6 +160,7 @@ func (c *Conn) drain() (idle bool) {
 	idle = c.loopIsIdle(gentle)
 	handled := idle && c.flights.wait(gentle) && c.finalHasEnded(gentle)
 	c.cancel(errEnded)
+	c.peer.close()
 	if !handled {
 		c.log.Warn("handlers were cut short by the end of the connection", "long_running", c.InFlight())
 		idle = c.loopIsIdle(all)

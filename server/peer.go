@@ -84,7 +84,8 @@ func (p *peer) begin(c *Conn) (*jsonrpc2.Conn, jsonrpc2.ID, error) {
 	if p.conn == nil {
 		p.stream = &peerStream{out: c.out, in: make(chan []byte, 16), done: make(chan struct{})}
 		p.outstanding = make(map[string]struct{})
-		p.conn = jsonrpc2.NewConn(c.baseCtx, p.stream, noRequests{}, jsonrpc2.SetLogger(discard{}))
+		// Its end is close alone: a context would end it with responses unread.
+		p.conn = jsonrpc2.NewConn(context.WithoutCancel(c.baseCtx), p.stream, noRequests{}, jsonrpc2.SetLogger(discard{}))
 	}
 	p.lastID++
 	id := jsonrpc2.ID{Num: p.lastID}
@@ -133,20 +134,23 @@ func (p *peer) abandon(id jsonrpc2.ID) {
 	}
 }
 
+// close ends the calls that still wait. A response that has been delivered is
+// theirs before: a peer may answer and be gone in one breath.
 func (p *peer) close() {
 	p.mu.Lock()
-	conn := p.conn
+	conn, stream := p.conn, p.stream
 	p.closed = true
 	p.mu.Unlock()
 	if conn != nil {
-		conn.Close()
+		stream.put(nil)
+		<-conn.DisconnectNotify()
 	}
 }
 
 // peerStream is the jsonrpc2.ObjectStream of a peer.
 type peerStream struct {
 	out  *outbox
-	in   chan []byte
+	in   chan []byte // responses, and nil behind the last one
 	done chan struct{}
 }
 
@@ -161,6 +165,9 @@ func (s *peerStream) put(response []byte) {
 func (s *peerStream) ReadObject(v any) error {
 	select {
 	case response := <-s.in:
+		if response == nil {
+			return io.EOF
+		}
 		return v.(json.Unmarshaler).UnmarshalJSON(response)
 	case <-s.done:
 		return io.EOF

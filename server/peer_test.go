@@ -108,6 +108,24 @@ func TestCallsEndWithTheConnection(t *testing.T) {
 	assert.Zero(t, srv.ConnCount())
 }
 
+// A peer may answer and be gone in one breath: the answer is not lost.
+func TestTheLastResponse(t *testing.T) {
+	srv := server.New(standard(), server.Options{})
+	for range 300 {
+		ours, theirs := server.Pipe()
+		conn := srv.Connect(context.Background(), ours, frame.NDJSON)
+		go func() {
+			frame.NewReader(theirs, frame.NDJSON, frame.Limits{}).Next(&frame.Message{})
+			theirs.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":"said"}` + "\n"))
+			theirs.Close()
+		}()
+		var said string
+		require.NoError(t, conn.Call(context.Background(), "question", nil, &said))
+		assert.Equal(t, "said", said)
+		<-conn.Done()
+	}
+}
+
 // Two endpoints of ours, each other's peer, calling both ways.
 func TestBothDirections(t *testing.T) {
 	a, b := server.Pipe()
