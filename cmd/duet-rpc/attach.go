@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"time"
 
@@ -87,7 +88,27 @@ func (a *attachment) join(ctx context.Context) (server.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := answers(ctx, conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
 	return conn, nil
+}
+
+// answers makes sure that a hub answers at the other end: the socket of one
+// that was killed takes connections until the system has closed it.
+func answers(ctx context.Context, conn net.Conn) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		conn.SetDeadline(deadline)
+	}
+	if _, err := conn.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))); err != nil {
+		return err
+	}
+	var answer frame.Message
+	if err := frame.NewReader(conn, frame.LSP, frame.Limits{}).Next(&answer); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
 }
 
 // become makes this process the hub.

@@ -102,6 +102,10 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, since int64, deliver func
 	return s, nil
 }
 
+// From is the number of the last event that will not be delivered, for it was
+// there before. It may be asked before Start.
+func (s *Subscription) From() int64 { return s.cursor }
+
 // Start begins to deliver.
 func (s *Subscription) Start() {
 	if !s.started.CompareAndSwap(false, true) {
