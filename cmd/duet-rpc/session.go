@@ -25,6 +25,7 @@ type listedSession struct {
 	ThreadID     string  `json:"thread_id"`
 	ParentID     string  `json:"parent_session_id"`
 	Status       string  `json:"status"`
+	State        string  `json:"state"`
 	Agent        string  `json:"agent"`
 	Query        string  `json:"query"`
 	Title        string  `json:"title"`
