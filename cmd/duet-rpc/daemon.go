@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -73,9 +72,6 @@ func runDaemon(s *settings) error {
 // daemonLog is where a daemon's log goes.
 func daemonLog(p project.Project) string { return filepath.Join(p.StateDir, "logs", "daemon.log") }
 
-// answersWithin is how long a daemon may take to answer after its start.
-const answersWithin = 10 * time.Second
-
 // startDaemon starts a daemon in the background, unless there is a hub.
 func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
 	p, err := findProject(s)
@@ -85,48 +81,14 @@ func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
 	if status, err := hubStatus(ctx, p); err == nil {
 		return sayDaemon(out, s, status, "a hub runs here already")
 	}
-	if err := p.Prepare(); err != nil {
+	if err := ensureDaemon(ctx, s, p); err != nil {
 		return err
 	}
-	self, err := os.Executable()
+	status, err := hubStatus(ctx, p)
 	if err != nil {
 		return err
 	}
-	log, err := logging.OpenFile(daemonLog(p))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	args := []string{"daemon", "start", "--foreground", "--root", p.Root, "--log-level", s.logLevel.String(), "--no-color"}
-	for _, path := range s.listen {
-		full, err := filepath.Abs(path)
-		if err != nil {
-			return err
-		}
-		args = append(args, "--listen", full)
-	}
-	cmd := exec.Command(self, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.Root, log, log
-	detach(cmd)
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting the daemon: %w", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	ctx, cancel := context.WithTimeout(ctx, answersWithin)
-	defer cancel()
-	for {
-		if status, err := hubStatus(ctx, p); err == nil {
-			return sayDaemon(out, s, status, "started")
-		}
-		select {
-		case err := <-ended:
-			return fmt.Errorf("the daemon ended at once (%v); its log says why: duet-rpc daemon logs", err)
-		case <-ctx.Done():
-			return fmt.Errorf("the daemon does not answer; its log may say why: duet-rpc daemon logs")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return sayDaemon(out, s, status, "started")
 }
 
 // daemonStatus is what the CLI reads of daemon.status.

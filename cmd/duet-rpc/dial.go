@@ -18,14 +18,9 @@ const dialWithin = 5 * time.Second
 // dialHub connects to the hub of a project. Where there is none the error
 // says how to start one.
 func dialHub(ctx context.Context, p project.Project) (*client.Client, error) {
-	path, err := socket.Find(p.StateDir)
-	if err != nil {
-		return nil, err
-	}
 	open := func(ctx context.Context) (server.Transport, error) {
-		ctx, cancel := context.WithTimeout(ctx, dialWithin)
-		defer cancel()
-		conn, err := socket.Dial(ctx, path)
+		// The next hub may listen elsewhere.
+		conn, err := dialSocket(ctx, p)
 		if err != nil {
 			return nil, err
 		}

@@ -214,6 +214,7 @@ type gist struct {
 	Decision   string `json:"decision"`
 	DecidedBy  string `json:"decided_by"`
 	Comment    string `json:"comment"`
+	Response   string `json:"response_text"`
 	Added      int    `json:"added"`
 	Removed    int    `json:"removed"`
 	Terminal   string `json:"terminal_id"`

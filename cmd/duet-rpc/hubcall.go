@@ -28,7 +28,11 @@ here; 130 if you interrupted it.`
 // withHub runs do with a connection to the project's hub, until a signal
 // comes. What the hub refuses is said in its own words.
 func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error) error {
-	err := connected(cmd, s, do)
+	return inItsWords(connected(cmd, s, do))
+}
+
+// inItsWords is an error as the hub said it, or as it is.
+func inItsWords(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) {
 		return errors.New(oneLine(strings.TrimPrefix(refused.Message, "Internal error: ")))

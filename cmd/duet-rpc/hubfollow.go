@@ -30,7 +30,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	}
 	view := newPromptView(out, side, s)
 	view.asJSON = false
-	view.session.SessionID = session
+	view.session.ID = session
 	ended := make(chan struct{})
 	over, asked := false, make(map[string]bool) // for the handler alone
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session, Since: new(int64)}, func(e client.Event) {
@@ -50,7 +50,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 			over = true
 			view.line()
 			close(ended)
-		case noticeShown:
+		case noticeShown, noticeResolves:
 		}
 	})
 	if err != nil {

@@ -48,9 +48,18 @@ func serveStdio(s *settings) error {
 
 	ctx, stop := untilSignal(log)
 	defer stop()
+	if wantsDaemon(s) {
+		if p, err := findProject(s); err == nil {
+			return attachEditor(ctx, s, log, p, true, transport)
+		}
+	}
 	c := claimProject(s)
 	if c.held() {
-		return attachEditor(ctx, s, log, c, transport)
+		log.Info("another process is this project's hub; attaching to it", "hub", c.err)
+		if len(s.listen) > 0 {
+			log.Warn("--listen has no effect here: that process listens")
+		}
+		return attachEditor(ctx, s, log, c.project, false, transport)
 	}
 	h := newHost(ctx, s, log, c)
 	h.begin()

@@ -26,7 +26,9 @@ func (r *Relay) readEditor() error {
 		var refusal *frame.Refusal
 		switch {
 		case err == nil:
-			to = r.fromEditor(&m)
+			if !r.early(&m) {
+				to = r.fromEditor(&m)
+			}
 		case errors.As(err, &refusal):
 			r.refuse(refusal)
 		case errors.Is(err, frame.ErrTimeout):
@@ -200,6 +202,7 @@ func (r *Relay) pause(change <-chan struct{}, d time.Duration) {
 // expire gives up messages that have waited for a hub for too long.
 func (r *Relay) expire() {
 	const never = time.Hour
+	var m frame.Message
 	for r.ctx.Err() == nil {
 		left, ends, count := never, false, 0
 		r.mu.Lock()
@@ -212,7 +215,8 @@ func (r *Relay) expire() {
 				r.answer(answer)
 			}
 			count++
-			ends = ends || isFarewell(body)
+			frame.Parse(body, &m)
+			ends = ends || isFarewell(&m)
 			left = never
 		}
 		change := r.change
@@ -227,9 +231,7 @@ func (r *Relay) expire() {
 	}
 }
 
-func isFarewell(body []byte) bool {
-	var m frame.Message
-	frame.Parse(body, &m)
+func isFarewell(m *frame.Message) bool {
 	name := string(text(m.Method))
 	return name == "shutdown" || name == "exit"
 }

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+)
+
+// wantsDaemon reports whether the configuration says hub = "daemon". One that
+// is wrong says nothing: whoever opens the hub tells what is wrong with it.
+func wantsDaemon(s *settings) bool {
+	if os.Getenv("DUET_HUB") == "" && !hasConfig(s) {
+		return false // the start is quicker without a look at every agent
+	}
+	c, err := loadConfig(s)
+	return err == nil && c.Hub == config.HubDaemon
+}
+
+// hasConfig reports whether there is a file that could say something.
+func hasConfig(s *settings) bool {
+	p, err := findProject(s)
+	if err != nil {
+		return false
+	}
+	files, err := configFiles(p)
+	return err == nil && slices.ContainsFunc(files[:2], func(file string) bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+}
+
+const (
+	// answersWithin is how long a daemon may take to answer after its start.
+	answersWithin = 10 * time.Second
+	// startPause is how long whoever starts a daemon waits before it looks
+	// again whether somebody answers.
+	startPause = 10 * time.Millisecond
+)
+
+// errOtherHub says that a daemon was not started because another process is
+// the hub, or is about to be, or has not quite ended.
+var errOtherHub = errors.New("another process is the hub")
+
+// ensureDaemon returns when a hub answers: the one that is there, or a daemon,
+// which is started in the background. Of any number of processes that do this
+// at the same time one starts it.
+func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	if err := p.Prepare(); err != nil {
+		return err
+	}
+	for {
+		if answers(ctx, p) == nil {
+			return nil
+		}
+		err := startOne(ctx, s, p)
+		var held *project.HeldError
+		if err == nil || !errors.Is(err, errOtherHub) && !errors.As(err, &held) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w and does not answer; end it, or see what it says: duet-rpc daemon logs", err)
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// answers returns nil if a hub answers on the project's socket.
+func answers(ctx context.Context, p project.Project) error {
+	conn, err := dialSocket(ctx, p)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// startOne starts a daemon and waits until it answers.
+func startOne(ctx context.Context, s *settings, p project.Project) error {
+	starting, err := p.LockStart(ctx)
+	if err != nil {
+		return err
+	}
+	defer starting.Close()
+	if err := checkNoHub(ctx, p); err != nil {
+		return err
+	}
+	log, err := logging.OpenFile(daemonLog(p))
+	if err != nil {
+		return fmt.Errorf("opening the daemon's log: %w", err)
+	}
+	defer log.Close()
+	cmd, err := daemonCommand(s, p)
+	if err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		if answers(ctx, p) == nil {
+			return nil
+		}
+		select {
+		case err := <-ended:
+			if other := checkNoHub(ctx, p); other != nil {
+				return other
+			}
+			return fmt.Errorf("the daemon ended at once (%v); its log says why: duet-rpc daemon logs", err)
+		case <-ctx.Done():
+			return errors.New("the daemon does not answer; its log may say why: duet-rpc daemon logs")
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// checkNoHub gives errOtherHub if a process has the hub's lock.
+func checkNoHub(ctx context.Context, p project.Project) error {
+	lock, err := p.Lock(ctx)
+	var held *project.HeldError
+	switch {
+	case errors.As(err, &held) && held.PID != 0:
+		return fmt.Errorf("%w (process %d)", errOtherHub, held.PID)
+	case errors.As(err, &held):
+		return errOtherHub
+	case err != nil:
+		return err
+	}
+	return lock.Close()
+}
+
+// daemonCommand is this program as a daemon, which outlives this process, its
+// terminal and its process group.
+func daemonCommand(s *settings, p project.Project) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"daemon", "start", "--foreground", "--root", p.Root, "--log-level", s.logLevel.String(), "--no-color",
+		"--read-timeout", s.limits.Timeout.String(),
+		"--max-frame-bytes", strconv.Itoa(s.limits.MaxFrame), "--max-header-bytes", strconv.Itoa(s.limits.MaxHeader),
+	}
+	if s.testMethods {
+		args = append(args, "--test-methods")
+	}
+	for _, path := range s.listen {
+		full, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--listen", full)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Dir = p.Root
+	// Its log is the daemon's own, wherever that of whoever started it goes.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DUET_RPC_LOG=") })
+	detach(cmd)
+	return cmd, nil
+}
+
+// dialSocket connects to the hub that answers on the project's socket.
+func dialSocket(ctx context.Context, p project.Project) (net.Conn, error) {
+	path, err := socket.Find(p.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	conn, err := socket.Dial(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := greet(ctx, conn); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("the hub at %s does not answer: %w", path, err)
+	}
+	return conn, nil
+}
+
+// greet makes sure that a hub answers at the other end: the socket of one that
+// was killed takes connections until the system has closed it.
+func greet(ctx context.Context, conn net.Conn) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		conn.SetDeadline(deadline)
+	}
+	if _, err := conn.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))); err != nil {
+		return err
+	}
+	var answer frame.Message
+	if err := frame.NewReader(conn, frame.LSP, frame.Limits{}).Next(&answer); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
