@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
@@ -22,21 +21,23 @@ type attachment struct {
 	ctx      context.Context
 	project  project.Project
 	daemon   bool // the hub is to be a daemon
+	others   *others
 
 	// For the relay's goroutine that connects alone.
 	host  *host // once this process is the hub
 	begun bool  // a hub was looked for
 }
 
-// attachEditor serves an editor by the hub of another process.
-func attachEditor(ctx context.Context, s *settings, log *logging.Log, p project.Project, daemon bool, editor server.Transport) error {
+// attachEditor serves an editor by the hub of another process, until the
+// editor goes or its context ends; as the hub, it serves others until ctx does.
+func attachEditor(ctx, editorCtx context.Context, s *settings, log *logging.Log, p project.Project, daemon bool, editor server.Transport, o *others) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a := &attachment{settings: s, log: log, ctx: ctx, project: p, daemon: daemon}
+	a := &attachment{settings: s, log: log, ctx: ctx, project: p, daemon: daemon, others: o}
 	early := newEarlyServer(ctx, s, log)
 	err := relay.New(editor, relay.Options{
 		Connect: a.connect, Early: early.answer, Limits: s.limits, Logger: log.Logger,
-	}).Run(ctx)
+	}).Run(editorCtx)
 	if err != nil {
 		log.Error("the connection failed", "err", err)
 	}
@@ -136,14 +137,11 @@ func (a *attachment) become(c claim, problem string) server.Transport {
 	}
 	a.host = newHost(a.ctx, a.settings, a.log, c)
 	a.host.problem = problem
+	a.others.of.Store(a.host)
 	a.host.begin()
 	a.host.open() // somebody waits for it
 	near, far := server.Pipe()
 	host := a.host
-	host.sockets.Go(func() {
-		if err := host.srv.Serve(host.ctx, far, frame.LSP); err != nil {
-			a.log.Error("the connection failed", "err", err)
-		}
-	})
+	host.sockets.Go(func() { host.serveEditor(host.ctx, far) })
 	return near
 }

@@ -53,7 +53,7 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 func runDaemon(s *settings) error {
 	log := logging.Open(logging.Options{Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor})
 	defer log.Close(logGrace)
-	ctx, stop := untilSignal(log)
+	ctx, stop := untilSignal(log, nil)
 	defer stop()
 	c := claimProject(s)
 	if c.err != nil {

@@ -32,7 +32,7 @@ type earlyServer struct {
 func newEarlyServer(ctx context.Context, s *settings, log *logging.Log) *earlyServer {
 	h := newHost(ctx, s, log, claim{})
 	near, far := server.Pipe()
-	h.sockets.Go(func() { h.serveEditor(far) })
+	h.sockets.Go(func() { h.serveEditor(ctx, far) })
 	limits := frame.Limits{MaxFrame: 1<<30 - 1, Timeout: -1} // it is our own
 	return &earlyServer{near: near, reader: frame.NewReader(near, frame.LSP, limits)}
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,6 +172,43 @@ func requireStays(t testing.TB, hub, other *client) {
 	case <-hub.ended:
 		require.Fail(t, "the hub has gone")
 	default:
+	}
+}
+
+// However an editor ends, its process stays while it is others' hub; the editor
+// sees the end all the same.
+func TestWaysToLeaveAHub(t *testing.T) {
+	ways := map[string]func(hub *client){
+		"EOF":      func(hub *client) { hub.closeStdin() },
+		"shutdown": func(hub *client) { hub.call("shutdown", nil, nil) },
+		"exit":     func(hub *client) { _ = hub.try("exit", nil, nil) },
+		"SIGHUP":   func(hub *client) { _ = hub.cmd.Process.Signal(syscall.SIGHUP) },
+	}
+	for name, leave := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			hub := s.start()
+			hub.subscribe()
+			other := s.start()
+			other.subscribe()
+			require.Equal(t, hub.cmd.Process.Pid, hubOf(t, other))
+			leave(hub)
+			select {
+			case <-hub.closed:
+			case <-time.After(watchdog):
+				require.Fail(t, "the editor is not told that the connection has ended")
+			}
+			hub.requireLog("others are still here")
+			require.Equal(t, "completed", other.awaitEnd(other.launch("quiet", "").SessionID).Data.State)
+			requireStays(t, hub, other)
+			if name == "SIGHUP" { // Emacs sends one when it exits, and another to what is left
+				leave(hub)
+				requireStays(t, hub, other)
+			}
+			other.leave()
+			hub.requireGoneWithin(goneAfter+raceSlack, time.Now())
+		})
 	}
 }
 

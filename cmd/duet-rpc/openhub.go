@@ -70,7 +70,7 @@ func hostHere(ctx context.Context, s *settings, log *logging.Log, c claim, probl
 	}
 	h.begin()
 	near, far := server.Pipe()
-	h.sockets.Go(func() { h.serveEditor(far) })
+	h.sockets.Go(func() { h.serveEditor(h.ctx, far) })
 	connection, err := client.Dial(ctx, client.OverTransport(near, frame.LSP))
 	if err != nil {
 		h.close()
