@@ -61,7 +61,10 @@ func runDaemon(s *settings) error {
 	}
 	h := newHost(ctx, s, log, c)
 	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "project", c.project.Root)
-	h.listen()
+	if err := h.listen(); err != nil {
+		h.close()
+		return fmt.Errorf("nobody could reach the daemon: %w", err)
+	}
 	h.open()
 	<-h.ctx.Done()
 	h.close()

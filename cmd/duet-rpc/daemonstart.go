@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -64,8 +66,8 @@ func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
 		return err
 	}
 	for {
-		if answers(ctx, p) == nil {
-			return nil
+		if someone, err := answers(ctx, p); someone || err != nil {
+			return err
 		}
 		err := startOne(ctx, s, p)
 		var held *project.HeldError
@@ -80,13 +82,18 @@ func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
 	}
 }
 
-// answers returns nil if somebody listens on the project's socket.
-func answers(ctx context.Context, p project.Project) error {
+// answers reports whether somebody listens on the project's socket. The error
+// says that somebody could not, or should not be spoken to.
+func answers(ctx context.Context, p project.Project) (someone bool, err error) {
 	conn, err := dialSocket(ctx, p)
-	if err != nil {
-		return err
+	var nobody *socket.NobodyError
+	switch {
+	case err == nil:
+		return true, conn.Close()
+	case errors.As(err, &nobody):
+		return false, nil
 	}
-	return conn.Close()
+	return false, err
 }
 
 // startOne starts a daemon and waits until it answers.
@@ -115,20 +122,39 @@ func startOne(ctx context.Context, s *settings, p project.Project) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for {
-		if answers(ctx, p) == nil {
+		someone, err := answers(ctx, p)
+		if someone {
 			return nil
 		}
 		select {
-		case err := <-ended:
+		case status := <-ended:
 			if other := checkNoHub(ctx, p); other != nil {
 				return other
 			}
-			return fmt.Errorf("the daemon ended at once (%v); its log says why: duet-rpc daemon logs", err)
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("the daemon ended at once (%v)%s", status, lastWords(p))
 		case <-ctx.Done():
 			return errors.New("the daemon does not answer; its log may say why: duet-rpc daemon logs")
 		case <-time.After(startPause):
 		}
 	}
+}
+
+// lastWords is what a daemon that failed has said last, or where to look.
+func lastWords(p project.Project) string {
+	if file, err := os.Open(daemonLog(p)); err == nil {
+		defer file.Close()
+		_, _ = file.Seek(-4096, io.SeekEnd) // a shorter one is read from its beginning
+		text, _ := io.ReadAll(file)
+		text = bytes.TrimSpace(text)
+		last := text[bytes.LastIndexByte(text, '\n')+1:]
+		if why, ok := bytes.CutPrefix(last, []byte("duet-rpc: ")); ok {
+			return ": " + oneLine(string(why))
+		}
+	}
+	return "; its log says why: duet-rpc daemon logs"
 }
 
 // checkNoHub gives errOtherHub if a process has the hub's lock.
@@ -176,8 +202,11 @@ func daemonCommand(s *settings, p project.Project) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// dialSocket connects to the project's socket.
+// dialSocket connects to the project's socket, wherever it is by now.
 func dialSocket(ctx context.Context, p project.Project) (net.Conn, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	path, err := socket.Find(p.StateDir)
 	if err != nil {
 		return nil, err

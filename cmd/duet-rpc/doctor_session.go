@@ -22,6 +22,9 @@ func examineSessions(s *settings) []finding {
 	if err != nil {
 		return []finding{{Check: "project", State: "wrong", Found: err.Error(), Todo: "name a directory with --root"}}
 	}
+	if err := p.Check(); err != nil {
+		return []finding{{Check: "project", State: "wrong", Found: err.Error(), Todo: "sessions are not available until this is mended; nothing was touched"}}
+	}
 	found := fmt.Sprintf("%s, kept in %s", p.Root, p.StateDir)
 	list := []finding{{Check: "project", State: "ok", Found: found}, checkDatabase(p)}
 	c, err := loadConfig(s)
