@@ -199,6 +199,13 @@ func oneOf(cmd *cobra.Command, value *string, name, usage string, words ...strin
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// directories lets flags complete names of directories.
+func directories(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
+	}
+}
+
 // exactly wants as many arguments as there are names.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -198,7 +198,8 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which it works (default: the project's root)")
 	cmd.Flags().StringVar(&p.Title, "title", "", "what to call it")
 	cmd.Flags().StringVar(&p.Model, "model", "", "a model that the agent knows")
-	oneOf(cmd, &p.Mode, "mode", "what it may do without asking", "default", "acceptEdits", "bypassPermissions", "plan")
+	oneOf(cmd, &p.Mode, "mode", "what it may do without asking", permissionModes...)
+	directories(cmd, "cwd", "add-dir")
 	cmd.Flags().StringArrayVar(&p.Dirs, "add-dir", nil, "another directory that it may use; may be given several times")
 	waitFlag(cmd, &wait)
 	return cmd

@@ -62,6 +62,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
 	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which it works (default: the project's root)")
+	directories(cmd, "cwd")
 	cmd.Flags().StringVar(&p.Title, "title", "", "what to call it")
 	cmd.Flags().IntVar(&p.Priority, "priority", 0, "which goes first when others wait: the higher one")
 	waitFlag(cmd, &wait)
