@@ -181,7 +181,8 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 			for { // until that process is the hub no more
 				now, err := hubStatus(ctx, p)
 				var nobody *socket.NobodyError
-				if errors.As(err, &nobody) || err == nil && now.PID != status.PID {
+				ended := errors.As(err, &nobody) && p.Unlocked()
+				if ended || err == nil && now.PID != status.PID {
 					return sayDaemon(cmd.OutOrStdout(), s, status, "stopped")
 				}
 				select {

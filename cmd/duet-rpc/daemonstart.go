@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -82,18 +83,27 @@ func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
 	}
 }
 
-// answers reports whether somebody listens on the project's socket. The error
-// says that somebody could not, or should not be spoken to.
+// answers reports whether a hub answers on the project's socket. The error says
+// that none could, or should not be spoken to.
 func answers(ctx context.Context, p project.Project) (someone bool, err error) {
 	conn, err := dialSocket(ctx, p)
-	var nobody *socket.NobodyError
-	switch {
-	case err == nil:
+	if err == nil {
 		return true, conn.Close()
-	case errors.As(err, &nobody):
-		return false, nil
+	}
+	if mayComeYet(err) {
+		err = nil
 	}
 	return false, err
+}
+
+// errSilent says that somebody listens on a socket who does not answer.
+var errSilent = errors.New("the hub does not answer")
+
+// mayComeYet reports whether an error of dialSocket says no more than that
+// there is no hub, or one that has just ended.
+func mayComeYet(err error) bool {
+	var nobody *socket.NobodyError
+	return errors.As(err, &nobody) || errors.Is(err, errSilent)
 }
 
 // startOne starts a daemon and waits until it answers.
@@ -202,7 +212,7 @@ func daemonCommand(s *settings, p project.Project) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// dialSocket connects to the project's socket, wherever it is by now.
+// dialSocket connects to the hub that answers on the project's socket.
 func dialSocket(ctx context.Context, p project.Project) (net.Conn, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -213,5 +223,29 @@ func dialSocket(ctx context.Context, p project.Project) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	return socket.Dial(ctx, path)
+	conn, err := socket.Dial(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := greet(ctx, conn); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w on %s: %w", errSilent, path, err)
+	}
+	return conn, nil
+}
+
+// greet makes sure that a hub answers at the other end: the socket of one that
+// was killed takes connections until the system has closed it.
+func greet(ctx context.Context, conn net.Conn) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		conn.SetDeadline(deadline)
+	}
+	if _, err := conn.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))); err != nil {
+		return err
+	}
+	var answer frame.Message
+	if err := frame.NewReader(conn, frame.LSP, frame.Limits{}).Next(&answer); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
 }

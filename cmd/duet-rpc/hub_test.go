@@ -292,6 +292,11 @@ func TestDaemon(t *testing.T) {
 	assert.Less(t, time.Since(began), 5*time.Second)
 	assert.Equal(t, fmt.Sprintf("stopped (process %d)\n", pid), out)
 	requireNoFile(t, s.socketPath())
+	require.Eventually(t, func() bool { // it may be asked before it knows
+		var lost *wireError
+		err := editor.try("getSessionState", object{"session_id": running.SessionID}, nil)
+		return err == nil || !errors.As(err, &lost) || lost.Code != -32042
+	}, watchdog/3, pollEvery, "the request may be sent again")
 	require.Equal(t, "interrupted", editor.session(running.SessionID).State)
 	editor.leave()
 	s.requireNobody("after the daemon")

@@ -70,6 +70,14 @@ func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 	})}, nil
 }
 
+// Unlocked reports whether nobody has the lock just now.
+func (p Project) Unlocked() bool {
+	file := flock.New(filepath.Join(p.StateDir, "lock"), flock.SetFlag(os.O_RDWR))
+	got, err := file.TryLock()
+	file.Close()
+	return got && err == nil || errors.Is(err, os.ErrNotExist)
+}
+
 // Close gives the lock up. The file stays: removing it would let two processes
 // hold locks on two files of the same name. A second call does nothing, nor
 // does one on nil.

@@ -235,8 +235,10 @@ func prepared(t *testing.T) project.Project {
 
 func TestLockIsTakenOnce(t *testing.T) {
 	p := prepared(t)
+	require.True(t, p.Unlocked(), "nobody ever had it")
 	lock, err := p.Lock(t.Context())
 	require.NoError(t, err)
+	require.False(t, p.Unlocked())
 	_, err = p.Lock(t.Context())
 	var held *project.HeldError
 	require.ErrorAs(t, err, &held)
@@ -249,6 +251,7 @@ func TestLockIsTakenOnce(t *testing.T) {
 	require.NoError(t, (*project.Lock)(nil).Close())
 	left, err := os.ReadFile(held.Path)
 	require.NoError(t, err)
+	require.True(t, p.Unlocked())
 	assert.Empty(t, left, "the next holder is not mistaken for this one")
 	lock, err = p.Lock(t.Context())
 	require.NoError(t, err)

@@ -109,11 +109,8 @@ func (r *Relay) fromEditor(m *frame.Message) *link {
 			return nil
 		case r.hub != nil && !r.flushing && !r.mustWait(m):
 			hub := r.hub
-			before, body := r.register(m)
+			body := r.register(m)
 			r.mu.Unlock()
-			if before != nil {
-				hub.send(before)
-			}
 			if body != nil {
 				hub.send(body)
 			}
@@ -183,11 +180,8 @@ func (r *Relay) flushWaiting(hub *link) {
 			continue
 		}
 		r.take()
-		before, body := r.register(&m)
+		body := r.register(&m)
 		r.mu.Unlock()
-		if before != nil {
-			hub.send(before)
-		}
 		if body != nil {
 			hub.send(body)
 		}
@@ -245,14 +239,12 @@ func isFarewell(m *frame.Message) bool {
 // A passage is what is noted of a message on its way to the hub.
 type passage struct {
 	edits []edit
-	fresh []*subscribing // that would like to know where the log is
 	drop  bool
 }
 
 // register notes what of a message has to be known later. It returns the
-// message as the hub is to get it, nil if it is not, and what it is to get
-// before, nil if nothing. r.mu is held.
-func (r *Relay) register(m *frame.Message) (before, body []byte) {
+// message as the hub is to get it, nil if it is not. r.mu is held.
+func (r *Relay) register(m *frame.Message) (body []byte) {
 	if m.Kind == frame.Array {
 		return r.registerBatch(m)
 	}
@@ -261,16 +253,16 @@ func (r *Relay) register(m *frame.Message) (before, body []byte) {
 		r.registerOne(m, nil, &p)
 	}
 	if p.drop {
-		return nil, nil
+		return nil
 	}
-	return r.askPosition(p.fresh), edited(m.Body, p.edits)
+	return edited(m.Body, p.edits)
 }
 
-func (r *Relay) registerBatch(m *frame.Message) (before, body []byte) {
+func (r *Relay) registerBatch(m *frame.Message) (body []byte) {
 	var p passage
 	b := &batch{}
 	each(m, func(one *frame.Message, _ bool) { r.registerOne(one, b, &p) })
-	return r.askPosition(p.fresh), edited(m.Body, sorted(m.Body, p.edits))
+	return edited(m.Body, sorted(m.Body, p.edits))
 }
 
 func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
@@ -308,7 +300,7 @@ func (r *Relay) meaning(m *frame.Message, p *passage) (then func(*frame.Message)
 	name := text(m.Method)
 	switch string(name) {
 	case "Subscribe":
-		return r.subscribe(m, p)
+		return r.subscribe(m)
 	case "Unsubscribe":
 		return r.unsubscribe(m, p)
 	case "shutdown", "exit":
