@@ -86,6 +86,15 @@ func whileThere(ctx context.Context, c *client.Client) (context.Context, context
 	return ctx, func() { off(); cancel(nil) }
 }
 
+// unlessGone is an error of what was done with a context of whileThere, or
+// that the hub has gone, if that is why.
+func unlessGone(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errHubGone) || errors.Is(err, client.ErrDisconnected) {
+		return errHubGone
+	}
+	return err
+}
+
 // printRaw prints JSON as it is, on a line.
 func printRaw(out io.Writer, raw json.RawMessage) error {
 	_, err := fmt.Fprintf(out, "%s\n", inert(raw))

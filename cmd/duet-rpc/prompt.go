@@ -144,17 +144,20 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 }
 
 // promptSession starts a session and follows it to its end.
-func promptSession(ctx context.Context, c *client.Client, o promptOptions, text string, interrupts <-chan os.Signal, view *promptView, asker *asker) (listedSession, error) {
+func promptSession(ctx context.Context, c *client.Client, o promptOptions, text string, interrupts <-chan os.Signal, view *promptView, asker *asker) (session listedSession, err error) {
 	ctx, cancel := whileThere(ctx, c)
 	defer cancel()
-	var none listedSession
+	defer func() {
+		if err != nil {
+			err = unlessGone(ctx, err)
+		}
+	}()
 	begun, err := startPrompt(ctx, c, o, text)
 	if err != nil {
-		return none, err
+		return session, err
 	}
-	session, _, err := sessionState(ctx, c, begun.SessionID)
-	if err != nil {
-		return none, err
+	if session, _, err = sessionState(ctx, c, begun.SessionID); err != nil {
+		return session, err
 	}
 	view.begin(session)
 	events := make(chan client.Event)
@@ -165,7 +168,7 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 		}
 	})
 	if err != nil {
-		return none, err
+		return session, err
 	}
 	defer func() { cancel(); sub.Close() }()
 	for {
@@ -178,7 +181,7 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 			case noticeResolves:
 				asker.resolved(gistOf(e))
 			case noticeEnds:
-				session, _, err := sessionState(ctx, c, session.ID)
+				session, _, err = sessionState(ctx, c, session.ID)
 				return session, err
 			case noticeShown:
 			}
@@ -194,9 +197,9 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 				view.note(inItsWords(err).Error())
 			}
 		case <-sub.Done():
-			return none, errors.Join(errors.New("the hub tells nothing more of it"), sub.Err())
+			return session, errors.Join(errors.New("the hub tells nothing more of it"), sub.Err())
 		case <-ctx.Done():
-			return none, context.Cause(ctx)
+			return session, context.Cause(ctx)
 		}
 	}
 }
