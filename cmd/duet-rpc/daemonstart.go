@@ -25,23 +25,23 @@ import (
 // wantsDaemon reports whether the configuration says hub = "daemon". One that
 // is wrong says nothing: whoever opens the hub tells what is wrong with it.
 func wantsDaemon(s *settings) bool {
-	if os.Getenv("DUET_HUB") == "" && !hasConfig(s) {
-		return false // the start is quicker without a look at every agent
+	if os.Getenv("DUET_HUB") == "" && !mentionsHub(s) {
+		return false // the start is quicker without a look for every agent
 	}
 	c, err := loadConfig(s)
 	return err == nil && c.Hub == config.HubDaemon
 }
 
-// hasConfig reports whether there is a file that could say something.
-func hasConfig(s *settings) bool {
+// mentionsHub reports whether there is a file that could say something of it.
+func mentionsHub(s *settings) bool {
 	p, err := findProject(s)
 	if err != nil {
 		return false
 	}
 	files, err := configFiles(p)
 	return err == nil && slices.ContainsFunc(files[:2], func(file string) bool {
-		_, err := os.Stat(file)
-		return err == nil
+		text, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(text, []byte("hub"))
 	})
 }
 
