@@ -30,7 +30,7 @@ func newAgentsCommand(s *settings) *cobra.Command {
 		Long: `List the agents that can be used, and what others need.
 
 Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
-		Args:  noArguments,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := loadConfig(s)
 			if err != nil {

@@ -20,8 +20,9 @@ import (
 const daemonHelp = `A daemon is a hub without an editor: what it runs goes on whichever editor
 comes or goes. Editors that are started in the project join it by themselves.
 
-With hub = "daemon" in your configuration an editor's process, and a prompt in
-a shell, start one where no hub runs.
+With hub = "daemon" in your configuration an editor's process, and what begins
+work in a shell (prompt, task submit, session launch), start one where no hub
+runs.
 
 Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
 

@@ -31,6 +31,14 @@ func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.C
 	return inItsWords(connected(cmd, s, do))
 }
 
+// beginsWork marks a command for which a daemon is started where none runs and
+// the configuration wants one; others have nothing to do with a hub that knows
+// nothing yet.
+const beginsWork = "begins-work"
+
+// beginning is the mark.
+func beginning() map[string]string { return map[string]string{beginsWork: "yes"} }
+
 // inItsWords is an error as the hub said it, or as it is.
 func inItsWords(err error) error {
 	var refused *client.Error
@@ -49,6 +57,11 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	c, err := dialHub(ctx, p)
+	if err != nil && cmd.Annotations[beginsWork] != "" && mayComeYet(err) && wantsDaemon(s) {
+		if err = ensureDaemon(ctx, s, p); err == nil {
+			c, err = dialHub(ctx, p)
+		}
+	}
 	if err == nil {
 		defer c.Close()
 		err = do(ctx, c)

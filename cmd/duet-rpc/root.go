@@ -74,8 +74,8 @@ func newServeCommand(s *settings) *cobra.Command {
 		Long: `Serve an editor on standard input and output, also on a terminal.
 
 Exit status: 0 however the session ended; 1 if it could not start.`,
-		Args:  noArguments,
-		RunE:  func(*cobra.Command, []string) error { return serveStdio(s) },
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error { return serveStdio(s) },
 	}
 }
 

@@ -39,8 +39,9 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 	}
 	var wait bool
 	cmd := &cobra.Command{
-		Use:   "submit [TEXT...]",
-		Short: "Start a task, or queue it, and print its id",
+		Use:         "submit [TEXT...]",
+		Annotations: beginning(),
+		Short:       "Start a task, or queue it, and print its id",
 		Long: "Start a task, or queue it if no place is free, and print its id. The prompt is\n" +
 			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
