@@ -18,7 +18,33 @@ import (
 )
 
 const daemonHelp = `A daemon is a hub without an editor: what it runs goes on whichever editor
-comes or goes. Editors that are started in the project join it by themselves.`
+comes or goes. Editors that are started in the project join it by themselves.
+
+With hub = "daemon" in your configuration an editor's process, and what begins
+work in a shell (prompt, task submit, session launch), start one where no hub
+runs.
+
+Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
+
+// What the commands' exit status says.
+const (
+	daemonStartHelp = `Start a hub for this project in the background, and return when it answers. One
+that runs is as good. It ends with daemon stop, or with a signal.
+
+Exit status: 0 if a hub answers; 1 if none could be started. With --foreground
+0 when it has been stopped.`
+	daemonStopHelp = `Stop the project's hub, whoever started it, when what runs has ended: 15 s are
+the most that it is waited for. What is interrupted can be continued. An editor
+that is attached has no hub then until it needs one.
+
+Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
+	daemonStatusHelp = `Tell whether a hub runs here, and what it does.
+
+Exit status: 0 if a hub runs here, 1 if not.`
+	daemonLogsHelp = `Print the log of the project's daemons.
+
+Exit status: 0 if it was printed, 1 if there is none.`
+)
 
 func newDaemonCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
@@ -37,6 +63,7 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Start a hub for this project, and return when it answers",
+		Long:  daemonStartHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if foreground {
@@ -61,7 +88,10 @@ func runDaemon(s *settings) error {
 	}
 	h := newHost(ctx, s, log, c)
 	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "project", c.project.Root)
-	h.listen()
+	if err := h.listen(); err != nil {
+		h.close()
+		return fmt.Errorf("nobody could reach the daemon: %w", err)
+	}
 	h.open()
 	<-h.ctx.Done()
 	h.close()
@@ -128,6 +158,7 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the project's hub, when what runs has ended (at most 15 s)",
+		Long:  daemonStopHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := findProject(s)
@@ -171,6 +202,7 @@ func newDaemonStatusCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Tell whether a hub runs here, and what it does",
+		Long:  daemonStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := findProject(s)
@@ -216,6 +248,7 @@ func newDaemonLogsCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs",
 		Short: "Print the daemon's log",
+		Long:  daemonLogsHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := findProject(s)

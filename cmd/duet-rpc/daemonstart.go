@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -23,23 +25,23 @@ import (
 // wantsDaemon reports whether the configuration says hub = "daemon". One that
 // is wrong says nothing: whoever opens the hub tells what is wrong with it.
 func wantsDaemon(s *settings) bool {
-	if os.Getenv("DUET_HUB") == "" && !hasConfig(s) {
-		return false // the start is quicker without a look at every agent
+	if os.Getenv("DUET_HUB") == "" && !mentionsHub(s) {
+		return false // the start is quicker without a look for every agent
 	}
 	c, err := loadConfig(s)
 	return err == nil && c.Hub == config.HubDaemon
 }
 
-// hasConfig reports whether there is a file that could say something.
-func hasConfig(s *settings) bool {
+// mentionsHub reports whether there is a file that could say something of it.
+func mentionsHub(s *settings) bool {
 	p, err := findProject(s)
 	if err != nil {
 		return false
 	}
 	files, err := configFiles(p)
 	return err == nil && slices.ContainsFunc(files[:2], func(file string) bool {
-		_, err := os.Stat(file)
-		return err == nil
+		text, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(text, []byte("hub"))
 	})
 }
 
@@ -65,8 +67,8 @@ func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
 		return err
 	}
 	for {
-		if answers(ctx, p) == nil {
-			return nil
+		if someone, err := answers(ctx, p); someone || err != nil {
+			return err
 		}
 		err := startOne(ctx, s, p)
 		var held *project.HeldError
@@ -81,13 +83,27 @@ func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
 	}
 }
 
-// answers returns nil if a hub answers on the project's socket.
-func answers(ctx context.Context, p project.Project) error {
+// answers reports whether a hub answers on the project's socket. The error says
+// that none could, or should not be spoken to.
+func answers(ctx context.Context, p project.Project) (someone bool, err error) {
 	conn, err := dialSocket(ctx, p)
-	if err != nil {
-		return err
+	if err == nil {
+		return true, conn.Close()
 	}
-	return conn.Close()
+	if mayComeYet(err) {
+		err = nil
+	}
+	return false, err
+}
+
+// errSilent says that somebody listens on a socket who does not answer.
+var errSilent = errors.New("the hub does not answer")
+
+// mayComeYet reports whether an error of dialSocket says no more than that
+// there is no hub, or one that has just ended.
+func mayComeYet(err error) bool {
+	var nobody *socket.NobodyError
+	return errors.As(err, &nobody) || errors.Is(err, errSilent)
 }
 
 // startOne starts a daemon and waits until it answers.
@@ -116,20 +132,39 @@ func startOne(ctx context.Context, s *settings, p project.Project) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for {
-		if answers(ctx, p) == nil {
+		someone, err := answers(ctx, p)
+		if someone {
 			return nil
 		}
 		select {
-		case err := <-ended:
+		case status := <-ended:
 			if other := checkNoHub(ctx, p); other != nil {
 				return other
 			}
-			return fmt.Errorf("the daemon ended at once (%v); its log says why: duet-rpc daemon logs", err)
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("the daemon ended at once (%v)%s", status, lastWords(p))
 		case <-ctx.Done():
 			return errors.New("the daemon does not answer; its log may say why: duet-rpc daemon logs")
 		case <-time.After(startPause):
 		}
 	}
+}
+
+// lastWords is what a daemon that failed has said last, or where to look.
+func lastWords(p project.Project) string {
+	if file, err := os.Open(daemonLog(p)); err == nil {
+		defer file.Close()
+		_, _ = file.Seek(-4096, io.SeekEnd) // a shorter one is read from its beginning
+		text, _ := io.ReadAll(file)
+		text = bytes.TrimSpace(text)
+		last := text[bytes.LastIndexByte(text, '\n')+1:]
+		if why, ok := bytes.CutPrefix(last, []byte("duet-rpc: ")); ok {
+			return ": " + oneLine(string(why))
+		}
+	}
+	return "; its log says why: duet-rpc daemon logs"
 }
 
 // checkNoHub gives errOtherHub if a process has the hub's lock.
@@ -179,6 +214,9 @@ func daemonCommand(s *settings, p project.Project) (*exec.Cmd, error) {
 
 // dialSocket connects to the hub that answers on the project's socket.
 func dialSocket(ctx context.Context, p project.Project) (net.Conn, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
 	path, err := socket.Find(p.StateDir)
 	if err != nil {
 		return nil, err
@@ -191,7 +229,7 @@ func dialSocket(ctx context.Context, p project.Project) (net.Conn, error) {
 	}
 	if err := greet(ctx, conn); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("the hub at %s does not answer: %w", path, err)
+		return nil, fmt.Errorf("%w on %s: %w", errSilent, path, err)
 	}
 	return conn, nil
 }

@@ -169,7 +169,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		}
 	})
 	if err != nil {
-		return err
+		return unlessGone(ctx, err)
 	}
 	defer sub.Close()
 	select {

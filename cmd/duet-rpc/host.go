@@ -94,10 +94,11 @@ func (h *host) stop(force bool) {
 func stoppedMark(p project.Project) string { return filepath.Join(p.StateDir, "stopped") }
 
 // listen opens the sockets: the project's own, and those of --listen. What
-// cannot be opened is logged; an editor on pipes does without.
-func (h *host) listen() {
+// cannot be opened is logged; an editor on pipes does without. The error is
+// that of the project's own.
+func (h *host) listen() error {
 	if h.claim.lock == nil {
-		return
+		return nil
 	}
 	if _, err := socket.RaiseFileLimit(); err != nil {
 		h.log.Debug("the limit of open files stays as it is", "err", err)
@@ -117,6 +118,7 @@ func (h *host) listen() {
 			h.log.Error("a socket of --listen cannot be opened", "err", err)
 		}
 	}
+	return err
 }
 
 func (h *host) listenAt(path string) error {
@@ -142,7 +144,7 @@ func (h *host) begin() {
 	h.sockets.Go(func() {
 		select {
 		case <-time.After(listenAfter):
-			h.listen()
+			_ = h.listen()
 		case <-h.ctx.Done():
 			return
 		}

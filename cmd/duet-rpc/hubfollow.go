@@ -54,7 +54,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 		}
 	})
 	if err != nil {
-		return err
+		return unlessGone(ctx, err)
 	}
 	defer sub.Close()
 	select {
@@ -70,7 +70,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	}
 	t, raw, err := ask[taskState](ctx, c, "task.get", map[string]string{"taskId": task})
 	if err != nil {
-		return err
+		return unlessGone(ctx, err)
 	}
 	if s.json {
 		err = printRaw(cmd.OutOrStdout(), raw)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -31,9 +29,11 @@ func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, er
 	problem := ""
 	for deadline := time.Now().Add(answersWithin); ; {
 		c, err := dialHub(ctx, p)
-		var nobody *socket.NobodyError
-		if err == nil || !errors.As(err, &nobody) {
-			return &openedHub{Client: c}, err
+		if err == nil {
+			return &openedHub{Client: c}, nil
+		}
+		if !mayComeYet(err) {
+			return nil, err
 		}
 		if problem == "" && wantsDaemon(s) {
 			if err := ensureDaemon(ctx, s, p); err == nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -37,14 +38,17 @@ others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 The prompt is the arguments, or standard input if there are none. The session
 is kept: --continue goes on with it, by any of its ids, or with "last".
 
-Exit status: 0 if the agent completed, 1 if it failed, 130 if you interrupted
-it (C-c; twice ends at once).`
+Exit status: 0 if the agent completed; 1 if it failed, or somebody else ended
+it; 130 if you interrupted it (C-c; twice ends at once).`
 
 // promptOptions are the flags of the command.
 type promptOptions struct {
 	agent, cwd, mode, from string
 	yes, deny              bool
 }
+
+// permissionModes are what --mode takes.
+var permissionModes = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan}
 
 // statusInterrupted is the exit status after C-c, as a shell has it.
 const statusInterrupted exitStatus = 130
@@ -65,26 +69,20 @@ func newPromptCommand(s *settings) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.agent, "agent", "", "the agent to run (default: default_agent, else the first that is found, else demo)")
+	agentFlag(cmd, s, &o.agent, "the agent to run (default: default_agent, else the first that is found, else demo)")
 	f.StringVar(&o.cwd, "cwd", "", "the directory in which it works (default: the project's root)")
-	f.StringVar(&o.mode, "mode", "", "the permission mode: default, acceptEdits, bypassPermissions or plan")
+	f.StringVar(&o.mode, "mode", "", "what it may do without asking: "+strings.Join(permissionModes, ", "))
 	f.StringVar(&o.from, "continue", "", "go on with a session: one of its ids, or last")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow whatever the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny whatever the agent asks")
+	directories(cmd, "cwd")
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(permissionModes, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, func(ctx context.Context, c *client.Client) []string {
+		return append([]string{"last\tthe session that was begun last"}, taskIDs(ctx, c)...)
+	}))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "agent")
 	cmd.MarkFlagsMutuallyExclusive("continue", "cwd")
-	_ = cmd.RegisterFlagCompletionFunc("agent", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		c, err := loadConfig(s)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		var names []string
-		for _, a := range c.List() {
-			names = append(names, a.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
 	return cmd
 }
 
@@ -146,17 +144,20 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 }
 
 // promptSession starts a session and follows it to its end.
-func promptSession(ctx context.Context, c *client.Client, o promptOptions, text string, interrupts <-chan os.Signal, view *promptView, asker *asker) (listedSession, error) {
+func promptSession(ctx context.Context, c *client.Client, o promptOptions, text string, interrupts <-chan os.Signal, view *promptView, asker *asker) (session listedSession, err error) {
 	ctx, cancel := whileThere(ctx, c)
 	defer cancel()
-	var none listedSession
+	defer func() {
+		if err != nil {
+			err = unlessGone(ctx, err)
+		}
+	}()
 	begun, err := startPrompt(ctx, c, o, text)
 	if err != nil {
-		return none, err
+		return session, err
 	}
-	session, _, err := sessionState(ctx, c, begun.SessionID)
-	if err != nil {
-		return none, err
+	if session, _, err = sessionState(ctx, c, begun.SessionID); err != nil {
+		return session, err
 	}
 	view.begin(session)
 	events := make(chan client.Event)
@@ -167,7 +168,7 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 		}
 	})
 	if err != nil {
-		return none, err
+		return session, err
 	}
 	defer func() { cancel(); sub.Close() }()
 	for {
@@ -180,7 +181,7 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 			case noticeResolves:
 				asker.resolved(gistOf(e))
 			case noticeEnds:
-				session, _, err := sessionState(ctx, c, session.ID)
+				session, _, err = sessionState(ctx, c, session.ID)
 				return session, err
 			case noticeShown:
 			}
@@ -196,9 +197,9 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 				view.note(inItsWords(err).Error())
 			}
 		case <-sub.Done():
-			return none, errors.Join(errors.New("the hub tells nothing more of it"), sub.Err())
+			return session, errors.Join(errors.New("the hub tells nothing more of it"), sub.Err())
 		case <-ctx.Done():
-			return none, context.Cause(ctx)
+			return session, context.Cause(ctx)
 		}
 	}
 }

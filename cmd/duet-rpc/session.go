@@ -174,8 +174,9 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	}
 	var wait bool
 	cmd := &cobra.Command{
-		Use:   "launch [TEXT...]",
-		Short: "Start a session, and print its id",
+		Use:         "launch [TEXT...]",
+		Annotations: beginning(),
+		Short:       "Start a session, and print its id",
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
 			"arguments, or standard input if there are none.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -198,7 +199,8 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which it works (default: the project's root)")
 	cmd.Flags().StringVar(&p.Title, "title", "", "what to call it")
 	cmd.Flags().StringVar(&p.Model, "model", "", "a model that the agent knows")
-	oneOf(cmd, &p.Mode, "mode", "what it may do without asking", "default", "acceptEdits", "bypassPermissions", "plan")
+	oneOf(cmd, &p.Mode, "mode", "what it may do without asking", permissionModes...)
+	directories(cmd, "cwd", "add-dir")
 	cmd.Flags().StringArrayVar(&p.Dirs, "add-dir", nil, "another directory that it may use; may be given several times")
 	waitFlag(cmd, &wait)
 	return cmd
@@ -226,7 +228,7 @@ func newOnwardCommand(s *settings, use, title, help string, fork bool) *cobra.Co
 	}{Fork: fork}
 	var wait bool
 	cmd := &cobra.Command{
-		Use: use, Short: title, Long: help + hubStatusHelp,
+		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: beginning(),
 		Args:              atLeast("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

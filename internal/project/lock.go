@@ -37,8 +37,7 @@ func (e *HeldError) Error() string {
 // Lock takes the lock of the project, whose state directory must have been
 // prepared, or gives a [HeldError] without waiting for it to become free. ctx
 // limits the moment that it waits for a holder which has just taken the lock
-// to write its process id. A symbolic link in the place of the lock, or what
-// belongs to another user, is a [NotPrivateError].
+// to write its process id. Symbolic links are not followed.
 func (p Project) Lock(ctx context.Context) (*Lock, error) { return p.lock(ctx, "lock") }
 
 // LockStart is as Lock, for who starts a hub in another process: one at a time.
@@ -50,11 +49,6 @@ func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 		return nil, fmt.Errorf("locking the project: %w", err)
 	}
 	path := filepath.Join(p.StateDir, name)
-	if info, err := os.Lstat(path); err == nil {
-		if err := checkPrivate(path, info); err != nil {
-			return nil, fmt.Errorf("locking the project: %w", err)
-		}
-	}
 	file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|noFollow), flock.SetPermissions(0o600))
 	got, err := file.TryLock()
 	if err != nil {
