@@ -217,7 +217,9 @@ func TestAttachToMuchOutput(t *testing.T) {
 		ID string `json:"terminal_id"`
 	}
 	c.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; printf '\033[c'; read a; echo "got $a"; exit 3`}}, &spawned)
-	c.await("the last line", func() bool { return len(c.lines) > 0 && strings.Contains(strings.Join(c.lines[max(0, len(c.lines)-5):], ""), "line 20000") })
+	c.await("the last line", func() bool {
+		return len(c.lines) > 0 && strings.Contains(strings.Join(c.lines[max(0, len(c.lines)-5):], ""), "line 20000")
+	})
 	w := s.window(80, 24, "attach", spawned.ID)
 	w.shows("line 20000\r\n")
 	text := w.printed.String()
