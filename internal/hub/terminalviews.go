@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -23,8 +24,9 @@ type View struct {
 	// over.
 	Recent []byte
 
-	hub  *Hub
-	tell func(Notice)
+	hub   *Hub
+	tell  func(Notice)
+	close sync.Once
 }
 
 // AttachParams say how a terminal is to be watched.
@@ -127,7 +129,11 @@ const returnWithin = 10 * time.Second
 // Close ends a view; nothing is told any more. If it had the descriptor, the
 // executor reads the terminal again when Close returns, and what is left of
 // the descriptor must not be used.
-func (v *View) Close() {
+//
+// It may be called more than once; each call returns when it is done.
+func (v *View) Close() { v.close.Do(v.end) }
+
+func (v *View) end() {
 	h := v.hub
 	h.mu.Lock()
 	term := h.terminals[v.Terminal.ID]

@@ -41,6 +41,7 @@ func writeFile(conn *net.UnixConn, payload []byte, f *os.File) (n int, err error
 	// over.
 	if err := raw.Control(func(fd uintptr) {
 		n, _, failed = conn.WriteMsgUnix(payload, unix.UnixRights(int(fd)), nil)
+		n = max(n, 0)
 	}); err != nil {
 		return 0, fmt.Errorf("sending a file: %w", err)
 	}
@@ -68,6 +69,7 @@ func (c *FileConn) read(p []byte) (int, error) {
 	// The descriptors are close-on-exec from the first moment where the
 	// system can do that, and before a child can be started elsewhere.
 	n, oobn, _, _, err := c.unix.ReadMsgUnix(p, c.oob)
+	n = max(n, 0) // it is -1 with some errors
 	if oobn > 0 {
 		if keepErr := c.keepRights(c.oob[:oobn]); err == nil {
 			err = keepErr
