@@ -220,12 +220,18 @@ func (h *Hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) 
 			h.announceBeside(EventTerminal, session, p)
 		}
 	}
+	output := outputBytes(p)
+	var views []*View
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if term := h.printing(p.TerminalID); term != nil {
-		term.recent.add(outputBytes(p))
-		term.tell(EventTerminal, p)
+		term.recent.add(output)
+		if term.holder == nil {
+			views = slices.Clone(term.views)
+		}
 	}
+	h.mu.Unlock()
+	// Beside the lock: others need it, and who comes now has been told.
+	tellViews(views, EventTerminal, p)
 	return nil
 }
 
@@ -268,7 +274,7 @@ func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) erro
 // end tells who watches a terminal that it has ended, and forgets it; h.mu is
 // held.
 func (h *Hub) end(term *terminal, p catalog.TerminalExitParams) {
-	term.tell(EventTerminalExit, p)
+	tellViews(term.views, EventTerminalExit, p)
 	delete(h.terminals, term.ID)
 	if term.lease != nil {
 		go term.lease.Release()

@@ -172,16 +172,14 @@ func (t *terminal) leave(v *View) bool {
 	return i >= 0
 }
 
-// tell tells the views; the hub's mu is held.
-func (t *terminal) tell(kind string, data any) {
-	if len(t.views) == 0 {
+// tellViews tells views of an event, if there are any.
+func tellViews(views []*View, kind string, data any) {
+	if len(views) == 0 {
 		return
 	}
 	n := Notice{Type: kind, Time: time.Now(), Data: encode(data)}
-	for _, v := range t.views {
-		if kind != EventTerminal || v != t.holder {
-			v.tell(n)
-		}
+	for _, v := range views {
+		v.tell(n)
 	}
 }
 
