@@ -280,7 +280,7 @@ func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
 	if r.farewell == saidFarewell { // the hub answers nothing more
 		return
 	}
-	if b == nil && m.ID != nil && wantsDescriptor(m) {
+	if b == nil && isAnswered(m) && wantsDescriptor(m) {
 		r.answer(frame.ErrorBody(m.ID, noDescriptor))
 		p.drop = true
 		return
