@@ -16,6 +16,10 @@ const (
 	// terminalQueue bounds what a terminal printed and its connection has not
 	// taken yet, in bytes; what is beyond it is lost, and the peer is told.
 	terminalQueue = 256 << 10
+	// terminalPatience is how long the terminal waits for such a connection,
+	// before it is left behind until it has taken all that is queued. Whatever
+	// else its executor has to tell waits, too.
+	terminalPatience = 250 * time.Millisecond
 	// terminalPart bounds the output in one event, in bytes.
 	terminalPart = 64 << 10
 )
@@ -29,13 +33,15 @@ type terminalFeed struct {
 	send    func(ctx context.Context, message any) error
 	log     *slog.Logger
 
-	wake chan struct{} // something was queued
+	wake  chan struct{} // something was queued
+	space chan struct{} // something was taken, or nothing will be
 
-	mu    sync.Mutex // guards the fields below
-	queue []terminalPiece
-	bytes int // of output in queue
-	ended bool
-	exit  bool // the last in queue, or the last that was in it, is the terminal's end
+	mu     sync.Mutex // guards the fields below
+	queue  []terminalPiece
+	bytes  int  // of output in queue
+	behind bool // it was waited for in vain, and has not taken all yet
+	ended  bool
+	exit   bool // the last in queue, or the last that was in it, is the terminal's end
 }
 
 // A terminalPiece is output, or a gap in it, or another event as it is.
@@ -49,10 +55,11 @@ type terminalPiece struct {
 }
 
 func newTerminalFeed(dialect string, room int, send func(context.Context, any) error, log *slog.Logger) *terminalFeed {
-	return &terminalFeed{dialect: dialect, room: room, send: send, log: log, wake: make(chan struct{}, 1)}
+	return &terminalFeed{dialect: dialect, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 }
 
-// put queues an event of the terminal, without waiting.
+// put queues an event of the terminal. It waits a moment where output finds no
+// room.
 func (f *terminalFeed) put(n hub.Notice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,10 +73,7 @@ func (f *terminalFeed) put(n hub.Notice) {
 		f.exit = n.Type == hub.EventTerminalExit
 		f.ended = f.exit
 	}
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	nudge(f.wake)
 }
 
 func (f *terminalFeed) putOutput(n hub.Notice) {
@@ -87,6 +91,7 @@ func (f *terminalFeed) putOutput(n hub.Notice) {
 	} else {
 		p.Encoding = "utf-8"
 	}
+	f.waitForRoom(len(output))
 	last := f.last()
 	if f.bytes+len(output) > terminalQueue {
 		if last == nil || last.dropped == 0 {
@@ -103,6 +108,27 @@ func (f *terminalFeed) putOutput(n hub.Notice) {
 		return
 	}
 	f.queue = append(f.queue, terminalPiece{id: p.TerminalID, encoding: p.Encoding, output: output, time: n.Time})
+}
+
+// waitForRoom waits until so many bytes fit, but not for a peer that is behind
+// already; f.mu is held, but not meanwhile.
+func (f *terminalFeed) waitForRoom(n int) {
+	if f.behind || f.bytes+n <= terminalQueue {
+		return
+	}
+	patience := time.NewTimer(terminalPatience)
+	defer patience.Stop()
+	for !f.ended && !f.behind && f.bytes+n > terminalQueue {
+		late := false
+		f.mu.Unlock()
+		select {
+		case <-f.space:
+		case <-patience.C:
+			late = true
+		}
+		f.mu.Lock()
+		f.behind = late
+	}
 }
 
 func (f *terminalFeed) last() *terminalPiece {
@@ -147,11 +173,13 @@ func (f *terminalFeed) take() (piece *terminalPiece, more bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.queue) == 0 {
+		f.behind = false
 		return nil, !f.ended
 	}
 	first := f.queue[0]
 	f.queue = f.queue[1:]
 	f.bytes -= len(first.output)
+	nudge(f.space)
 	return &first, true
 }
 
@@ -160,8 +188,14 @@ func (f *terminalFeed) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended, f.queue = true, nil
+	nudge(f.wake)
+	nudge(f.space)
+}
+
+// nudge wakes who waits on c, or will.
+func nudge(c chan<- struct{}) {
 	select {
-	case f.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,7 +73,7 @@ func newAttachCommand(s *settings) *cobra.Command {
 				}
 				a := &attached{c: c, out: os.Stdout, named: make(chan struct{}), ended: make(chan int, 1), keys: make(chan []byte, 256)}
 				return a.run(ctx, cmd, o, args)
-			})
+			}, client.WithQueue(outputQueue))
 		},
 	}
 	cmd.Flags().BoolVar(&o.start, "new", false, "start a program in a new terminal")
@@ -92,11 +93,15 @@ type attached struct {
 	raw   bool // standard input is a terminal, and in raw mode
 	modes modes
 
+	lost    atomic.Bool // some output was
 	showing sync.Mutex  // held while something is shown; guards modes and over
 	over    bool        // nothing more is shown
 	ended   chan int    // takes the program's exit code, once
 	keys    chan []byte // what was typed; closed at its end
 }
+
+// outputQueue is how many pieces of output may wait to be shown.
+const outputQueue = 1 << 16
 
 // errDetached says that the user has gone.
 var errDetached = errors.New("detached")
@@ -144,8 +149,8 @@ func (a *attached) run(ctx context.Context, cmd *cobra.Command, o attachOptions,
 		fmt.Fprintf(cmd.ErrOrStderr(), "— detached; it goes on: duet-rpc attach %s\r\n", oneLine(a.id))
 		return nil
 	}
-	if n := a.c.Dropped(); n > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "— %d pieces of output came faster than they could be shown, and are lost\r\n", n)
+	if a.c.Dropped() > 0 || a.lost.Load() {
+		fmt.Fprint(cmd.ErrOrStderr(), "— some output came faster than it could be shown, and is lost\r\n")
 	}
 	return err
 }
@@ -297,6 +302,8 @@ func (a *attached) show(ctx context.Context, kind string, raw json.RawMessage) {
 			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub's own
 		}
 		a.print(data)
+	case hub.EventLagged:
+		a.lost.Store(true)
 	case hub.EventTerminalExit:
 		select {
 		case a.ended <- d.ExitCode:

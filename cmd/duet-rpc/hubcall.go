@@ -27,8 +27,8 @@ here; 130 if you interrupted it.`
 
 // withHub runs do with a connection to the project's hub, until a signal
 // comes. What the hub refuses is said in its own words.
-func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error) error {
-	err := connected(cmd, s, do)
+func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	err := connected(cmd, s, do, opts...)
 	var refused *client.Error
 	if errors.As(err, &refused) {
 		return errors.New(oneLine(strings.TrimPrefix(refused.Message, "Internal error: ")))
@@ -37,14 +37,14 @@ func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.C
 }
 
 // connected is withHub that leaves errors as they are.
-func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error) error {
+func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	p, err := findProject(s)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	c, err := dialHub(ctx, p)
+	c, err := dialHub(ctx, p, opts...)
 	if err == nil {
 		defer c.Close()
 		err = do(ctx, c)

@@ -47,7 +47,9 @@ func (t *terminal) snapshot() Terminal {
 }
 
 // SpawnTerminal starts a program in a terminal, which lives on when nobody
-// watches it. tell is told what it prints and how it ends; it must not block.
+// watches it. tell is told what it prints and how it ends. While it is told of
+// output whatever else the executor has to tell waits; it may block for none
+// else, and not for long.
 // With p.Descriptor the view has the terminal's descriptor, as of
 // [Hub.AttachTerminal].
 func (h *Hub) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams, tell func(Notice)) (*View, error) {

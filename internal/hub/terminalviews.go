@@ -38,9 +38,9 @@ type AttachParams struct {
 	Instead *View
 }
 
-// AttachTerminal lets one more watch a terminal: tell, which must not block,
-// is told what it printed lately, what it prints and how it ends, until the
-// view is closed.
+// AttachTerminal lets one more watch a terminal: tell is told what it printed
+// lately, at once and without waiting, and then as of [Hub.SpawnTerminal],
+// until the view is closed.
 //
 // With p.Descriptor the view has the terminal's descriptor, and nobody else
 // is told what it prints: tell hears of the end alone. Nobody else may watch
