@@ -4,6 +4,7 @@ package executor_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -169,6 +170,25 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		tty.Close()
 	}
 
+	t.Run("in the middle of much", func(t *testing.T) {
+		id := shell(t, x, `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo $i; done; read a`)
+		h.wait(t, func() bool { return len(h.printed(id)) > 10_000 }, "some of it")
+		tty := take(id)
+		all := strings.ReplaceAll(h.printed(id), "utf-8:", "")
+		require.NoError(t, tty.SetReadDeadline(time.Now().Add(20*time.Second)))
+		for buf := make([]byte, 32<<10); len(all) < 400_000; {
+			n, err := tty.Read(buf)
+			require.NoError(t, err)
+			all += string(buf[:n])
+		}
+		lines := strings.Split(all, "\r\n")
+		for i, line := range lines[:len(lines)-1] {
+			require.Equal(t, fmt.Sprint(i+1), line, "nothing is lost or out of order where it changes hands")
+		}
+		require.NoError(t, tty.Close())
+		give(id)
+		h.wait(t, func() bool { return strings.HasSuffix(h.printed(id), "\r\n100000\r\n") }, "the rest")
+	})
 	t.Run("from the start", func(t *testing.T) {
 		r, err := x.SpawnTerminal(ctx, catalog.SpawnTerminalParams{Shell: "sh", Args: []string{"-c", "echo first; exit 3"}, Descriptor: true})
 		require.NoError(t, err)

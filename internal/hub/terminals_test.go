@@ -194,18 +194,22 @@ func TestADescriptorIsForOne(t *testing.T) {
 	require.NoError(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: 5, Rows: 6}))
 
 	// It is nobody else's before the executor has it back.
+	closed := make(chan bool)
 	c.onReturn = func() {
-		_, err = h.AttachTerminal(ctx, id, AttachParams{}, second.tell)
+		_, err := h.AttachTerminal(ctx, id, AttachParams{}, second.tell)
 		assert.Equal(t, KindTerminalTaken, kindOf(t, err))
-	}
-	var closing sync.WaitGroup
-	for range 3 {
-		closing.Go(func() {
+		go func() {
 			one.Close()
-			assert.False(t, h.Terminals()[0].Taken, "whoever closes may go on when it is given back")
-		})
+			closed <- h.Terminals()[0].Taken
+		}()
+		select {
+		case <-closed:
+			t.Error("whoever closes it may go on only when it is given back")
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
-	closing.Wait()
+	one.Close()
+	assert.False(t, <-closed)
 	assert.Equal(t, []string{"resize 5x6", "return " + id}, c.took())
 	c.onReturn = nil
 
