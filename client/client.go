@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,6 +134,21 @@ func (c *Client) State() State {
 // not keep up. Events of a [Subscription] are fetched again instead, and do
 // not count.
 func (c *Client) Dropped() int64 { return c.notes.dropped() }
+
+// NextFile is the oldest open file that the server sent and nobody has taken
+// (SCM_RIGHTS), which is then the caller's. One that came with a result is
+// there when Call returns. Only a [Socket] has files, or a transport that is a
+// [server.FileReceiver]; some that nobody takes are kept until the connection
+// ends.
+func (c *Client) NextFile() (*os.File, error) {
+	c.mu.Lock()
+	l := c.link
+	c.mu.Unlock()
+	if l == nil {
+		return nil, ErrDisconnected
+	}
+	return l.conn.NextFile()
+}
 
 // run keeps a connection, beginning with l, until Close.
 func (c *Client) run(l *link) {

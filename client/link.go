@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -230,6 +231,14 @@ func (o *observed) Write(p []byte) (int, error) {
 	n, err := o.Transport.Write(p)
 	o.observe(err)
 	return n, err
+}
+
+// NextFile implements server.FileReceiver.
+func (o *observed) NextFile() (*os.File, error) {
+	if r, ok := o.Transport.(server.FileReceiver); ok {
+		return r.NextFile()
+	}
+	return nil, server.ErrNoFiles
 }
 
 func (o *observed) observe(err error) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -38,7 +39,7 @@ func (s Socket) open(ctx context.Context) (server.Transport, error) {
 	if err != nil {
 		return nil, err // it names the socket
 	}
-	return conn, nil
+	return socket.ReceivingFiles(conn), nil
 }
 
 // An Opener opens connections of any other kind; ctx bounds the opening alone.

@@ -40,9 +40,10 @@ func RegisterDomain(reg *server.Registry, d Domain) {
 	registerSessions(reg, d)
 	registerConversation(reg, d)
 	registerApprovals(reg, d)
-	registerSubscribe(reg, d)
+	w := newWatching()
+	registerSubscribe(reg, d, w)
 	registerExecutor(reg, d)
-	registerTerminals(reg, d)
+	registerTerminals(reg, d, w)
 }
 
 // A checker is a parameter type that has rules beyond its schema. The error is

@@ -158,6 +158,93 @@ func TestATerminalTellsWhoSpawnedIt(t *testing.T) {
 	}
 }
 
+func TestOthersAttachToATerminal(t *testing.T) {
+	w := newWorld(t, quick)
+	spawner, c := w.connect(frame.LSP), w.connect(frame.NDJSON)
+	assert.JSONEq(t, `{"terminals":[]}`, string(c.ask("terminal.list", "")))
+	spawner.ask("spawn_terminal", `{"shell":"sh","args":["-i"]}`)
+	list := member[[]any](t, c.ask("terminal.list", ""), "terminals")
+	require.Len(t, list, 1)
+	info := list[0].(map[string]any)
+	assert.NotEmpty(t, info["started_at"])
+	delete(info, "started_at")
+	assert.Equal(t, map[string]any{
+		"terminal_id": "t1", "pty_pid": 42.0, "program": "sh", "args": []any{"-i"}, "cwd": w.dir,
+		"read_only": false, "attached": 1.0, "taken": false,
+	}, info)
+	output := func(c *client) (text string) {
+		for _, m := range c.aside {
+			text += terminalText(t, m)
+		}
+		c.aside = nil
+		return text
+	}
+	// awaits waits until a text has come to a client.
+	awaits := func(c *client, want string) {
+		t.Helper()
+		text := output(c)
+		for len(text) < len(want) {
+			text += terminalText(t, c.next())
+		}
+		assert.Equal(t, want, text)
+	}
+	attached := object(t, c.ask("terminal.attach", `{"terminal_id":"t1","cols":90,"rows":9}`))
+	assert.Equal(t, []any{"t1", 90.0, 9.0, 2.0}, []any{attached["terminal_id"], attached["cols"], attached["rows"], attached["attached"]})
+	assert.NotContains(t, attached, "recent")
+	awaits(c, "$ ")
+	c.ask("terminal.write", `{"terminal_id":"t1","data":"ls"}`)
+	awaits(c, "ls")
+	awaits(spawner, "$ ls")
+
+	// Attaching once more begins anew, and nothing comes twice from then on.
+	c.ask("terminal.attach", `{"terminal_id":"t1"}`)
+	awaits(c, "$ ls")
+	c.ask("terminal.write", `{"terminal_id":"t1","data":"x"}`)
+	awaits(c, "x")
+	assert.JSONEq(t, `{"detached":true}`, string(c.ask("terminal.detach", `{"terminal_id":"t1"}`)))
+	assert.JSONEq(t, `{"detached":false}`, string(c.ask("terminal.detach", `{"terminal_id":"t1"}`)))
+	spawner.ask("terminal.write", `{"terminal_id":"t1","data":"y"}`)
+	awaits(spawner, "xy")
+	assert.Empty(t, output(c))
+
+	// A connection that ends is detached; the terminal stays.
+	spawner.close()
+	require.Eventually(t, func() bool {
+		return w.hub.Terminals()[0].Views == 0
+	}, patience, time.Millisecond, "the connection that has gone still watches")
+	c.ask("terminal.attach", `{"terminal_id":"t1"}`)
+	awaits(c, "$ lsxy")
+	e := c.fail("terminal.attach", `{"terminal_id":"nobody"}`)
+	assert.Equal(t, "terminal_not_found", e.Data["kind"])
+
+	// No descriptor goes through memory.
+	for _, method := range []string{"spawn_terminal", "terminal.attach"} {
+		e = c.fail(method, `{"terminal_id":"t1","descriptor":true}`)
+		assert.Equal(t, -32602, e.Code)
+		assert.Equal(t, "descriptor", e.Data["param"])
+		assert.Contains(t, e.Message, "to be left out")
+	}
+}
+
+// terminalText is what a message tells of a terminal's output, or "".
+func terminalText(t *testing.T, m message) string {
+	outer := m.Result
+	if m.Method == "event" {
+		outer = m.Params
+	}
+	var e eventOf
+	require.NoError(t, json.Unmarshal(outer, &e))
+	return e.Event.Data.Data
+}
+
+type eventOf struct {
+	Event struct {
+		Data struct {
+			Data string `json:"data"`
+		} `json:"data"`
+	} `json:"event"`
+}
+
 func TestOneResultOfManyKindsIsJSON(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)

@@ -156,6 +156,10 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 		{"terminal.resize", `{"terminal_id":"t","cols":0,"rows":1}`, "cols"},
 		{"terminal.resize", `{"terminal_id":"t","cols":1,"rows":` + long + `}`, "rows"},
 		{"terminal.close", `{"terminal_id":""}`, "terminal_id"},
+		{"terminal.attach", `{"terminal_id":""}`, "terminal_id"},
+		{"terminal.attach", `{"terminal_id":"t","cols":` + long + `}`, "cols"},
+		{"terminal.attach", `{"terminal_id":"t","rows":` + long + `}`, "rows"},
+		{"terminal.detach", `{"terminal_id":""}`, "terminal_id"},
 	} {
 		e := c.fail(test.method, test.params)
 		assert.Equal(t, -32602, e.Code, "%s %s: %s", test.method, test.params, e.Message)

@@ -233,6 +233,69 @@ func TestTerminalOutputIsBounded(t *testing.T) {
 	assert.Equal(t, `terminal_exit {}`, got[5], "the end is never lost")
 }
 
+// A connection that takes what comes, if not at once, loses nothing; one that
+// takes nothing is waited for once.
+func TestATerminalWaitsForItsConnection(t *testing.T) {
+	part := strings.Repeat("x", terminalQueue/4)
+	synctest.Test(t, func(t *testing.T) {
+		var types []string
+		took := make(chan struct{})
+		f := newTerminalFeed("lsp", 0, func(_ context.Context, message any) error {
+			types = append(types, message.(notification).Params.(eventParams).Event.Type)
+			time.Sleep(terminalPatience / 4)
+			return nil
+		}, slog.New(slog.DiscardHandler))
+		go func() {
+			defer close(took)
+			f.run(context.Background(), nil)
+		}()
+		for range 40 {
+			f.put(terminalOutput(part, "utf-8"))
+		}
+		f.put(hub.Notice{Type: hub.EventTerminalExit, Data: json.RawMessage(`{}`)})
+		<-took
+		assert.Len(t, types, 41)
+		assert.NotContains(t, types, hub.EventLagged)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		var types []string
+		goOn, gone, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		f := newTerminalFeed("lsp", 0, func(_ context.Context, message any) error {
+			<-goOn
+			types = append(types, message.(notification).Params.(eventParams).Event.Type)
+			return nil
+		}, slog.New(slog.DiscardHandler))
+		go func() {
+			defer close(ended)
+			f.run(context.Background(), gone)
+		}()
+		for range 2 {
+			began := time.Now()
+			for range 40 {
+				f.put(terminalOutput(part, "utf-8"))
+			}
+			assert.Equal(t, terminalPatience, time.Since(began), "once, until it has taken all")
+			for range 6 { // what was under way, four in the queue, and that the rest is lost
+				goOn <- struct{}{}
+			}
+			synctest.Wait()
+		}
+		want := []string{"terminal_output", "terminal_output", "terminal_output", "terminal_output", "terminal_output", "lagged"}
+		assert.Equal(t, append(want, want...), types)
+
+		// Who goes while it is waited for is waited for no longer.
+		for range 5 {
+			f.put(terminalOutput(part, "utf-8"))
+		}
+		time.AfterFunc(terminalPatience/2, f.finish)
+		began := time.Now()
+		f.put(terminalOutput(part, "utf-8"))
+		assert.Equal(t, terminalPatience/2, time.Since(began))
+		close(goOn)
+		<-ended
+	})
+}
+
 func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTerminalFeed("lsp", 0, func(context.Context, any) error { return nil }, slog.New(slog.DiscardHandler))

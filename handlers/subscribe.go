@@ -22,8 +22,8 @@ const heartbeatEvery = 30 * time.Second
 
 // registerSubscribe registers Subscribe and Unsubscribe (seed 001 and DESIGN
 // section 7).
-func registerSubscribe(reg *server.Registry, d Domain) {
-	s := &subscriptions{open: make(map[string]*subscription)}
+func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
+	s := &subscriptions{watching: w, open: make(map[string]*subscription)}
 	handle(reg, d, sessionFamily, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
@@ -46,6 +46,8 @@ var eventTypes = []string{
 
 // subscriptions are those of all connections.
 type subscriptions struct {
+	watching *watching
+
 	mu   sync.Mutex // guards open
 	open map[string]*subscription
 }
@@ -92,6 +94,9 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	f, since := p.filter()
 	sub := newSubscription(conn.Framing().String(), conn.Send)
 	sub.room = conn.MaxMessage()
+	if len(p.EventTypes) == 0 { // who wants it by name gets it
+		sub.known = func(n hub.Notice) bool { return s.watching.tells(conn, n) }
+	}
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	feed, err := h.Subscribe(alive, f, since, sub.deliver)
 	if err != nil {
@@ -155,6 +160,7 @@ type subscription struct {
 	dialect string // the framing's name
 	room    int    // of a message, in bytes; 0: no limit
 	send    func(ctx context.Context, message any) error
+	known   func(hub.Notice) bool // the connection is told of it in another way; may be nil
 
 	conn   *server.Conn
 	cancel context.CancelFunc
@@ -218,6 +224,9 @@ func heartbeatMessage(dialect, subscription string) any {
 // deliver sends an event; it waits for the peer as long as ctx and the
 // connection last.
 func (s *subscription) deliver(ctx context.Context, n hub.Notice) error {
+	if s.known != nil && s.known(n) {
+		return nil
+	}
 	err := sendEvent(ctx, s.send, s.dialect, s.id, s.room, n)
 	s.touch()
 	return err

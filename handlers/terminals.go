@@ -3,39 +3,36 @@ package handlers
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"log/slog"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-const (
-	// terminalQueue bounds what a terminal printed and its connection has not
-	// taken yet, in bytes; what is beyond it is lost, and the peer is told.
-	terminalQueue = 256 << 10
-	// terminalPart bounds the output in one event, in bytes.
-	terminalPart = 64 << 10
-	// mostCells bounds a terminal's width and height.
-	mostCells = 10_000
-)
+// mostCells bounds a terminal's width and height.
+const mostCells = 10_000
 
 // registerTerminals registers spawn_terminal (seed 002) and what belongs to it.
-func registerTerminals(reg *server.Registry, d Domain) {
-	t := terminals{d}
+func registerTerminals(reg *server.Registry, d Domain, w *watching) {
+	t := terminals{d, w}
 	f := executorFamily
 	handle(reg, d, f, "spawn_terminal", t.spawn, server.LongRunning(),
-		server.Doc("Starts a program in a terminal. What it prints comes as events terminal_output, its end as terminal_exit, to this connection without a subscription."))
-	handle(reg, d, f, "terminal.write", t.write, server.Doc("Types into a terminal."))
-	handle(reg, d, f, "terminal.resize", t.resize, server.Doc("Changes a terminal's size."))
+		server.Doc("Starts a program in a terminal, which lives on when this connection has gone. What it prints comes as events terminal_output, its end as terminal_exit, to this connection without a subscription."))
+	handle(reg, d, f, "terminal.list", t.list, server.Doc("Lists the terminals that run, the oldest first; those of agents, too."))
+	handle(reg, d, f, "terminal.attach", t.attach, server.LongRunning(),
+		server.Doc("Watches a terminal: what it printed lately, what it prints and its end come as events to this connection, as to who started it. Any number of connections may watch one. An agent's terminal can be watched, and no more."))
+	handle(reg, d, f, "terminal.detach", t.detach, server.LongRunning(),
+		server.Doc("Ends what spawn_terminal or terminal.attach began for this connection; the program goes on. A descriptor is given back: it must not be read any more when this is called."))
+	handle(reg, d, f, "terminal.write", t.write, server.Doc("Types into a terminal; one need not watch it."))
+	handle(reg, d, f, "terminal.resize", t.resize, server.Doc("Changes a terminal's size, for all who watch it."))
 	handle(reg, d, f, "terminal.close", t.close, server.Doc("Closes a terminal and ends what runs in it."))
 }
 
-type terminals struct{ Domain }
+type terminals struct {
+	Domain
+	watching *watching
+}
 
 type spawnParams struct {
 	SessionToken    string            `json:"session_token,omitempty" doc:"Optional; one that is wrong is refused."`
@@ -48,6 +45,7 @@ type spawnParams struct {
 	TmuxWindowName  string            `json:"tmux_window_name,omitempty" doc:"The tmux window."`
 	Cols            *uint             `json:"cols,omitempty" doc:"Columns; 80 unless above 0."`
 	Rows            *uint             `json:"rows,omitempty" doc:"Rows; 24 unless above 0."`
+	Descriptor      bool              `json:"descriptor,omitempty" doc:"Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): this connection reads and writes it, and no terminal_output comes."`
 }
 
 func (p spawnParams) check() error { return first(cells("cols", p.Cols), cells("rows", p.Rows)) }
@@ -75,21 +73,19 @@ type spawnResult struct {
 }
 
 func (t terminals) spawn(ctx context.Context, h *hub.Hub, p spawnParams) (spawnResult, error) {
-	if err := checkToken(h, p.SessionToken); err != nil {
+	if err := first(checkToken(h, p.SessionToken), checkDescriptor(ctx, p.Descriptor)); err != nil {
 		return spawnResult{}, err
 	}
-	conn := server.ConnFrom(ctx)
-	feed := newTerminalFeed(conn.Framing().String(), conn.MaxMessage(), conn.Send, t.Logger)
-	r, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{
+	feed := t.newFeed(ctx)
+	view, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{
 		SessionToken: p.SessionToken, CWD: p.CWD, Shell: p.Shell, Env: p.Env, UseTmux: p.UseTmux,
 		TmuxSessionName: p.TmuxSessionName, TmuxWindowName: p.TmuxWindowName, Cols: orZero(p.Cols), Rows: orZero(p.Rows), Args: p.Args,
+		Descriptor: p.Descriptor,
 	}, feed.put)
 	if err != nil {
 		return spawnResult{}, err
 	}
-	alive := context.WithoutCancel(ctx) // the terminal outlives the request
-	server.AfterReply(ctx, func() { go feed.run(alive, conn.Done()) })
-	return spawnResult{r.TerminalID, r.PTYPID}, nil
+	return spawnResult{view.Terminal.ID, view.Terminal.PID}, t.begin(ctx, view, feed)
 }
 
 // An encoding is how a terminal's bytes are written as a string.
@@ -160,160 +156,4 @@ type closeResult struct {
 func (terminals) close(ctx context.Context, h *hub.Hub, p closeParams) (closeResult, error) {
 	r, err := h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: p.TerminalID})
 	return closeResult{r.Closed}, err
-}
-
-// A terminalFeed is what one terminal has to tell its connection: a bounded
-// queue in which adjacent output is joined, and a goroutine (run) that sends
-// from it at the pace of the peer.
-type terminalFeed struct {
-	dialect string
-	room    int // of a message, in bytes; 0: no limit
-	send    func(ctx context.Context, message any) error
-	log     *slog.Logger
-
-	wake chan struct{} // something was queued
-
-	mu    sync.Mutex // guards the fields below
-	queue []terminalPiece
-	bytes int // of output in queue
-	ended bool
-}
-
-// A terminalPiece is output, or a gap in it, or another event as it is.
-type terminalPiece struct {
-	id       string
-	encoding string
-	output   []byte
-	dropped  int
-	time     time.Time
-	event    *hub.Notice
-}
-
-func newTerminalFeed(dialect string, room int, send func(context.Context, any) error, log *slog.Logger) *terminalFeed {
-	return &terminalFeed{dialect: dialect, room: room, send: send, log: log, wake: make(chan struct{}, 1)}
-}
-
-// put queues an event of the terminal, without waiting.
-func (f *terminalFeed) put(n hub.Notice) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.ended {
-		return
-	}
-	if n.Type == hub.EventTerminal {
-		f.putOutput(n)
-	} else {
-		f.queue = append(f.queue, terminalPiece{event: &n})
-		f.ended = n.Type == hub.EventTerminalExit
-	}
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (f *terminalFeed) putOutput(n hub.Notice) {
-	var p catalog.TerminalOutputParams
-	if json.Unmarshal(n.Data, &p) != nil {
-		return
-	}
-	output := []byte(p.Data)
-	if p.Encoding == "base64" {
-		decoded, err := base64.StdEncoding.DecodeString(p.Data)
-		if err != nil {
-			return
-		}
-		output = decoded
-	} else {
-		p.Encoding = "utf-8"
-	}
-	last := f.last()
-	if f.bytes+len(output) > terminalQueue {
-		if last == nil || last.dropped == 0 {
-			f.queue = append(f.queue, terminalPiece{id: p.TerminalID, time: n.Time})
-			last = f.last()
-			f.log.Warn("output of a terminal is lost: the peer does not read", "terminal", p.TerminalID)
-		}
-		last.dropped += len(output)
-		return
-	}
-	f.bytes += len(output)
-	if last != nil && last.event == nil && last.dropped == 0 && last.encoding == p.Encoding && len(last.output)+len(output) <= terminalPart {
-		last.output = append(last.output, output...)
-		return
-	}
-	f.queue = append(f.queue, terminalPiece{id: p.TerminalID, encoding: p.Encoding, output: output, time: n.Time})
-}
-
-func (f *terminalFeed) last() *terminalPiece {
-	if len(f.queue) == 0 {
-		return nil
-	}
-	return &f.queue[len(f.queue)-1]
-}
-
-// run sends until the terminal has ended or the connection has.
-func (f *terminalFeed) run(ctx context.Context, done <-chan struct{}) {
-	defer f.finish()
-	for {
-		piece, more := f.take()
-		if piece == nil {
-			if !more {
-				return
-			}
-			select {
-			case <-f.wake:
-			case <-done:
-				return
-			}
-			continue
-		}
-		if sendEvent(ctx, f.send, f.dialect, "", f.room, piece.notice()) != nil {
-			return
-		}
-	}
-}
-
-// take takes the first piece off the queue; if there is none, more says
-// whether one may come.
-func (f *terminalFeed) take() (piece *terminalPiece, more bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.queue) == 0 {
-		return nil, !f.ended
-	}
-	first := f.queue[0]
-	f.queue = f.queue[1:]
-	f.bytes -= len(first.output)
-	return &first, true
-}
-
-// finish lets go of what nobody will take.
-func (f *terminalFeed) finish() {
-	f.mu.Lock()
-	f.ended, f.queue = true, nil
-	f.mu.Unlock()
-}
-
-// terminalLag tells of output that was lost.
-type terminalLag struct {
-	TerminalID   string `json:"terminal_id"`
-	DroppedBytes int    `json:"dropped_bytes"`
-}
-
-// notice is the piece as an event.
-func (p terminalPiece) notice() hub.Notice {
-	if p.event != nil {
-		return *p.event
-	}
-	n := hub.Notice{Type: hub.EventTerminal, Time: p.time}
-	var data any = catalog.TerminalOutputParams{TerminalID: p.id, Data: string(p.output), Encoding: p.encoding}
-	switch {
-	case p.dropped > 0:
-		n.Type, data = hub.EventLagged, terminalLag{p.id, p.dropped}
-	case p.encoding == "base64":
-		data = catalog.TerminalOutputParams{TerminalID: p.id, Data: base64.StdEncoding.EncodeToString(p.output), Encoding: p.encoding}
-	}
-	n.Data, _ = json.Marshal(data) // strings and numbers: it cannot fail
-	return n
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -11,13 +12,17 @@ import (
 
 type afterKey struct{}
 
-// afterwards is what handlers want to do after their reply.
-type afterwards []func()
+// afterwards is what handlers want to go with their reply, or to do after it.
+type afterwards struct {
+	todo    []func()
+	carries bool     // the reply may carry a file
+	file    *os.File // that is to go with the reply
+}
 
 func (a *afterwards) run() {
-	for len(*a) > 0 {
-		todo := *a
-		*a = nil
+	for len(a.todo) > 0 {
+		todo := a.todo
+		a.todo = nil
 		for _, f := range todo {
 			f()
 		}
@@ -38,7 +43,7 @@ func AfterReply(ctx context.Context, f func()) {
 		panic("server: AfterReply outside of a handler")
 	}
 	c := ConnFrom(ctx)
-	*a = append(*a, func() {
+	a.todo = append(a.todo, func() {
 		defer func() {
 			if p := recover(); p != nil {
 				c.log.Error("what was to follow a reply panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))

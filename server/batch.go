@@ -93,9 +93,9 @@ func (b *batch) hold() {
 // after takes over what handlers of the batch want to do after its reply.
 func (b *batch) after(a *afterwards) {
 	b.mu.Lock()
-	b.then = append(b.then, *a...)
+	b.then.todo = append(b.then.todo, a.todo...)
 	b.mu.Unlock()
-	*a = nil
+	a.todo = nil
 }
 
 // release sends the reply if nothing is waited for any more.

@@ -38,14 +38,16 @@ func (c *Conn) dispatch(m *frame.Message) {
 // result and fail make Conn the replies of single requests.
 func (c *Conn) result(id, result []byte) {
 	if c.framing == frame.NDJSON {
-		result = compactLine(result)
-		if most := c.srv.opts.MaxLine - len(id) - 64; len(result) > most {
+		if result = compactLine(result); !c.fits(id, result) {
 			c.fail(id, resultTooLarge(c.srv.opts.MaxLine))
 			return
 		}
 	}
 	c.out.result(id, result)
 }
+
+// fits reports whether a result fits into a line.
+func (c *Conn) fits(id, result []byte) bool { return len(result) <= c.srv.opts.MaxLine-len(id)-64 }
 
 func (c *Conn) fail(id []byte, e *jsonrpc2.Error) { c.out.fail(id, e) }
 
@@ -251,9 +253,13 @@ func (c *Conn) serveClosing(m *frame.Message) {
 // its handler has returned, before the reply goes out.
 func (c *Conn) serveBeside(ctx context.Context, method *Method, id, params []byte, to replies, done func()) {
 	began := c.clock()
-	var after afterwards
+	_, batched := to.(*slot)
+	after := afterwards{carries: id != nil && !batched}
 	result, err := c.invoke(context.WithValue(ctx, afterKey{}, &after), method, params)
 	done()
+	if after.file != nil {
+		to = &fileReply{c, after.file}
+	}
 	c.finish(method, id, result, err, began, ctx, to)
 	if s, ok := to.(*slot); ok {
 		s.b.after(&after)

@@ -45,6 +45,7 @@ type outbox struct {
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // room was made, the writer stopped, or err was set
 	queue   []byte     // frames that nobody writes yet
+	files   []passage  // that go with some of them, in order
 	spare   []byte     // an empty buffer for the next queue
 	writing bool       // somebody is in Write, or a goroutine is
 	inWrite int        // bytes that are with the writer
@@ -65,7 +66,7 @@ func (o *outbox) result(id, result []byte) {
 	if o.waitForRoom() != nil {
 		return
 	}
-	if len(result) >= largeResult && !o.writing {
+	if len(result) >= largeResult && !o.writing && len(o.files) == 0 {
 		o.writeLarge(id, result)
 		return
 	}
@@ -172,19 +173,23 @@ func (o *outbox) flushLocked() {
 		return
 	}
 	for len(o.queue) > 0 && o.err == nil {
-		out := o.take()
-		if !o.write(out, nil) {
+		out, file := o.take()
+		if !o.write(out, nil, file) {
 			return
 		}
 		o.recycle(out)
 	}
 }
 
-// take hands the queue to the writer, who is the caller.
-func (o *outbox) take() []byte {
-	out := o.queue
+// take hands the queue to the writer, who is the caller: all of it, or as much
+// as is to be written at once, with the file that goes with its first byte.
+func (o *outbox) take() (out []byte, file *os.File) {
+	if len(o.files) > 0 {
+		return o.takePart()
+	}
+	out = o.queue
 	o.queue, o.spare = o.spare[:0], nil
-	return out
+	return out, nil
 }
 
 func (o *outbox) recycle(out []byte) {
@@ -196,23 +201,26 @@ func (o *outbox) recycle(out []byte) {
 // writeLarge writes what is queued and a large result without copying it.
 func (o *outbox) writeLarge(id, result []byte) {
 	o.queue = frame.AppendResultHead(o.queue, o.framing, id, len(result))
-	out := o.take()
+	out, _ := o.take()
 	// What others queue while this is written comes behind its end.
 	o.queue = frame.AppendResultTail(o.queue, o.framing)
-	if o.write(out, result) {
+	if o.write(out, result, nil) {
 		o.recycle(out)
 	}
 }
 
 // write writes a and then b, which it only borrows, with mu released
-// meanwhile. If the peer does not take all of it, a goroutine gets a copy of
-// the rest and write returns false.
-func (o *outbox) write(a, b []byte) bool {
+// meanwhile; file, if not nil, goes with a. If the peer does not take all of
+// it, a goroutine gets a copy of the rest and write returns false.
+func (o *outbox) write(a, b []byte, file *os.File) bool {
 	o.writing, o.inWrite = true, len(a)+len(b)
 	o.mu.Unlock()
-	n, err := o.writeBoth(a, b, patience)
+	n, err := o.writeAll(a, b, file, patience)
 	o.mu.Lock()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
+		if n > 0 {
+			file = nil // it went with the first byte
+		}
 		var rest []byte
 		if n < len(a) {
 			rest = append(rest, a[n:]...)
@@ -220,24 +228,23 @@ func (o *outbox) write(a, b []byte) bool {
 		}
 		rest = append(rest, b[n-len(a):]...)
 		o.inWrite = len(rest)
-		go o.drain(rest)
+		go o.drain(rest, file)
 		return false
 	}
 	o.written(err)
 	return true
 }
 
-// writeBoth writes a and then b, and waits no longer than d for the peer to
-// take more; a negative d means no limit.
-func (o *outbox) writeBoth(a, b []byte, d time.Duration) (int, error) {
+// writeAll writes a, with file unless it is nil, and then b, and waits no
+// longer than d for the peer to take more; a negative d means no limit.
+func (o *outbox) writeAll(a, b []byte, file *os.File, d time.Duration) (int, error) {
+	if file != nil {
+		return o.writeFile(a, file, d)
+	}
 	if o.patient != nil {
 		return o.patient.writePatiently(a, b, d)
 	}
-	var until time.Time
-	if d >= 0 {
-		until = time.Now().Add(d)
-	}
-	if err := o.t.SetWriteDeadline(until); err != nil {
+	if err := o.t.SetWriteDeadline(deadlineIn(d)); err != nil {
 		return 0, err
 	}
 	n, err := o.t.Write(a)
@@ -249,6 +256,14 @@ func (o *outbox) writeBoth(a, b []byte, d time.Duration) (int, error) {
 	return n, err
 }
 
+// deadlineIn is the time in d; a negative d means none.
+func deadlineIn(d time.Duration) (t time.Time) {
+	if d >= 0 {
+		t = time.Now().Add(d)
+	}
+	return t
+}
+
 // written notes the end of a write.
 func (o *outbox) written(err error) {
 	o.writing, o.inWrite = false, 0
@@ -258,11 +273,12 @@ func (o *outbox) written(err error) {
 	o.changed.Broadcast()
 }
 
-// drain writes rest and whatever is queued meanwhile, however long the peer
-// takes. It ends when nothing is left or the transport is closed.
-func (o *outbox) drain(rest []byte) {
+// drain writes rest, with file unless it is nil, and whatever is queued
+// meanwhile, however long the peer takes. It ends when nothing is left or the
+// transport is closed.
+func (o *outbox) drain(rest []byte, file *os.File) {
 	for {
-		_, err := o.writeBoth(rest, nil, -1)
+		_, err := o.writeAll(rest, nil, file, -1)
 		o.mu.Lock()
 		if err != nil || o.err != nil || len(o.queue) == 0 {
 			o.written(err)
@@ -270,7 +286,7 @@ func (o *outbox) drain(rest []byte) {
 			return
 		}
 		o.recycle(rest)
-		rest = o.take()
+		rest, file = o.take()
 		o.inWrite = len(rest)
 		o.changed.Broadcast()
 		o.mu.Unlock()
@@ -281,6 +297,7 @@ func (o *outbox) breakLocked(err error) {
 	if o.err == nil {
 		o.err = err
 		o.queue, o.spare = nil, nil
+		o.dropFiles()
 		close(o.broken)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,20 +22,22 @@ import (
 
 const attachHelp = `Work in a terminal of the project's hub, as if it were this one: what you type
 goes there, what it prints comes here, and it has this one's size. C-] detaches,
-and the program goes on.
+and the program goes on. Any number of people may be attached to a terminal; it
+has the size of whoever came, or changed theirs, last.
+
+Without TERMINAL the terminals are listed. An agent's can be watched, and no more.
 
 --new starts a program in a new terminal, your shell unless a command is given;
 with --tmux NAME in a tmux session, which another attach --new --tmux NAME joins.
-What a terminal prints goes to the client that started it: attached to another
-client's terminal you type blind, unless it is tmux.
 
-If standard input is no terminal, it is typed, and then C-d.
+You first see what the terminal printed lately. If standard input is no
+terminal, it is typed, and then C-d.
 
 Exit status: that of the program; 128 and more if a signal ended it; 0 if you
 detached; 1 if there is no such terminal, or no hub runs here, or it has gone.`
 
 // detachKey is C-], as telnet has it.
-const detachKey = 0x1d
+const detachKey = "\x1d"
 
 // attachOptions are the flags of the command.
 type attachOptions struct {
@@ -45,17 +49,17 @@ type attachOptions struct {
 func newAttachCommand(s *settings) *cobra.Command {
 	var o attachOptions
 	cmd := &cobra.Command{
-		Use:     "attach TERMINAL | attach --new [COMMAND...]",
+		Use:     "attach [TERMINAL] | attach --new [COMMAND...]",
 		Short:   "Work in a terminal of the project's hub",
 		Long:    attachHelp,
 		Example: "  duet-rpc attach --new\n  duet-rpc attach --new -- ls -la\n  duet-rpc attach --new --tmux work",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.start {
+			if o.start || len(args) == 0 {
 				return nil
 			}
 			return exactly("TERMINAL (or --new)")(cmd, args)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions, // no method lists terminals
+		ValidArgsFunction: completeFirst(s, terminalIDs),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.cwd == "" {
 				o.cwd = "."
@@ -64,9 +68,12 @@ func newAttachCommand(s *settings) *cobra.Command {
 				return err
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				if !o.start && len(args) == 0 {
+					return listTerminals(ctx, cmd, s, c)
+				}
 				a := &attached{c: c, out: os.Stdout, named: make(chan struct{}), ended: make(chan int, 1), keys: make(chan []byte, 256)}
 				return a.run(ctx, cmd, o, args)
-			})
+			}, client.WithQueue(outputQueue))
 		},
 	}
 	cmd.Flags().BoolVar(&o.start, "new", false, "start a program in a new terminal")
@@ -82,9 +89,19 @@ type attached struct {
 	out   io.Writer
 	named chan struct{} // closed when id is set
 	id    string
-	ended chan int    // takes the program's exit code, once
-	keys  chan []byte // what was typed; closed at its end
+	watch bool // it is an agent's: nothing can be typed
+	raw   bool // standard input is a terminal, and in raw mode
+	modes modes
+
+	lost    atomic.Bool // some output was
+	showing sync.Mutex  // held while something is shown; guards modes and over
+	over    bool        // nothing more is shown
+	ended   chan int    // takes the program's exit code, once
+	keys    chan []byte // what was typed; closed at its end
 }
+
+// outputQueue is how many pieces of output may wait to be shown.
+const outputQueue = 1 << 16
 
 // errDetached says that the user has gone.
 var errDetached = errors.New("detached")
@@ -100,7 +117,11 @@ func (a *attached) run(ctx context.Context, cmd *cobra.Command, o attachOptions,
 		}
 	})()
 	raw := term.IsTerminal(int(os.Stdin.Fd()))
-	var err error
+	stop, err := a.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	if o.start {
 		err = a.start(ctx, o, args)
 	} else {
@@ -115,18 +136,21 @@ func (a *attached) run(ctx context.Context, cmd *cobra.Command, o attachOptions,
 			return fmt.Errorf("preparing the terminal: %w", err)
 		}
 		defer term.Restore(int(os.Stdin.Fd()), before)
-		fmt.Fprintf(cmd.ErrOrStderr(), "— %s; C-] detaches\r\n", oneLine(a.id))
+		a.greet(cmd.ErrOrStderr())
 	}
+	a.raw = raw
+	close(a.named) // what came is shown from here on
 	err = a.work(ctx, gone, raw)
+	stop()
 	if raw {
-		fmt.Fprint(a.out, "\r\n")
+		fmt.Fprint(a.out, a.modes.undo(), "\r\n")
 	}
 	if errors.Is(err, errDetached) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "— detached; it goes on: duet-rpc attach %s\r\n", oneLine(a.id))
 		return nil
 	}
-	if n := a.c.Dropped(); n > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "— %d pieces of output came faster than they could be shown, and are lost\r\n", n)
+	if a.c.Dropped() > 0 || a.lost.Load() {
+		fmt.Fprint(cmd.ErrOrStderr(), "— some output came faster than it could be shown, and is lost\r\n")
 	}
 	return err
 }
@@ -189,7 +213,21 @@ func (a *attached) start(ctx context.Context, o attachOptions, args []string) er
 	if o.tmux != "" {
 		params["use_tmux"], params["tmux_session_name"] = true, o.tmux
 	}
-	a.c.On("event", func(params json.RawMessage) {
+	r, _, err := ask[struct {
+		TerminalID string `json:"terminal_id"`
+	}](ctx, a.c, "spawn_terminal", params)
+	if err != nil {
+		return err
+	}
+	a.id = r.TerminalID
+	return nil
+}
+
+// listen takes what the hub tells of the terminal, until stop, which waits for
+// what is being shown.
+func (a *attached) listen(ctx context.Context) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	off := a.c.On("event", func(params json.RawMessage) {
 		var n struct {
 			Subscription string `json:"subscription_id"`
 			Event        struct {
@@ -204,21 +242,16 @@ func (a *attached) start(ctx context.Context, o attachOptions, args []string) er
 	// Beside the terminal's own events the log has its end, which comes even
 	// where this terminal is so slow that output is lost; but it may come
 	// before the last output.
-	_, err := a.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{hub.EventTerminalExit}}, func(e client.Event) {
+	_, err = a.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{hub.EventTerminalExit}}, func(e client.Event) {
 		time.AfterFunc(lastOutputWithin, func() { a.show(ctx, e.Type, e.Data) })
 	})
-	if err != nil {
-		return err
-	}
-	r, _, err := ask[struct {
-		TerminalID string `json:"terminal_id"`
-	}](ctx, a.c, "spawn_terminal", params)
-	if err != nil {
-		return err
-	}
-	a.id = r.TerminalID
-	close(a.named)
-	return nil
+	return func() {
+		off()
+		cancel()
+		a.showing.Lock()
+		defer a.showing.Unlock()
+		a.over = true
+	}, err
 }
 
 // lastOutputWithin is how long a terminal's last output may come behind the
@@ -227,23 +260,20 @@ const lastOutputWithin = time.Second
 
 // join watches a terminal that is there.
 func (a *attached) join(ctx context.Context, id string) error {
-	a.id = id
-	close(a.named)
-	_, err := a.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{hub.EventTerminal, hub.EventTerminalExit}}, func(e client.Event) {
-		a.show(ctx, e.Type, e.Data)
-	})
-	if err != nil {
-		return err
+	params := map[string]any{"terminal_id": id}
+	if cols, rows, err := term.GetSize(int(os.Stdout.Fd())); err == nil && cols > 0 && rows > 0 {
+		params["cols"], params["rows"] = cols, rows
 	}
-	return a.resize(ctx)
+	r, _, err := ask[listedTerminal](ctx, a.c, "terminal.attach", params)
+	a.id, a.watch = id, r.ReadOnly
+	return err
 }
 
-// resize gives the terminal the size of this one. One of no size, such as a
-// pipe, still finds out whether it is there.
+// resize gives the terminal the size of this one.
 func (a *attached) resize(ctx context.Context) error {
 	cols, rows, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil || cols <= 0 || rows <= 0 {
-		return a.c.Call(ctx, "terminal.write", map[string]string{"terminal_id": a.id, "data": ""}, nil)
+	if err != nil || cols <= 0 || rows <= 0 || a.watch {
+		return nil
 	}
 	return a.c.Call(ctx, "terminal.resize", map[string]any{"terminal_id": a.id, "cols": cols, "rows": rows}, nil)
 }
@@ -271,7 +301,9 @@ func (a *attached) show(ctx context.Context, kind string, raw json.RawMessage) {
 		if d.Encoding == "base64" {
 			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub's own
 		}
-		_, _ = a.out.Write(data)
+		a.print(data)
+	case hub.EventLagged:
+		a.lost.Store(true)
 	case hub.EventTerminalExit:
 		select {
 		case a.ended <- d.ExitCode:
@@ -280,15 +312,32 @@ func (a *attached) show(ctx context.Context, kind string, raw json.RawMessage) {
 	}
 }
 
+func (a *attached) print(data []byte) {
+	a.showing.Lock()
+	defer a.showing.Unlock()
+	if a.over {
+		return
+	}
+	a.modes.note(data)
+	if a.watch && a.raw { // it is a pipe, whose lines end in \n alone
+		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+	}
+	_, _ = a.out.Write(data)
+}
+
 // read reads what is typed. It ends with the process: nothing else ends a read
 // of a terminal.
 func (a *attached) read(in io.Reader, raw bool, detached chan<- struct{}) {
 	defer close(a.keys)
+	keys := detachKey
+	if a.watch {
+		keys += "\x03" // C-c has nothing else to end
+	}
 	buffer := make([]byte, 16<<10)
 	for {
 		n, err := in.Read(buffer)
 		data := buffer[:n]
-		if at := bytes.IndexByte(data, detachKey); raw && at >= 0 {
+		if at := bytes.IndexAny(data, keys); raw && at >= 0 {
 			if at > 0 {
 				a.keys <- bytes.Clone(data[:at])
 			}
@@ -316,6 +365,9 @@ func (a *attached) write(ctx context.Context, refused chan<- error) {
 		case data, more := <-a.keys:
 			if !more {
 				return
+			}
+			if a.watch {
+				continue
 			}
 			err := a.c.Call(ctx, "terminal.write", map[string]string{
 				"terminal_id": a.id, "data": base64.StdEncoding.EncodeToString(data), "encoding": "base64",

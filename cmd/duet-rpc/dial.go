@@ -17,7 +17,7 @@ const dialWithin = 5 * time.Second
 
 // dialHub connects to the hub of a project. Where there is none the error
 // says how to start one.
-func dialHub(ctx context.Context, p project.Project) (*client.Client, error) {
+func dialHub(ctx context.Context, p project.Project, opts ...client.Option) (*client.Client, error) {
 	var problem error
 	open := func(ctx context.Context) (server.Transport, error) {
 		// The next hub may listen elsewhere.
@@ -28,7 +28,7 @@ func dialHub(ctx context.Context, p project.Project) (*client.Client, error) {
 		}
 		return conn, nil
 	}
-	c, err := client.Dial(ctx, client.Opener(open), client.WithFraming(frame.LSP))
+	c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP))...)
 	if err == nil {
 		return c, nil
 	}

@@ -128,7 +128,7 @@ func (h *host) listenAt(path string) error {
 	}
 	h.log.Info("listening", "socket", path)
 	h.sockets.Go(func() {
-		if err := h.srv.ServeListener(h.ctx, l); err != nil {
+		if err := h.srv.ServeListener(h.ctx, socket.Senders(l)); err != nil {
 			h.log.Error("a socket failed", "socket", path, "err", err)
 		}
 	})

@@ -27,8 +27,8 @@ here; 130 if you interrupted it.`
 
 // withHub runs do with a connection to the project's hub, until a signal
 // comes. What the hub refuses is said in its own words.
-func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error) error {
-	return inItsWords(connected(cmd, s, do))
+func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	return inItsWords(connected(cmd, s, do, opts...))
 }
 
 // beginsWork marks a command for which a daemon is started where none runs and
@@ -49,17 +49,17 @@ func inItsWords(err error) error {
 }
 
 // connected is withHub that leaves errors as they are.
-func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error) error {
+func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	p, err := findProject(s)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	c, err := dialHub(ctx, p)
+	c, err := dialHub(ctx, p, opts...)
 	if err != nil && cmd.Annotations[beginsWork] != "" && mayComeYet(err) && wantsDaemon(s) {
 		if err = ensureDaemon(ctx, s, p); err == nil {
-			c, err = dialHub(ctx, p)
+			c, err = dialHub(ctx, p, opts...)
 		}
 	}
 	if err == nil {

@@ -22,6 +22,7 @@ type Daemon interface {
 	ReportProgress(context.Context, ReportProgressParams) error
 	ReportError(context.Context, ReportErrorParams) error
 	ReportCompletion(context.Context, ReportCompletionParams) error
+	TerminalStarted(context.Context, TerminalStartedParams) error
 	TerminalOutput(context.Context, TerminalOutputParams) error
 	TerminalExit(context.Context, TerminalExitParams) error
 }
@@ -196,6 +197,17 @@ type ReportCompletionParams struct {
 	Status       string          `json:"status" doc:"completed, failed or cancelled."`
 	TokenUsage   *TokenUsage     `json:"token_usage,omitempty"`
 	Error        *ExecutionError `json:"error,omitempty"`
+}
+
+// TerminalStartedParams report that an agent has started a program in a
+// terminal of its own, which people can watch. Ours.
+type TerminalStartedParams struct {
+	TerminalID string   `json:"terminal_id"`
+	TaskID     string   `json:"task_id,omitempty" doc:"The task whose agent runs it, if it works on one."`
+	PID        int      `json:"pid,omitempty"`
+	Program    string   `json:"program"`
+	Args       []string `json:"args,omitempty"`
+	CWD        string   `json:"cwd,omitempty"`
 }
 
 // TerminalOutputParams report what a terminal printed. Ours.

@@ -1,6 +1,9 @@
 package catalog
 
-import "context"
+import (
+	"context"
+	"os"
+)
 
 // An Executor runs prompts with agents, and terminals. All methods may be
 // called from any goroutine.
@@ -15,6 +18,13 @@ type Executor interface {
 	TerminalWrite(context.Context, TerminalWriteParams) error
 	TerminalResize(context.Context, TerminalResizeParams) error
 	TerminalClose(context.Context, TerminalCloseParams) (TerminalCloseResult, error)
+	// TerminalDescriptor stops the reading of a terminal and returns its
+	// descriptor, the master of the PTY, for somebody who reads and writes
+	// there instead. What was read before has been reported when it returns.
+	// The file is the caller's.
+	TerminalDescriptor(context.Context, TerminalDescriptorParams) (*os.File, error)
+	// TerminalReturn lets the executor read the terminal again.
+	TerminalReturn(context.Context, TerminalReturnParams) error
 	// PauseNotifications makes the executor stop reading its agents until
 	// ResumeNotifications.
 	PauseNotifications(context.Context) error
@@ -121,13 +131,21 @@ type SpawnTerminalParams struct {
 	Rows            int               `json:"rows,omitempty" doc:"24 unless above 0."`
 
 	// Ours.
-	Args []string `json:"args,omitempty" doc:"Arguments of the program."`
+	Args       []string `json:"args,omitempty" doc:"Arguments of the program."`
+	Descriptor bool     `json:"descriptor,omitempty" doc:"Nothing of it is read; its descriptor comes with the result, as of terminal.descriptor."`
 }
 
 // SpawnTerminalResult names a terminal.
 type SpawnTerminalResult struct {
 	TerminalID string `json:"terminal_id"`
 	PTYPID     int    `json:"pty_pid"`
+
+	// Ours: what was started, where the executor tells.
+	Program string   `json:"program,omitempty"`
+	Args    []string `json:"args,omitempty"`
+	Cols    int      `json:"cols,omitempty"`
+	Rows    int      `json:"rows,omitempty"`
+	File    *os.File `json:"-"` // the descriptor if it was asked for; the caller's. On the wire it goes beside.
 }
 
 // TerminalWriteParams are keys for a terminal.
@@ -152,6 +170,17 @@ type TerminalCloseParams struct {
 // TerminalCloseResult tells that it was closed.
 type TerminalCloseResult struct {
 	Closed bool `json:"closed"`
+}
+
+// TerminalDescriptorParams name a terminal that somebody else is to read.
+// Ours.
+type TerminalDescriptorParams struct {
+	TerminalID string `json:"terminal_id"`
+}
+
+// TerminalReturnParams name a terminal that the executor reads again. Ours.
+type TerminalReturnParams struct {
+	TerminalID string `json:"terminal_id"`
 }
 
 // ShutdownParams end an executor.

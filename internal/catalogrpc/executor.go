@@ -2,6 +2,9 @@ package catalogrpc
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -16,54 +19,126 @@ func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 		_, err := x.StopTask(ctx, p)
 		return err
 	}), server.Doc("stop_task as a notification."))
-	server.Handle(reg, "spawn_terminal", x.SpawnTerminal, long, server.Doc("Starts a program in a terminal."))
+	server.Handle(reg, "spawn_terminal", spawn(x), long, server.Doc("Starts a program in a terminal."))
 	server.Handle(reg, "terminal.write", notification(x.TerminalWrite), server.Doc("Types into a terminal."))
 	server.Handle(reg, "terminal.resize", notification(x.TerminalResize), server.Doc("Changes a terminal's size."))
 	server.Handle(reg, "terminal.close", x.TerminalClose, server.Doc("Ends a terminal."))
+	server.Handle(reg, "terminal.descriptor", descriptor(x), long, server.Doc("Stops the reading of a terminal and passes its descriptor with the reply."))
+	server.Handle(reg, "terminal.return", notification(x.TerminalReturn), server.Doc("Lets the executor read a terminal again."))
 	server.Handle(reg, "pause_notifications", signal(x.PauseNotifications), server.Doc("Stops the reports until resume_notifications."))
 	server.Handle(reg, "resume_notifications", signal(x.ResumeNotifications), server.Doc("Lets the reports go on."))
 	server.Handle(reg, "shutdown", x.Shutdown, long, server.Doc("Ends the executor when its work is done."))
 }
 
+// spawn serves spawn_terminal; the descriptor goes with the reply.
+func spawn(x catalog.Executor) func(context.Context, catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
+	return func(ctx context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
+		if p.Descriptor && !server.CanReplyFile(ctx) {
+			return catalog.SpawnTerminalResult{}, server.ErrNoFiles
+		}
+		result, err := x.SpawnTerminal(ctx, p)
+		if err == nil && result.File != nil {
+			err = server.ReplyFile(ctx, result.File)
+		}
+		return result, err
+	}
+}
+
+// descriptor serves terminal.descriptor.
+func descriptor(x catalog.Executor) func(context.Context, catalog.TerminalDescriptorParams) (struct{}, error) {
+	return func(ctx context.Context, p catalog.TerminalDescriptorParams) (struct{}, error) {
+		if !server.CanReplyFile(ctx) {
+			return struct{}{}, server.ErrNoFiles
+		}
+		file, err := x.TerminalDescriptor(ctx, p)
+		if err == nil {
+			err = server.ReplyFile(ctx, file)
+		}
+		return struct{}{}, err
+	}
+}
+
 // Executor is the executor at the other end of conn.
-func Executor(conn *server.Conn) catalog.Executor { return executor{conn} }
+func Executor(conn *server.Conn) catalog.Executor { return &executor{conn: conn} }
 
-type executor struct{ conn *server.Conn }
+type executor struct {
+	conn  *server.Conn
+	files sync.Mutex // held from a call for a file until it is taken: files come in the order of the replies
+}
 
-func (x executor) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
+func (x *executor) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
 	return call[catalog.ExecutePromptResult](ctx, x.conn, "execute_prompt", p)
 }
 
-func (x executor) StopTask(ctx context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
+func (x *executor) StopTask(ctx context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
 	return call[catalog.StopTaskResult](ctx, x.conn, "stop_task", p)
 }
 
-func (x executor) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
-	return call[catalog.SpawnTerminalResult](ctx, x.conn, "spawn_terminal", p)
+func (x *executor) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
+	if !p.Descriptor {
+		return call[catalog.SpawnTerminalResult](ctx, x.conn, "spawn_terminal", p)
+	}
+	var result catalog.SpawnTerminalResult
+	file, err := x.callForFile(ctx, "spawn_terminal", p, &result)
+	if err != nil && result.TerminalID != "" {
+		_, _ = x.TerminalClose(context.WithoutCancel(ctx), catalog.TerminalCloseParams{TerminalID: result.TerminalID})
+	}
+	result.File = file
+	return result, err
 }
 
 // TerminalWrite and TerminalResize are calls, not notifications: the caller is
 // told of a terminal that is not there, and keys keep their order.
-func (x executor) TerminalWrite(ctx context.Context, p catalog.TerminalWriteParams) error {
+func (x *executor) TerminalWrite(ctx context.Context, p catalog.TerminalWriteParams) error {
 	return x.conn.Call(ctx, "terminal.write", p, nil)
 }
 
-func (x executor) TerminalResize(ctx context.Context, p catalog.TerminalResizeParams) error {
+func (x *executor) TerminalResize(ctx context.Context, p catalog.TerminalResizeParams) error {
 	return x.conn.Call(ctx, "terminal.resize", p, nil)
 }
 
-func (x executor) TerminalClose(ctx context.Context, p catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
+func (x *executor) TerminalClose(ctx context.Context, p catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
 	return call[catalog.TerminalCloseResult](ctx, x.conn, "terminal.close", p)
 }
 
-func (x executor) PauseNotifications(ctx context.Context) error {
+func (x *executor) TerminalDescriptor(ctx context.Context, p catalog.TerminalDescriptorParams) (*os.File, error) {
+	return x.callForFile(ctx, "terminal.descriptor", p, nil)
+}
+
+func (x *executor) TerminalReturn(ctx context.Context, p catalog.TerminalReturnParams) error {
+	return x.conn.Call(ctx, "terminal.return", p, nil)
+}
+
+// callForFile calls a method whose reply brings a file. It does not end with
+// ctx: the file would be taken for that of the next call.
+func (x *executor) callForFile(ctx context.Context, method string, params, result any) (*os.File, error) {
+	x.files.Lock()
+	defer x.files.Unlock()
+	for { // what nobody asked for
+		stray, err := x.conn.NextFile()
+		if err != nil {
+			break
+		}
+		stray.Close()
+	}
+	if err := x.conn.Call(context.WithoutCancel(ctx), method, params, result); err != nil {
+		return nil, err
+	}
+	file, err := x.conn.NextFile()
+	if err != nil {
+		return nil, fmt.Errorf("the executor did not pass the terminal's descriptor: %w", err)
+	}
+	return file, nil
+}
+
+func (x *executor) PauseNotifications(ctx context.Context) error {
 	return x.conn.Notify(ctx, "pause_notifications", nil)
 }
 
-func (x executor) ResumeNotifications(ctx context.Context) error {
+func (x *executor) ResumeNotifications(ctx context.Context) error {
 	return x.conn.Notify(ctx, "resume_notifications", nil)
 }
 
-func (x executor) Shutdown(ctx context.Context, p catalog.ShutdownParams) (catalog.ShutdownResult, error) {
+func (x *executor) Shutdown(ctx context.Context, p catalog.ShutdownParams) (catalog.ShutdownResult, error) {
 	return call[catalog.ShutdownResult](ctx, x.conn, "shutdown", p)
 }

@@ -67,7 +67,12 @@ func (a *agent) createTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 		return acp.CreateTerminalResponse{}, fmt.Errorf("the program %q could not be started: %w", p.Command, err)
 	}
 	a.terminals[t.id] = t
-	a.x.work.Go(func() { t.follow(a.x) })
+	a.x.work.Go(func() {
+		_ = a.x.daemon.TerminalStarted(a.x.ctx, catalog.TerminalStartedParams{
+			TerminalID: t.id, TaskID: t.task, PID: t.proc.pid, Program: argv[0], Args: argv[1:], CWD: cwd,
+		})
+		t.follow(a.x)
+	})
 	return acp.CreateTerminalResponse{TerminalId: t.id}, nil
 }
 

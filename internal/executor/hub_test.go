@@ -31,6 +31,7 @@ type hub struct {
 	errors  []catalog.ReportErrorParams
 	asked   []catalog.RequestPermissionParams
 	output  map[string]string
+	started []catalog.TerminalStartedParams
 	exits   []catalog.TerminalExitParams
 	ends    []catalog.ReportCompletionParams
 	changed chan struct{} // closed and replaced at each report
@@ -86,6 +87,11 @@ func (h *hub) ReportError(_ context.Context, p catalog.ReportErrorParams) error 
 
 func (h *hub) ReportCompletion(_ context.Context, p catalog.ReportCompletionParams) error {
 	h.note(func() { h.ends = append(h.ends, p) })
+	return nil
+}
+
+func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams) error {
+	h.note(func() { h.started = append(h.started, p) })
 	return nil
 }
 

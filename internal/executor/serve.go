@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -67,7 +68,11 @@ func Inherited() (net.Conn, error) {
 // terminal is left: if the hub has gone they are killed at once.
 func Serve(ctx context.Context, conn net.Conn, logger *slog.Logger) error {
 	// The hub may speak before its calls can be answered: they need the link.
-	link := &heldConn{Conn: conn, ready: make(chan struct{})}
+	held := &heldConn{Conn: conn, ready: make(chan struct{})}
+	var link server.Transport = held
+	if c, ok := conn.(*net.UnixConn); ok {
+		link = heldSender{held, socket.Sender{UnixConn: c}}
+	}
 	hub := &struct{ catalog.Daemon }{}
 	var rpc *server.Conn
 	x := New(hub, Options{Logger: logger, Exit: func() { rpc.End() }})
@@ -75,7 +80,7 @@ func Serve(ctx context.Context, conn net.Conn, logger *slog.Logger) error {
 	catalogrpc.RegisterExecutor(reg, x)
 	rpc = server.New(reg, LinkOptions(logger)).Connect(ctx, link, frame.NDJSON)
 	hub.Daemon = catalogrpc.Daemon(rpc)
-	close(link.ready)
+	close(held.ready)
 
 	<-rpc.Stopping()
 	dead, cancel := context.WithCancel(context.Background())
@@ -84,6 +89,15 @@ func Serve(ctx context.Context, conn net.Conn, logger *slog.Logger) error {
 	<-rpc.Done()
 	return nil
 }
+
+// heldSender is a heldConn that terminals' descriptors can be sent on.
+type heldSender struct {
+	*heldConn
+	files socket.Sender
+}
+
+// WriteFile implements server.FileSender.
+func (c heldSender) WriteFile(p []byte, f *os.File) (int, error) { return c.files.WriteFile(p, f) }
 
 // heldConn does not read before ready is closed.
 type heldConn struct {

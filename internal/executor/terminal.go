@@ -29,11 +29,13 @@ type terminal struct {
 	id   string
 	proc *process // its stdout is the terminal
 	once sync.Once
+	over chan struct{} // closed when it is not read any more
 
 	mu     sync.Mutex // guards the fields below
 	keys   []byte     // not typed yet
 	typing bool
 	ended  bool
+	held   *holding // somebody else reads; nil if nobody does
 }
 
 // SpawnTerminal implements catalog.Executor.
@@ -61,13 +63,26 @@ func (x *Executor) SpawnTerminal(_ context.Context, p catalog.SpawnTerminalParam
 		return catalog.SpawnTerminalResult{}, server.NewError(jsonrpc2.CodeInternalError,
 			fmt.Sprintf("the program %q was not found", argv[0]), kindData{Kind: "terminal_failed"})
 	}
-	t := &terminal{x: x, id: randomID("term_")}
+	t := &terminal{x: x, id: randomID("term_"), over: make(chan struct{})}
 	t.proc = &process{x: x, done: make(chan struct{})}
 	t.proc.cmd = &exec.Cmd{Path: path, Args: argv, Dir: p.CWD, Env: env.list()}
-	if err := t.start(orDefault(p.Cols, defaultCols), orDefault(p.Rows, defaultRows)); err != nil {
+	result := catalog.SpawnTerminalResult{
+		TerminalID: t.id, Program: argv[0], Args: argv[1:], Cols: orDefault(p.Cols, defaultCols), Rows: orDefault(p.Rows, defaultRows),
+	}
+	err = t.start(result.Cols, result.Rows)
+	if err == nil && p.Descriptor {
+		t.held = newHolding()
+		if result.File, err = t.duplicate(); err != nil {
+			t.proc.kill()
+			<-t.proc.done
+			t.proc.stdout.Close()
+		}
+	}
+	if err != nil {
 		return catalog.SpawnTerminalResult{}, server.NewError(jsonrpc2.CodeInternalError,
 			"the terminal could not be opened: "+err.Error(), kindData{Kind: "terminal_failed"})
 	}
+	result.PTYPID = t.proc.pid
 	x.mu.Lock()
 	x.terminals[t.id] = t
 	late := x.closing
@@ -76,7 +91,7 @@ func (x *Executor) SpawnTerminal(_ context.Context, p catalog.SpawnTerminalParam
 	if late {
 		t.close()
 	}
-	return catalog.SpawnTerminalResult{TerminalID: t.id, PTYPID: t.proc.pid}, nil
+	return result, nil
 }
 
 func orDefault(n, value int) int {
@@ -109,27 +124,33 @@ func terminalCommand(p catalog.SpawnTerminalParams) ([]string, error) {
 
 // follow reports what the terminal prints, and then its end.
 func (t *terminal) follow() {
-	chunks := make(chan []byte, 8)
+	chunks := make(chan piece, 8)
 	t.x.work.Go(func() {
 		defer close(chunks)
-		t.proc.readOutput(t.x.ctx, func(p []byte) { chunks <- append([]byte(nil), p...) })
+		t.read(chunks)
 	})
 	var kept []byte // the beginning of a character
-	for chunk := range chunks {
-		out := append(kept, chunk...)
-		for more := true; more && len(out) < terminalChunk; { // what has come meanwhile goes along
+	for p := range chunks {
+		out := append(kept, p.output...)
+		for p.printed == nil && len(out) < terminalChunk { // what has come meanwhile goes along
 			select {
-			case next, ok := <-chunks:
-				if more = ok; ok {
-					out = append(out, next...)
-				}
+			case p = <-chunks:
 			default:
-				more = false
+				p = piece{}
+			}
+			if out = append(out, p.output...); p.output == nil {
+				break
 			}
 		}
-		whole := len(out) - partialRune(out)
+		whole := len(out)
+		if p.printed == nil {
+			whole -= partialRune(out)
+		}
 		t.print(out[:whole])
 		kept = append([]byte(nil), out[whole:]...)
+		if p.printed != nil {
+			close(p.printed)
+		}
 	}
 	t.print(kept)
 	<-t.proc.done
@@ -164,7 +185,11 @@ func (x *Executor) terminal(id string) (*terminal, error) {
 	if t := x.terminals[id]; t != nil {
 		return t, nil
 	}
-	return nil, server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: there is no terminal of that id, or it has ended", struct {
+	return nil, noTerminal(id)
+}
+
+func noTerminal(id string) error {
+	return server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: there is no terminal of that id, or it has ended", struct {
 		server.ParamError
 		Kind string `json:"kind"`
 	}{server.ParamError{Param: "terminal_id", Expected: "the id of a terminal", Received: id}, "terminal_not_found"})

@@ -2,11 +2,18 @@
 
 package executor
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
-func (t *terminal) start(int, int) error {
-	return errors.New("terminals are not supported on this system")
-}
+var errNoTerminals = errors.New("terminals are not supported on this system")
+
+func (t *terminal) start(int, int) error { return errNoTerminals }
+
+func (t *terminal) duplicate() (*os.File, error) { return nil, errNoTerminals }
+
+func (t *terminal) unblock() {}
 
 func (t *terminal) resize(int, int) error { return nil }
 

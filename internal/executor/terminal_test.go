@@ -4,6 +4,7 @@ package executor_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -126,6 +127,128 @@ func TestTerminals(t *testing.T) {
 		kill.Env = []string{"TMUX_TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
 		require.NoError(t, kill.Run())
 		h.wait(t, func() bool { return h.exit(result.TerminalID) != nil }, "the exit")
+	})
+}
+
+// handed is a descriptor of a terminal that this process has.
+type handed struct {
+	t *testing.T
+	*os.File
+}
+
+func (f handed) awaits(text string) {
+	f.t.Helper()
+	require.NoError(f.t, f.SetReadDeadline(time.Now().Add(20*time.Second)))
+	var seen []byte
+	for buf := make([]byte, 1024); !strings.Contains(string(seen), text); {
+		n, err := f.Read(buf)
+		require.NoError(f.t, err, "%q", seen)
+		seen = append(seen, buf[:n]...)
+	}
+}
+
+func TestATerminalIsHandedOver(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	ctx := context.Background()
+	take := func(id string) handed {
+		t.Helper()
+		f, err := x.TerminalDescriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
+		require.NoError(t, err)
+		t.Cleanup(func() { f.Close() })
+		return handed{t, f}
+	}
+	give := func(id string) {
+		t.Helper()
+		require.NoError(t, x.TerminalReturn(ctx, catalog.TerminalReturnParams{TerminalID: id}))
+	}
+	const echoes = `stty -echo; echo up; while read a; do echo "got $a"; done`
+	id := shell(t, x, echoes)
+	h.wait(t, func() bool { return strings.Contains(h.printed(id), "up\r\n") }, "that it is up")
+	for i := range 20 {
+		// What was printed before is reported before the descriptor is there.
+		word := strings.Repeat("w", i+1)
+		tty := take(id)
+		reported := h.printed(id)
+		_, err := x.TerminalDescriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
+		requireKind(t, err, "terminal_taken")
+		_, err = tty.WriteString(word + "\n")
+		require.NoError(t, err)
+		tty.awaits("got " + word + "\r\n")
+		assert.Equal(t, reported, h.printed(id), "what the holder reads is not reported")
+		_, err = tty.WriteString("rest" + word + "\n") // for the executor
+		require.NoError(t, err)
+		give(id)
+		give(id)
+		h.wait(t, func() bool { return strings.Contains(h.printed(id), "got rest"+word+"\r\n") }, "that it reads again")
+		tty.Close()
+	}
+
+	t.Run("in the middle of much", func(t *testing.T) {
+		id := shell(t, x, `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo $i; done; read a`)
+		h.wait(t, func() bool { return len(h.printed(id)) > 10_000 }, "some of it")
+		tty := take(id)
+		all := strings.ReplaceAll(h.printed(id), "utf-8:", "")
+		require.NoError(t, tty.SetReadDeadline(time.Now().Add(20*time.Second)))
+		for buf := make([]byte, 32<<10); len(all) < 400_000; {
+			n, err := tty.Read(buf)
+			require.NoError(t, err)
+			all += string(buf[:n])
+		}
+		lines := strings.Split(all, "\r\n")
+		for i, line := range lines[:len(lines)-1] {
+			require.Equal(t, fmt.Sprint(i+1), line, "nothing is lost or out of order where it changes hands")
+		}
+		require.NoError(t, tty.Close())
+		give(id)
+		h.wait(t, func() bool { return strings.HasSuffix(h.printed(id), "\r\n100000\r\n") }, "the rest")
+	})
+	t.Run("from the start", func(t *testing.T) {
+		r, err := x.SpawnTerminal(ctx, catalog.SpawnTerminalParams{Shell: "sh", Args: []string{"-c", "echo first; exit 3"}, Descriptor: true})
+		require.NoError(t, err)
+		tty := handed{t, r.File}
+		defer tty.Close()
+		h.wait(t, func() bool { return h.exit(r.TerminalID) != nil }, "the exit")
+		assert.Equal(t, 3, h.exit(r.TerminalID).ExitCode)
+		tty.awaits("first\r\n")
+		assert.Empty(t, h.printed(r.TerminalID))
+	})
+	t.Run("at its end", func(t *testing.T) {
+		id := shell(t, x, echoes)
+		tty := take(id)
+		_, err := tty.WriteString("a\n\x04")
+		require.NoError(t, err)
+		h.wait(t, func() bool { return h.exit(id) != nil }, "the exit")
+		tty.awaits("got a\r\n")
+		_, err = x.TerminalDescriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
+		requireKind(t, err, "terminal_not_found")
+		requireKind(t, x.TerminalReturn(ctx, catalog.TerminalReturnParams{TerminalID: id}), "terminal_not_found")
+	})
+	t.Run("while nothing is read", func(t *testing.T) {
+		id := shell(t, x, echoes)
+		h.wait(t, func() bool { return strings.Contains(h.printed(id), "up\r\n") }, "that it is up")
+		require.NoError(t, x.PauseNotifications(ctx))
+		require.NoError(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id, Data: "one\ntwo\n"}))
+		brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		_, err := x.TerminalDescriptor(brief, catalog.TerminalDescriptorParams{TerminalID: id})
+		if err != nil { // it may have been between two reads
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		} else {
+			give(id)
+		}
+		require.NoError(t, x.ResumeNotifications(ctx))
+		h.wait(t, func() bool { return strings.Contains(h.printed(id), "two\r\n") }, "that it is read again")
+	})
+	t.Run("closed meanwhile", func(t *testing.T) {
+		id := shell(t, x, echoes)
+		take(id)
+		_, err := x.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id})
+		require.NoError(t, err)
+		h.wait(t, func() bool { return h.exit(id) != nil }, "the exit")
+		take := shell(t, x, echoes)
+		_, err = x.TerminalDescriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: take}) // Close ends it
+		require.NoError(t, err)
 	})
 }
 

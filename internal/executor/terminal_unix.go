@@ -50,4 +50,29 @@ func (t *terminal) resize(cols, rows int) error {
 	return failed
 }
 
+// duplicate is the terminal's descriptor once more.
+func (t *terminal) duplicate() (*os.File, error) {
+	raw, err := t.proc.stdout.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	fd := -1
+	var failed error
+	if err := raw.Control(func(own uintptr) { fd, failed = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return nil, err
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return os.NewFile(uintptr(fd), "pty"), nil
+}
+
+// unblock puts the terminal into the mode that reading it needs: who had its
+// descriptor shares that mode, and may have changed it.
+func (t *terminal) unblock() {
+	if raw, err := t.proc.stdout.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), true) })
+	}
+}
+
 func (t *terminal) hangUp() { t.proc.signal(syscall.SIGHUP) }

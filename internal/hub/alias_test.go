@@ -238,7 +238,7 @@ func TestTerminals(t *testing.T) {
 	for name, c := range map[string]struct {
 		early int
 		exit  bool
-	}{"in time": {0, false}, "prints before it is known": {3, false}, "ends before it is known": {3, true}, "prints much and ends": {earlyMost + 10, true}} {
+	}{"in time": {0, false}, "prints before it is known": {3, false}, "ends before it is known": {3, true}, "prints much and ends": {100, true}} {
 		t.Run(name, func(t *testing.T) {
 			var h *Hub
 			lease := &spawning{h: func() *Hub { return h }, early: c.early, exit: c.exit, released: make(chan struct{})}
@@ -248,12 +248,12 @@ func TestTerminals(t *testing.T) {
 			r, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{}, watch)
 			require.NoError(t, err)
 			if !c.exit {
-				require.NoError(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: r.TerminalID}))
-				require.NoError(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: r.TerminalID}))
-				_, err = h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: r.TerminalID})
+				require.NoError(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: r.Terminal.ID}))
+				require.NoError(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: r.Terminal.ID}))
+				_, err = h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: r.Terminal.ID})
 				require.NoError(t, err)
-				require.NoError(t, h.TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: r.TerminalID, Data: "x"}))
-				require.NoError(t, h.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: r.TerminalID}))
+				require.NoError(t, h.TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: r.Terminal.ID, Data: "x"}))
+				require.NoError(t, h.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: r.Terminal.ID}))
 			}
 			select {
 			case <-lease.released:
@@ -263,7 +263,7 @@ func TestTerminals(t *testing.T) {
 			require.NotEmpty(t, kinds)
 			assert.Equal(t, EventTerminalExit, kinds[len(kinds)-1])
 			assert.Equal(t, EventTerminal, kinds[0])
-			for _, id := range []string{r.TerminalID, "nobody"} {
+			for _, id := range []string{r.Terminal.ID, "nobody"} {
 				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
 				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id})))
 				_, err := h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // readEditor relays what the editor sends until it sends no more: nil, or the
@@ -273,6 +274,11 @@ func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
 	if r.farewell == saidFarewell { // the hub answers nothing more
 		return
 	}
+	if b == nil && isAnswered(m) && wantsDescriptor(m) {
+		r.answer(frame.ErrorBody(m.ID, noDescriptor))
+		p.drop = true
+		return
+	}
 	then := r.meaning(m, p)
 	if isAnswered(m) {
 		r.calls.add(m.ID, b, then)
@@ -311,6 +317,21 @@ func (r *Relay) meaning(m *frame.Message, p *passage) (then func(*frame.Message)
 	}
 	return nil
 }
+
+// wantsDescriptor reports whether a request is for a terminal's descriptor,
+// which comes with its reply and gets no further than this process. (In a
+// batch the hub refuses it.)
+func wantsDescriptor(m *frame.Message) bool {
+	switch string(text(m.Method)) {
+	case "spawn_terminal", "terminal.attach":
+		return string(member(named(m.Params), "descriptor")) == "true"
+	}
+	return false
+}
+
+var noDescriptor = server.InvalidParam(server.ParamError{
+	Param: "descriptor", Expected: "to be left out: only a client of the hub's own socket can get a descriptor", Received: "true",
+})
 
 // sayFarewell notes that the editor ends the connection, unless the hub
 // refuses to.

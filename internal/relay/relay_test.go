@@ -70,6 +70,30 @@ func TestPipelinedRequestsOverSockets(t *testing.T) {
 	assert.Equal(t, response(2, big), s.next())
 }
 
+// A descriptor would get no further than the relay, so a request for one is
+// answered here; all others pass.
+func TestRequestsForDescriptorsAreRefused(t *testing.T) {
+	s := start(t)
+	hub := s.hub()
+	for i, method := range []string{"spawn_terminal", "terminal.attach"} {
+		for _, params := range []string{`{"descriptor":true}`, `[{"terminal_id":"t","descriptor" : true,"cols":1}]`} {
+			answer := s.ask(request(i, method, params))
+			assert.Equal(t, "-32602", string(member(t, answer, "error.code")))
+			assert.Equal(t, `"descriptor"`, string(member(t, answer, "error.data.param")))
+			assert.Equal(t, fmt.Sprint(i), string(member(t, answer, "id")))
+		}
+	}
+	for i, passes := range []string{
+		request(10, "terminal.attach", `{"descriptor":false}`), request(11, "spawn_terminal", `{"args":["descriptor","true"]}`),
+		request(12, "echo", `{"descriptor":true}`), request(13, "spawn_terminal", `{}`),
+	} {
+		s.send(passes)
+		assert.Equal(t, passes, hub.next())
+		hub.send(response(10+i, `1`))
+		assert.Equal(t, response(10+i, `1`), s.next())
+	}
+}
+
 func TestBadFramesAreAnsweredHere(t *testing.T) {
 	s := start(t, func(o *relay.Options) { o.Limits = frame.Limits{MaxFrame: 100} })
 	hub := s.hub()

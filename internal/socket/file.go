@@ -15,6 +15,40 @@ const MostQueuedFiles = 16
 // ErrNoFile says that no received file is waiting.
 var ErrNoFile = errors.New("no file has been received")
 
+// A Sender is a connection that open files can be sent on.
+type Sender struct{ *net.UnixConn }
+
+// WriteFile is Write, with a copy of the open file f that the peer gets no
+// later than the first byte of p, which cannot be empty. If it wrote nothing,
+// f has not been sent. The write deadline holds for it.
+func (s Sender) WriteFile(p []byte, f *os.File) (n int, err error) {
+	return writeFile(s.UnixConn, p, f)
+}
+
+// Senders is l with connections that are a [Sender] if they are of a Unix
+// socket.
+func Senders(l net.Listener) net.Listener { return senders{l} }
+
+type senders struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l senders) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if c, ok := conn.(*net.UnixConn); ok {
+		return Sender{c}, err
+	}
+	return conn, err
+}
+
+// ReceivingFiles is a [FileConn] on conn, if it is of a Unix socket and the
+// system can pass files; else conn itself.
+func ReceivingFiles(conn net.Conn) net.Conn {
+	if c, ok := conn.(*net.UnixConn); ok {
+		return receiving(c)
+	}
+	return conn
+}
+
 // A FileConn is a connection whose Read keeps the open files that the peer
 // sends among the bytes (SCM_RIGHTS). It must be what reads from the
 // connection from its first byte: an ordinary Read closes the files that it
@@ -34,6 +68,14 @@ type FileConn struct {
 func NewFileConn(conn *net.UnixConn) *FileConn {
 	return &FileConn{Conn: conn, unix: conn}
 }
+
+// WriteFile is [Sender.WriteFile].
+func (c *FileConn) WriteFile(p []byte, f *os.File) (n int, err error) {
+	return writeFile(c.unix, p, f)
+}
+
+// CloseWrite ends what the peer can read.
+func (c *FileConn) CloseWrite() error { return c.unix.CloseWrite() }
 
 // Read reads bytes as of [net.Conn] and queues the files that came with them.
 // A file that was sent with a payload is queued no later than the payload's

@@ -22,31 +22,42 @@ const mostFilesAMessage = 512
 // be empty. It must not run at the same time as another write to conn: the
 // bytes of both could mix.
 func SendFile(conn *net.UnixConn, payload []byte, f *os.File) error {
+	_, err := writeFile(conn, payload, f)
+	return err
+}
+
+// writeFile is SendFile that tells how much of payload was written.
+func writeFile(conn *net.UnixConn, payload []byte, f *os.File) (n int, err error) {
 	if len(payload) == 0 {
-		return errors.New("sending a file: it needs a payload to go with")
+		return 0, errors.New("sending a file: it needs a payload to go with")
 	}
 	// Not f.Fd, which would put f into blocking mode.
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("sending a file: %w", err)
+		return 0, fmt.Errorf("sending a file: %w", err)
 	}
-	var n int
 	var failed error
 	// f cannot be closed, and its number be another file's, before Control is
 	// over.
 	if err := raw.Control(func(fd uintptr) {
 		n, _, failed = conn.WriteMsgUnix(payload, unix.UnixRights(int(fd)), nil)
+		n = max(n, 0)
 	}); err != nil {
-		return fmt.Errorf("sending a file: %w", err)
+		return 0, fmt.Errorf("sending a file: %w", err)
 	}
 	if failed == nil && n < len(payload) {
-		_, failed = conn.Write(payload[n:])
+		var more int
+		more, failed = conn.Write(payload[n:])
+		n += more
 	}
 	if failed != nil {
-		return fmt.Errorf("sending a file: %w", failed)
+		return n, fmt.Errorf("sending a file: %w", failed)
 	}
-	return nil
+	return n, nil
 }
+
+// receiving is a FileConn on conn.
+func receiving(conn *net.UnixConn) net.Conn { return NewFileConn(conn) }
 
 func (c *FileConn) read(p []byte) (int, error) {
 	if len(p) == 0 {
@@ -58,6 +69,7 @@ func (c *FileConn) read(p []byte) (int, error) {
 	// The descriptors are close-on-exec from the first moment where the
 	// system can do that, and before a child can be started elsewhere.
 	n, oobn, _, _, err := c.unix.ReadMsgUnix(p, c.oob)
+	n = max(n, 0) // it is -1 with some errors
 	if oobn > 0 {
 		if keepErr := c.keepRights(c.oob[:oobn]); err == nil {
 			err = keepErr

@@ -161,6 +161,36 @@ func TestAPeerCannotUseUpOurFiles(t *testing.T) {
 	require.NoError(t, r.SetReadDeadline(time.Now().Add(patience)))
 	_, err = r.Read(make([]byte, 1))
 	assert.ErrorIs(t, err, io.EOF, "every copy of the other end is closed")
-	_, err = receiver.Read(make([]byte, 1))
+	n, err := receiver.Read(make([]byte, 1))
 	assert.ErrorIs(t, err, net.ErrClosed)
+	assert.Zero(t, n)
+}
+
+// What fails has read and written nothing, not less.
+func TestAFailureCountsNothing(t *testing.T) {
+	sender, receiver := ends(t)
+	f, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, receiver.SetReadDeadline(time.Now().Add(-time.Second)))
+	n, err := receiver.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	assert.Zero(t, n)
+	require.NoError(t, sender.SetWriteDeadline(time.Now().Add(-time.Second)))
+	n, err = socket.Sender{UnixConn: sender}.WriteFile([]byte("x"), f)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	assert.Zero(t, n)
+	require.NoError(t, sender.SetWriteDeadline(time.Time{}))
+
+	// The peer goes with something unread: the connection is reset.
+	require.NoError(t, receiver.SetReadDeadline(time.Time{}))
+	_, err = receiver.Write([]byte("unread"))
+	require.NoError(t, err)
+	require.NoError(t, sender.Close())
+	n, err = receiver.Read(make([]byte, 1))
+	require.Error(t, err)
+	assert.Zero(t, n)
+	n, err = receiver.WriteFile([]byte("x"), f)
+	require.Error(t, err)
+	assert.Zero(t, n)
 }

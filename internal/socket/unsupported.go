@@ -43,4 +43,11 @@ func RaiseFileLimit() (uint64, error) { return 0, unsupported("a limit of open f
 // SendFile is not possible here.
 func SendFile(*net.UnixConn, []byte, *os.File) error { return unsupported("passing open files") }
 
+func writeFile(*net.UnixConn, []byte, *os.File) (int, error) {
+	return 0, unsupported("passing open files")
+}
+
+// receiving leaves conn as it is.
+func receiving(conn *net.UnixConn) net.Conn { return conn }
+
 func (c *FileConn) read([]byte) (int, error) { return 0, unsupported("passing open files") }

@@ -48,6 +48,11 @@ func (d daemon) ReportMessage(ctx context.Context, p catalog.ReportMessageParams
 	return d.Daemon.ReportMessage(ctx, p)
 }
 
+func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {
+	d.process.noteAgentTerminal(p.TerminalID, p.TaskID)
+	return d.Daemon.TerminalStarted(ctx, p)
+}
+
 func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
 	d.process.noteTerminal(p.TerminalID, false)
 	return d.Daemon.TerminalExit(ctx, p)

@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -50,9 +51,10 @@ type process struct {
 	cmd    *exec.Cmd
 	link   net.Conn
 	agents map[string]store.Process // by mark
-	// terminals of humans: true while they run, false if one ended before its
-	// start was answered; nil once the process has gone
+	// terminals: true while they run, false if one ended before its start was
+	// answered; nil once the process has gone
 	terminals map[string]bool
+	tasks     map[string]string // of agents' terminals among them
 }
 
 // use counts a use. The supervisor's mu is held.
@@ -168,7 +170,8 @@ func (p *process) spawn() error {
 		return err
 	}
 	p.mu.Lock()
-	p.cmd, p.link, p.agents, p.terminals = cmd, near, make(map[string]store.Process), make(map[string]bool)
+	p.cmd, p.link, p.agents = cmd, socket.ReceivingFiles(near), make(map[string]store.Process)
+	p.terminals, p.tasks = make(map[string]bool), make(map[string]string)
 	p.mu.Unlock()
 	p.supervisor.ended.Go(func() {
 		lines := bufio.NewScanner(stderr)
@@ -239,6 +242,7 @@ func (p *process) noteTerminal(id string, running bool) {
 	if p.terminals == nil {
 		return
 	}
+	delete(p.tasks, id)
 	if _, known := p.terminals[id]; known {
 		delete(p.terminals, id) // it ended, or had ended before its start was answered
 		return
@@ -246,17 +250,26 @@ func (p *process) noteTerminal(id string, running bool) {
 	p.terminals[id] = running
 }
 
+// noteAgentTerminal remembers a terminal of an agent.
+func (p *process) noteAgentTerminal(id, task string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.terminals != nil {
+		p.terminals[id], p.tasks[id] = true, task
+	}
+}
+
 // endTerminals tells of the terminals that ended with the process.
 func (p *process) endTerminals() {
 	p.mu.Lock()
-	left := p.terminals
-	p.terminals = nil
+	left, tasks := p.terminals, p.tasks
+	p.terminals, p.tasks = nil, nil
 	p.mu.Unlock()
 	for id, running := range left {
 		if !running {
 			continue
 		}
-		exit := catalog.TerminalExitParams{TerminalID: id, ExitCode: -1, Signal: "executor gone"}
+		exit := catalog.TerminalExitParams{TerminalID: id, TaskID: tasks[id], ExitCode: -1, Signal: "executor gone"}
 		if err := p.supervisor.opts.Daemon.TerminalExit(context.Background(), exit); err != nil {
 			p.supervisor.opts.Logger.Debug("the end of a terminal was not taken", "err", err)
 		}

@@ -1,0 +1,386 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A window is duet-rpc in a terminal of its own, in front of somebody.
+type window struct {
+	t       testing.TB
+	cmd     *exec.Cmd
+	keys    *os.File
+	printed *recorder
+	ended   chan struct{}
+}
+
+// window runs duet-rpc in a new terminal.
+func (s *site) window(cols, rows uint16, args ...string) *window {
+	s.t.Helper()
+	l := s.launch()
+	cmd := exec.Command(program, append(append([]string{}, l.args...), args...)...)
+	cmd.Dir = s.root
+	cmd.Env = append(append(cleanEnvironment(), l.env...), "TERM=xterm", "GORACE="+noRaceDelay)
+	keys, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: cols, Rows: rows})
+	require.NoError(s.t, err)
+	w := &window{t: s.t, cmd: cmd, keys: keys, printed: &recorder{}, ended: make(chan struct{})}
+	go func() {
+		defer close(w.ended)
+		_, _ = io.Copy(w.printed, keys) // to EIO, when the last has closed its side
+		_ = cmd.Wait()
+	}()
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-w.ended
+		keys.Close()
+	})
+	return w
+}
+
+func (w *window) types(text string) {
+	w.t.Helper()
+	_, err := io.WriteString(w.keys, text)
+	require.NoError(w.t, err)
+}
+
+// shows waits until a text has been printed.
+func (w *window) shows(text string) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool { return contains(w.printed, text) }, watchdog/3, pollEvery,
+		"%q is not shown: %s", text, deferred(w.printed.String))
+}
+
+// leaves waits for the end and returns the exit status.
+func (w *window) leaves() int {
+	w.t.Helper()
+	select {
+	case <-w.ended:
+	case <-time.After(watchdog / 3):
+		require.Fail(w.t, "it does not end", w.printed.String())
+	}
+	return w.cmd.ProcessState.ExitCode()
+}
+
+var greeting = regexp.MustCompile(`— (term_[0-9a-zA-Z_-]+).*; C-\] detaches`)
+
+// terminal is the id of the terminal that is shown.
+func (w *window) terminal() string {
+	w.t.Helper()
+	w.shows("C-] detaches")
+	return greeting.FindStringSubmatch(w.printed.String())[1]
+}
+
+type listed struct {
+	ID       string `json:"terminal_id"`
+	PID      int    `json:"pty_pid"`
+	Program  string `json:"program"`
+	Args     []string
+	CWD      string
+	Cols     int
+	Rows     int
+	Tmux     string `json:"tmux_session"`
+	TaskID   string `json:"task_id"`
+	ReadOnly bool   `json:"read_only"`
+	Attached int
+	Taken    bool
+}
+
+// terminals lists the terminals as `attach` does.
+func (s *site) terminals() []listed {
+	s.t.Helper()
+	out, err := s.command("attach", "--json")
+	require.NoError(s.t, err)
+	var r struct{ Terminals []listed }
+	require.NoError(s.t, json.Unmarshal([]byte(out), &r), out)
+	return r.Terminals
+}
+
+// completed is what a shell completes there.
+func (s *site) completed(args ...string) string {
+	s.t.Helper()
+	l := s.launch()
+	cmd := exec.Command(program, append(append([]string{"__complete"}, l.args...), args...)...)
+	cmd.Dir = s.root
+	cmd.Env = append(cleanEnvironment(), l.env...)
+	out, err := cmd.Output()
+	require.NoError(s.t, err)
+	return string(out)
+}
+
+// attached waits until as many are attached to the only terminal.
+func (s *site) attached(n int) {
+	s.t.Helper()
+	var list []listed
+	require.Eventually(s.t, func() bool {
+		list = s.terminals()
+		return len(list) == 1 && list[0].Attached == n
+	}, watchdog/3, pollEvery, "the hub has not been told")
+}
+
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	out, err := s.command("attach")
+	require.NoError(t, err)
+	assert.Empty(t, out)
+
+	first := s.window(90, 20, "attach", "--new", "--", "sh", "-c", `PS1='$ '; export PS1; exec sh -i`)
+	id := first.terminal()
+	first.types("stty size; echo o-n-e | tr -d -\r")
+	first.shows("20 90\r\n")
+	first.shows("one\r\n")
+	list := s.terminals()
+	require.Len(t, list, 1)
+	assert.Equal(t, listed{
+		ID: id, PID: list[0].PID, Program: "sh", Args: []string{"-c", `PS1='$ '; export PS1; exec sh -i`}, CWD: s.root,
+		Cols: 90, Rows: 20, Attached: 1,
+	}, list[0])
+	assert.NoError(t, syscall.Kill(list[0].PID, 0))
+
+	// This terminal's size is that one's.
+	require.NoError(t, pty.Setsize(first.keys, &pty.Winsize{Cols: 70, Rows: 30}))
+	require.Eventually(t, func() bool { return s.terminals()[0].Cols == 70 }, watchdog/3, pollEvery)
+	first.types("stty size\r")
+	first.shows("30 70\r\n")
+
+	// Who detaches leaves it to itself.
+	first.types("printf '\\033[?1049h\\033[?25l'; echo t-w-o | tr -d -\r")
+	first.shows("two\r\n")
+	first.types("\x1d")
+	assert.Zero(t, first.leaves())
+	first.shows("detached; it goes on: duet-rpc attach " + id)
+	assert.Contains(t, first.printed.String(), "\x1b[?25h\x1b[?1049l\x1b[m", "this terminal is as it was")
+	s.attached(0)
+
+	// Two at once, who see what was before.
+	second, third := s.window(80, 24, "attach", id), s.window(81, 25, "attach", id)
+	for _, w := range []*window{second, third} {
+		w.shows("one\r\n")
+		w.shows("two\r\n")
+		assert.Equal(t, id, w.terminal())
+	}
+	s.attached(2)
+	out, err = s.command("attach")
+	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^`+id+` +\d+×\d+ +\d+s +sh -c .*2 attached$`, out)
+	assert.Contains(t, s.completed("attach", ""), id+"\tsh -c")
+	second.types("echo t-h-r-e-e | tr -d -\r")
+	second.shows("three\r\n")
+	third.shows("three\r\n")
+	third.types("echo f-o-u-r | tr -d -\r")
+	second.shows("four\r\n")
+	third.shows("four\r\n")
+
+	// One whose process dies is gone; the end is told to who is there.
+	require.NoError(t, third.cmd.Process.Kill())
+	s.attached(1)
+	second.types("exit 7\r")
+	assert.Equal(t, 7, second.leaves())
+	assert.Empty(t, s.terminals())
+	late := s.window(80, 24, "attach", id)
+	assert.Equal(t, 1, late.leaves())
+	assert.Contains(t, late.printed.String(), fmt.Sprintf("no terminal has the id %q", id))
+
+	// A signal is told as shells do.
+	last := s.window(80, 24, "attach", "--new", "--", "sh", "-c", `kill -TERM $$`)
+	assert.Equal(t, 128+15, last.leaves())
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// A terminal that prints much shows the end of it, whole lines, to who comes
+// later, and its end is not lost.
+func TestAttachToMuchOutput(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	c := s.lines()
+	var spawned struct {
+		ID string `json:"terminal_id"`
+	}
+	c.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; printf '\033[c'; read a; echo "got $a"; exit 3`}}, &spawned)
+	c.await("the last line", func() bool {
+		return len(c.lines) > 0 && strings.Contains(strings.Join(c.lines[max(0, len(c.lines)-5):], ""), "line 20000")
+	})
+	w := s.window(80, 24, "attach", spawned.ID)
+	w.shows("line 20000\r\n")
+	text := w.printed.String()
+	assert.NotContains(t, text, "line 1\r")
+	assert.NotContains(t, text, "\x1b[c", "what was asked of a terminal then is not asked again")
+	_, shown, _ := strings.Cut(text, "detaches\r\n")
+	assert.Regexp(t, `^line \d+\r\nline `, shown, "it begins with a line")
+	assert.Less(t, len(shown), 64<<10+1)
+	assert.Greater(t, len(shown), 60<<10)
+	w.types("it\r")
+	assert.Equal(t, 3, w.leaves())
+	w.shows("got it")
+	_, err := s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// An agent's terminal can be watched, and no more.
+func TestAttachToAnAgentsTerminal(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	bin := t.TempDir() // what the agent runs is ls
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "ls"), []byte("#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n"), 0o755))
+	agent, err := fastProgram()
+	require.NoError(t, err)
+	s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\"]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, bin+":/usr/bin:/bin"))
+	s.daemon()
+	c := s.lines()
+	var l launched
+	c.call("launchSession", object{"query": "terminal", "agent": "watched"}, &l)
+	require.Eventually(t, func() bool { return len(s.terminals()) == 1 }, watchdog/3, pollEvery, "it is not listed")
+	found := s.terminals()[0]
+	assert.Equal(t, listed{
+		ID: found.ID, PID: found.PID, Program: "ls", Args: []string{"-la"}, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
+	}, found)
+	assert.NoError(t, syscall.Kill(found.PID, 0))
+	out, err := s.command("attach")
+	require.NoError(t, err)
+	assert.Regexp(t, found.ID+` +- +\d+s +ls -la +an agent's `+l.TaskID, out)
+
+	w := s.window(80, 24, "attach", found.ID)
+	w.shows("one\r\ntwo\r\n")
+	assert.Contains(t, w.printed.String(), "an agent's: what you type goes nowhere")
+	w.types("x\x03")
+	assert.Zero(t, w.leaves(), "C-c leaves it, too")
+	for method, params := range map[string]object{
+		"terminal.write":  {"terminal_id": found.ID, "data": "x"},
+		"terminal.resize": {"terminal_id": found.ID, "cols": 10, "rows": 10},
+		"terminal.close":  {"terminal_id": found.ID},
+		"terminal.attach": {"terminal_id": found.ID, "descriptor": true},
+	} {
+		assert.Equal(t, "terminal_read_only", kindOf(t, c.try(method, params, nil)), method)
+	}
+	w = s.window(80, 24, "attach", found.ID)
+	w.shows("two\r\n")
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, "go"), nil, 0o600))
+	w.shows("three\r\n")
+	assert.Equal(t, 4, w.leaves())
+	require.Eventually(t, func() bool { return len(s.terminals()) == 0 }, watchdog/3, pollEvery)
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// With tmux the terminal is a window on a session that others join, and that
+// outlives it.
+func TestAttachToTmux(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("tmux is not installed")
+		}
+		t.Skip("tmux is not installed")
+	}
+	s := newSite(t)
+	dir, err := os.MkdirTemp("/tmp", "tmux") // a socket's path has to be short
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	tmux := func(args ...string) (string, error) {
+		cmd := exec.Command("tmux", args...)
+		cmd.Env = append(cleanEnvironment(), "TMUX_TMPDIR="+dir)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	t.Cleanup(func() { _, _ = tmux("kill-server") })
+	s.daemon()
+	c := s.lines()
+	spawn := func() (id string) {
+		var r struct {
+			ID string `json:"terminal_id"`
+		}
+		c.call("spawn_terminal", object{
+			"use_tmux": true, "tmux_session_name": "work", "tmux_window_name": "w1", "cwd": s.root,
+			"env": object{"TMUX_TMPDIR": dir, "SHELL": "/bin/sh", "PS1": "$ "},
+		}, &r)
+		return r.ID
+	}
+	w := s.window(80, 24, "attach", spawn())
+	w.shows("w1")
+	w.types("echo o-n-e | tr -d -\r")
+	w.shows("one")
+	require.Equal(t, "work", s.terminals()[0].Tmux)
+	out, err := s.command("attach")
+	require.NoError(t, err)
+	assert.Contains(t, out, "tmux work, ")
+
+	// A second terminal is in the same session; when the first is closed, the
+	// session is still there.
+	other := s.window(80, 24, "attach", spawn())
+	other.shows("one")
+	c.call("terminal.close", object{"terminal_id": s.terminals()[0].ID}, nil)
+	w.leaves()
+	other.types("echo t-w-o | tr -d -\r")
+	other.shows("two")
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+	assert.Equal(t, 1, other.leaves(), "its hub has gone")
+	out, err = tmux("list-sessions", "-F", "#{session_name}")
+	require.NoError(t, err, out)
+	assert.Equal(t, "work\n", out)
+}
+
+// A spawner that has gone, and one that subscribed too.
+func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	both, named, gone := s.lines(), s.lines(), s.lines()
+	both.call("Subscribe", object{}, nil)
+	named.call("Subscribe", object{"event_types": []string{"terminal_exit"}}, nil)
+	var r struct {
+		ID string `json:"terminal_id"`
+	}
+	gone.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", "read a; exit 5"}}, &r)
+	require.NoError(t, gone.conn.Close())
+	s.attached(0)
+	for _, c := range []*lineClient{both, named} {
+		c.call("terminal.attach", object{"terminal_id": r.ID}, nil)
+	}
+	both.call("terminal.write", object{"terminal_id": r.ID, "data": "\r"}, nil)
+	exits := func(c *lineClient) (n int) {
+		for _, e := range c.events {
+			if e.Type == "terminal_exit" && bytes.Contains(e.Raw, []byte(r.ID)) {
+				n++
+			}
+		}
+		return n
+	}
+	named.await("both words of the end, as it asked for", func() bool { return exits(named) == 2 })
+	both.await("the end", func() bool { return exits(both) > 0 })
+	// What the log had to say of it was said before what comes now.
+	var l launched
+	both.call("launchSession", object{"query": "quiet"}, &l)
+	both.awaitEnd(l.SessionID)
+	both.await("nothing more", func() bool { return exits(both) == 1 })
+	_, err := s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// kindOf is what data.kind says of an error.
+func kindOf(t testing.TB, err error) string {
+	t.Helper()
+	var e *wireError
+	require.True(t, errors.As(err, &e), "%v", err)
+	return e.kind()
+}

@@ -1,0 +1,418 @@
+//go:build linux || darwin
+
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	duet "github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+)
+
+// A fileClient is a client on the project's socket that takes descriptors.
+type fileClient struct {
+	*lineClient
+	files *socket.FileConn
+}
+
+func (s *site) files() *fileClient {
+	s.t.Helper()
+	files := socket.NewFileConn(connect(s.t, s.socketPath()))
+	s.t.Cleanup(func() { files.Close() })
+	return &fileClient{linesOn(s.t, files), files}
+}
+
+// file is the descriptor that came with the last reply.
+func (c *fileClient) file() *held {
+	c.t.Helper()
+	f, err := c.files.NextFile()
+	require.NoError(c.t, err)
+	h := &held{t: c.t, f: f}
+	c.t.Cleanup(func() { f.Close() })
+	return h
+}
+
+// exitOf waits for the end of a terminal and returns the exit code.
+func (c *fileClient) exitOf(id string) (code int) {
+	c.t.Helper()
+	c.await("the end of the terminal "+id, func() bool {
+		for _, e := range c.events {
+			var d struct {
+				ID   string `json:"terminal_id"`
+				Code int    `json:"exit_code"`
+			}
+			if e.Type == "terminal_exit" && json.Unmarshal(e.Raw, &d) == nil && d.ID == id {
+				code = d.Code
+				return true
+			}
+		}
+		return false
+	})
+	return code
+}
+
+// printed is what events told of a terminal's output.
+func (c *lineClient) printed() string {
+	var b strings.Builder
+	for _, e := range c.events {
+		var d struct{ Data string }
+		if e.Type == "terminal_output" && json.Unmarshal(e.Raw, &d) == nil {
+			b.WriteString(d.Data)
+		}
+	}
+	return b.String()
+}
+
+// A held is a terminal whose descriptor this process has.
+type held struct {
+	t    testing.TB
+	f    *os.File
+	seen strings.Builder
+}
+
+func (h *held) types(text string) {
+	h.t.Helper()
+	_, err := io.WriteString(h.f, text)
+	require.NoError(h.t, err)
+}
+
+// shows reads until a text has been printed.
+func (h *held) shows(text string) {
+	h.t.Helper()
+	require.NoError(h.t, h.f.SetReadDeadline(time.Now().Add(watchdog/3)))
+	buf := make([]byte, 4096)
+	for !strings.Contains(h.seen.String(), text) {
+		n, err := h.f.Read(buf)
+		require.NoError(h.t, err, "%q does not come: %s", text, h.seen.String())
+		h.seen.Write(buf[:n])
+	}
+}
+
+// echoes is a program that answers each line.
+const echoes = `stty -echo; stty size; while read a; do case "$a" in bye) exit 3;; size) stty size;; *) echo "got $a";; esac; done`
+
+type attachedTo struct {
+	ID     string `json:"terminal_id"`
+	PID    int    `json:"pty_pid"`
+	Cols   int
+	Recent string
+	Taken  bool
+}
+
+func TestATerminalsDescriptorIsPassed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	holder, other := s.files(), s.lines()
+	var r attachedTo
+	holder.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", echoes}, "cols": 66, "rows": 11, "descriptor": true}, &r)
+	tty := holder.file()
+	tty.shows("11 66\r\n") // its very first output
+	tty.types("one\r")
+	tty.shows("got one\r\n")
+	other.call("terminal.resize", object{"terminal_id": r.ID, "cols": 50, "rows": 12}, nil)
+	tty.types("size\r")
+	tty.shows("12 50\r\n")
+	assert.True(t, s.terminals()[0].Taken)
+
+	// It is nobody else's meanwhile.
+	for method, params := range map[string]object{
+		"terminal.attach": {"terminal_id": r.ID},
+		"terminal.write":  {"terminal_id": r.ID, "data": "x"},
+	} {
+		assert.Equal(t, "terminal_taken", kindOf(t, other.try(method, params, nil)), method)
+	}
+	assert.Equal(t, "terminal_taken", kindOf(t, s.files().try("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)))
+	w := s.window(80, 24, "attach", r.ID)
+	assert.Equal(t, 1, w.leaves())
+	w.shows("it can be watched when they have given it back")
+
+	// Given back, the hub reads it again, and others see it.
+	require.NoError(t, tty.f.Close())
+	var detached struct{ Detached bool }
+	holder.call("terminal.detach", object{"terminal_id": r.ID}, &detached)
+	assert.True(t, detached.Detached)
+	holder.call("terminal.detach", object{"terminal_id": r.ID}, &detached)
+	assert.False(t, detached.Detached, "it was already")
+	holder.await("no event has come", func() bool { return holder.lineClient.printed() == "" })
+	other.call("terminal.attach", object{"terminal_id": r.ID}, nil)
+	other.call("terminal.write", object{"terminal_id": r.ID, "data": "two\r"}, nil)
+	other.await("output as events", func() bool { return other.printed() == "got two\r\n" })
+
+	// While others watch it is not handed over; to who watches alone, it is.
+	assert.Equal(t, "terminal_taken", kindOf(t, holder.try("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)))
+	other.call("terminal.detach", object{"terminal_id": r.ID}, nil)
+	holder.call("terminal.attach", object{"terminal_id": r.ID}, nil)
+	holder.await("the past", func() bool { return holder.printed() == "got two\r\n" })
+	holder.call("terminal.attach", object{"terminal_id": r.ID, "descriptor": true, "cols": 40, "rows": 10}, &r)
+	tty = holder.file()
+	assert.Equal(t, "got two\r\n", r.Recent)
+	assert.True(t, r.Taken)
+	assert.Equal(t, 40, r.Cols)
+	tty.types("three\rsize\r")
+	tty.shows("got three\r\n10 40\r\n")
+	assert.Equal(t, "got three\r\n10 40\r\n", tty.seen.String(), "nothing twice")
+
+	// The end of the connection gives it back, whatever mode it was left in.
+	require.NoError(t, syscall.SetNonblock(int(tty.f.Fd()), false))
+	require.NoError(t, holder.conn.Close())
+	require.Eventually(t, func() bool { return !s.terminals()[0].Taken }, watchdog/3, pollEvery, "it is not given back")
+	again := s.files()
+	again.call("terminal.attach", object{"terminal_id": r.ID}, nil)
+	again.call("terminal.write", object{"terminal_id": r.ID, "data": "four\r"}, nil)
+	again.await("output as events", func() bool { return strings.HasSuffix(again.printed(), "got four\r\n") })
+
+	// The end of the program is told to who has the descriptor, who reads the
+	// rest.
+	again.call("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)
+	tty = again.file()
+	tty.types("five\rbye\r")
+	assert.Equal(t, 3, again.exitOf(r.ID))
+	tty.shows("got five\r\n")
+	_, err := tty.f.Read(make([]byte, 1))
+	require.Error(t, err)
+	assert.True(t, errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF), "%v", err)
+	assert.Empty(t, s.terminals())
+
+	// One that ends before it is asked of leaves its output, too.
+	again.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", "echo brief"}, "descriptor": true}, &r)
+	tty = again.file()
+	tty.shows("brief\r\n")
+	assert.Zero(t, again.exitOf(r.ID))
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// The client package takes descriptors, too.
+func TestTheGoClientTakesADescriptor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	ctx := context.Background()
+	c, err := duet.Dial(ctx, duet.Socket(s.socketPath()))
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.NextFile()
+	require.Error(t, err)
+	var r attachedTo
+	require.NoError(t, c.Call(ctx, "spawn_terminal", object{"shell": "sh", "args": []string{"-c", echoes}, "descriptor": true}, &r))
+	f, err := c.NextFile()
+	require.NoError(t, err)
+	defer f.Close()
+	tty := &held{t: t, f: f}
+	tty.types("hello\r")
+	tty.shows("got hello\r\n")
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// pythonClient is a client in Python: it starts a terminal, works in it by its
+// descriptor, gives it back, and works in it by events.
+const pythonClient = `
+import json, os, select, socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(30)
+s.connect(sys.argv[1])
+pending, fds, events = b"", [], []
+
+def message():
+    global pending
+    while b"\n" not in pending:
+        data, new, flags, _ = socket.recv_fds(s, 65536, 4)
+        assert data, "the hub has gone"
+        assert not flags & socket.MSG_CTRUNC
+        pending, fds[len(fds):] = pending + data, new
+    line, pending = pending.split(b"\n", 1)
+    return json.loads(line)
+
+def call(method, **params):
+    s.sendall(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).encode() + b"\n")
+    while True:
+        m = message()
+        if m.get("id") == method:
+            return m["result"]
+        events.append(m["result"]["event"])
+
+def read_until(fd, text):
+    seen, until = b"", time.time() + 30
+    while text not in seen:
+        assert select.select([fd], [], [], until - time.time())[0], seen
+        seen += os.read(fd, 4096)
+
+def event(kind):
+    e = events.pop(0) if events else message()["result"]["event"]
+    assert e["type"] == kind, e
+    return e["data"]
+
+t = call("spawn_terminal", shell="sh", args=["-c", sys.argv[2]], cols=33, rows=7, descriptor=True)
+(fd,) = fds
+fds.clear()
+read_until(fd, b"7 33\r\n")
+os.write(fd, b"snake\r")
+read_until(fd, b"got snake\r\n")
+os.close(fd)
+assert call("terminal.detach", terminal_id=t["terminal_id"]) == {"detached": True}
+assert not call("terminal.attach", terminal_id=t["terminal_id"])["taken"]
+call("terminal.write", terminal_id=t["terminal_id"], data="event\r")
+seen = ""
+while "got event\r\n" not in seen:
+    seen += event("terminal_output")["data"]
+call("terminal.write", terminal_id=t["terminal_id"], data="bye\r")
+assert event("terminal_exit")["exit_code"] == 3
+assert not fds
+print("well")
+`
+
+func TestAPythonClientTakesADescriptor(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("python3 is not installed")
+		}
+		t.Skip("python3 is not installed")
+	}
+	s := newSite(t)
+	s.daemon()
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog/3)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, python, "-c", pythonClient, s.socketPath(), echoes).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Equal(t, "well\n", string(out))
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// Where no descriptor can be passed the request is refused in words, and the
+// terminal is not started.
+func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	hub := s.start()
+	require.Equal(t, hub.cmd.Process.Pid, hubOf(t, hub))
+	joined := s.start()
+	require.Equal(t, hub.cmd.Process.Pid, hubOf(t, joined))
+	var r attachedTo
+	hub.call("spawn_terminal", object{"shell": "cat"}, &r)
+	for name, c := range map[string]*client{"the hub's editor": hub, "an editor that joined": joined} {
+		for method, params := range map[string]object{
+			"spawn_terminal":  {"shell": "cat", "descriptor": true},
+			"terminal.attach": {"terminal_id": r.ID, "descriptor": true},
+		} {
+			var e *wireError
+			require.ErrorAs(t, c.try(method, params, nil), &e, "%s: %s", name, method)
+			assert.Equal(t, -32602, e.Code)
+			assert.Contains(t, string(e.Data), `"param":"descriptor"`)
+			assert.Contains(t, e.Message, "expected to be left out: only a", "%s: %s", name, method)
+		}
+		c.call("terminal.attach", object{"terminal_id": r.ID, "descriptor": false}, nil)
+	}
+	c := s.lines()
+	before := len(c.said())
+	c.say(`[{"jsonrpc":"2.0","id":1,"method":"spawn_terminal","params":{"shell":"cat","descriptor":true}}]`)
+	c.await("the answer", func() bool { return len(c.lines) > before })
+	assert.Contains(t, c.said()[before], `"code":-32602`)
+	require.Len(t, s.terminals(), 1)
+	c.conn.Close()
+	joined.leave()
+	hub.leave()
+}
+
+// A holder whose executor dies is told that the terminal has ended.
+func TestTheExecutorOfADescriptorDies(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	c := s.files()
+	var r attachedTo
+	c.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", "echo $PPID; exec cat"}, "descriptor": true}, &r)
+	tty := c.file()
+	tty.shows("\r\n")
+	var executor int
+	_, err := fmt.Sscan(tty.seen.String(), &executor)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(executor, syscall.SIGKILL))
+	assert.Equal(t, -1, c.exitOf(r.ID))
+	c.call("terminal.detach", object{"terminal_id": r.ID}, nil)
+	require.Eventually(t, func() bool { return len(s.terminals()) == 0 }, watchdog/3, pollEvery)
+	require.NoError(t, tty.f.Close())
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// Whoever comes and goes leaves nothing open in the hub and the executor.
+func TestTerminalsLeaveNothingOpen(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("open files are counted in /proc")
+	}
+	s := newSite(t)
+	hub := s.daemon()
+	c := s.files()
+	executor := 0
+	open := func() (n int) {
+		for _, pid := range []int{hub, executor} {
+			list, err := os.ReadDir(filepath.Join("/proc", fmt.Sprint(pid), "fd"))
+			require.NoError(t, err)
+			n += len(list)
+		}
+		return n
+	}
+	round := func() {
+		var r attachedTo
+		c.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", "echo $PPID; " + echoes}, "descriptor": true}, &r)
+		tty := c.file()
+		tty.shows("24 80\r\n")
+		_, err := fmt.Sscan(tty.seen.String(), &executor)
+		require.NoError(t, err)
+		require.NoError(t, tty.f.Close())
+		c.call("terminal.detach", object{"terminal_id": r.ID}, nil)
+		c.call("terminal.attach", object{"terminal_id": r.ID}, nil)
+		passing := s.files()
+		passing.call("terminal.attach", object{"terminal_id": r.ID}, nil)
+		require.NoError(t, passing.conn.Close())
+		c.call("terminal.detach", object{"terminal_id": r.ID}, nil)
+		require.Eventually(t, func() bool { return s.alone(c, r.ID) }, watchdog/3, pollEvery, "the connection that closed is still attached")
+		c.call("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)
+		require.NoError(t, c.file().f.Close())
+		c.call("terminal.close", object{"terminal_id": r.ID}, nil)
+		c.exitOf(r.ID)
+	}
+	round()
+	before := open()
+	for range 50 {
+		round()
+	}
+	last := 0
+	require.Eventually(t, func() bool { last = open(); return last <= before+2 }, watchdog/3, pollEvery,
+		"%s", deferred(func() string { return fmt.Sprintf("%d files were open, and %d are now", before, last) }))
+	_, err := s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// alone reports whether nobody is attached to a terminal.
+func (s *site) alone(c *fileClient, id string) bool {
+	var r struct{ Terminals []listed }
+	c.call("terminal.list", object{}, &r)
+	for _, t := range r.Terminals {
+		if t.ID == id {
+			return t.Attached == 0 && !t.Taken
+		}
+	}
+	return false
+}

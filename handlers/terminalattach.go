@@ -1,0 +1,230 @@
+package handlers
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A terminalInfo is a terminal as clients see it.
+type terminalInfo struct {
+	TerminalID  string    `json:"terminal_id"`
+	PTYPID      int       `json:"pty_pid" doc:"The process in the terminal; 0 if that is not known."`
+	Program     string    `json:"program"`
+	Args        []string  `json:"args"`
+	CWD         string    `json:"cwd"`
+	Cols        int       `json:"cols,omitempty" doc:"Absent for an agent's terminal, which has no size."`
+	Rows        int       `json:"rows,omitempty"`
+	TmuxSession string    `json:"tmux_session,omitempty" doc:"The tmux session that it shows."`
+	TaskID      string    `json:"task_id,omitempty" doc:"The task whose agent runs it."`
+	SessionID   string    `json:"session_id,omitempty" doc:"The same, as a session."`
+	ReadOnly    bool      `json:"read_only" doc:"It is an agent's: it can be watched, and no more."`
+	Attached    int       `json:"attached" doc:"How many connections watch it."`
+	Taken       bool      `json:"taken" doc:"A connection has its descriptor; nobody else can watch it."`
+	StartedAt   time.Time `json:"started_at"`
+}
+
+func infoOf(t hub.Terminal) terminalInfo {
+	i := terminalInfo{
+		TerminalID: t.ID, PTYPID: t.PID, Program: t.Program, Args: append([]string{}, t.Args...), CWD: t.CWD,
+		Cols: t.Cols, Rows: t.Rows, TmuxSession: t.Tmux, ReadOnly: t.Agents, Attached: t.Views, Taken: t.Taken, StartedAt: t.Started.UTC(),
+	}
+	if t.Run != nil {
+		i.TaskID, i.SessionID = taskID(t.Run.Task), t.Run.SessionID
+	}
+	return i
+}
+
+// texts implements shortenable.
+func (i *terminalInfo) texts() []*string {
+	list := []*string{&i.Program, &i.CWD}
+	for n := range i.Args {
+		list = append(list, &i.Args[n])
+	}
+	return list
+}
+
+type terminalListResult struct {
+	Terminals []*terminalInfo `json:"terminals"`
+}
+
+func (terminals) list(ctx context.Context, h *hub.Hub, _ struct{}) (terminalListResult, error) {
+	list := []*terminalInfo{}
+	for _, t := range h.Terminals() {
+		i := infoOf(t)
+		list = append(list, &i)
+	}
+	return terminalListResult{fit(list, room(ctx))}, nil
+}
+
+type attachParams struct {
+	TerminalID string `json:"terminal_id" doc:"The terminal."`
+	Cols       *uint  `json:"cols,omitempty" doc:"With rows: the size that the terminal gets, for all who watch it; absent or 0: it stays."`
+	Rows       *uint  `json:"rows,omitempty" doc:"See cols."`
+	Descriptor bool   `json:"descriptor,omitempty" doc:"Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): until terminal.detach, or its end, this connection reads and writes it, and no terminal_output comes. Refused while others watch."`
+}
+
+func (p attachParams) check() error {
+	return first(need("terminal_id", p.TerminalID), cells("cols", p.Cols), cells("rows", p.Rows))
+}
+
+type attachResult struct {
+	terminalInfo
+	Recent         string   `json:"recent,omitempty" doc:"With the descriptor: what was printed lately, before it was handed over."`
+	RecentEncoding encoding `json:"recent_encoding,omitempty" doc:"Of recent."`
+}
+
+func (t terminals) attach(ctx context.Context, h *hub.Hub, p attachParams) (attachResult, error) {
+	if err := checkDescriptor(ctx, p.Descriptor); err != nil {
+		return attachResult{}, err
+	}
+	params := hub.AttachParams{Cols: orZero(p.Cols), Rows: orZero(p.Rows), Descriptor: p.Descriptor}
+	if old := t.watching.find(server.ConnFrom(ctx), p.TerminalID); old != nil {
+		params.Instead = old.view
+	}
+	feed := t.newFeed(ctx)
+	view, err := h.AttachTerminal(ctx, p.TerminalID, params, feed.put)
+	if err != nil {
+		return attachResult{}, err
+	}
+	r := attachResult{terminalInfo: infoOf(view.Terminal)}
+	if p.Descriptor {
+		r.Recent, r.RecentEncoding = string(view.Recent), "utf-8"
+		if !utf8.Valid(view.Recent) {
+			r.Recent, r.RecentEncoding = base64.StdEncoding.EncodeToString(view.Recent), "base64"
+		}
+	}
+	return r, t.begin(ctx, view, feed)
+}
+
+type detachResult struct {
+	Detached bool `json:"detached" doc:"False if this connection did not watch it."`
+}
+
+func (t terminals) detach(ctx context.Context, _ *hub.Hub, p closeParams) (detachResult, error) {
+	w := t.watching.find(server.ConnFrom(ctx), p.TerminalID)
+	if w == nil {
+		return detachResult{}, nil
+	}
+	t.watching.remove(w)
+	w.feed.finish()
+	w.view.Close()
+	return detachResult{true}, nil
+}
+
+// checkDescriptor refuses to pass a descriptor where that is not possible.
+func checkDescriptor(ctx context.Context, wanted bool) error {
+	if !wanted || server.CanReplyFile(ctx) {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{
+		Param: "descriptor", Expected: "to be left out: only a single request on a Unix socket of the hub can get a descriptor", Received: "true",
+	})
+}
+
+// newFeed makes a feed for the connection that asks.
+func (t terminals) newFeed(ctx context.Context) *terminalFeed {
+	conn := server.ConnFrom(ctx)
+	return newTerminalFeed(conn.Framing().String(), conn.MaxMessage(), conn.Send, t.Logger)
+}
+
+// begin lets a view begin with the reply. It ends with the terminal, the
+// connection or terminal.detach.
+func (t terminals) begin(ctx context.Context, view *hub.View, feed *terminalFeed) error {
+	if view.File != nil {
+		if err := server.ReplyFile(ctx, view.File); err != nil {
+			view.Close()
+			return err
+		}
+	}
+	w := &watch{conn: server.ConnFrom(ctx), id: view.Terminal.ID, view: view, feed: feed}
+	t.watching.add(w)
+	alive := context.WithoutCancel(ctx) // the view outlives the request
+	server.AfterReply(ctx, func() {
+		go func() {
+			feed.run(alive, w.conn.Done())
+			view.Close()
+			if !feed.told() {
+				t.watching.remove(w)
+				return
+			}
+			select { // the log tells of the end, too, and is not to repeat it
+			case <-w.conn.Done():
+			case <-time.After(exitEchoWithin):
+			}
+			t.watching.remove(w)
+		}()
+	})
+	return nil
+}
+
+// exitEchoWithin is how long the log's word of a terminal's end may come
+// behind the terminal's own.
+const exitEchoWithin = time.Minute
+
+// watching is which connections watch which terminals.
+type watching struct {
+	mu   sync.Mutex // guards open
+	open map[watchKey]*watch
+}
+
+type watchKey struct {
+	conn *server.Conn
+	id   string
+}
+
+// A watch is a connection that watches a terminal.
+type watch struct {
+	conn *server.Conn
+	id   string
+	view *hub.View
+	feed *terminalFeed
+}
+
+func newWatching() *watching { return &watching{open: make(map[watchKey]*watch)} }
+
+func (w *watching) find(conn *server.Conn, id string) *watch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open[watchKey{conn, id}]
+}
+
+// add notes a watch, which takes the place of another of that connection and
+// terminal.
+func (w *watching) add(one *watch) {
+	key := watchKey{one.conn, one.id}
+	w.mu.Lock()
+	old := w.open[key]
+	w.open[key] = one
+	w.mu.Unlock()
+	if old != nil {
+		old.feed.finish()
+	}
+}
+
+func (w *watching) remove(one *watch) {
+	key := watchKey{one.conn, one.id}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open[key] == one {
+		delete(w.open, key)
+	}
+}
+
+// tells reports whether a connection is told of an event because it watches
+// the terminal that it is of.
+func (w *watching) tells(conn *server.Conn, n hub.Notice) bool {
+	if n.Type != hub.EventTerminalExit {
+		return false
+	}
+	var of struct {
+		TerminalID string `json:"terminal_id"`
+	}
+	return json.Unmarshal(n.Data, &of) == nil && w.find(conn, of.TerminalID) != nil
+}

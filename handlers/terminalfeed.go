@@ -1,0 +1,224 @@
+package handlers
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+)
+
+const (
+	// terminalQueue bounds what a terminal printed and its connection has not
+	// taken yet, in bytes; what is beyond it is lost, and the peer is told.
+	terminalQueue = 256 << 10
+	// terminalPatience is how long the terminal waits for such a connection,
+	// before it is left behind until it has taken all that is queued. Whatever
+	// else its executor has to tell waits, too.
+	terminalPatience = 250 * time.Millisecond
+	// terminalPart bounds the output in one event, in bytes.
+	terminalPart = 64 << 10
+)
+
+// A terminalFeed is what one terminal has to tell its connection: a bounded
+// queue in which adjacent output is joined, and a goroutine (run) that sends
+// from it at the pace of the peer.
+type terminalFeed struct {
+	dialect string
+	room    int // of a message, in bytes; 0: no limit
+	send    func(ctx context.Context, message any) error
+	log     *slog.Logger
+
+	wake  chan struct{} // something was queued
+	space chan struct{} // something was taken, or nothing will be
+
+	mu     sync.Mutex // guards the fields below
+	queue  []terminalPiece
+	bytes  int  // of output in queue
+	behind bool // it was waited for in vain, and has not taken all yet
+	ended  bool
+	exit   bool // the last in queue, or the last that was in it, is the terminal's end
+}
+
+// A terminalPiece is output, or a gap in it, or another event as it is.
+type terminalPiece struct {
+	id       string
+	encoding string
+	output   []byte
+	dropped  int
+	time     time.Time
+	event    *hub.Notice
+}
+
+func newTerminalFeed(dialect string, room int, send func(context.Context, any) error, log *slog.Logger) *terminalFeed {
+	return &terminalFeed{dialect: dialect, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
+}
+
+// put queues an event of the terminal. It waits a moment where output finds no
+// room.
+func (f *terminalFeed) put(n hub.Notice) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return
+	}
+	if n.Type == hub.EventTerminal {
+		f.putOutput(n)
+	} else {
+		f.queue = append(f.queue, terminalPiece{event: &n})
+		f.exit = n.Type == hub.EventTerminalExit
+		f.ended = f.exit
+	}
+	nudge(f.wake)
+}
+
+func (f *terminalFeed) putOutput(n hub.Notice) {
+	var p catalog.TerminalOutputParams
+	if json.Unmarshal(n.Data, &p) != nil {
+		return
+	}
+	output := []byte(p.Data)
+	if p.Encoding == "base64" {
+		decoded, err := base64.StdEncoding.DecodeString(p.Data)
+		if err != nil {
+			return
+		}
+		output = decoded
+	} else {
+		p.Encoding = "utf-8"
+	}
+	f.waitForRoom(len(output))
+	last := f.last()
+	if f.bytes+len(output) > terminalQueue {
+		if last == nil || last.dropped == 0 {
+			f.queue = append(f.queue, terminalPiece{id: p.TerminalID, time: n.Time})
+			last = f.last()
+			f.log.Warn("output of a terminal is lost: the peer does not read", "terminal", p.TerminalID)
+		}
+		last.dropped += len(output)
+		return
+	}
+	f.bytes += len(output)
+	if last != nil && last.event == nil && last.dropped == 0 && last.encoding == p.Encoding && len(last.output)+len(output) <= terminalPart {
+		last.output = append(last.output, output...)
+		return
+	}
+	f.queue = append(f.queue, terminalPiece{id: p.TerminalID, encoding: p.Encoding, output: output, time: n.Time})
+}
+
+// waitForRoom waits until so many bytes fit, but not for a peer that is behind
+// already; f.mu is held, but not meanwhile.
+func (f *terminalFeed) waitForRoom(n int) {
+	if f.behind || f.bytes+n <= terminalQueue {
+		return
+	}
+	patience := time.NewTimer(terminalPatience)
+	defer patience.Stop()
+	for !f.ended && !f.behind && f.bytes+n > terminalQueue {
+		late := false
+		f.mu.Unlock()
+		select {
+		case <-f.space:
+		case <-patience.C:
+			late = true
+		}
+		f.mu.Lock()
+		f.behind = late
+	}
+}
+
+func (f *terminalFeed) last() *terminalPiece {
+	if len(f.queue) == 0 {
+		return nil
+	}
+	return &f.queue[len(f.queue)-1]
+}
+
+// run sends until the terminal has ended or the connection has.
+func (f *terminalFeed) run(ctx context.Context, done <-chan struct{}) {
+	defer f.finish()
+	for {
+		piece, more := f.take()
+		if piece == nil {
+			if !more {
+				return
+			}
+			select {
+			case <-f.wake:
+			case <-done:
+				return
+			}
+			continue
+		}
+		if sendEvent(ctx, f.send, f.dialect, "", f.room, piece.notice()) != nil {
+			return
+		}
+	}
+}
+
+// told reports whether the terminal's end was told, or is about to be.
+func (f *terminalFeed) told() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.exit
+}
+
+// take takes the first piece off the queue; if there is none, more says
+// whether one may come.
+func (f *terminalFeed) take() (piece *terminalPiece, more bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.queue) == 0 {
+		f.behind = false
+		return nil, !f.ended
+	}
+	first := f.queue[0]
+	f.queue = f.queue[1:]
+	f.bytes -= len(first.output)
+	nudge(f.space)
+	return &first, true
+}
+
+// finish lets go of what nobody will take, and ends run.
+func (f *terminalFeed) finish() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended, f.queue = true, nil
+	nudge(f.wake)
+	nudge(f.space)
+}
+
+// nudge wakes who waits on c, or will.
+func nudge(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// terminalLag tells of output that was lost.
+type terminalLag struct {
+	TerminalID   string `json:"terminal_id"`
+	DroppedBytes int    `json:"dropped_bytes"`
+}
+
+// notice is the piece as an event.
+func (p terminalPiece) notice() hub.Notice {
+	if p.event != nil {
+		return *p.event
+	}
+	n := hub.Notice{Type: hub.EventTerminal, Time: p.time}
+	var data any = catalog.TerminalOutputParams{TerminalID: p.id, Data: string(p.output), Encoding: p.encoding}
+	switch {
+	case p.dropped > 0:
+		n.Type, data = hub.EventLagged, terminalLag{p.id, p.dropped}
+	case p.encoding == "base64":
+		data = catalog.TerminalOutputParams{TerminalID: p.id, Data: base64.StdEncoding.EncodeToString(p.output), Encoding: p.encoding}
+	}
+	n.Data, _ = json.Marshal(data) // strings and numbers: it cannot fail
+	return n
+}
