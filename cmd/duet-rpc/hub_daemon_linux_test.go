@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newDaemonSite is a site whose user wants daemons. Those that a failed test
-// leaves are killed.
+// newDaemonSite is a site whose user wants daemons.
 func newDaemonSite(t testing.TB) *site {
 	t.Helper()
 	s := newSite(t)
@@ -23,18 +22,23 @@ func newDaemonSite(t testing.TB) *site {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, append([]byte("hub = \"daemon\"\n"), text...), 0o600))
-	t.Cleanup(func() {
-		for _, d := range s.daemons() {
-			if t.Failed() {
-				_ = syscall.Kill(d.pid, syscall.SIGKILL)
-			}
-		}
-		if t.Failed() {
-			log, _ := os.ReadFile(filepath.Join(s.state(), "logs", "daemon.log"))
-			t.Logf("the daemon's log:\n%s", log)
-		}
-	})
+	s.clearDaemons()
 	return s
+}
+
+// clearDaemons kills the daemons that a failed test has left, and shows what
+// they logged.
+func (s *site) clearDaemons() {
+	s.t.Cleanup(func() {
+		if !s.t.Failed() {
+			return
+		}
+		for _, d := range s.daemons() {
+			_ = syscall.Kill(d.pid, syscall.SIGKILL)
+		}
+		log, _ := os.ReadFile(filepath.Join(s.state(), "logs", "daemon.log"))
+		s.t.Logf("the daemon's log:\n%s", log)
+	})
 }
 
 // daemons are the site's processes that were started as daemons.
@@ -173,6 +177,7 @@ func TestNoDaemonCanBeStarted(t *testing.T) {
 func TestAProjectCannotWantADaemon(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.clearDaemons()
 	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), []byte("hub = \"daemon\"\n"), 0o600))
 	editor := s.start()
 	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))

@@ -53,6 +53,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	requireRoot(t)
 	t.Parallel()
 	s := newSite(t)
+	s.clearDaemons()
 	s.daemon()
 	_, err := asStranger(s.socketPath())
 	require.ErrorIs(t, err, unix.EACCES, "by the modes")
@@ -81,6 +82,7 @@ func TestAnotherUsersSocketStays(t *testing.T) {
 	requireRoot(t)
 	t.Parallel()
 	s := newSite(t)
+	s.clearDaemons()
 	require.NoError(t, os.Mkdir(s.state(), 0o700))
 	l, err := net.Listen("unix", s.socketPath())
 	require.NoError(t, err)
@@ -114,6 +116,7 @@ func TestLinksInTheStateAreNotFollowed(t *testing.T) {
 		t.Run("link "+name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
+			s.clearDaemons()
 			link, target := filepath.Join(s.state(), name), filepath.Join(s.home, "precious")
 			if name == "" || name == "logs" {
 				require.NoError(t, os.Mkdir(target, 0o700))
