@@ -323,12 +323,14 @@ func (h *Hub) known(run int64) (Session, bool) {
 	return s, ok
 }
 
+// sessionsKept is how many sessions are in memory at most.
+const sessionsKept = 4096
+
 // remember keeps a session in memory for its ids.
 func (h *Hub) remember(s Session) {
-	const most = 4096
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.sessions) >= most {
+	if len(h.sessions) >= sessionsKept {
 		clear(h.sessions)
 	}
 	h.sessions[s.Run.ID] = s

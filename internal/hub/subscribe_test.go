@@ -403,6 +403,37 @@ func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
 	<-late.Done()
 }
 
+// Whoever watches is told whose an event is, however many sessions were in
+// memory when two of them changed at once.
+func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
+	end := make(chan struct{})
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-end; return completed },
+		func(o *Options) { o.Limits.MaxRuns = 1 })
+	first := inState(t, h, launch(t, h, "first"), store.Running)
+	second := launch(t, h, "second") // begins in the transaction that ends the first
+	var mu sync.Mutex
+	var lost []Event
+	defer h.Watch(func(e Event, s Session) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s.Run.ID != e.Run {
+			lost = append(lost, e)
+		}
+	})()
+	h.mu.Lock()
+	clear(h.sessions)
+	for i := range sessionsKept - 1 {
+		h.sessions[int64(-i-1)] = Session{}
+	}
+	h.mu.Unlock()
+	close(end)
+	await(t, h, first)
+	await(t, h, second)
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Empty(t, lost)
+}
+
 func TestWatchSeesEachEventOnceInOrder(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("a"); return completed })
 	var mu sync.Mutex
