@@ -186,7 +186,8 @@ func terminalOutput(data, encoding string) hub.Notice {
 func played(t *testing.T, put func(*terminalFeed)) []string {
 	t.Helper()
 	var got []string
-	f := newTerminalFeed("lsp", 0, func(_ context.Context, message any) error {
+	f := newTerminalFeed("lsp", 0, func(_ context.Context, messages ...any) error {
+		message := messages[0]
 		e := message.(notification).Params.(eventParams).Event
 		got = append(got, e.Type+" "+string(e.Data))
 		return nil
@@ -240,7 +241,8 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
 		took := make(chan struct{})
-		f := newTerminalFeed("lsp", 0, func(_ context.Context, message any) error {
+		f := newTerminalFeed("lsp", 0, func(_ context.Context, messages ...any) error {
+			message := messages[0]
 			types = append(types, message.(notification).Params.(eventParams).Event.Type)
 			time.Sleep(terminalPatience / 4)
 			return nil
@@ -260,7 +262,8 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
 		goOn, gone, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		f := newTerminalFeed("lsp", 0, func(_ context.Context, message any) error {
+		f := newTerminalFeed("lsp", 0, func(_ context.Context, messages ...any) error {
+			message := messages[0]
 			<-goOn
 			types = append(types, message.(notification).Params.(eventParams).Event.Type)
 			return nil
@@ -298,7 +301,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 
 func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTerminalFeed("lsp", 0, func(context.Context, any) error { return nil }, slog.New(slog.DiscardHandler))
+		f := newTerminalFeed("lsp", 0, func(context.Context, ...any) error { return nil }, slog.New(slog.DiscardHandler))
 		gone, ended := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -320,7 +323,8 @@ func TestHeartbeats(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sent := make(chan time.Duration, 10)
 			var s *subscription
-			s = newSubscription(dialect, func(_ context.Context, message any) error {
+			s = newSubscription(dialect, func(_ context.Context, messages ...any) error {
+				message := messages[0]
 				if e, ok := message.(notification); ok && e.Method == "event" {
 					return nil
 				}
@@ -376,8 +380,9 @@ func TestEventsInBothDialects(t *testing.T) {
 }
 
 // taking is a peer that takes messages of up to most bytes.
-func taking(t *testing.T, most int, got *[]int) func(context.Context, any) error {
-	return func(_ context.Context, message any) error {
+func taking(t *testing.T, most int, got *[]int) func(context.Context, ...any) error {
+	return func(_ context.Context, messages ...any) error {
+		message := messages[0]
 		b, err := json.Marshal(message)
 		require.NoError(t, err)
 		if len(b) > most {
@@ -396,6 +401,6 @@ func TestALongEventIsCutNotLost(t *testing.T) {
 	require.Len(t, got, 1)
 	assert.Greater(t, got[0], 16<<10, "as much as fits")
 	refused := errors.New("gone")
-	err := sendEvent(context.Background(), func(context.Context, any) error { return refused }, lines, "", most, hub.Notice{})
+	err := sendEvent(context.Background(), func(context.Context, ...any) error { return refused }, lines, "", most, hub.Notice{})
 	assert.ErrorIs(t, err, refused)
 }

@@ -159,7 +159,8 @@ type subscription struct {
 	id      string
 	dialect string // the framing's name
 	room    int    // of a message, in bytes; 0: no limit
-	send    func(ctx context.Context, message any) error
+	send    func(ctx context.Context, messages ...any) error
+	held    []hub.Notice          // that go with the next one
 	known   func(hub.Notice) bool // the connection is told of it in another way; may be nil
 
 	conn   *server.Conn
@@ -168,7 +169,7 @@ type subscription struct {
 	began  time.Time
 }
 
-func newSubscription(dialect string, send func(context.Context, any) error) *subscription {
+func newSubscription(dialect string, send func(context.Context, ...any) error) *subscription {
 	return &subscription{id: "sub_" + uuid.NewString(), dialect: dialect, send: send, began: time.Now()}
 }
 
@@ -227,13 +228,36 @@ func (s *subscription) deliver(ctx context.Context, n hub.Notice) error {
 	if s.known != nil && s.known(n) {
 		return nil
 	}
-	err := sendEvent(ctx, s.send, s.dialect, s.id, s.room, n)
+	if s.held = append(s.held, n); n.More {
+		return nil
+	}
+	err := s.sendHeld(ctx)
+	s.held = s.held[:0]
 	s.touch()
 	return err
 }
 
+// sendHeld sends what was held together, or at least one behind the other.
+func (s *subscription) sendHeld(ctx context.Context) error {
+	if len(s.held) > 1 {
+		messages := make([]any, len(s.held))
+		for i, n := range s.held {
+			messages[i] = eventMessage(s.dialect, s.id, n)
+		}
+		if err := s.send(ctx, messages...); !errors.Is(err, server.ErrTooLong) {
+			return err
+		}
+	}
+	for _, n := range s.held {
+		if err := sendEvent(ctx, s.send, s.dialect, s.id, s.room, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sendEvent sends an event, with its texts cut if it is too long for a line.
-func sendEvent(ctx context.Context, send func(context.Context, any) error, dialect, subscription string, room int, n hub.Notice) error {
+func sendEvent(ctx context.Context, send func(context.Context, ...any) error, dialect, subscription string, room int, n hub.Notice) error {
 	err := send(ctx, eventMessage(dialect, subscription, n))
 	if errors.Is(err, server.ErrTooLong) {
 		n.Data = fitRaw(n.Data, room-1024)

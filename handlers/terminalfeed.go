@@ -30,7 +30,7 @@ const (
 type terminalFeed struct {
 	dialect string
 	room    int // of a message, in bytes; 0: no limit
-	send    func(ctx context.Context, message any) error
+	send    func(ctx context.Context, messages ...any) error
 	log     *slog.Logger
 
 	wake  chan struct{} // something was queued
@@ -54,7 +54,7 @@ type terminalPiece struct {
 	event    *hub.Notice
 }
 
-func newTerminalFeed(dialect string, room int, send func(context.Context, any) error, log *slog.Logger) *terminalFeed {
+func newTerminalFeed(dialect string, room int, send func(context.Context, ...any) error, log *slog.Logger) *terminalFeed {
 	return &terminalFeed{dialect: dialect, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 }
 

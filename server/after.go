@@ -56,23 +56,28 @@ func AfterReply(ctx context.Context, f func()) {
 // ErrTooLong is what Send returns for a message that does not fit into a line.
 var ErrTooLong = errors.New("server: the message does not fit into a line")
 
-// Send sends message, which must encode to JSON, as it is: not every dialect
-// of JSON-RPC has notifications that the specification knows. If the peer
-// does not read, it waits for room as long as ctx and the connection last,
-// without a limit of its own. A message longer than MaxMessage is not sent:
-// ErrTooLong.
-func (c *Conn) Send(ctx context.Context, message any) error {
-	body, err := encode(message)
-	if err != nil {
-		return err
+// Send sends messages, each of which must encode to JSON, as they are: not
+// every dialect of JSON-RPC has notifications that the specification knows.
+// Several go out together: with one write, if the peer has room for them, so
+// that it gets all or none. If the peer does not read, Send waits for room as
+// long as ctx and the connection last, without a limit of its own. If one is
+// longer than MaxMessage none is sent: ErrTooLong.
+func (c *Conn) Send(ctx context.Context, messages ...any) error {
+	bodies := make([][]byte, len(messages))
+	for i, message := range messages {
+		body, err := encode(message)
+		if err != nil {
+			return err
+		}
+		if c.framing == frame.NDJSON {
+			body = compactLine(body)
+		}
+		if most := c.MaxMessage(); most > 0 && len(body) > most {
+			return ErrTooLong
+		}
+		bodies[i] = body
 	}
-	if c.framing == frame.NDJSON {
-		body = compactLine(body)
-	}
-	if most := c.MaxMessage(); most > 0 && len(body) > most {
-		return ErrTooLong
-	}
-	return c.out.send(ctx, body)
+	return c.out.send(ctx, bodies...)
 }
 
 // MaxMessage is how long a message may be that goes out, in bytes:

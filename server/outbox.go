@@ -88,16 +88,18 @@ func (o *outbox) body(message []byte) {
 	o.flushIfLong()
 }
 
-// send queues a whole message and flushes. It waits for room as long as ctx
-// lasts.
-func (o *outbox) send(ctx context.Context, message []byte) error {
+// send queues whole messages, which stay together, and flushes. It waits for
+// room as long as ctx lasts.
+func (o *outbox) send(ctx context.Context, messages ...[]byte) error {
 	defer o.wakeAtEnd(ctx)()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := o.roomLocked(ctx); err != nil {
 		return err
 	}
-	o.queue = frame.Append(o.queue, o.framing, message)
+	for _, message := range messages {
+		o.queue = frame.Append(o.queue, o.framing, message)
+	}
 	o.flushLocked()
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -210,8 +211,10 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	}
 	assert.Equal(t, []string{"message/user/say hello/", "message/assistant/Hello/", "tool_call/assistant/Bash/a.txt", "message/assistant/Done./"}, said)
 
-	require.Eventually(t, func() bool { n := events.types(); return len(n) > 0 && n[len(n)-1] == EventStatus }, 5*time.Second, time.Millisecond)
-	assert.Contains(t, events.types(), EventDelta)
+	require.Eventually(t, func() bool {
+		told := events.types()
+		return slices.Contains(told, EventDelta) && told[len(told)-1] == EventStatus
+	}, 5*time.Second, time.Millisecond)
 	hits, err := h.Search(context.Background(), "hel", 10, 0)
 	require.NoError(t, err)
 	assert.Len(t, hits, 2)

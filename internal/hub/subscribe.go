@@ -391,7 +391,8 @@ type deltaData struct {
 // flush delivers the deltas that wait. Each is numbered with its last seq, as
 // long as nothing before that is still to come: whoever resumes after a number
 // misses nothing, even if the hub dies between two deltas. Where messages are
-// written at the same time, some text may come again then.
+// written at the same time some text would come again then, so their deltas
+// are to go out together.
 func (s *Subscription) flush() error {
 	if len(s.pending) == 0 {
 		return nil
@@ -411,7 +412,8 @@ func (s *Subscription) flush() error {
 			return err
 		}
 		data := deltaData{idsOf(run), m.event.Key, "assistant", string(m.text)}
-		if err := s.send(Notice{Seq: seq, Type: m.event.Type, Time: m.event.Time, Data: encode(data)}); err != nil {
+		more := i+1 < len(pending)
+		if err := s.send(Notice{Seq: seq, Type: m.event.Type, Time: m.event.Time, Data: encode(data), More: more}); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,8 @@ func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
 }
 
 // Two messages are written at the same time; whoever resumes after any of the
-// numbers that he saw misses nothing of either.
+// numbers that he saw misses nothing of either, nor is he told anything again
+// where he got all that belongs together.
 func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 	const chunks = 300
 	turns := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
@@ -157,6 +158,9 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 			require.True(t, strings.HasPrefix(text, before[id]))
 			require.True(t, strings.HasSuffix(text, after[id]))
 			require.GreaterOrEqual(t, len(before[id])+len(after[id]), len(text), "text is missing after %d", n.Seq)
+			if !n.More {
+				require.Len(t, text, len(before[id])+len(after[id]), "text comes again after %d", n.Seq)
+			}
 		}
 	}
 }

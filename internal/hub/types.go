@@ -117,6 +117,7 @@ type Notice struct {
 	Type string
 	Time time.Time
 	Data json.RawMessage
+	More bool // the next one belongs with it: whoever gets one should get both
 }
 
 // Status is what the hub is doing (seed 000, daemon.status).
