@@ -10,7 +10,7 @@ TOOL    := $(GO) tool -modfile=.ci/tools/go.mod
 FUZZ    := FuzzParse FuzzHeader FuzzNDJSON FuzzResync
 FUZZTIME ?= 30s
 
-.PHONY: run build test test-go test-clients lint fmt fuzz cross bench docs clean help
+.PHONY: run build test test-go test-clients lint fmt fuzz cross bench load docs clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
@@ -55,6 +55,9 @@ cross: ## build and vet for every platform
 
 bench: build ## measure the program beside others (docs/performance.md); about 5 minutes
 	cd internal/bench && $(GO) run . -duet $(CURDIR)/$(BIN) $(BENCHFLAGS)
+
+load: ## the hub under 200 clients of all families (docs/performance.md); about 3 minutes
+	DUET_LOAD_TESTS=50 $(GO) test ./cmd/duet-rpc -run 'TestCrowd|TestIdleClients' -count=1 -v -timeout 15m
 
 docs: ## write docs/protocol.md from the registry
 	$(GO) test ./handlers -run TestProtocolDocument -update

@@ -200,15 +200,22 @@ type member struct {
 	mu     sync.Mutex // guards the fields below
 	queue  []note
 	output int // bytes of output in queue
-	held   int // while above 0, nothing is sent
+	held   int // while above 0, only what came before is sent
+	before int // how many of queue that are
 }
 
 func newMember(done <-chan struct{}, send func(string, any) error) *member {
 	return &member{done: done, send: send, wake: make(chan struct{}, 1)}
 }
 
+// hold begins or ends to hold back what comes from now on. What waits already
+// does not wait longer: who asks without a pause would be told of nothing, and
+// then lose it.
 func (m *member) hold(n int) {
 	m.mu.Lock()
+	if m.held == 0 {
+		m.before = len(m.queue)
+	}
 	m.held += n
 	m.mu.Unlock()
 	m.changed()
@@ -284,7 +291,7 @@ func (m *member) run() {
 func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.held > 0 || len(m.queue) == 0 {
+	if len(m.queue) == 0 || m.held > 0 && m.before == 0 {
 		return nil, 0
 	}
 	head := m.queue[0]
@@ -300,6 +307,7 @@ func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
 		}
 	}
 	m.queue = m.queue[1:]
+	m.before = max(0, m.before-1)
 	return &head, 0
 }
 

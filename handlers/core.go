@@ -24,6 +24,9 @@ type Core struct {
 	// none is, as long as ctx lasts, and lets no other begin.
 	Busy  func() bool
 	Drain func(ctx context.Context)
+	// Others, if set, tells whether anybody else is connected, for whom the
+	// process goes on when a connection is shut down.
+	Others func() bool
 	// Trust, if set, trusts the project's configuration as it is now.
 	Trust func() error
 	// Issues, if set, tells what is wrong, and what to do; it must not wait
@@ -46,7 +49,7 @@ func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "setLogLevel", core.setLogLevel, server.Doc("Sets how much is logged, until the process ends."))
 	server.Handle(reg, "shutdown", core.shutdown, server.Final(), server.Doc(
 		"Ends the connection, and the process if an editor started it: what arrives later is dropped, running requests are given time. "+
-			"With reason or timeout_ms it first waits for them, and says how that went."))
+			"With reason or timeout_ms it first waits for them, and says how that went. Where others are connected the process goes on for them."))
 	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
 }
 
@@ -222,6 +225,7 @@ type shutdownParams struct {
 
 type shutdownResult struct {
 	Status  string `json:"status,omitempty" doc:"With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not)."`
+	Stays   bool   `json:"stays,omitempty" doc:"With reason or timeout_ms: others are served by this process, so that only the connection ends."`
 	Message string `json:"message"`
 }
 
@@ -231,19 +235,20 @@ const maxShutdownMS = 60_000
 // 002's.
 func (c Core) shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
 	conn := server.ConnFrom(ctx)
-	busy := func() bool { return conn.InFlight() > 0 || c.Busy != nil && c.Busy() }
+	others := c.Others != nil && c.Others()
+	busy := func() bool { return conn.InFlight() > 0 || !others && c.Busy != nil && c.Busy() }
 	result := shutdownResult{Message: "Shutting down gracefully"}
 	wait := time.Duration(0)
 	if p.TimeoutMS != nil {
 		wait = time.Duration(min(*p.TimeoutMS, maxShutdownMS)) * time.Millisecond
 	}
 	if p.Reason != nil || p.TimeoutMS != nil {
-		result.Status = "idle"
+		result.Status, result.Stays = "idle", others
 		if busy() {
 			result.Status = "completed"
 			ctx, cancel := context.WithTimeout(ctx, wait)
 			defer cancel()
-			if c.Drain != nil {
+			if c.Drain != nil && !others {
 				c.Drain(ctx)
 			}
 			if !conn.Wait(ctx) || busy() {

@@ -118,6 +118,36 @@ func TestAHeldMemberWaits(t *testing.T) {
 	})
 }
 
+// Who asks without a pause is told all the same, of what was before.
+func TestAMemberThatAlwaysAsksIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocked := make(chan struct{})
+		m, got, end := started(func() { <-blocked })
+		for i := range 3 {
+			m.put(note{task: "a", method: "event.taskQueued", params: i})
+		}
+		m.hold(1)
+		m.put(note{task: "a", method: "event.taskQueued", params: 3})
+		m.hold(1) // another request: nothing was sent since
+		close(blocked)
+		synctest.Wait()
+		assert.Len(t, *got, 3, "what came with the request waits for its reply")
+		m.hold(-1)
+		m.hold(-1)
+		m.hold(1) // before anything else happens
+		m.put(note{task: "a", method: "event.taskQueued", params: 4})
+		synctest.Wait()
+		assert.Len(t, *got, 4)
+		m.hold(-1)
+		synctest.Wait()
+		end()
+		for i, s := range *got {
+			assert.Equal(t, i, s.params)
+		}
+		assert.Len(t, *got, 5)
+	})
+}
+
 func TestWhatEventsMeanForTasks(t *testing.T) {
 	s := hub.Session{}
 	s.Task, s.Prompt, s.Result, s.Error = 7, "p", "r", "boom"

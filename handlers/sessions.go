@@ -22,7 +22,7 @@ func registerSessions(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "getSessionState", s.state, server.Doc("Tells everything about a session but its conversation."))
 	handle(reg, d, f, "getSessionLeaves", s.leaves, server.Doc("Lists the last session of each conversation, the newest first."))
 	handle(reg, d, f, "continueSession", s.continues,
-		server.Doc("Asks on in a session's conversation: in the same one if it is its last session, else in a fork that begins there."))
+		server.Doc("Asks on in a session's conversation: in the same one if it is its last session, else, or with fork, in a fork that begins there."))
 	handle(reg, d, f, "interruptSession", s.interrupt,
 		server.Doc("Begins to end a session, also while it waits for input. It can be continued."))
 	handle(reg, d, f, "updateSessionSettings", s.update, server.Doc("Changes settings of a session's conversation."))
@@ -300,6 +300,7 @@ type continueParams struct {
 	SessionID string `json:"session_id" doc:"The session to go on from; every id of the run will do."`
 	Query     string `json:"query" doc:"What the agent is to do."`
 	agentSettings
+	Fork     bool            `json:"fork,omitempty" doc:"Begins another conversation there, also behind the last session of one."`
 	Priority int             `json:"priority,omitempty" doc:"Higher first."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
 }
@@ -316,7 +317,7 @@ type continueResult struct {
 
 func (sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
 	s, err := h.Continue(ctx, hub.ContinueSpec{
-		From: p.SessionID, Prompt: p.Query, Source: hub.SourceSession, Settings: p.apply, Priority: p.Priority, Metadata: p.Metadata,
+		From: p.SessionID, Prompt: p.Query, Fork: p.Fork, Source: hub.SourceSession, Settings: p.apply, Priority: p.Priority, Metadata: p.Metadata,
 	})
 	return continueResult{launched(s), s.Thread.NativeSession, s.ParentSession}, err
 }

@@ -114,6 +114,19 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 	}
 	assert.Equal(t, []string{"one", "Done: one", "another two", "Done: another two"}, said)
 
+	// With fork also behind the last one, which can still be continued.
+	last := member[string](t, fork, "session_id")
+	beside := c.ask("continueSession", `{"session_id":"`+last+`","query":"beside","fork":true}`)
+	w.ended(member[string](t, beside, "session_id"))
+	assert.NotEqual(t, member[string](t, fork, "thread_id"), member[string](t, beside, "thread_id"))
+	assert.Equal(t, last, member[string](t, beside, "parent_session_id"))
+	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+member[string](t, beside, "session_id")+`"}`), &r))
+	require.Len(t, r.Events, 6)
+	assert.Equal(t, "beside", r.Events[4].Content)
+	onward := c.ask("continueSession", `{"session_id":"`+last+`","query":"on","fork":false}`)
+	assert.Equal(t, member[string](t, fork, "thread_id"), member[string](t, onward, "thread_id"))
+	w.ended(member[string](t, onward, "session_id"))
+
 	e := c.fail("continueSession", `{"session_id":"nope","query":"x"}`)
 	assert.Equal(t, -32603, e.Code)
 	assert.Equal(t, "session_not_found", e.Data["kind"])

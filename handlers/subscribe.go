@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -80,9 +81,12 @@ func (p subscribeParams) filter() (f hub.Filter, since int64) {
 	return f, since
 }
 
+// subscribeResult is that of seed 001. Its clients speak lines; to others it
+// also tells where the log is.
 type subscribeResult struct {
 	SubscriptionID string `json:"subscription_id"`
 	Message        string `json:"message"`
+	Seq            *int64 `json:"seq,omitempty" doc:"LSP framing: the seq after which the events begin, for a since of later."`
 }
 
 func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribeParams) (subscribeResult, error) {
@@ -112,7 +116,12 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 			feed.Close()
 		}()
 	})
-	return subscribeResult{sub.id, "Subscription established. Waiting for events..."}, nil
+	result := subscribeResult{SubscriptionID: sub.id, Message: "Subscription established. Waiting for events..."}
+	if conn.Framing() == frame.LSP {
+		from := feed.From()
+		result.Seq = &from
+	}
+	return result, nil
 }
 
 func (s *subscriptions) forget(sub *subscription) {

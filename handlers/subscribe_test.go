@@ -17,6 +17,8 @@ func TestEventsAsNotifications(t *testing.T) {
 	r := object(t, c.ask("Subscribe", `{"event_types":["session_status_changed"]}`))
 	assert.Regexp(t, `^sub_[0-9a-f-]{36}$`, r["subscription_id"])
 	assert.Equal(t, "Subscription established. Waiting for events...", r["message"])
+	assert.Equal(t, 0.0, r["seq"], "the log is empty")
+	assert.Equal(t, 0.0, object(t, c.ask("Subscribe", `{"since":0,"event_types":["usage"]}`))["seq"])
 	session := member[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id")
 	last, status := 0.0, ""
 	for status != "completed" {
@@ -38,6 +40,7 @@ func TestEventsAsNotifications(t *testing.T) {
 	e := c.fail("Unsubscribe", `{"subscription_id":"`+r["subscription_id"].(string)+`"}`)
 	assert.Equal(t, -32603, e.Code)
 	assert.Equal(t, "subscription_not_found", e.Data["kind"])
+	assert.GreaterOrEqual(t, object(t, c.ask("Subscribe", `{"event_types":["usage"]}`))["seq"], last, "where the log is now")
 }
 
 func TestEventsAsLines(t *testing.T) {
@@ -49,6 +52,7 @@ func TestEventsAsLines(t *testing.T) {
 	id := c.send("Subscribe", `{"since":0,"event_types":["session_status_changed"]}`)
 	first := c.next()
 	assert.Equal(t, id, string(first.ID), "the reply comes before the events")
+	assert.Len(t, object(t, first.Result), 2, "seed 001's reply, nothing more: %s", first.Result)
 	last := 0.0
 	for status := ""; status != "completed"; {
 		m := c.next()

@@ -39,9 +39,10 @@ type Conn struct {
 	stopping atomic.Bool    // no further message is looked at
 	stop     chan struct{}  // closed with stopping
 	stopOnce sync.Once
-	reading  atomic.Bool   // readLoop is inside the transport's Read
-	quiet    chan struct{} // closed when readLoop has returned
-	done     chan struct{} // closed when the connection has ended
+	failed   atomic.Pointer[string] // the notification that failed last, and how
+	reading  atomic.Bool            // readLoop is inside the transport's Read
+	quiet    chan struct{}          // closed when readLoop has returned
+	done     chan struct{}          // closed when the connection has ended
 }
 
 type (

@@ -299,7 +299,11 @@ func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err err
 		e = wireError(ctx, err)
 		_, logged := err.(errPanic)
 		if !logged && (e.Code == jsonrpc2.CodeInternalError || id == nil) {
-			c.log.Warn("request failed", "method", method.Name, "id", clip(string(id)), "err", err)
+			level := slog.LevelWarn
+			if id == nil && c.isRepeated(method.Name+" "+err.Error()) {
+				level = slog.LevelDebug
+			}
+			c.log.Log(ctx, level, "request failed", "method", method.Name, "id", clip(string(id)), "err", err)
 		}
 	}
 	if id != nil {
@@ -315,6 +319,13 @@ func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err err
 }
 
 // logServed logs a request or a notification at debug.
+// isRepeated reports whether a notification failed as the one before it did:
+// a peer that is not heard may send very many before it notices.
+func (c *Conn) isRepeated(failure string) bool {
+	last := c.failed.Swap(&failure)
+	return last != nil && *last == failure
+}
+
 func (c *Conn) logServed(method *Method, id []byte, e *jsonrpc2.Error, took time.Duration) {
 	attrs := []any{"method", method.Name, "duration", took}
 	if e != nil {

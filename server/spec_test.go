@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -156,6 +157,25 @@ func TestInvalidRequests(t *testing.T) {
 	}
 	// Spelt with escapes, names mean the same.
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, c.ask(`{"jsonrpc":"\u0032.0","\u0069d":1,"method":"e\u0063ho","params":{}}`))
+	require.NoError(t, c.close())
+}
+
+// A peer that sends what fails again and again does not fill the log.
+func TestAFailureThatIsRepeatedIsWarnedOfOnce(t *testing.T) {
+	c := connect(t, standard(), frame.LSP, server.Options{})
+	warnings := func() int { return strings.Count(c.log.String(), `level=WARN msg="request failed"`) }
+	for range 100 {
+		c.send(`{"jsonrpc":"2.0","method":"fail"}`)
+	}
+	c.silent(`{"jsonrpc":"2.0","method":"fail"}`)
+	assert.Equal(t, 1, warnings())
+	c.silent(`{"jsonrpc":"2.0","method":"teapot"}`)
+	c.silent(`{"jsonrpc":"2.0","method":"fail"}`)
+	assert.Equal(t, 3, warnings(), "another failure is told, and the first if it comes after that")
+	for id := range 2 { // somebody waits for these
+		c.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"fail"}`, id))
+	}
+	assert.Equal(t, 5, warnings())
 	require.NoError(t, c.close())
 }
 

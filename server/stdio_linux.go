@@ -55,11 +55,6 @@ func pipeRoomOf(fd int) pipeRoom {
 	return pipeRoom{slots: size / surelyFits}
 }
 
-func sameDescription(a, b int) bool {
-	var x, y unix.Stat_t
-	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
-}
-
 // take reports whether a small write to fd surely fits, and counts it.
 func (r *pipeRoom) take(fd int) bool {
 	switch {

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -121,6 +122,9 @@ func (p *fdPair) Write(b []byte) (int, error) {
 func (p *fdPair) writePatiently(a, b []byte, d time.Duration) (int, error) {
 	total := 0
 	for len(a)+len(b) > 0 {
+		if p.closed.Load() {
+			return total, os.ErrClosed
+		}
 		n, err := p.writeSome(a, b, d < 0)
 		if n > 0 {
 			total += n
@@ -175,11 +179,8 @@ func (p *fdPair) waitOut(d time.Duration) error {
 		slice = pollSlice
 	}
 	for {
-		if p.closed.Load() {
-			return os.ErrClosed
-		}
 		ready, err := wait(p.out, unix.POLLOUT, slice)
-		if ready {
+		if ready || p.closed.Load() {
 			return nil
 		}
 		if d >= 0 || err != os.ErrDeadlineExceeded {
@@ -214,8 +215,38 @@ func (p *fdPair) SetReadDeadline(t time.Time) error { p.read.set(t); return nil 
 // SetWriteDeadline implements Transport.
 func (p *fdPair) SetWriteDeadline(t time.Time) error { p.write.set(t); return nil }
 
-// Close ends writes that wait. The descriptors stay open until the process
-// ends: a Read may be using one, and its number must not get a new meaning.
-func (p *fdPair) Close() error { p.closed.Store(true); return nil }
+// Close ends writes that wait, and lets go of both ends, so that the peer sees
+// it though the process lives on: a hub may outlive its editor. A Read may be
+// using a descriptor, so its number must not get a new meaning: from now on it
+// is the null device. A Read that waits holds on to its end until it returns.
+func (p *fdPair) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	if !sameDescription(p.out, 2) {
+		_ = unix.Shutdown(p.out, unix.SHUT_RDWR) // for a socket; the Read may hold on to it
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("open", err)
+	}
+	defer unix.Close(null)
+	return errors.Join(replace(p.in, null), replace(p.out, null))
+}
 
 func (p *fdPair) readOutlivesClose() {}
+
+// replace makes fd, which exec closes, mean what with does.
+func replace(fd, with int) error {
+	if err := dup2(with, fd); err != nil {
+		return os.NewSyscallError("dup2", err)
+	}
+	unix.CloseOnExec(fd)
+	return nil
+}
+
+// sameDescription reports whether a and b are the same pipe, socket or file.
+func sameDescription(a, b int) bool {
+	var x, y unix.Stat_t
+	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
+}

@@ -27,7 +27,10 @@ func newAgentsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents that can be used, and what others need",
-		Args:  noArguments,
+		Long: `List the agents that can be used, and what others need.
+
+Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := loadConfig(s)
 			if err != nil {

@@ -115,7 +115,7 @@ func waitForQuestion(ctx context.Context, c *client.Client, session string) erro
 		}
 	})
 	if err != nil {
-		return err
+		return unlessGone(ctx, err)
 	}
 	defer sub.Close()
 	for {

@@ -2,33 +2,42 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
-	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // An attachment is a process that another one's hub serves: it passes its
-// editor's messages on, and becomes the hub itself when that one has gone.
+// editor's messages on. When that one has gone it starts a daemon, if that is
+// what the configuration wants, or else becomes the hub itself.
 type attachment struct {
 	settings *settings
 	log      *logging.Log
 	ctx      context.Context
-	claim    claim
-	host     *host // once this process is the hub; for the relay's goroutine alone
+	project  project.Project
+	daemon   bool // the hub is to be a daemon
+	others   *others
+
+	// For the relay's goroutine that connects alone.
+	host  *host // once this process is the hub
+	begun bool  // a hub was looked for
 }
 
-// attachEditor serves an editor by the hub of another process.
-func attachEditor(ctx context.Context, s *settings, log *logging.Log, c claim, editor server.Transport) error {
-	a := &attachment{settings: s, log: log, ctx: ctx, claim: c}
-	log.Info("another process is this project's hub; attaching to it", "hub", c.err)
+// attachEditor serves an editor by the hub of another process, until the
+// editor goes or its context ends; as the hub, it serves others until ctx does.
+func attachEditor(ctx, editorCtx context.Context, s *settings, log *logging.Log, p project.Project, daemon bool, editor server.Transport, o *others) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := &attachment{settings: s, log: log, ctx: ctx, project: p, daemon: daemon, others: o}
+	early := newEarlyServer(ctx, s, log)
 	err := relay.New(editor, relay.Options{
-		Connect: a.connect, Limits: s.limits, Logger: log.Logger,
-	}).Run(ctx)
+		Connect: a.connect, Early: early.answer, Limits: s.limits, Logger: log.Logger,
+	}).Run(editorCtx)
 	if err != nil {
 		log.Error("the connection failed", "err", err)
 	}
@@ -40,32 +49,60 @@ func attachEditor(ctx context.Context, s *settings, log *logging.Log, c claim, e
 	return nil
 }
 
-// connectPause is how long an attached process waits before it looks again for
-// a hub, or a lock that is free.
-const connectPause = 10 * time.Millisecond
+const (
+	// connectPause is how long an attached process waits before it looks again
+	// for a hub, or a lock that is free.
+	connectPause = 10 * time.Millisecond
+	// daemonAfter is when the first daemon is started: the first reply comes
+	// first.
+	daemonAfter = 10 * time.Millisecond
+	// daemonWithin is how long a daemon may take to answer before this process
+	// is the hub instead. It is less than a message of the editor waits.
+	daemonWithin = 4 * time.Second
+)
 
 // connect joins the hub, whoever that is: the process that answers on the
-// project's socket, or this one, if nobody has the lock any more.
+// project's socket, or a new daemon, or this process, if nobody has the lock
+// any more.
 func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 	if a.host != nil { // it has ended: by daemon.stop
 		a.host.close()
 		a.host = nil
 	}
+	fresh := !a.begun
+	a.begun = true
 	for {
-		if t, err := a.join(ctx); err == nil {
+		if t, err := dialSocket(ctx, a.project); err == nil {
+			a.log.Info("attached to the project's hub")
 			return t, nil
 		} else if ctx.Err() != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(stoppedMark(a.claim.project)); err == nil && !relay.Wanted(ctx) {
+		// A hub that was stopped on purpose stays so until the editor needs one;
+		// an editor that has just been started does not know of any stop.
+		if _, err := os.Stat(stoppedMark(a.project)); err == nil && !relay.Wanted(ctx) && !(fresh && a.daemon) {
 			return nil, relay.ErrDormant
 		}
+		problem := ""
+		if a.daemon {
+			err := a.startDaemon(ctx, fresh)
+			if err == nil {
+				continue
+			}
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			problem = fmt.Sprintf("no daemon could be started, so what runs here ends with its editor: %v", err)
+		}
 		c := claimProject(a.settings)
-		if c.err == nil {
-			return a.become(c), nil
+		if !c.held() && (c.err == nil || a.daemon) {
+			return a.become(c, problem), nil
 		}
 		if !c.held() {
 			return nil, c.err
+		}
+		if a.daemon {
+			a.log.Debug("another process has the lock and does not answer", "holder", c.err, "problem", problem)
 		}
 		select {
 		case <-ctx.Done():
@@ -75,33 +112,36 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 	}
 }
 
-// join connects to the hub of another process.
-func (a *attachment) join(ctx context.Context) (server.Transport, error) {
-	path, err := socket.Find(a.claim.project.StateDir)
-	if err != nil {
-		return nil, err
+// startDaemon starts a daemon and waits for it; in a fresh process it gives way
+// to the first reply.
+func (a *attachment) startDaemon(ctx context.Context, fresh bool) error {
+	if fresh && !relay.Wanted(ctx) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(daemonAfter):
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	ctx, cancel := context.WithTimeout(ctx, daemonWithin)
 	defer cancel()
-	conn, err := socket.Dial(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
+	a.log.Info("no hub runs here; starting a daemon")
+	return ensureDaemon(ctx, a.settings, a.project)
 }
 
-// become makes this process the hub.
-func (a *attachment) become(c claim) server.Transport {
-	a.log.Info("the hub has gone; this process takes its place")
+// become makes this process the hub. A problem is why it had to.
+func (a *attachment) become(c claim, problem string) server.Transport {
+	if problem != "" {
+		a.log.Warn(problem)
+	} else {
+		a.log.Info("the hub has gone; this process takes its place")
+	}
 	a.host = newHost(a.ctx, a.settings, a.log, c)
+	a.host.problem = problem
+	a.others.of.Store(a.host)
 	a.host.begin()
 	a.host.open() // somebody waits for it
 	near, far := server.Pipe()
 	host := a.host
-	host.sockets.Go(func() {
-		if err := host.srv.Serve(host.ctx, far, frame.LSP); err != nil {
-			a.log.Error("the connection failed", "err", err)
-		}
-	})
+	host.sockets.Go(func() { host.serveEditor(host.ctx, far) })
 	return near
 }

@@ -35,7 +35,9 @@ flag, the environment, the project's .duet.toml, the user's config.toml, or a
 default. Values of environment variables for agents are hidden.
 
 With --defaults, print a configuration file that describes every key. With
---check, print only what is wrong; the exit status is 1 if anything is.`
+--check, print only what is wrong.
+
+Exit status: 0 if it is right; 1 if anything in it is wrong.`
 
 func newConfigCommand(s *settings) *cobra.Command {
 	var defaults, check bool

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -19,7 +18,33 @@ import (
 )
 
 const daemonHelp = `A daemon is a hub without an editor: what it runs goes on whichever editor
-comes or goes. Editors that are started in the project join it by themselves.`
+comes or goes. Editors that are started in the project join it by themselves.
+
+With hub = "daemon" in your configuration an editor's process, and what begins
+work in a shell (prompt, task submit, session launch), start one where no hub
+runs.
+
+Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
+
+// What the commands' exit status says.
+const (
+	daemonStartHelp = `Start a hub for this project in the background, and return when it answers. One
+that runs is as good. It ends with daemon stop, or with a signal.
+
+Exit status: 0 if a hub answers; 1 if none could be started. With --foreground
+0 when it has been stopped.`
+	daemonStopHelp = `Stop the project's hub, whoever started it, when what runs has ended: 15 s are
+the most that it is waited for. What is interrupted can be continued. An editor
+that is attached has no hub then until it needs one.
+
+Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
+	daemonStatusHelp = `Tell whether a hub runs here, and what it does.
+
+Exit status: 0 if a hub runs here, 1 if not.`
+	daemonLogsHelp = `Print the log of the project's daemons.
+
+Exit status: 0 if it was printed, 1 if there is none.`
+)
 
 func newDaemonCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
@@ -38,6 +63,7 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Start a hub for this project, and return when it answers",
+		Long:  daemonStartHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if foreground {
@@ -54,7 +80,7 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 func runDaemon(s *settings) error {
 	log := logging.Open(logging.Options{Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor})
 	defer log.Close(logGrace)
-	ctx, stop := untilSignal(log)
+	ctx, stop := untilSignal(log, nil)
 	defer stop()
 	c := claimProject(s)
 	if c.err != nil {
@@ -62,7 +88,10 @@ func runDaemon(s *settings) error {
 	}
 	h := newHost(ctx, s, log, c)
 	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "project", c.project.Root)
-	h.listen()
+	if err := h.listen(); err != nil {
+		h.close()
+		return fmt.Errorf("nobody could reach the daemon: %w", err)
+	}
 	h.open()
 	<-h.ctx.Done()
 	h.close()
@@ -73,9 +102,6 @@ func runDaemon(s *settings) error {
 // daemonLog is where a daemon's log goes.
 func daemonLog(p project.Project) string { return filepath.Join(p.StateDir, "logs", "daemon.log") }
 
-// answersWithin is how long a daemon may take to answer after its start.
-const answersWithin = 10 * time.Second
-
 // startDaemon starts a daemon in the background, unless there is a hub.
 func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
 	p, err := findProject(s)
@@ -85,48 +111,14 @@ func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
 	if status, err := hubStatus(ctx, p); err == nil {
 		return sayDaemon(out, s, status, "a hub runs here already")
 	}
-	if err := p.Prepare(); err != nil {
+	if err := ensureDaemon(ctx, s, p); err != nil {
 		return err
 	}
-	self, err := os.Executable()
+	status, err := hubStatus(ctx, p)
 	if err != nil {
 		return err
 	}
-	log, err := logging.OpenFile(daemonLog(p))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	args := []string{"daemon", "start", "--foreground", "--root", p.Root, "--log-level", s.logLevel.String(), "--no-color"}
-	for _, path := range s.listen {
-		full, err := filepath.Abs(path)
-		if err != nil {
-			return err
-		}
-		args = append(args, "--listen", full)
-	}
-	cmd := exec.Command(self, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.Root, log, log
-	detach(cmd)
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting the daemon: %w", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	ctx, cancel := context.WithTimeout(ctx, answersWithin)
-	defer cancel()
-	for {
-		if status, err := hubStatus(ctx, p); err == nil {
-			return sayDaemon(out, s, status, "started")
-		}
-		select {
-		case err := <-ended:
-			return fmt.Errorf("the daemon ended at once (%v); its log says why: duet-rpc daemon logs", err)
-		case <-ctx.Done():
-			return fmt.Errorf("the daemon does not answer; its log may say why: duet-rpc daemon logs")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return sayDaemon(out, s, status, "started")
 }
 
 // daemonStatus is what the CLI reads of daemon.status.
@@ -166,6 +158,7 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the project's hub, when what runs has ended (at most 15 s)",
+		Long:  daemonStopHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := findProject(s)
@@ -189,7 +182,8 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 			for { // until that process is the hub no more
 				now, err := hubStatus(ctx, p)
 				var nobody *socket.NobodyError
-				if errors.As(err, &nobody) || err == nil && now.PID != status.PID {
+				ended := errors.As(err, &nobody) && p.Unlocked()
+				if ended || err == nil && now.PID != status.PID {
 					return sayDaemon(cmd.OutOrStdout(), s, status, "stopped")
 				}
 				select {
@@ -208,6 +202,7 @@ func newDaemonStatusCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Tell whether a hub runs here, and what it does",
+		Long:  daemonStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := findProject(s)
@@ -253,6 +248,7 @@ func newDaemonLogsCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs",
 		Short: "Print the daemon's log",
+		Long:  daemonLogsHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := findProject(s)

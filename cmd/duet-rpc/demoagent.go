@@ -25,7 +25,10 @@ no model: words in the prompt say what it does.
 Environment:
   DUET_DEMO_DELAY   the pause between chunks of text, such as 0 or 50ms (15ms)
   DUET_DEMO_STATE   where its sessions are kept, instead of duet/demo in
-                    $XDG_STATE_HOME or ~/.local/state`,
+                    $XDG_STATE_HOME or ~/.local/state
+
+Exit status: 0 when its input has ended; 1 if it could not begin; 3 after the
+word crash.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts := demoagent.Options{

@@ -18,23 +18,29 @@ const dialWithin = 5 * time.Second
 // dialHub connects to the hub of a project. Where there is none the error
 // says how to start one.
 func dialHub(ctx context.Context, p project.Project, opts ...client.Option) (*client.Client, error) {
-	path, err := socket.Find(p.StateDir)
-	if err != nil {
-		return nil, err
-	}
+	var problem error
 	open := func(ctx context.Context) (server.Transport, error) {
-		ctx, cancel := context.WithTimeout(ctx, dialWithin)
-		defer cancel()
-		conn, err := socket.Dial(ctx, path)
+		// The next hub may listen elsewhere.
+		conn, err := dialSocket(ctx, p)
 		if err != nil {
+			problem = err
 			return nil, err
 		}
 		return conn, nil
 	}
 	c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP))...)
-	var nobody *socket.NobodyError
-	if errors.As(err, &nobody) {
-		return nil, nobody // it says all there is to say
+	if err == nil {
+		return c, nil
 	}
-	return c, err
+	var nobody *socket.NobodyError
+	var unsafe *socket.UnsafeError
+	switch {
+	case errors.As(err, &nobody): // they say all there is to say
+		return nil, nobody
+	case errors.As(err, &unsafe):
+		return nil, unsafe
+	case problem != nil:
+		return nil, problem
+	}
+	return nil, err
 }

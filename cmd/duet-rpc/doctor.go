@@ -26,7 +26,9 @@ type finding struct {
 const doctorHelp = `Look at what duet-rpc needs, say what was found, what is wrong and what to do.
 
 It starts this program as an editor would, speaks with it, and runs a prompt with
-the demo agent. With --exchange the messages are shown. Exit status 1 if something is wrong.`
+the demo agent. With --exchange the messages are shown.
+
+Exit status: 0 if all is well; 1 if something is wrong.`
 
 func newDoctorCommand(s *settings) *cobra.Command {
 	var showExchange bool

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -22,14 +23,37 @@ func examineSessions(s *settings) []finding {
 	if err != nil {
 		return []finding{{Check: "project", State: "wrong", Found: err.Error(), Todo: "name a directory with --root"}}
 	}
+	if err := p.Check(); err != nil {
+		return []finding{{Check: "project", State: "wrong", Found: err.Error(), Todo: "sessions are not available until this is mended; nothing was touched"}}
+	}
 	found := fmt.Sprintf("%s, kept in %s", p.Root, p.StateDir)
-	list := []finding{{Check: "project", State: "ok", Found: found}, checkDatabase(p)}
+	list := []finding{{Check: "project", State: "ok", Found: found}, checkHub(s, p), checkDatabase(p)}
 	c, err := loadConfig(s)
 	if err != nil {
 		list = append(list, finding{Check: "configuration", State: "wrong", Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "mend the lines that are named; `duet-rpc config --defaults` describes every key"})
 		return list
 	}
 	return append(list, checkTrust(c), checkAgents(c), checkSession(s))
+}
+
+// checkHub looks whether a hub answers, and starts none.
+func checkHub(s *settings, p project.Project) finding {
+	f := finding{Check: "hub", State: "ok"}
+	ctx, cancel := context.WithTimeout(context.Background(), dialWithin)
+	defer cancel()
+	status, err := hubStatus(ctx, p)
+	var nobody *socket.NobodyError
+	switch {
+	case err == nil:
+		f.Found = fmt.Sprintf("process %d, %s", status.PID, status.Version)
+	case errors.As(err, &nobody) && wantsDaemon(s):
+		f.Found = "none runs here; an editor or a prompt starts a daemon"
+	case errors.As(err, &nobody):
+		f.Found = "none runs here; an editor's process will be it, or `duet-rpc daemon start`"
+	default:
+		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at `duet-rpc daemon logs`, and end the process that has the project open"
+	}
+	return f
 }
 
 // checkDatabase looks whether the database can be used, without changing it.

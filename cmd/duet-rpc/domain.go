@@ -27,7 +27,8 @@ type domain struct {
 	begin    sync.Once
 	opened   chan struct{} // closed when hub or failure is set
 
-	claim claim
+	claim   claim
+	problem string // that this process is the hub, though it should not be; or empty
 
 	// Set before opened is closed.
 	hub       *hub.Hub
@@ -99,16 +100,19 @@ func (d *domain) Hub(ctx context.Context) (*hub.Hub, error) {
 }
 
 // Issues lists what is wrong, without waiting.
-func (d *domain) Issues() []string {
+func (d *domain) Issues() (issues []string) {
+	if d.problem != "" {
+		issues = append(issues, d.problem)
+	}
 	select {
 	case <-d.opened:
 	default:
-		return nil
+		return issues
 	}
 	if d.failure != nil {
-		return []string{d.failure.Message}
+		return append(issues, d.failure.Message)
 	}
-	return d.hub.Issues()
+	return append(issues, d.hub.Issues()...)
 }
 
 // close interrupts what runs and ends the executors.

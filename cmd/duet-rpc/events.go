@@ -169,7 +169,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		}
 	})
 	if err != nil {
-		return err
+		return unlessGone(ctx, err)
 	}
 	defer sub.Close()
 	select {
@@ -205,8 +205,8 @@ func printEvent(out io.Writer, s *settings, e client.Event) {
 type gist struct {
 	noticeData
 	TaskID     string `json:"task_id"`
-	OldStatus  string `json:"old_status"`
-	NewStatus  string `json:"new_status"`
+	OldState   string `json:"old_state"`
+	State      string `json:"state"`
 	Reason     string `json:"reason"`
 	Error      string `json:"error"`
 	ApprovalID string `json:"approval_id"`
@@ -214,10 +214,12 @@ type gist struct {
 	Decision   string `json:"decision"`
 	DecidedBy  string `json:"decided_by"`
 	Comment    string `json:"comment"`
+	Response   string `json:"response_text"`
 	Added      int    `json:"added"`
 	Removed    int    `json:"removed"`
 	Terminal   string `json:"terminal_id"`
 	ExitCode   int    `json:"exit_code"`
+	AgentMode  string `json:"agent_mode"`
 	ToSeq      int64  `json:"to_seq"`
 }
 
@@ -229,7 +231,7 @@ func gistOf(e client.Event) (g gist) {
 func (g gist) text(e client.Event) string {
 	switch e.Type {
 	case hub.EventStatus:
-		text := g.OldStatus + " → " + g.NewStatus
+		text := g.OldState + " → " + g.State
 		if why := firstText(g.Error, g.Reason); why != "" {
 			text += ": " + why
 		}
@@ -259,6 +261,13 @@ func (g gist) text(e client.Event) string {
 			}
 		}
 		return fmt.Sprintf("%d of %d steps done", done, len(g.Entries))
+	case hub.EventSettings:
+		switch {
+		case g.EventType == "native_session":
+			return "the agent's own session is known"
+		case g.AgentMode != "":
+			return short("mode " + g.AgentMode)
+		}
 	case hub.EventTerminalExit:
 		return short(fmt.Sprintf("%s ended with %d", g.Terminal, g.ExitCode))
 	}

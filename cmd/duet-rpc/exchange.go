@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -58,6 +59,7 @@ func exchange(program string, show io.Writer) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "serve", "--log-level", "error")
+	cmd.Env = append(os.Environ(), "DUET_HUB=embedded") // it leaves nothing behind
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, err

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -24,6 +25,8 @@ type host struct {
 	ctx     context.Context // ends everything
 	end     context.CancelFunc
 	sockets sync.WaitGroup
+
+	editorGone atomic.Bool
 }
 
 // newHost makes a host, which ends with ctx.
@@ -44,7 +47,7 @@ func newRegistry(h *host) *server.Registry {
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{
 		Version: buildVersion(), LogLevel: h.log.Level, Now: time.Now, Issues: h.Issues, Trust: h.trustWorkspace,
-		Busy: h.busy, Drain: h.drain,
+		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 },
 	})
 	handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, Clients: h.srvCount, Logger: h.log.Logger,
@@ -56,6 +59,16 @@ func newRegistry(h *host) *server.Registry {
 }
 
 func (h *host) srvCount() int { return h.srv.ConnCount() }
+
+// othersCount is how many are connected beside the editor of this process,
+// which may have gone.
+func (h *host) othersCount() int {
+	n := h.srv.ConnCount()
+	if !h.editorGone.Load() {
+		n--
+	}
+	return max(n, 0)
+}
 
 // stop ends the host: at once with force, else when what runs has ended, or
 // drainFor is over.
@@ -81,10 +94,11 @@ func (h *host) stop(force bool) {
 func stoppedMark(p project.Project) string { return filepath.Join(p.StateDir, "stopped") }
 
 // listen opens the sockets: the project's own, and those of --listen. What
-// cannot be opened is logged; an editor on pipes does without.
-func (h *host) listen() {
+// cannot be opened is logged; an editor on pipes does without. The error is
+// that of the project's own.
+func (h *host) listen() error {
 	if h.claim.lock == nil {
-		return
+		return nil
 	}
 	if _, err := socket.RaiseFileLimit(); err != nil {
 		h.log.Debug("the limit of open files stays as it is", "err", err)
@@ -104,6 +118,7 @@ func (h *host) listen() {
 			h.log.Error("a socket of --listen cannot be opened", "err", err)
 		}
 	}
+	return err
 }
 
 func (h *host) listenAt(path string) error {
@@ -129,7 +144,7 @@ func (h *host) begin() {
 	h.sockets.Go(func() {
 		select {
 		case <-time.After(listenAfter):
-			h.listen()
+			_ = h.listen()
 		case <-h.ctx.Done():
 			return
 		}
@@ -141,8 +156,10 @@ func (h *host) begin() {
 	})
 }
 
-// linger waits until nobody is connected any more, or the host ends.
+// linger waits, when the editor has gone, until nobody is connected any more,
+// or the host ends.
 func (h *host) linger() {
+	h.editorGone.Store(true)
 	if h.srv.ConnCount() == 0 {
 		return
 	}
@@ -175,9 +192,13 @@ func (h *host) close() {
 	}
 }
 
-// serveEditor serves an editor on its pipes until it goes.
-func (h *host) serveEditor(t server.Transport) {
-	if err := h.srv.Serve(h.ctx, t, frame.LSP); err != nil {
+// serveEditor serves an editor on its pipes until it goes, or ctx or the host
+// ends.
+func (h *host) serveEditor(ctx context.Context, t server.Transport) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.ctx, cancel)()
+	if err := h.srv.Serve(ctx, t, frame.LSP); err != nil {
 		h.log.Error("the connection failed", "err", err)
 	}
 }

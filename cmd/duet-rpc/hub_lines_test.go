@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,8 +62,11 @@ type lineClient struct {
 	lines   []string         // all that came, unless quiet
 	quiet   bool
 	events  []event
+	heard   func(event) // gets the events instead
 	notes   []taskNote
-	longest int // line, in bytes
+	note    func(taskNote) // gets the notes instead
+	longest int            // line, in bytes
+	patient time.Duration  // for a reply; 0: as long as a process lives at most
 	err     error
 }
 
@@ -130,6 +134,10 @@ func (c *lineClient) take(line []byte) error {
 		if err := json.Unmarshal(line, &n); err != nil {
 			return err
 		}
+		if c.note != nil {
+			c.note(n)
+			return nil
+		}
 		c.notes = append(c.notes, n)
 	case m.ID != nil:
 		c.replies[string(m.ID)] = m.reply
@@ -151,6 +159,10 @@ func (c *lineClient) take(line []byte) error {
 		e := event{Seq: r.Event.Seq, Type: r.Event.Type, Raw: r.Event.Data}
 		if err := json.Unmarshal(e.Raw, &e.Data); err != nil {
 			return fmt.Errorf("%w: %.300q", err, line)
+		}
+		if c.heard != nil {
+			c.heard(e)
+			return nil
 		}
 		c.events = append(c.events, e)
 	}
@@ -215,7 +227,7 @@ func (c *lineClient) reply(id string) (reply, error) {
 // deadline wakes who waits when it takes too long; late is guarded by the lock.
 func (c *lineClient) deadline() (late *bool, stop func() bool) {
 	late = new(bool)
-	timer := time.AfterFunc(watchdog*2/3, func() {
+	timer := time.AfterFunc(cmp.Or(c.patient, watchdog*2/3), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		*late = true

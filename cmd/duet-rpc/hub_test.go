@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -174,6 +175,43 @@ func requireStays(t testing.TB, hub, other *client) {
 	}
 }
 
+// However an editor ends, its process stays while it is others' hub; the editor
+// sees the end all the same.
+func TestWaysToLeaveAHub(t *testing.T) {
+	ways := map[string]func(hub *client){
+		"EOF":      func(hub *client) { hub.closeStdin() },
+		"shutdown": func(hub *client) { hub.call("shutdown", nil, nil) },
+		"exit":     func(hub *client) { _ = hub.try("exit", nil, nil) },
+		"SIGHUP":   func(hub *client) { _ = hub.cmd.Process.Signal(syscall.SIGHUP) },
+	}
+	for name, leave := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			hub := s.start()
+			hub.subscribe()
+			other := s.start()
+			other.subscribe()
+			require.Equal(t, hub.cmd.Process.Pid, hubOf(t, other))
+			leave(hub)
+			select {
+			case <-hub.closed:
+			case <-time.After(watchdog):
+				require.Fail(t, "the editor is not told that the connection has ended")
+			}
+			hub.requireLog("others are still here")
+			require.Equal(t, "completed", other.awaitEnd(other.launch("quiet", "").SessionID).Data.State)
+			requireStays(t, hub, other)
+			if name == "SIGHUP" { // Emacs sends one when it exits, and another to what is left
+				leave(hub)
+				requireStays(t, hub, other)
+			}
+			other.leave()
+			hub.requireGoneWithin(goneAfter+raceSlack, time.Now())
+		})
+	}
+}
+
 // The process of an editor that ends stays while it is others' hub, and no
 // longer.
 func TestTheHubStaysForOthers(t *testing.T) {
@@ -292,6 +330,11 @@ func TestDaemon(t *testing.T) {
 	assert.Less(t, time.Since(began), 5*time.Second)
 	assert.Equal(t, fmt.Sprintf("stopped (process %d)\n", pid), out)
 	requireNoFile(t, s.socketPath())
+	require.Eventually(t, func() bool { // it may be asked before it knows
+		var lost *wireError
+		err := editor.try("getSessionState", object{"session_id": running.SessionID}, nil)
+		return err == nil || !errors.As(err, &lost) || lost.Code != -32042
+	}, watchdog/3, pollEvery, "the request may be sent again")
 	require.Equal(t, "interrupted", editor.session(running.SessionID).State)
 	editor.leave()
 	s.requireNobody("after the daemon")

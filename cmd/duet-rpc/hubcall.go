@@ -28,7 +28,19 @@ here; 130 if you interrupted it.`
 // withHub runs do with a connection to the project's hub, until a signal
 // comes. What the hub refuses is said in its own words.
 func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
-	err := connected(cmd, s, do, opts...)
+	return inItsWords(connected(cmd, s, do, opts...))
+}
+
+// beginsWork marks a command for which a daemon is started where none runs and
+// the configuration wants one; others have nothing to do with a hub that knows
+// nothing yet.
+const beginsWork = "begins-work"
+
+// beginning is the mark.
+func beginning() map[string]string { return map[string]string{beginsWork: "yes"} }
+
+// inItsWords is an error as the hub said it, or as it is.
+func inItsWords(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) {
 		return errors.New(oneLine(strings.TrimPrefix(refused.Message, "Internal error: ")))
@@ -45,6 +57,11 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	c, err := dialHub(ctx, p, opts...)
+	if err != nil && cmd.Annotations[beginsWork] != "" && mayComeYet(err) && wantsDaemon(s) {
+		if err = ensureDaemon(ctx, s, p); err == nil {
+			c, err = dialHub(ctx, p, opts...)
+		}
+	}
 	if err == nil {
 		defer c.Close()
 		err = do(ctx, c)
@@ -80,6 +97,15 @@ func whileThere(ctx context.Context, c *client.Client) (context.Context, context
 		}
 	})
 	return ctx, func() { off(); cancel(nil) }
+}
+
+// unlessGone is an error of what was done with a context of whileThere, or
+// that the hub has gone, if that is why.
+func unlessGone(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errHubGone) || errors.Is(err, client.ErrDisconnected) {
+		return errHubGone
+	}
+	return err
 }
 
 // printRaw prints JSON as it is, on a line.
@@ -193,6 +219,13 @@ func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
 func oneOf(cmd *cobra.Command, value *string, name, usage string, words ...string) {
 	cmd.Flags().StringVar(value, name, "", usage+": "+strings.Join(words, ", "))
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// directories lets flags complete names of directories.
+func directories(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
+	}
 }
 
 // exactly wants as many arguments as there are names.

@@ -30,7 +30,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	}
 	view := newPromptView(out, side, s)
 	view.asJSON = false
-	view.session.SessionID = session
+	view.session.ID = session
 	ended := make(chan struct{})
 	over, asked := false, make(map[string]bool) // for the handler alone
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session, Since: new(int64)}, func(e client.Event) {
@@ -50,11 +50,11 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 			over = true
 			view.line()
 			close(ended)
-		case noticeShown:
+		case noticeShown, noticeResolves:
 		}
 	})
 	if err != nil {
-		return err
+		return unlessGone(ctx, err)
 	}
 	defer sub.Close()
 	select {
@@ -70,7 +70,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	}
 	t, raw, err := ask[taskState](ctx, c, "task.get", map[string]string{"taskId": task})
 	if err != nil {
-		return err
+		return unlessGone(ctx, err)
 	}
 	if s.json {
 		err = printRaw(cmd.OutOrStdout(), raw)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,7 +33,8 @@ type launch struct {
 
 	stdin, stdout, stderr *os.File // instead of the pipes; they stay the caller's
 
-	watchdog time.Duration
+	attributes *syscall.SysProcAttr
+	watchdog   time.Duration
 }
 
 // A process is the running program.
@@ -60,6 +62,8 @@ func (l launch) start(t testing.TB) *process {
 	ctx, kill := context.WithTimeout(context.Background(), l.watchdog)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, l.args...), log: &recorder{}, ended: make(chan struct{})}
 	p.cmd.Env = append(append(cleanEnvironment(), homeless(t)...), l.env...)
+
+	p.cmd.SysProcAttr = l.attributes
 
 	var theirs []*os.File // ends that are only the child's
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = l.stdin, l.stdout, p.log

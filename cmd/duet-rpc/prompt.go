@@ -9,17 +9,22 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-const promptHelp = `Run one prompt with an agent, in this process and this directory.
+const promptHelp = `Run one prompt with an agent, and show what it does until it ends.
+
+It runs in the project's hub: an editor's process or a daemon if there is one,
+else in this process. Others who look at the hub see it, too, and may answer
+its questions.
 
 What the agent says goes to standard output as it comes; what it does, its
 questions and its changes of files go to standard error. Questions are asked on
@@ -33,14 +38,17 @@ others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 The prompt is the arguments, or standard input if there are none. The session
 is kept: --continue goes on with it, by any of its ids, or with "last".
 
-Exit status: 0 if the agent completed, 1 if it failed, 130 if you interrupted
-it (C-c; twice ends at once).`
+Exit status: 0 if the agent completed; 1 if it failed, or somebody else ended
+it; 130 if you interrupted it (C-c; twice ends at once).`
 
 // promptOptions are the flags of the command.
 type promptOptions struct {
 	agent, cwd, mode, from string
 	yes, deny              bool
 }
+
+// permissionModes are what --mode takes.
+var permissionModes = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan}
 
 // statusInterrupted is the exit status after C-c, as a shell has it.
 const statusInterrupted exitStatus = 130
@@ -61,26 +69,20 @@ func newPromptCommand(s *settings) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.agent, "agent", "", "the agent to run (default: default_agent, else the first that is found, else demo)")
+	agentFlag(cmd, s, &o.agent, "the agent to run (default: default_agent, else the first that is found, else demo)")
 	f.StringVar(&o.cwd, "cwd", "", "the directory in which it works (default: the project's root)")
-	f.StringVar(&o.mode, "mode", "", "the permission mode: default, acceptEdits, bypassPermissions or plan")
+	f.StringVar(&o.mode, "mode", "", "what it may do without asking: "+strings.Join(permissionModes, ", "))
 	f.StringVar(&o.from, "continue", "", "go on with a session: one of its ids, or last")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow whatever the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny whatever the agent asks")
+	directories(cmd, "cwd")
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(permissionModes, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, func(ctx context.Context, c *client.Client) []string {
+		return append([]string{"last\tthe session that was begun last"}, taskIDs(ctx, c)...)
+	}))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "agent")
 	cmd.MarkFlagsMutuallyExclusive("continue", "cwd")
-	_ = cmd.RegisterFlagCompletionFunc("agent", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		c, err := loadConfig(s)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		var names []string
-		for _, a := range c.List() {
-			names = append(names, a.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
 	return cmd
 }
 
@@ -119,99 +121,122 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(interrupts)
 
-	d := newDomain(s, log, claimProject(s))
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-		defer cancel()
-		d.close(ctx)
-	}()
 	ctx := cmd.Context()
-	h, err := d.Hub(ctx)
-	if err != nil {
-		return err
-	}
 	view := newPromptView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s)
-	notices := make(chan hub.Notice, 256)
-	subscription, err := h.Subscribe(ctx, hub.Filter{}, -1, func(ctx context.Context, n hub.Notice) error {
-		select {
-		case notices <- n:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
+	h, err := openHub(ctx, s, log)
 	if err != nil {
 		return err
 	}
-	defer subscription.Close()
-	session, err := startPrompt(ctx, h, o, text)
+	defer h.close(interrupts, view.note)
+	asker := newAsker(cmd.ErrOrStderr(), o, view, h.Client)
+	session, err := promptSession(ctx, h.Client, o, text, interrupts, view, asker)
 	if err != nil {
-		return err
-	}
-	view.begin(session)
-	subscription.Start()
-	asker := newAsker(cmd.ErrOrStderr(), o, view)
-	if session, err = followPrompt(ctx, h, session, notices, interrupts, view, asker); err != nil {
-		return err
+		return inItsWords(err)
 	}
 	view.end(session)
-	switch session.State {
-	case store.Completed:
+	switch {
+	case session.Status == string(store.Completed):
 		return nil
-	case store.Interrupted, store.Cancelled:
-		if asker.interrupted {
-			return statusInterrupted
-		}
+	case session.Status == string(store.Interrupted) && asker.interrupted:
+		return statusInterrupted
 	}
 	return exitStatus(1)
 }
 
-// startPrompt launches or continues a session.
-func startPrompt(ctx context.Context, h *hub.Hub, o promptOptions, text string) (hub.Session, error) {
-	if o.from == "" {
-		cwd := o.cwd
-		return h.Launch(ctx, hub.LaunchSpec{Prompt: text, Agent: o.agent, CWD: cwd, Mode: o.mode, Source: "prompt"})
-	}
-	if o.from == "last" {
-		list, err := h.Sessions(ctx, hub.RunFilter{Limit: 1})
+// promptSession starts a session and follows it to its end.
+func promptSession(ctx context.Context, c *client.Client, o promptOptions, text string, interrupts <-chan os.Signal, view *promptView, asker *asker) (session listedSession, err error) {
+	ctx, cancel := whileThere(ctx, c)
+	defer cancel()
+	defer func() {
 		if err != nil {
-			return hub.Session{}, err
+			err = unlessGone(ctx, err)
 		}
-		if len(list) == 0 {
-			return hub.Session{}, errors.New("there is no session yet to continue")
-		}
-		o.from = list[0].UUID
+	}()
+	begun, err := startPrompt(ctx, c, o, text)
+	if err != nil {
+		return session, err
 	}
-	if o.mode != "" {
-		if _, err := h.UpdateSettings(ctx, o.from, hub.SettingsChange{Mode: &o.mode}); err != nil {
-			return hub.Session{}, err
-		}
+	if session, _, err = sessionState(ctx, c, begun.SessionID); err != nil {
+		return session, err
 	}
-	return h.Continue(ctx, hub.ContinueSpec{From: o.from, Prompt: text, Source: "prompt"})
-}
-
-// followPrompt shows what happens until the run has ended.
-func followPrompt(ctx context.Context, h *hub.Hub, session hub.Session, notices <-chan hub.Notice, interrupts <-chan os.Signal, view *promptView, asker *asker) (hub.Session, error) {
+	view.begin(session)
+	events := make(chan client.Event)
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: new(int64)}, func(e client.Event) {
+		select {
+		case events <- e:
+		case <-ctx.Done():
+		}
+	})
+	if err != nil {
+		return session, err
+	}
+	defer func() { cancel(); sub.Close() }()
 	for {
 		select {
-		case n := <-notices:
+		case e := <-events:
+			n := hub.Notice{Seq: e.Seq, Type: e.Type, Time: e.Timestamp, Data: e.Data}
 			switch view.show(n) {
 			case noticeAsks:
-				asker.ask(ctx, h, view.question(n))
+				asker.ask(ctx, view.question(n))
+			case noticeResolves:
+				asker.resolved(gistOf(e))
 			case noticeEnds:
-				return h.Session(ctx, session.UUID)
+				session, _, err = sessionState(ctx, c, session.ID)
+				return session, err
+			case noticeShown:
 			}
 		case answer := <-asker.answers:
-			asker.answered(ctx, h, answer)
+			asker.answered(ctx, answer)
 		case <-interrupts:
 			if asker.interrupted {
 				os.Exit(int(statusInterrupted))
 			}
 			asker.interrupted = true
 			view.note("interrupting; once more to end at once")
-			if _, err := h.Interrupt(ctx, session.UUID, "user_cancelled"); err != nil {
-				view.note(err.Error())
+			if err := c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil); err != nil {
+				view.note(inItsWords(err).Error())
 			}
+		case <-sub.Done():
+			return session, errors.Join(errors.New("the hub tells nothing more of it"), sub.Err())
+		case <-ctx.Done():
+			return session, context.Cause(ctx)
 		}
 	}
+}
+
+// startPrompt launches or continues a session.
+func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (begun started, err error) {
+	if o.from == "" {
+		if o.agent == "" {
+			o.agent = os.Getenv("DUET_AGENT") // which the hub need not have
+		}
+		if o.cwd, err = fullPath(o.cwd); err != nil {
+			return begun, err
+		}
+		params := map[string]string{"query": text}
+		for name, value := range map[string]string{"agent": o.agent, "working_dir": o.cwd, "permission_mode": o.mode} {
+			if value != "" {
+				params[name] = value
+			}
+		}
+		begun, _, err = ask[started](ctx, c, "launchSession", params)
+		return begun, err
+	}
+	if o.from == "last" {
+		list, _, err := ask[struct{ Sessions []listedSession }](ctx, c, "listSessions", map[string]int{"limit": 1})
+		if err != nil {
+			return begun, err
+		}
+		if len(list.Sessions) == 0 {
+			return begun, errors.New("there is no session yet to continue")
+		}
+		o.from = list.Sessions[0].ID
+	}
+	if o.mode != "" {
+		if err := c.Call(ctx, "updateSessionSettings", map[string]string{"session_id": o.from, "permission_mode": o.mode}, nil); err != nil {
+			return begun, err
+		}
+	}
+	begun, _, err = ask[started](ctx, c, "continueSession", map[string]string{"session_id": o.from, "query": text})
+	return begun, err
 }

@@ -4,15 +4,17 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 
+	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -47,15 +49,23 @@ type asker struct {
 	opts        promptOptions
 	terminal    *os.File // nil: there is none
 	answers     chan answer
+	hub         *client.Client
+	begin       sync.Once     // to read
 	lines       chan struct{} // asks for a line
-	waiting     []question    // the first is being asked
-	why         bool          // the line that comes is the reason for a denial
-	edit        bool          // the line that comes is the input, edited
+	reading     string        // the question for which a line was asked for; or empty
+	asked       map[string]bool
+	decided     map[string]bool // by us
+	waiting     []question      // the first is being asked
+	why         bool            // the line that comes is the reason for a denial
+	edit        bool            // the line that comes is the input, edited
 	interrupted bool
 }
 
-func newAsker(out io.Writer, o promptOptions, view *promptView) *asker {
-	a := &asker{out: out, view: view, opts: o, answers: make(chan answer)}
+func newAsker(out io.Writer, o promptOptions, view *promptView, c *client.Client) *asker {
+	a := &asker{
+		out: out, view: view, opts: o, hub: c, answers: make(chan answer), lines: make(chan struct{}, 1),
+		asked: make(map[string]bool), decided: make(map[string]bool),
+	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		a.terminal = os.Stdin
 	} else if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil && term.IsTerminal(int(os.Stderr.Fd())) {
@@ -65,7 +75,11 @@ func newAsker(out io.Writer, o promptOptions, view *promptView) *asker {
 }
 
 // ask answers a question by the flags, or begins to ask it.
-func (a *asker) ask(ctx context.Context, h *hub.Hub, q question) {
+func (a *asker) ask(ctx context.Context, q question) {
+	if a.asked[q.ApprovalID] {
+		return // a question that is open is told again
+	}
+	a.asked[q.ApprovalID] = true
 	a.show(q)
 	switch {
 	case a.opts.deny, a.terminal == nil && !a.opts.yes:
@@ -74,15 +88,53 @@ func (a *asker) ask(ctx context.Context, h *hub.Hub, q question) {
 			comment = "nobody is there to ask"
 			a.view.note("denied: there is no terminal to ask on; --yes would allow it")
 		}
-		a.decide(ctx, h, q, hub.Decision{Decision: "deny", Comment: comment})
+		a.decide(ctx, q, decision{Decision: "deny", Comment: comment})
 	case a.opts.yes:
 		a.view.note("allowed by --yes")
-		a.decide(ctx, h, q, hub.Decision{Decision: "approve"})
+		a.decide(ctx, q, decision{Decision: "approve"})
 	default:
 		a.waiting = append(a.waiting, q)
 		if len(a.waiting) == 1 {
 			a.prompt()
 		}
+	}
+}
+
+// resolved tells of a decision that somebody else made, and stops asking.
+func (a *asker) resolved(g gist) {
+	if !a.asked[g.ApprovalID] || a.decided[g.ApprovalID] {
+		return
+	}
+	i := slices.IndexFunc(a.waiting, func(q question) bool { return q.ApprovalID == g.ApprovalID })
+	if i == 0 {
+		fmt.Fprintln(a.out) // behind what we asked
+	}
+	if g.DecidedBy != "end" { // that of the run, which is told
+		by := "elsewhere"
+		if g.DecidedBy != "user" {
+			by = "by " + g.DecidedBy
+		}
+		text := g.Decision + " " + by
+		if why := firstText(g.Response, g.Comment); why != "" {
+			text += ": " + why
+		}
+		a.view.note(oneLine(text))
+	}
+	if i < 0 {
+		return
+	}
+	a.waiting = slices.Delete(a.waiting, i, i+1)
+	if i == 0 {
+		a.why, a.edit = false, false
+		a.next()
+	}
+}
+
+// next asks the first question that waits, if there is one.
+func (a *asker) next() {
+	if len(a.waiting) > 0 {
+		a.show(a.waiting[0])
+		a.prompt()
 	}
 }
 
@@ -94,7 +146,7 @@ func (a *asker) show(q question) {
 	}
 	a.view.aside("? "+text, bold)
 	for _, d := range q.Diffs {
-		diff := hub.UnifiedDiff(a.view.session.Thread.CWD, d.Path, d.OldText, &d.NewText)
+		diff := hub.UnifiedDiff(a.view.session.WorkingDir, d.Path, d.OldText, &d.NewText)
 		a.view.shown[diff] = true
 		a.view.showDiff(diff)
 	}
@@ -110,10 +162,7 @@ func (a *asker) show(q question) {
 
 // prompt asks for a line.
 func (a *asker) prompt() {
-	if a.lines == nil {
-		a.lines = make(chan struct{}, 8)
-		go a.read()
-	}
+	a.begin.Do(func() { go a.read() })
 	switch {
 	case a.why:
 		fmt.Fprint(a.out, "Why not? ")
@@ -124,7 +173,10 @@ func (a *asker) prompt() {
 	default:
 		fmt.Fprint(a.out, "Allow? [y]es, [n]o, [a]lways in this session, [e]dit: ")
 	}
-	a.lines <- struct{}{}
+	if a.reading == "" {
+		a.reading = a.waiting[0].ApprovalID
+		a.lines <- struct{}{}
+	}
 }
 
 // read reads a line of the terminal whenever one is asked for. It ends with
@@ -141,56 +193,63 @@ func (a *asker) read() {
 }
 
 // answered takes a line.
-func (a *asker) answered(ctx context.Context, h *hub.Hub, line answer) {
+func (a *asker) answered(ctx context.Context, line answer) {
+	meant := a.reading
+	a.reading = ""
 	if len(a.waiting) == 0 {
 		return
 	}
 	q := a.waiting[0]
-	d, again := a.decision(q, line)
+	if q.ApprovalID != meant { // it may have been typed before this one was asked
+		if line.err == nil {
+			a.view.note("not taken: that question was answered elsewhere; this one is still open")
+		}
+		a.prompt()
+		return
+	}
+	d, again := a.decisionOf(q, line)
 	if again {
 		a.prompt()
 		return
 	}
 	a.why, a.edit = false, false
-	if !a.decide(ctx, h, q, d) {
+	if !a.decide(ctx, q, d) {
 		a.prompt()
 		return
 	}
-	if a.waiting = a.waiting[1:]; len(a.waiting) > 0 {
-		a.show(a.waiting[0])
-		a.prompt()
-	}
+	a.waiting = a.waiting[1:]
+	a.next()
 }
 
-// decision makes a decision of a line, or asks for another one.
-func (a *asker) decision(q question, line answer) (d hub.Decision, again bool) {
+// decisionOf makes a decision of a line, or asks for another one.
+func (a *asker) decisionOf(q question, line answer) (d decision, again bool) {
 	switch {
 	case line.err != nil:
 		fmt.Fprintln(a.out)
 		if q.Type == store.HumanContact {
-			return hub.Decision{Decision: "respond", Comment: "(no answer)"}, false
+			return decision{Decision: "respond", Comment: "(no answer)"}, false
 		}
-		return hub.Decision{Decision: "deny", Comment: "the terminal was closed"}, false
+		return decision{Decision: "deny", Comment: "the terminal was closed"}, false
 	case a.why:
-		return hub.Decision{Decision: "deny", Comment: firstText(line.text, "denied")}, false
+		return decision{Decision: "deny", Comment: firstText(line.text, "denied")}, false
 	case a.edit:
 		if !json.Valid([]byte(line.text)) || !strings.HasPrefix(line.text, "{") {
 			a.edit = line.text != ""
 			a.view.note("that is no JSON object; an empty line goes back")
 			return d, true
 		}
-		return hub.Decision{Decision: "approve", UpdatedInput: json.RawMessage(line.text)}, false
+		return decision{Decision: "approve", Input: json.RawMessage(line.text)}, false
 	case q.Type == store.HumanContact:
 		if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(q.Options) {
-			return hub.Decision{Decision: "respond", Option: q.Options[n-1].OptionID, Comment: q.Options[n-1].Name}, false
+			return decision{Decision: "respond", Option: q.Options[n-1].OptionID, Comment: q.Options[n-1].Name}, false
 		}
-		return hub.Decision{Decision: "respond", Comment: line.text}, line.text == ""
+		return decision{Decision: "respond", Comment: line.text}, line.text == ""
 	}
 	switch strings.ToLower(line.text) {
 	case "y", "yes":
-		return hub.Decision{Decision: "approve"}, false
+		return decision{Decision: "approve"}, false
 	case "a", "always":
-		return hub.Decision{Decision: "approve", Scope: "session"}, false
+		return decision{Decision: "approve", Scope: "session"}, false
 	case "n", "no":
 		a.why = true
 	case "e", "edit":
@@ -203,7 +262,7 @@ func (a *asker) decision(q question, line answer) (d hub.Decision, again bool) {
 }
 
 // decide sends a decision, and reports whether the question is closed.
-func (a *asker) decide(ctx context.Context, h *hub.Hub, q question, d hub.Decision) bool {
+func (a *asker) decide(ctx context.Context, q question, d decision) bool {
 	d.ID = q.ApprovalID
 	if q.Type == store.HumanContact {
 		if d.Decision == "approve" && len(q.Options) > 0 {
@@ -212,14 +271,16 @@ func (a *asker) decide(ctx context.Context, h *hub.Hub, q question, d hub.Decisi
 		d.Decision = "respond"
 		d.Comment = firstText(d.Comment, "yes")
 	}
-	_, err := h.Decide(ctx, d)
-	var refused *hub.Error
-	if errors.As(err, &refused) && refused.Kind == hub.KindAlreadyDecided {
-		return true // the run was interrupted, or somebody else was faster
-	}
-	if err != nil {
-		a.view.note(err.Error())
+	r, _, err := ask[struct {
+		Success       bool
+		Error, Status string
+	}](ctx, a.hub, "sendDecision", d)
+	if err != nil && ctx.Err() == nil {
+		a.view.note(inItsWords(err).Error())
 		return false
 	}
+	if r.Success {
+		a.decided[q.ApprovalID] = true
+	} // else the run was interrupted, or somebody else was faster: that is told
 	return true
 }

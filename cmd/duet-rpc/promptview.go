@@ -25,6 +25,7 @@ type noticeKind int
 const (
 	noticeShown noticeKind = iota
 	noticeAsks
+	noticeResolves
 	noticeEnds
 )
 
@@ -34,7 +35,7 @@ type promptView struct {
 	out, side io.Writer
 	color     bool
 	asJSON    bool
-	session   hub.Session
+	session   listedSession
 	midLine   bool   // the last thing on out was no line end
 	message   string // the message that is being written
 	shown     map[string]bool
@@ -49,10 +50,10 @@ func newPromptView(out, side io.Writer, s *settings) *promptView {
 	}
 }
 
-func (v *promptView) begin(s hub.Session) {
+func (v *promptView) begin(s listedSession) {
 	v.session = s
-	v.note(fmt.Sprintf("%s · agent %s · %s", store.TaskName(s.Task), s.Agent, s.Thread.CWD))
-	if s.State == store.Queued {
+	v.note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
+	if s.State == string(store.Queued) {
 		v.note("waiting for a free slot")
 	}
 }
@@ -83,7 +84,7 @@ type noticeData struct {
 func (v *promptView) show(n hub.Notice) noticeKind {
 	var d noticeData
 	_ = json.Unmarshal(n.Data, &d) // the hub's own
-	if d.SessionID != v.session.SessionID && n.Type != hub.EventTerminal {
+	if d.SessionID != v.session.ID && n.Type != hub.EventTerminal {
 		return noticeShown
 	}
 	if v.asJSON {
@@ -93,6 +94,8 @@ func (v *promptView) show(n hub.Notice) noticeKind {
 	switch n.Type {
 	case hub.EventApproval:
 		return noticeAsks
+	case hub.EventResolved:
+		return noticeResolves
 	case hub.EventStatus:
 		if store.State(d.State).Ended() {
 			return noticeEnds
@@ -230,16 +233,16 @@ func (v *promptView) line() {
 	}
 }
 
-func (v *promptView) end(s hub.Session) {
+func (v *promptView) end(s listedSession) {
 	v.line()
-	text := string(s.State)
-	if s.State != store.Completed && s.Error != "" {
+	text := s.Status
+	if s.Status != string(store.Completed) && s.Error != "" {
 		text += ": " + s.Error
 		if s.ErrorCode != "" {
 			text += " (" + s.ErrorCode + ")"
 		}
 	}
-	v.note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", text, store.TaskName(s.Task)))
+	v.note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", text, s.TaskID))
 }
 
 func firstText(texts ...string) string {

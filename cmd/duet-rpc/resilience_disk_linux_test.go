@@ -45,6 +45,31 @@ func (s *site) fill() (path string) {
 	}
 }
 
+// fillWithout takes the room that there is, but nothing of what the hub gives
+// up when it finds none. It ends when there is nothing left or the hub has
+// given that up.
+func (s *site) fillWithout() {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.root, "ballast"), os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(s.t, err)
+	defer f.Close()
+	reserve := filepath.Join(s.state(), "reserve")
+	for size := int64(0); ; {
+		var disk syscall.Statfs_t
+		require.NoError(s.t, syscall.Statfs(s.root, &disk))
+		free := int64(disk.Bavail) * disk.Bsize
+		if _, err := os.Stat(reserve); err != nil || free == 0 {
+			return // looked at afterwards: free is without it
+		}
+		switch err := syscall.Fallocate(int(f.Fd()), 0, size, free); {
+		case err == nil:
+			size += free
+		case !errors.Is(err, syscall.EINTR): // ENOSPC: somebody else was faster
+			require.ErrorIs(s.t, err, syscall.ENOSPC)
+		}
+	}
+}
+
 // A full disk ends the runs that cannot be kept, and says so; everything else
 // works on, and all does as soon as there is room.
 func TestAFullDisk(t *testing.T) {
@@ -52,10 +77,18 @@ func TestAFullDisk(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		query string
-		fill  func(*site)
+		fill  func(*site, *client)
 	}{
-		{"that a run fills", "stream:10000000", func(*site) {}},
-		{"that something else fills", "stream:10000000@2000", func(s *site) { s.fill() }},
+		{"that a run fills", "stream:10000000", func(*site, *client) {}},
+		{"that something else fills", "stream:10000000@2000", func(s *site, _ *client) { s.fillWithout() }},
+		// What the hub gave up has gone too: the end is kept when there is room.
+		{"that something else fills for good", "stream:10000000@2000", func(s *site, c *client) {
+			s.fillWithout()
+			c.requireLog("the disk is full")
+			ballast := s.fill()
+			c.requireCore()
+			require.NoError(s.t, os.Remove(ballast))
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,6 +102,10 @@ func TestAFullDisk(t *testing.T) {
 			asking := c.launch("permit:1", "")
 			question := c.awaitQuestion(asking.SessionID)
 
+			require.Eventually(t, func() bool {
+				info, err := os.Stat(filepath.Join(s.state(), "reserve"))
+				return err == nil && info.Size() == 1<<20
+			}, watchdog/3, pollEvery, "nothing is set aside")
 			// The rest of the disk, so that it does not take long.
 			require.NoError(t, os.WriteFile(filepath.Join(s.root, "large"), make([]byte, 17<<20), 0o600))
 			streaming := c.launch(test.query, "")
@@ -76,7 +113,7 @@ func TestAFullDisk(t *testing.T) {
 			c.await("text", func(e event) bool {
 				return e.Type == "message_delta" && e.Data.SessionID == streaming.SessionID && chunks.Match(e.Raw)
 			})
-			test.fill(s)
+			test.fill(s, c)
 			end := c.awaitEnd(streaming.SessionID)
 			assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
 			assert.Equal(t, "STORE_FULL", end.Data.ErrorCode)
@@ -113,6 +150,7 @@ func TestAFullDisk(t *testing.T) {
 			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
 			require.Eventually(t, func() bool { status, _ := c.issues(); return status == "ok" }, 5*time.Second, pollEvery, "health does not recover")
 			c.leave()
+			assert.Less(t, strings.Count(c.log.String(), "\n"), 30, "and the log is not flooded")
 
 			c = s.start()
 			c.subscribe()

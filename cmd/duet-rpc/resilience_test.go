@@ -98,7 +98,8 @@ type client struct {
 	serial  int
 	replies map[int]reply
 	events  []event
-	wrong   error // a message that none should be
+	heard   func(event) // gets the events instead
+	wrong   error       // a message that none should be
 	over    bool
 }
 
@@ -207,6 +208,10 @@ func (c *client) take(body []byte) error {
 		e := event{Seq: m.Params.Seq, Type: m.Params.Event.Type, Raw: m.Params.Event.Data}
 		if err := json.Unmarshal(e.Raw, &e.Data); err != nil {
 			return fmt.Errorf("%w: %.300s", err, body)
+		}
+		if c.heard != nil {
+			c.heard(e)
+			return nil
 		}
 		c.events = append(c.events, e)
 	case m.Method == "" && m.ID != nil:

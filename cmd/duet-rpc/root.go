@@ -71,8 +71,11 @@ func newServeCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "Serve an editor on standard input and output",
-		Args:  noArguments,
-		RunE:  func(*cobra.Command, []string) error { return serveStdio(s) },
+		Long: `Serve an editor on standard input and output, also on a terminal.
+
+Exit status: 0 however the session ended; 1 if it could not start.`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error { return serveStdio(s) },
 	}
 }
 

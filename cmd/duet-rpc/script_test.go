@@ -2,12 +2,17 @@ package main_test
 
 import (
 	"errors"
+	"io"
+	"io/fs"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -29,6 +34,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/home/config")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/home/state")
 			env.Setenv("DUET_DEMO_DELAY", "0")
+			env.Defer(func() { stopHubs(t, env.WorkDir) })
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -36,6 +42,35 @@ func TestScripts(t *testing.T) {
 			"mode":    mode,
 		},
 	})
+}
+
+// stopHubs ends the daemons that a script has left behind, because it failed
+// or forgot to.
+func stopHubs(t *testing.T, dir string) {
+	var sockets []string
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		switch {
+		case err != nil: // what a script has closed to itself is passed over
+		case filepath.Base(path) == "duet.sock":
+			sockets = append(sockets, path)
+		case filepath.Base(path) == "socket" && filepath.Base(filepath.Dir(path)) == ".duet":
+			if text, err := os.ReadFile(path); err == nil {
+				sockets = append(sockets, strings.TrimSpace(string(text)))
+			}
+		}
+		return nil
+	})
+	for _, path := range sockets {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			continue // nobody is there
+		}
+		t.Logf("%s: a hub was left behind", path)
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"daemon.stop","params":{"force":true}}`+"\n")
+		_, _ = io.Copy(io.Discard, conn) // to its end
+		conn.Close()
+	}
 }
 
 // refuses requires of duet-rpc what every command owes to whoever misspelt it:

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,35 +47,73 @@ func serveStdio(s *settings) error {
 	defer log.Close(logGrace)
 	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "level", s.logLevel.String(), "sink", log.Sink)
 
-	ctx, stop := untilSignal(log)
+	editor, editorGone := context.WithCancel(context.Background())
+	defer editorGone()
+	others := &others{editorGone: editorGone}
+	ctx, stop := untilSignal(log, others.goOn)
 	defer stop()
+	context.AfterFunc(ctx, editorGone)
+	if wantsDaemon(s) {
+		if p, err := findProject(s); err == nil {
+			return attachEditor(ctx, editor, s, log, p, true, transport, others)
+		}
+	}
 	c := claimProject(s)
 	if c.held() {
-		return attachEditor(ctx, s, log, c, transport)
+		log.Info("another process is this project's hub; attaching to it", "hub", c.err)
+		if len(s.listen) > 0 {
+			log.Warn("--listen has no effect here: that process listens")
+		}
+		return attachEditor(ctx, editor, s, log, c.project, false, transport, others)
 	}
 	h := newHost(ctx, s, log, c)
+	others.of.Store(h)
 	h.begin()
-	h.serveEditor(transport)
+	h.serveEditor(editor, transport)
 	h.linger()
 	h.close()
 	log.Info("stopped")
 	return nil
 }
 
+// others are those beside its editor whom this process serves as the hub.
+type others struct {
+	of         atomic.Pointer[host] // nil while it is not the hub
+	editorGone func()
+}
+
+// goOn is told of a SIGHUP, which is what an editor sends that exits. If there
+// are others only the connection to the editor ends, and it reports true.
+func (o *others) goOn() bool {
+	h := o.of.Load()
+	if h == nil || h.othersCount() == 0 {
+		return false
+	}
+	o.editorGone()
+	return true
+}
+
 // untilSignal is a context that ends at the first signal that ends a process;
-// a second one ends the process at once.
-func untilSignal(log *logging.Log) (context.Context, func()) {
+// a second one ends the process at once. A SIGHUP for which goOn, if it is not
+// nil, reports true does not count.
+func untilSignal(log *logging.Log, goOn func() bool) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
-		select {
-		case sig := <-signals:
-			log.Info("ending", "signal", sig.String())
-			time.AfterFunc(lastResort, func() { os.Exit(0) })
-			cancel()
-		case <-ctx.Done():
-			return
+		for ctx.Err() == nil {
+			select {
+			case sig := <-signals:
+				if sig == syscall.SIGHUP && goOn != nil && goOn() {
+					log.Info("the editor has hung up; others are still here")
+					continue
+				}
+				log.Info("ending", "signal", sig.String())
+				time.AfterFunc(lastResort, func() { os.Exit(0) })
+				cancel()
+			case <-ctx.Done():
+				return
+			}
 		}
 		<-signals
 		os.Exit(0)

@@ -25,6 +25,7 @@ type listedSession struct {
 	ThreadID     string  `json:"thread_id"`
 	ParentID     string  `json:"parent_session_id"`
 	Status       string  `json:"status"`
+	State        string  `json:"state"`
 	Agent        string  `json:"agent"`
 	Query        string  `json:"query"`
 	Title        string  `json:"title"`
@@ -173,8 +174,9 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	}
 	var wait bool
 	cmd := &cobra.Command{
-		Use:   "launch [TEXT...]",
-		Short: "Start a session, and print its id",
+		Use:         "launch [TEXT...]",
+		Annotations: beginning(),
+		Short:       "Start a session, and print its id",
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
 			"arguments, or standard input if there are none.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -197,7 +199,8 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which it works (default: the project's root)")
 	cmd.Flags().StringVar(&p.Title, "title", "", "what to call it")
 	cmd.Flags().StringVar(&p.Model, "model", "", "a model that the agent knows")
-	oneOf(cmd, &p.Mode, "mode", "what it may do without asking", "default", "acceptEdits", "bypassPermissions", "plan")
+	oneOf(cmd, &p.Mode, "mode", "what it may do without asking", permissionModes...)
+	directories(cmd, "cwd", "add-dir")
 	cmd.Flags().StringArrayVar(&p.Dirs, "add-dir", nil, "another directory that it may use; may be given several times")
 	waitFlag(cmd, &wait)
 	return cmd
@@ -206,49 +209,35 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 func newSessionContinueCommand(s *settings) *cobra.Command {
 	return newOnwardCommand(s, "continue ID [TEXT...]", "Ask on in a session's conversation",
 		"Ask on in a session's conversation: in the same one if it is its last session,\n"+
-			"else in a fork that begins there. The prompt is the other arguments, or\nstandard input if there are none.\n", nil)
+			"else in a fork that begins there. The prompt is the other arguments, or\nstandard input if there are none.\n", false)
 }
 
 func newSessionForkCommand(s *settings) *cobra.Command {
-	return newOnwardCommand(s, "fork ID [TEXT...]", "Begin another conversation behind an earlier session of one",
-		"Begin another conversation behind a session, and leave what followed it as it\n"+
-			"is. The last session of a conversation has nothing behind it to fork from.\n",
-		func(ctx context.Context, c *client.Client, id string) error {
-			from, _, err := sessionState(ctx, c, id)
-			if err != nil {
-				return err
-			}
-			last, _, err := sessionState(ctx, c, from.ThreadID)
-			if err != nil {
-				return err
-			}
-			if last.ID == from.ID {
-				return fmt.Errorf("%s is the last session of its conversation: `duet-rpc session continue` goes on there; a fork begins at an earlier one", from.TaskID)
-			}
-			return nil
-		})
+	return newOnwardCommand(s, "fork ID [TEXT...]", "Begin another conversation behind a session",
+		"Begin another conversation behind a session, which knows what was said until\n"+
+			"then, and leave the one that it is in as it is. The prompt is the other\narguments, or standard input if there are none.\n", true)
 }
 
-// newOnwardCommand makes a command that continues a session, once check has
-// nothing against it.
-func newOnwardCommand(s *settings, use, title, help string, check func(context.Context, *client.Client, string) error) *cobra.Command {
+// newOnwardCommand makes a command that continues a session, or forks its
+// conversation there.
+func newOnwardCommand(s *settings, use, title, help string, fork bool) *cobra.Command {
+	p := struct {
+		ID    string `json:"session_id"`
+		Query string `json:"query"`
+		Fork  bool   `json:"fork,omitempty"`
+	}{Fork: fork}
 	var wait bool
 	cmd := &cobra.Command{
-		Use: use, Short: title, Long: help + hubStatusHelp,
+		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: beginning(),
 		Args:              atLeast("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := promptText(cmd.InOrStdin(), args[1:])
-			if err != nil {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if p.Query, err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
 			}
+			p.ID = args[0]
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				if check != nil {
-					if err := check(ctx, c, args[0]); err != nil {
-						return err
-					}
-				}
-				r, raw, err := ask[started](ctx, c, "continueSession", map[string]string{"session_id": args[0], "query": text})
+				r, raw, err := ask[started](ctx, c, "continueSession", p)
 				if err != nil {
 					return err
 				}

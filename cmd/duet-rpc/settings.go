@@ -51,6 +51,8 @@ func (s *settings) addFlags(root *cobra.Command) {
 	f.Var((*durationFlag)(&s.limits.Timeout), "read-timeout", "how long one frame may take to arrive, such as 30s")
 	f.Var((*bytesFlag)(&s.limits.MaxFrame), "max-frame-bytes", "the longest body that is accepted")
 	f.Var((*bytesFlag)(&s.limits.MaxHeader), "max-header-bytes", "the longest header section that is accepted")
+	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // names of files
+	directories(root, "root")
 	_ = root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return s.logLevel.Accepted(), cobra.ShellCompDirectiveNoFileComp
 	})

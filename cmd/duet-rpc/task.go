@@ -39,8 +39,9 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 	}
 	var wait bool
 	cmd := &cobra.Command{
-		Use:   "submit [TEXT...]",
-		Short: "Start a task, or queue it, and print its id",
+		Use:         "submit [TEXT...]",
+		Annotations: beginning(),
+		Short:       "Start a task, or queue it, and print its id",
 		Long: "Start a task, or queue it if no place is free, and print its id. The prompt is\n" +
 			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
@@ -62,6 +63,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
 	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which it works (default: the project's root)")
+	directories(cmd, "cwd")
 	cmd.Flags().StringVar(&p.Title, "title", "", "what to call it")
 	cmd.Flags().IntVar(&p.Priority, "priority", 0, "which goes first when others wait: the higher one")
 	waitFlag(cmd, &wait)

@@ -23,8 +23,8 @@ choice of an agent and its deny rules always count.
 Trust is for the file as it is: when a byte of it changes, you are asked again.
 Programs that it names are not looked into.
 
-Exit status 1 if there was no terminal to ask on and no --yes, or the answer
-was no.`
+Exit status: 0 if it is trusted, or shown, or trusted no longer; 1 if there was
+no terminal to ask on and no --yes, or the answer was no, or there is no file.`
 
 // trustOptions are the flags of the command.
 type trustOptions struct {

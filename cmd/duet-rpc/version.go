@@ -16,6 +16,7 @@ func newVersionCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
+		Long:  "Print the version.\n\nExit status: 0.",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !s.json {

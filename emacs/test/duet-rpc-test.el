@@ -157,6 +157,22 @@ One that has ended counts even where nobody has looked at its status yet."
       (duet-rpc-shutdown two)
       (should (equal (duet-rpc-request one 'echo '(:n 3)) '(:n 3))))))
 
+(ert-deftest duet-rpc-test-shutdown-of-the-hub-of-others ()
+  "A process that serves another connection too lives on for it."
+  (let ((default-directory (file-name-as-directory (make-temp-file "duet" 'directory))))
+    (make-directory ".duet")
+    (duet-rpc-test-with (one (duet-rpc-test-connect))
+      (let ((hub (plist-get (duet-rpc-request one 'daemon.status nil) :pid))
+            (began (float-time)))
+        (duet-rpc-test-with (two (duet-rpc-test-connect))
+          (should (equal (plist-get (duet-rpc-request two 'daemon.status nil) :pid) hub))
+          (duet-rpc-shutdown one)
+          (should (< (- (float-time) began) duet-rpc-test-soon))
+          (should-error (duet-rpc-request one 'ping nil :timeout 1) :type 'duet-rpc-error)
+          (should (equal (plist-get (duet-rpc-request two 'daemon.status nil) :pid) hub))
+          (duet-rpc-shutdown two))))
+    (delete-directory default-directory t)))
+
 (ert-deftest duet-rpc-test-name-is-used-again ()
   "A connection that follows one that has ended has its name."
   (let (name)

@@ -24,6 +24,10 @@ const (
 	// answerTime is how long the end of an agent's output is held back for
 	// calls that have their response.
 	answerTime = time.Second
+	// unaskedTime is what an agent that has no prompt yet gets to come to the
+	// point where it would get one, when its run is to be stopped: one that is
+	// well lives on.
+	unaskedTime = 250 * time.Millisecond
 )
 
 // An agent is a process that speaks the Agent Client Protocol, and its
@@ -200,7 +204,8 @@ func callWithin[R any](a *agent, d time.Duration, method string, params any) (R,
 }
 
 // guard ends the agent's turn when the run is to be stopped: session/cancel if
-// the agent has the prompt, and the signals if that does not help.
+// the agent has the prompt, and the signals if that does not help or it has
+// none.
 func (a *agent) guard(r *run, finished <-chan struct{}) {
 	select {
 	case <-finished:
@@ -209,6 +214,8 @@ func (a *agent) guard(r *run, finished <-chan struct{}) {
 	}
 	grace := time.NewTimer(a.x.opts.Grace.Cancel)
 	defer grace.Stop()
+	unasked := time.NewTimer(unaskedTime)
+	defer unasked.Stop()
 	a.x.work.Go(func() { // an agent that does not read would hold it up
 		select {
 		case <-r.prompted:
@@ -217,9 +224,16 @@ func (a *agent) guard(r *run, finished <-chan struct{}) {
 		}
 	})
 	select {
+	case <-r.prompted:
+		select {
+		case <-finished:
+			return
+		case <-grace.C:
+		case <-a.x.ctx.Done():
+		}
 	case <-finished:
 		return
-	case <-grace.C:
+	case <-unasked.C: // it has no prompt, so there is nothing to cancel
 	case <-a.x.ctx.Done():
 	}
 	a.proc.terminate(true)

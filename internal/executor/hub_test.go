@@ -181,7 +181,9 @@ var quick = executor.Grace{Cancel: 300 * time.Millisecond, Interrupt: 200 * time
 // newExecutor makes an executor that is closed, and has left no process
 // behind, when the test ends.
 func newExecutor(t *testing.T, h *hub, opts executor.Options) *executor.Executor {
-	opts.Grace = quick
+	if opts.Grace == (executor.Grace{}) {
+		opts.Grace = quick
+	}
 	x := executor.New(h, opts)
 	t.Cleanup(func() {
 		x.Close(context.Background())

@@ -45,6 +45,20 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// An agent that hangs before it has the prompt has nothing to cancel: it is
+// ended without the time that a cancel would get.
+func TestAnAgentWithoutThePromptIsEndedAtOnce(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{StartTimeout: time.Minute, Grace: executor.Grace{Cancel: time.Minute, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}})
+	done := make(chan catalog.ExecutePromptResult, 1)
+	go func() { done <- execute(t, x, prompt(t, "silent", "turn")) }()
+	h.wait(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "that the agent was started")
+	began := time.Now()
+	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+	assert.Equal(t, catalog.StatusCancelled, (<-done).Status)
+	assert.Less(t, time.Since(began), 10*time.Second)
+}
+
 func TestWhatCannotBeServed(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})

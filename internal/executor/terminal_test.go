@@ -46,6 +46,20 @@ func (h *hub) exit(id string) *catalog.TerminalExitParams {
 	return nil
 }
 
+// A terminal's program that ends by itself is not hung up on while it does.
+func TestTerminalsEndInPeace(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	ctx := context.Background()
+	for range 40 {
+		r, err := x.SpawnTerminal(ctx, catalog.SpawnTerminalParams{Shell: "cat"})
+		require.NoError(t, err)
+		require.NoError(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: r.TerminalID, Data: "typed\n\x04"}))
+		h.wait(t, func() bool { return h.exit(r.TerminalID) != nil }, "the exit")
+		require.Equal(t, catalog.TerminalExitParams{TerminalID: r.TerminalID}, *h.exit(r.TerminalID))
+	}
+}
+
 func TestTerminals(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})

@@ -35,6 +35,8 @@ type liveRun struct {
 	last   int64 // the last sequence of its reports; guarded by Hub.mu
 	ended  chan struct{}
 
+	answered chan struct{} // closed when its executor has nothing to do with it any more
+
 	reported *catalog.ExecutePromptResult // by report_completion; guarded by Hub.mu
 }
 
@@ -42,7 +44,7 @@ type liveRun struct {
 func (h *Hub) start(t *store.Tx, run Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
-		live := &liveRun{ctx: ctx, cancel: cancel, token: token, ended: make(chan struct{})}
+		live := &liveRun{ctx: ctx, cancel: cancel, token: token, ended: make(chan struct{}), answered: make(chan struct{})}
 		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
 		h.mu.Lock()
 		h.live[run.ID] = live
@@ -87,7 +89,7 @@ func (l *liveRun) stop(h *Hub, run Run) {
 		select {
 		case <-again:
 			continue
-		case <-l.ended:
+		case <-l.answered:
 		case <-h.ctx.Done():
 		case <-ctx.Done():
 			if h.ctx.Err() == nil {
@@ -103,6 +105,7 @@ func (l *liveRun) stop(h *Hub, run Run) {
 func (h *Hub) execute(run Run, live *liveRun) {
 	defer h.dropTokens(run.ID)
 	result, err := h.attempt(run, live)
+	close(live.answered)
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted
 	}
@@ -214,6 +217,9 @@ func (h *Hub) finish(t *store.Tx, id int64, result catalog.ExecutePromptResult, 
 	}
 	if run.State.Ended() {
 		return nil
+	}
+	if h.isDoomed(id) && endsWhenFull(run.State) { // its agent was ended by us
+		return h.failFull(t, run)
 	}
 	if u := result.TokenUsage; u != nil {
 		run.Tokens.Input, run.Tokens.Output = u.InputTokens, u.OutputTokens

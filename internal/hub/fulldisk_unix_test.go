@@ -41,12 +41,20 @@ func asLimit[T uint64 | int64](_ T, n int64) T { return T(n) }
 
 func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	path := database(t)
-	stopped, release := make(chan string, 2), make(chan struct{})
+	stopped, release, over := make(chan string, 2), make(chan struct{}), make(chan struct{})
 	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		if x.p.Prompt == "ask" {
+		switch x.p.Prompt {
+		case "ask":
 			x.ask(ctx, "Write", nil)
+		case "later":
+			x.say("before, ")
+			select {
+			case <-over:
+			case <-ctx.Done():
+			}
+			x.say("after")
 		}
-		if x.p.Prompt != "short" {
+		if x.p.Prompt != "short" && x.p.Prompt != "later" {
 			<-ctx.Done()
 			stopped <- x.p.Prompt
 			<-release // it takes its time
@@ -81,11 +89,16 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	<-stopped // agents are ended before there is room to say so
 	<-stopped
 	free()
+	later := launch(t, h, "later") // before it is tried again to keep how the others ended
 	for _, s := range []Session{works, asks} {
 		s = await(t, h, s)
 		assert.Equal(t, store.Failed, s.State)
 		assert.Equal(t, "STORE_FULL", s.ErrorCode)
 	}
+	close(over)
+	later = await(t, h, later)
+	assert.Equal(t, store.Completed, later.State, "what is started once there is room goes on: %s", later.Error)
+	assert.Equal(t, "before, after", later.Result, "and what it says is kept")
 	close(release)
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, question.ID, left[0].ID)
@@ -97,4 +110,48 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	for i, e := range events {
 		require.EqualValues(t, i+1, e.Seq, "without gaps")
 	}
+}
+
+// Agents that are ended because the disk is full answer; if there is room
+// again just then, what they say is no reason to forget why they were ended,
+// nor the question that they take back.
+func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
+	path := database(t)
+	stopped, release := make(chan struct{}, 2), make(chan struct{})
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		asking, takeBack := context.WithCancel(context.Background())
+		defer takeBack()
+		told := func() {
+			<-ctx.Done()
+			stopped <- struct{}{}
+			<-release
+			takeBack()
+		}
+		if x.p.Prompt == "ask" {
+			go told()
+			x.ask(asking, "Write", nil)
+		} else {
+			told()
+		}
+		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+	})
+	works := inState(t, h, launch(t, h, "work"), store.Running)
+	asks := launch(t, h, "ask")
+	question := pendingOf(t, h, 1)[0]
+	inState(t, h, asks, store.WaitingInput)
+	free := fillDisk(t, path)
+	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
+	assert.ErrorContains(t, err, "the disk is full")
+	<-stopped
+	<-stopped
+	free()
+	close(release) // a second before it is tried again to keep how they ended
+	for _, s := range []Session{works, asks} {
+		s = await(t, h, s)
+		assert.Equal(t, store.Failed, s.State)
+		assert.Equal(t, "STORE_FULL", s.ErrorCode)
+	}
+	left := pendingOf(t, h, 1)
+	assert.Equal(t, question.ID, left[0].ID)
+	assert.True(t, left[0].Stale)
 }

@@ -70,7 +70,6 @@ type Hub struct {
 	intake    intake
 	reserve   reserve
 	full      atomic.Bool // the disk is
-	ending    atomic.Bool // the runs that a full disk does not let go on are being ended
 	started   time.Time
 
 	ctx    context.Context // ends with the hub
@@ -90,6 +89,8 @@ type Hub struct {
 	secrets   map[string]chan string // requests for keys that wait for a human
 	besides   map[*Subscription]struct{}
 	issues    map[string]string
+	doomed    map[int64]struct{} // runs that a full disk does not let go on, until that is kept
+	ending    bool               // a goroutine ends them
 	closing   bool
 	draining  bool        // nothing new is started
 	calm      *time.Timer // calls Options.Idle
@@ -123,6 +124,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]store.Token), sessions: make(map[int64]Session),
 		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
+		doomed: make(map[int64]struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu

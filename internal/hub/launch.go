@@ -140,7 +140,7 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 }
 
 // Continue makes a run that follows another one: in its thread if that is the
-// thread's last run, else in a fork of the thread.
+// thread's last run, else in a fork of the thread, as with Fork.
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) {
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return Session{}, invalid("query", "a text that is not empty", "an empty string")
@@ -153,6 +153,9 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		}
 		if from.State == store.Draft || from.State == store.Discarded {
 			return errorf(KindBadState, "%s is %s: there is nothing to continue", store.TaskName(from.Task), from.State)
+		}
+		if spec.Fork && !from.State.Ended() { // what it will have said is not known yet
+			return errorf(KindBadState, "%s is %s: it can be forked when it has ended", store.TaskName(from.Task), from.State)
 		}
 		thread, err := t.Thread(h.ctx, from.Thread)
 		if err != nil {
@@ -169,7 +172,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		if spec.Settings != nil {
 			spec.Settings(&thread.Settings)
 		}
-		if last.ID == from.ID {
+		if last.ID == from.ID && !spec.Fork {
 			err = t.UpdateThread(thread)
 		} else {
 			thread, err = h.fork(t, thread, from)

@@ -145,7 +145,10 @@ func (h *Hub) freshen(events []Event) {
 // f runs in the writer's goroutine: it must not block and not call the hub.
 func (h *Hub) Watch(f func(Event, Session)) (stop func()) {
 	return h.events.watch(&watcher{each: func(e Event) {
-		s, _ := h.known(e.Run)
+		s, ok := h.known(e.Run)
+		if !ok && e.Run != 0 { // there were too many others since
+			s, _ = h.store.Session(h.ctx, e.Run)
+		}
 		f(e, s)
 	}})
 }

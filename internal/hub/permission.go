@@ -319,7 +319,7 @@ func (h *Hub) closeAlone(id, status, by string) {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		if err != nil || a.Status != store.ApprovalPending || a.Stale {
+		if err != nil || a.Status != store.ApprovalPending || a.Stale || h.isDoomed(a.Run) {
 			return err
 		}
 		a.Status, a.DecidedBy = status, by

@@ -228,9 +228,17 @@ func (h *Hub) Approvals(ctx context.Context, id string) ([]Approval, error) {
 	return list, stored(err)
 }
 
-// Approval finds a question by its id, or by that of the tool call.
+// shownID is how much of an approval's id tables and logs show.
+const shownID = 8
+
+// Approval finds a question by its id, or by that of the tool call, or by a
+// beginning of its id that is at least as long as what is shown of it and that
+// no other one has.
 func (h *Hub) Approval(ctx context.Context, id string) (Approval, error) {
 	a, err := h.store.Approval(ctx, id)
+	if errors.Is(err, store.ErrNotFound) && len(id) >= shownID {
+		a, err = h.store.ApprovalBeginning(ctx, id)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return a, errorf(KindApprovalNotFound, "approval not found: %s", id)
 	}
@@ -315,12 +323,14 @@ func (h *Hub) known(run int64) (Session, bool) {
 	return s, ok
 }
 
+// sessionsKept is how many sessions are in memory at most.
+const sessionsKept = 4096
+
 // remember keeps a session in memory for its ids.
 func (h *Hub) remember(s Session) {
-	const most = 4096
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.sessions) >= most {
+	if len(h.sessions) >= sessionsKept {
 		clear(h.sessions)
 	}
 	h.sessions[s.Run.ID] = s

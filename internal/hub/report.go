@@ -107,17 +107,13 @@ func (in *intake) close() {
 // applyReports makes events and items of all reports that wait. A report that
 // makes no sense is logged and left out; it takes no other with it.
 func (h *Hub) applyReports(t *store.Tx) error {
-	if h.ending.Load() { // what room there is is needed to say so
-		h.dropReports()
-		return nil
-	}
 	reports, resume := h.intake.take()
 	if resume {
 		t.AfterCommit(func() { h.pauseExecutors(false) })
 	}
 	for i := range reports {
-		if !h.isLive(reports[i].run) {
-			continue // it was ended before this was taken
+		if !h.goesOn(reports[i].run) {
+			continue
 		}
 		if err := h.applyReport(t, &reports[i]); err != nil {
 			if store.IsFull(err) {
@@ -129,8 +125,9 @@ func (h *Hub) applyReports(t *store.Tx) error {
 	return nil
 }
 
-// reportsLost is told that a transaction with reports failed.
+// reportsLost is told by the writer that a transaction with reports failed.
 func (h *Hub) reportsLost(err error) {
+	clear(h.folds) // they have what was not kept
 	h.pauseExecutors(false)
 	if store.IsFull(err) {
 		h.diskIsFull(err)
@@ -205,10 +202,14 @@ func (h *Hub) isNext(run, sequence int64) bool {
 	return true
 }
 
-func (h *Hub) isLive(run int64) bool {
+// goesOn reports whether what a run's agent says is still wanted: it is not
+// once the run was ended, nor while a full disk does not let it end: what room
+// there is is needed for that.
+func (h *Hub) goesOn(run int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.live[run] != nil
+	_, doomed := h.doomed[run]
+	return h.live[run] != nil && !doomed
 }
 
 // ReportProgress takes how far a task is.

@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,37 +54,65 @@ func (r *reserve) release() {
 
 const fullIssue = "the disk is full; free some space"
 
-// diskIsFull is told that a commit found no room. What runs cannot be kept
-// any more, so it is ended: at once with what the reserve has room for, else
-// as soon as there is room.
+// diskIsFull is told that a commit found no room. What runs at that moment
+// cannot be kept any more, so it is ended: at once with what the reserve has
+// room for, else as soon as there is room. What is started later has room.
 func (h *Hub) diskIsFull(cause error) {
 	h.setIssue("disk", fullIssue)
 	h.full.Store(true)
 	h.reserve.release()
-	if !h.ending.CompareAndSwap(false, true) {
-		return // it is being dealt with
+	if !h.doom() {
+		return // it is being dealt with, or nothing runs
 	}
 	h.log.Error("the disk is full: what runs is ended", "err", cause)
-	h.active.Go(func() {
-		defer h.ending.Store(false)
-		for try := 0; ; try++ {
-			err := h.store.Write(h.ctx, h.endAll)
-			if !store.IsFull(err) {
-				if err != nil && !isClosed(err) {
-					h.log.Error("runs could not be ended", "err", err)
-				}
-				return
+	h.active.Go(h.endDoomed)
+}
+
+// doom marks what runs as what a full disk does not let go on, and reports
+// whether somebody has to begin to end it.
+func (h *Hub) doom() (begin bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id := range h.live {
+		h.doomed[id] = struct{}{}
+	}
+	begin = !h.ending && len(h.doomed) > 0
+	h.ending = h.ending || begin
+	return begin
+}
+
+// endDoomed ends the runs that a full disk does not let go on.
+func (h *Hub) endDoomed() {
+	for try := 0; ; try++ {
+		err := h.store.Write(h.ctx, h.endAll)
+		if err != nil && !store.IsFull(err) {
+			if !isClosed(err) {
+				h.log.Error("runs could not be ended", "err", err)
 			}
-			if try == 0 { // nothing of what agents do now would be kept
-				h.stopAgents()
-			}
-			select {
-			case <-h.ctx.Done():
-				return
-			case <-time.After(fullRetry):
-			}
+			h.mu.Lock()
+			h.ending = false
+			h.mu.Unlock()
+			return
 		}
-	})
+		h.mu.Lock()
+		h.ending = len(h.doomed) > 0
+		ending := h.ending
+		h.mu.Unlock()
+		if !ending {
+			return
+		}
+		if err == nil { // others have come meanwhile
+			continue
+		}
+		if try == 0 { // nothing of what agents do now would be kept
+			h.stopAgents()
+		}
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-time.After(fullRetry):
+		}
+	}
 }
 
 // fullRetry is how often it is tried whether a full disk has room again for
@@ -94,28 +124,50 @@ var diskFull = outcome{
 	message: "the disk is full, so this could not go on; free some space and continue it",
 }
 
-// endAll ends what runs, in as few bytes as can be.
+// endAll ends the runs that are doomed, in as few bytes as can be.
 func (h *Hub) endAll(t *store.Tx) error {
-	h.dropReports()
-	clear(h.folds) // they may have what was not kept
-	runs, err := t.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput)
-	if err != nil {
-		return err
-	}
-	for _, run := range runs {
+	doomed := h.doomedRuns()
+	for _, id := range doomed {
+		run, err := t.Run(h.ctx, id)
+		if err != nil {
+			return err
+		}
+		if !endsWhenFull(run.State) {
+			continue
+		}
 		if err := h.failFull(t, run); err != nil {
 			return err
 		}
 		h.endAgent(t, run)
 	}
+	t.AfterCommit(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, id := range doomed {
+			delete(h.doomed, id)
+		}
+	})
 	return nil
 }
 
-// dropReports drops what waits: there is no room for it.
-func (h *Hub) dropReports() {
-	if _, resume := h.intake.take(); resume {
-		h.pauseExecutors(false)
-	}
+// endsWhenFull reports whether a run in a state is ended by a full disk. One
+// that is being interrupted ends by itself.
+func endsWhenFull(s State) bool {
+	return s == store.Starting || s == store.Running || s == store.WaitingInput
+}
+
+// isDoomed reports whether a full disk does not let a run go on.
+func (h *Hub) isDoomed(run int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, doomed := h.doomed[run]
+	return doomed
+}
+
+func (h *Hub) doomedRuns() []int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.doomed))
 }
 
 // failFull ends a run for which there is no room.
@@ -129,18 +181,16 @@ func (h *Hub) failFull(t *store.Tx, run Run) error {
 	return h.transition(t, &run, store.Failed, diskFull)
 }
 
-// stopAgents ends the agents of all runs, whose ends cannot be kept yet.
+// stopAgents ends the agents of the runs whose ends cannot be kept yet.
 func (h *Hub) stopAgents() {
-	runs, err := h.store.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput)
-	if err != nil {
-		h.log.Error("the agents that run could not be found", "err", err)
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, run := range runs {
-		if live := h.live[run.ID]; live != nil {
-			go live.stop(h, run)
+	for _, id := range h.doomedRuns() {
+		run, err := h.store.Run(h.ctx, id)
+		if err != nil {
+			h.log.Error("an agent that is to be ended could not be found", "err", err)
+			continue
+		}
+		if endsWhenFull(run.State) {
+			h.endLive(run)
 		}
 	}
 }
@@ -199,5 +249,15 @@ func (h *Hub) endAgent(t *store.Tx, run Run) {
 	h.mu.Unlock()
 	if live != nil {
 		t.AfterCommit(func() { go live.stop(h, run) })
+	}
+}
+
+// endLive ends the agent of a run that has not ended yet.
+func (h *Hub) endLive(run Run) {
+	h.mu.Lock()
+	live := h.live[run.ID]
+	h.mu.Unlock()
+	if live != nil {
+		go live.stop(h, run)
 	}
 }

@@ -56,7 +56,8 @@ type Subscription struct {
 
 // merged are deltas of one message that wait to go out together.
 type merged struct {
-	event Event
+	event Event // the last
+	first int64 // the seq of the first
 	text  []byte
 }
 
@@ -101,6 +102,10 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, since int64, deliver func
 	s.last.Store(time.Now().UnixNano())
 	return s, nil
 }
+
+// From is the number of the last event that will not be delivered, for it was
+// there before. It may be asked before Start.
+func (s *Subscription) From() int64 { return s.cursor }
 
 // Start begins to deliver.
 func (s *Subscription) Start() {
@@ -342,13 +347,11 @@ func (s *Subscription) merge(e Event) error {
 	}
 	i := slices.IndexFunc(s.pending, func(m *merged) bool { return m.event.Run == e.Run && m.event.Key == e.Key })
 	if i < 0 {
-		s.pending = append(s.pending, &merged{event: e, text: []byte(e.Text)})
+		s.pending = append(s.pending, &merged{event: e, first: e.Seq, text: []byte(e.Text)})
 	} else {
 		m := s.pending[i]
 		m.event.Seq = e.Seq
 		m.text = append(m.text, e.Text...)
-		// The one with the highest number goes last.
-		s.pending = append(slices.Delete(s.pending, i, i+1), m)
 		if len(m.text) >= mergeMost {
 			return s.flush()
 		}
@@ -385,7 +388,10 @@ type deltaData struct {
 	Delta     string `json:"delta"`
 }
 
-// flush delivers the deltas that wait.
+// flush delivers the deltas that wait. Each is numbered with its last seq, as
+// long as nothing before that is still to come: whoever resumes after a number
+// misses nothing, even if the hub dies between two deltas. Where messages are
+// written at the same time, some text may come again then.
 func (s *Subscription) flush() error {
 	if len(s.pending) == 0 {
 		return nil
@@ -393,13 +399,19 @@ func (s *Subscription) flush() error {
 	pending := s.pending
 	s.pending = nil
 	s.flushed = time.Now()
-	for _, m := range pending {
+	last := int64(0)
+	for i, m := range pending { // in the order of their first
+		last = max(last, m.event.Seq)
+		seq := last
+		if i+1 < len(pending) {
+			seq = min(seq, pending[i+1].first-1)
+		}
 		run, err := s.runOf(m.event.Run)
 		if err != nil {
 			return err
 		}
 		data := deltaData{idsOf(run), m.event.Key, "assistant", string(m.text)}
-		if err := s.send(Notice{Seq: m.event.Seq, Type: m.event.Type, Time: m.event.Time, Data: encode(data)}); err != nil {
+		if err := s.send(Notice{Seq: seq, Type: m.event.Type, Time: m.event.Time, Data: encode(data)}); err != nil {
 			return err
 		}
 	}

@@ -105,6 +105,62 @@ func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
 	assert.Equal(t, lasting(live), lasting(replayed.all()), "what lasts is the same in every replay")
 }
 
+// Two messages are written at the same time; whoever resumes after any of the
+// numbers that he saw misses nothing of either.
+func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
+	const chunks = 300
+	turns := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
+	turns[0] <- struct{}{}
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		me := int(x.p.Prompt[0] - '0')
+		for i := range chunks {
+			<-turns[me]
+			x.say(fmt.Sprintf("%d:%d ", me, i))
+			turns[1-me] <- struct{}{}
+		}
+		return completed
+	})
+	c := subscribe(t, h, Filter{}, -1)
+	var sessions []string
+	texts := make(map[string]string)
+	for _, prompt := range []string{"0", "1"} {
+		sessions = append(sessions, launch(t, h, prompt).UUID)
+	}
+	for _, id := range sessions {
+		s, err := h.Await(context.Background(), id)
+		require.NoError(t, err)
+		texts[s.SessionID] = s.Result
+	}
+	hasEnd(t, c, 2)
+	live := c.all()
+	requireRising(t, live)
+	saidBy := func(list []Notice) map[string]string {
+		told := make(map[string]string)
+		for _, n := range list {
+			if n.Type == EventDelta {
+				var d deltaData
+				require.NoError(t, json.Unmarshal(n.Data, &d))
+				told[d.SessionID] += d.Delta
+			}
+		}
+		return told
+	}
+	assert.Equal(t, texts, saidBy(live))
+	for i, n := range live {
+		if n.Type != EventDelta {
+			continue
+		}
+		rest := subscribe(t, h, Filter{}, n.Seq)
+		hasEnd(t, rest, 2-strings.Count(strings.Join((&collected{list: live[:i+1]}).states(), " "), "completed"))
+		before, after := saidBy(live[:i+1]), saidBy(rest.all())
+		for id, text := range texts {
+			require.True(t, strings.HasPrefix(text, before[id]))
+			require.True(t, strings.HasSuffix(text, after[id]))
+			require.GreaterOrEqual(t, len(before[id])+len(after[id]), len(text), "text is missing after %d", n.Seq)
+		}
+	}
+}
+
 func TestReplayBeginsAfterWhatWasSeen(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("x"); return completed })
 	await(t, h, launch(t, h, "p"))
@@ -345,6 +401,37 @@ func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
 	require.NoError(t, err)
 	late.Start()
 	<-late.Done()
+}
+
+// Whoever watches is told whose an event is, however many sessions were in
+// memory when two of them changed at once.
+func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
+	end := make(chan struct{})
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-end; return completed },
+		func(o *Options) { o.Limits.MaxRuns = 1 })
+	first := inState(t, h, launch(t, h, "first"), store.Running)
+	second := launch(t, h, "second") // begins in the transaction that ends the first
+	var mu sync.Mutex
+	var lost []Event
+	defer h.Watch(func(e Event, s Session) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s.Run.ID != e.Run {
+			lost = append(lost, e)
+		}
+	})()
+	h.mu.Lock()
+	clear(h.sessions)
+	for i := range sessionsKept - 1 {
+		h.sessions[int64(-i-1)] = Session{}
+	}
+	h.mu.Unlock()
+	close(end)
+	await(t, h, first)
+	await(t, h, second)
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Empty(t, lost)
 }
 
 func TestWatchSeesEachEventOnceInOrder(t *testing.T) {

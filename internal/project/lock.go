@@ -37,13 +37,19 @@ func (e *HeldError) Error() string {
 // Lock takes the lock of the project, whose state directory must have been
 // prepared, or gives a [HeldError] without waiting for it to become free. ctx
 // limits the moment that it waits for a holder which has just taken the lock
-// to write its process id.
-func (p Project) Lock(ctx context.Context) (*Lock, error) {
+// to write its process id. Symbolic links are not followed.
+func (p Project) Lock(ctx context.Context) (*Lock, error) { return p.lock(ctx, "lock") }
+
+// LockStart is as Lock, for who starts a hub in another process: one at a time.
+// It keeps nobody from being the hub.
+func (p Project) LockStart(ctx context.Context) (*Lock, error) { return p.lock(ctx, "starting") }
+
+func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("locking the project: %w", err)
 	}
-	path := filepath.Join(p.StateDir, "lock")
-	file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	path := filepath.Join(p.StateDir, name)
+	file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|noFollow), flock.SetPermissions(0o600))
 	got, err := file.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("locking the project: %w", err)
@@ -62,6 +68,14 @@ func (p Project) Lock(ctx context.Context) (*Lock, error) {
 		_ = os.Truncate(path, 0)
 		return file.Close()
 	})}, nil
+}
+
+// Unlocked reports whether nobody has the lock just now.
+func (p Project) Unlocked() bool {
+	file := flock.New(filepath.Join(p.StateDir, "lock"), flock.SetFlag(os.O_RDWR))
+	got, err := file.TryLock()
+	file.Close()
+	return got && err == nil || errors.Is(err, os.ErrNotExist)
 }
 
 // Close gives the lock up. The file stays: removing it would let two processes

@@ -7,6 +7,9 @@ import (
 	"os"
 )
 
+// noFollow has no counterpart here.
+const noFollow = 0
+
 // foreign cannot be told from the file's information here. What keeps others
 // out is that the user's directories are inherited by what is in them.
 func foreign(fs.FileInfo) bool { return false }

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// noFollow is the flag for opening a file that must not be a symbolic link.
+const noFollow = unix.O_NOFOLLOW
+
 func foreign(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(stat.Uid) != os.Geteuid()

@@ -186,6 +186,9 @@ func (p Project) Database() string { return filepath.Join(p.StateDir, "duet.db")
 // there and is a link, no directory or somebody else's is refused with a
 // [NotPrivateError]; what others may read is closed to them.
 func (p Project) Prepare() error {
+	if err := p.Check(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(p.StateDir), 0o700); err != nil {
 		return fmt.Errorf("creating the state directory: %w", err)
 	}
@@ -196,6 +199,39 @@ func (p Project) Prepare() error {
 		return err
 	}
 	return ignoreAll(filepath.Join(p.StateDir, ".gitignore"))
+}
+
+// Check gives a [NotPrivateError] if the state directory is a symbolic link, no
+// directory or somebody else's, or there is a link in it or in logs/: a project that came
+// from elsewhere could have them, and what is written to the state would be
+// written to where they lead. A directory that does not exist is as it should
+// be.
+func (p Project) Check() error {
+	for _, dir := range []string{p.StateDir, filepath.Join(p.StateDir, "logs")} {
+		info, err := os.Lstat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("looking at the state directory: %w", err)
+		}
+		if err := checkPrivate(dir, info); err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return &NotPrivateError{Path: dir, Reason: "is no directory"}
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return fmt.Errorf("looking at the state directory: %w", err)
+		}
+		for _, entry := range entries {
+			if entry.Type()&fs.ModeSymlink != 0 {
+				return &NotPrivateError{Path: filepath.Join(dir, entry.Name()), Reason: "is a symbolic link"}
+			}
+		}
+	}
+	return nil
 }
 
 func privateDir(path string) error {

@@ -177,12 +177,18 @@ func TestPrepareRefusesWhatIsNotOurs(t *testing.T) {
 			require.NoError(t, os.Mkdir(filepath.Join(root, ".duet"), 0o700))
 			require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(root, ".duet", "logs")))
 		},
+		"lock is a symbolic link":       linked("lock"),
+		"duet.db is a symbolic link":    linked("duet.db"),
+		"duet.sock is a symbolic link":  linked("duet.sock"),
+		"stopped is a symbolic link":    linked("stopped"),
+		"daemon.log is a symbolic link": linked("logs/daemon.log"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := tree(t)
 			plant(t, root)
 			p, err := project.Find(root)
 			require.NoError(t, err)
+			assert.ErrorContains(t, p.Check(), name)
 			err = p.Prepare()
 			var refused *project.NotPrivateError
 			require.ErrorAs(t, err, &refused)
@@ -190,6 +196,24 @@ func TestPrepareRefusesWhatIsNotOurs(t *testing.T) {
 			assert.ErrorContains(t, err, "remove it", "it says what to do")
 		})
 	}
+}
+
+// linked plants a link to a file that would be written through it.
+func linked(name string) func(t *testing.T, root string) {
+	return func(t *testing.T, root string) {
+		path := filepath.Join(root, ".duet", name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.Symlink(filepath.Join(t.TempDir(), "elsewhere"), path))
+	}
+}
+
+func TestCheckOfWhatIsNotThereYet(t *testing.T) {
+	elsewhere(t)
+	p, err := project.Find(tree(t))
+	require.NoError(t, err)
+	require.NoError(t, p.Check())
+	require.NoError(t, p.Prepare())
+	require.NoError(t, p.Check())
 }
 
 func TestCheckPrivate(t *testing.T) {
@@ -211,8 +235,10 @@ func prepared(t *testing.T) project.Project {
 
 func TestLockIsTakenOnce(t *testing.T) {
 	p := prepared(t)
+	require.True(t, p.Unlocked(), "nobody ever had it")
 	lock, err := p.Lock(t.Context())
 	require.NoError(t, err)
+	require.False(t, p.Unlocked())
 	_, err = p.Lock(t.Context())
 	var held *project.HeldError
 	require.ErrorAs(t, err, &held)
@@ -225,6 +251,7 @@ func TestLockIsTakenOnce(t *testing.T) {
 	require.NoError(t, (*project.Lock)(nil).Close())
 	left, err := os.ReadFile(held.Path)
 	require.NoError(t, err)
+	require.True(t, p.Unlocked())
 	assert.Empty(t, left, "the next holder is not mistaken for this one")
 	lock, err = p.Lock(t.Context())
 	require.NoError(t, err)

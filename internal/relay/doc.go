@@ -15,6 +15,9 @@
 // an earlier hub has used and got no answer to has another id on the editor's
 // side.
 //
+// What needs no hub is answered by Options.Early while there is none, so that
+// an editor's first requests do not wait for a hub that is being started.
+//
 // Nothing is queued while both sides read: whoever reads a message writes it,
 // so that a side that does not read stops the other side from being read, and
 // nobody else. Only while there is no hub do messages of the editor wait, in

@@ -27,7 +27,9 @@ func (r *Relay) readEditor() error {
 		var refusal *frame.Refusal
 		switch {
 		case err == nil:
-			to = r.fromEditor(&m)
+			if !r.early(&m) {
+				to = r.fromEditor(&m)
+			}
 		case errors.As(err, &refusal):
 			r.refuse(refusal)
 		case errors.Is(err, frame.ErrTimeout):
@@ -108,11 +110,8 @@ func (r *Relay) fromEditor(m *frame.Message) *link {
 			return nil
 		case r.hub != nil && !r.flushing && !r.mustWait(m):
 			hub := r.hub
-			before, body := r.register(m)
+			body := r.register(m)
 			r.mu.Unlock()
-			if before != nil {
-				hub.send(before)
-			}
 			if body != nil {
 				hub.send(body)
 			}
@@ -182,11 +181,8 @@ func (r *Relay) flushWaiting(hub *link) {
 			continue
 		}
 		r.take()
-		before, body := r.register(&m)
+		body := r.register(&m)
 		r.mu.Unlock()
-		if before != nil {
-			hub.send(before)
-		}
 		if body != nil {
 			hub.send(body)
 		}
@@ -207,6 +203,7 @@ func (r *Relay) pause(change <-chan struct{}, d time.Duration) {
 // expire gives up messages that have waited for a hub for too long.
 func (r *Relay) expire() {
 	const never = time.Hour
+	var m frame.Message
 	for r.ctx.Err() == nil {
 		left, ends, count := never, false, 0
 		r.mu.Lock()
@@ -219,7 +216,8 @@ func (r *Relay) expire() {
 				r.answer(answer)
 			}
 			count++
-			ends = ends || isFarewell(body)
+			frame.Parse(body, &m)
+			ends = ends || isFarewell(&m)
 			left = never
 		}
 		change := r.change
@@ -234,9 +232,7 @@ func (r *Relay) expire() {
 	}
 }
 
-func isFarewell(body []byte) bool {
-	var m frame.Message
-	frame.Parse(body, &m)
+func isFarewell(m *frame.Message) bool {
 	name := string(text(m.Method))
 	return name == "shutdown" || name == "exit"
 }
@@ -244,14 +240,12 @@ func isFarewell(body []byte) bool {
 // A passage is what is noted of a message on its way to the hub.
 type passage struct {
 	edits []edit
-	fresh []*subscribing // that would like to know where the log is
 	drop  bool
 }
 
 // register notes what of a message has to be known later. It returns the
-// message as the hub is to get it, nil if it is not, and what it is to get
-// before, nil if nothing. r.mu is held.
-func (r *Relay) register(m *frame.Message) (before, body []byte) {
+// message as the hub is to get it, nil if it is not. r.mu is held.
+func (r *Relay) register(m *frame.Message) (body []byte) {
 	if m.Kind == frame.Array {
 		return r.registerBatch(m)
 	}
@@ -260,16 +254,16 @@ func (r *Relay) register(m *frame.Message) (before, body []byte) {
 		r.registerOne(m, nil, &p)
 	}
 	if p.drop {
-		return nil, nil
+		return nil
 	}
-	return r.askPosition(p.fresh), edited(m.Body, p.edits)
+	return edited(m.Body, p.edits)
 }
 
-func (r *Relay) registerBatch(m *frame.Message) (before, body []byte) {
+func (r *Relay) registerBatch(m *frame.Message) (body []byte) {
 	var p passage
 	b := &batch{}
 	each(m, func(one *frame.Message, _ bool) { r.registerOne(one, b, &p) })
-	return r.askPosition(p.fresh), edited(m.Body, sorted(m.Body, p.edits))
+	return edited(m.Body, sorted(m.Body, p.edits))
 }
 
 func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
@@ -312,7 +306,7 @@ func (r *Relay) meaning(m *frame.Message, p *passage) (then func(*frame.Message)
 	name := text(m.Method)
 	switch string(name) {
 	case "Subscribe":
-		return r.subscribe(m, p)
+		return r.subscribe(m)
 	case "Unsubscribe":
 		return r.unsubscribe(m, p)
 	case "shutdown", "exit":

@@ -49,8 +49,7 @@ func FuzzEnvelopes(f *testing.F) {
 		}
 		hubSays()
 		if frame.Parse(fromEditor, &m) {
-			before, body := r.register(&m)
-			require.True(t, before == nil || json.Valid(before), "%s", before)
+			body := r.register(&m)
 			require.True(t, body == nil || json.Valid(body), "%s", body)
 			if answer := unsent(fromEditor); answer != nil {
 				require.True(t, json.Valid(answer), "%s", answer)

@@ -59,6 +59,13 @@ type Options struct {
 	// loss of a hub. It should return when ctx ends. The relay closes what it
 	// returned.
 	Connect func(ctx context.Context) (server.Transport, error)
+	// Early, if set, answers a request for which no hub is needed: it returns
+	// the response, or nil if it is none of those. It is called while there is
+	// no hub and nothing of the editor waits for one, by one goroutine at a
+	// time, which reads nothing more until it returns; m is valid until then.
+	// A shutdown or exit that it answers without an error ends the relay, as
+	// does one without an id: no hub is started to be told of the end.
+	Early func(m *frame.Message) (response []byte)
 	// Patience is how long a message of the editor waits for a hub; then a
 	// request is answered with hub_lost and anything else is dropped. Default
 	// 5 s.

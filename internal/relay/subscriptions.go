@@ -81,41 +81,15 @@ func (s *subscriptions) lose() {
 	s.restored = 0
 }
 
-// A subscribing is a Subscribe that has not been answered.
-type subscribing struct {
-	params []byte
-	since  int64 // where the log was at the latest; -1: not known
-}
-
 // subscribe notes a Subscribe. Until an event has come, a takeover has to know
-// where the log was when the subscription was made: that is its since, or what
-// daemon.status tells just before it (see askPosition). What comes between the
-// two is told after a takeover though it was not asked for; nothing is lost.
-func (r *Relay) subscribe(m *frame.Message, p *passage) (then func(*frame.Message)) {
-	params := named(m.Params)
-	s := &subscribing{without(params, "since"), integer(member(params, "since"))}
-	if s.since < 0 {
-		p.fresh = append(p.fresh, s)
-	}
+// where the log was when the subscription was made: the reply's seq.
+func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
+	params := without(named(m.Params), "since")
 	return func(resp *frame.Message) {
 		if id := member(resp.Result, "subscription_id"); text(id) != nil {
-			r.subs.add(&subscription{editor: string(id), hub: string(id), params: s.params, last: s.since})
+			r.subs.add(&subscription{editor: string(id), hub: string(id), params: params, last: integer(member(resp.Result, "seq"))})
 		}
 	}
-}
-
-// askPosition makes a request that tells where the log is, if anybody wants to
-// know. daemon.status makes nobody a receiver of broadcasts.
-func (r *Relay) askPosition(fresh []*subscribing) []byte {
-	if len(fresh) == 0 {
-		return nil
-	}
-	return r.request("daemon.status", nil, func(resp *frame.Message) {
-		seq := integer(member(member(member(resp.Result, "subsystems"), "store"), "last_seq"))
-		for _, s := range fresh {
-			s.since = seq
-		}
-	})
 }
 
 // unsubscribe gives an Unsubscribe the id that the hub knows.

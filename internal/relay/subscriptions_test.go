@@ -60,9 +60,7 @@ func (j *journal) server() *server.Server {
 	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
 	server.Handle(reg, "daemon.status", func(context.Context, struct{}) (any, error) {
 		j.called("daemon.status")
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		return map[string]any{"subsystems": map[string]any{"store": map[string]any{"last_seq": j.last}}}, nil
+		return 1, nil
 	})
 	server.Handle(reg, "task.stats", func(context.Context, struct{}) (any, error) { j.called("task.stats"); return 1, nil })
 	server.Handle(reg, "Subscribe", j.subscribe)
@@ -99,7 +97,7 @@ func (j *journal) subscribe(ctx context.Context, p subscribeParams) (any, error)
 	alive, stop := context.WithCancel(context.Background())
 	j.live[id] = stop
 	server.AfterReply(ctx, func() { go j.tail(alive, conn, id, p.Label, cursor) })
-	return map[string]string{"subscription_id": id, "message": "Subscription established."}, nil
+	return map[string]any{"subscription_id": id, "message": "Subscription established.", "seq": cursor}, nil
 }
 
 func (j *journal) tail(ctx context.Context, conn *server.Conn, id, label string, cursor int64) {
@@ -256,7 +254,7 @@ func TestAQuietSubscriptionIsRestored(t *testing.T) {
 	assert.Contains(t, s.calm(), `"seq":6`)
 	assert.Contains(t, s.calm(), `"seq":6`)
 	assert.ElementsMatch(t, []string{`{}`, `{}`, `{"since":5}`, `{"since":5}`}, j.asked)
-	assert.Equal(t, "daemon.status", j.methodsCalled(), "one question for both, and nobody becomes a receiver of broadcasts")
+	assert.Empty(t, j.methodsCalled(), "nobody becomes a receiver of broadcasts")
 }
 
 // Where the next hub has another log, the subscription goes on from its end.
@@ -309,7 +307,7 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		hub := s.hub()
 		s.send(request(1, "Subscribe", `{"since":3}`))
 		hub.next()
-		go hub.send(response(1, `{"subscription_id":"one"}`))
+		go hub.send(response(1, `{"subscription_id":"one","seq":3}`))
 		s.next()
 		hub.end.Close()
 		s.await(relay.StateLost)

@@ -46,7 +46,7 @@ type NobodyError struct {
 }
 
 func (e *NobodyError) Error() string {
-	return fmt.Sprintf("no hub runs here; `duet-rpc daemon start` starts one (%s: %v)", e.Path, e.Err)
+	return fmt.Sprintf("no hub runs here; `duet-rpc daemon start` starts one (%s: %v)", e.Path, systemError(e.Err))
 }
 
 func (e *NobodyError) Unwrap() error { return e.Err }

@@ -32,6 +32,18 @@ func (q queries) Approval(ctx context.Context, id string) (Approval, error) {
 	return a, err
 }
 
+// ApprovalBeginning finds the one approval whose id begins like that.
+func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (Approval, error) {
+	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id >= ? AND a.id < ? ORDER BY a.id LIMIT 2", beginning, beginning+"g")
+	if err == nil && len(fit) != 1 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Approval{}, err
+	}
+	return fit[0], nil
+}
+
 // PendingApprovals lists what waits for a human, the oldest first: of one run, or of
 // all where run is 0.
 func (q queries) PendingApprovals(ctx context.Context, run int64) ([]Approval, error) {

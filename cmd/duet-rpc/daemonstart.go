@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+)
+
+// wantsDaemon reports whether the configuration says hub = "daemon". One that
+// is wrong says nothing: whoever opens the hub tells what is wrong with it.
+func wantsDaemon(s *settings) bool {
+	if os.Getenv("DUET_HUB") == "" && !mentionsHub(s) {
+		return false // the start is quicker without a look for every agent
+	}
+	c, err := loadConfig(s)
+	return err == nil && c.Hub == config.HubDaemon
+}
+
+// mentionsHub reports whether there is a file that could say something of it.
+func mentionsHub(s *settings) bool {
+	p, err := findProject(s)
+	if err != nil {
+		return false
+	}
+	files, err := configFiles(p)
+	return err == nil && slices.ContainsFunc(files[:2], func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(text, []byte("hub"))
+	})
+}
+
+const (
+	// answersWithin is how long a daemon may take to answer after its start.
+	answersWithin = 10 * time.Second
+	// startPause is how long whoever starts a daemon waits before it looks
+	// again whether somebody answers.
+	startPause = 10 * time.Millisecond
+)
+
+// errOtherHub says that a daemon was not started because another process is
+// the hub, or is about to be, or has not quite ended.
+var errOtherHub = errors.New("another process is the hub")
+
+// ensureDaemon returns when a hub answers: the one that is there, or a daemon,
+// which is started in the background. Of any number of processes that do this
+// at the same time one starts it.
+func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	if err := p.Prepare(); err != nil {
+		return err
+	}
+	for {
+		if someone, err := answers(ctx, p); someone || err != nil {
+			return err
+		}
+		err := startOne(ctx, s, p)
+		var held *project.HeldError
+		if err == nil || !errors.Is(err, errOtherHub) && !errors.As(err, &held) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w and does not answer; end it, or see what it says: duet-rpc daemon logs", err)
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// answers reports whether a hub answers on the project's socket. The error says
+// that none could, or should not be spoken to.
+func answers(ctx context.Context, p project.Project) (someone bool, err error) {
+	conn, err := dialSocket(ctx, p)
+	if err == nil {
+		return true, conn.Close()
+	}
+	if mayComeYet(err) {
+		err = nil
+	}
+	return false, err
+}
+
+// errSilent says that somebody listens on a socket who does not answer.
+var errSilent = errors.New("the hub does not answer")
+
+// mayComeYet reports whether an error of dialSocket says no more than that
+// there is no hub, or one that has just ended.
+func mayComeYet(err error) bool {
+	var nobody *socket.NobodyError
+	return errors.As(err, &nobody) || errors.Is(err, errSilent)
+}
+
+// startOne starts a daemon and waits until it answers.
+func startOne(ctx context.Context, s *settings, p project.Project) error {
+	starting, err := p.LockStart(ctx)
+	if err != nil {
+		return err
+	}
+	defer starting.Close()
+	if err := checkNoHub(ctx, p); err != nil {
+		return err
+	}
+	log, err := logging.OpenFile(daemonLog(p))
+	if err != nil {
+		return fmt.Errorf("opening the daemon's log: %w", err)
+	}
+	defer log.Close()
+	cmd, err := daemonCommand(s, p)
+	if err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		someone, err := answers(ctx, p)
+		if someone {
+			return nil
+		}
+		select {
+		case status := <-ended:
+			if other := checkNoHub(ctx, p); other != nil {
+				return other
+			}
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("the daemon ended at once (%v)%s", status, lastWords(p))
+		case <-ctx.Done():
+			return errors.New("the daemon does not answer; its log may say why: duet-rpc daemon logs")
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// lastWords is what a daemon that failed has said last, or where to look.
+func lastWords(p project.Project) string {
+	if file, err := os.Open(daemonLog(p)); err == nil {
+		defer file.Close()
+		_, _ = file.Seek(-4096, io.SeekEnd) // a shorter one is read from its beginning
+		text, _ := io.ReadAll(file)
+		text = bytes.TrimSpace(text)
+		last := text[bytes.LastIndexByte(text, '\n')+1:]
+		if why, ok := bytes.CutPrefix(last, []byte("duet-rpc: ")); ok {
+			return ": " + oneLine(string(why))
+		}
+	}
+	return "; its log says why: duet-rpc daemon logs"
+}
+
+// checkNoHub gives errOtherHub if a process has the hub's lock.
+func checkNoHub(ctx context.Context, p project.Project) error {
+	lock, err := p.Lock(ctx)
+	var held *project.HeldError
+	switch {
+	case errors.As(err, &held) && held.PID != 0:
+		return fmt.Errorf("%w (process %d)", errOtherHub, held.PID)
+	case errors.As(err, &held):
+		return errOtherHub
+	case err != nil:
+		return err
+	}
+	return lock.Close()
+}
+
+// daemonCommand is this program as a daemon, which outlives this process, its
+// terminal and its process group.
+func daemonCommand(s *settings, p project.Project) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"daemon", "start", "--foreground", "--root", p.Root, "--log-level", s.logLevel.String(), "--no-color",
+		"--read-timeout", s.limits.Timeout.String(),
+		"--max-frame-bytes", strconv.Itoa(s.limits.MaxFrame), "--max-header-bytes", strconv.Itoa(s.limits.MaxHeader),
+	}
+	if s.testMethods {
+		args = append(args, "--test-methods")
+	}
+	for _, path := range s.listen {
+		full, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--listen", full)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Dir = p.Root
+	// Its log is the daemon's own, wherever that of whoever started it goes.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DUET_RPC_LOG=") })
+	detach(cmd)
+	return cmd, nil
+}
+
+// dialSocket connects to the hub that answers on the project's socket.
+func dialSocket(ctx context.Context, p project.Project) (net.Conn, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	path, err := socket.Find(p.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	conn, err := socket.Dial(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := greet(ctx, conn); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w on %s: %w", errSilent, path, err)
+	}
+	return conn, nil
+}
+
+// greet makes sure that a hub answers at the other end: the socket of one that
+// was killed takes connections until the system has closed it.
+func greet(ctx context.Context, conn net.Conn) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		conn.SetDeadline(deadline)
+	}
+	if _, err := conn.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))); err != nil {
+		return err
+	}
+	var answer frame.Message
+	if err := frame.NewReader(conn, frame.LSP, frame.Limits{}).Next(&answer); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}

@@ -1,0 +1,192 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// newDaemonSite is a site whose user wants daemons.
+func newDaemonSite(t testing.TB) *site {
+	t.Helper()
+	s := newSite(t)
+	path := filepath.Join(s.home, "config", "duet", "config.toml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append([]byte("hub = \"daemon\"\n"), text...), 0o600))
+	s.clearDaemons()
+	return s
+}
+
+// clearDaemons kills the daemons that a failed test has left, and shows what
+// they logged.
+func (s *site) clearDaemons() {
+	s.t.Cleanup(func() {
+		if !s.t.Failed() {
+			return
+		}
+		for _, d := range s.daemons() {
+			_ = syscall.Kill(d.pid, syscall.SIGKILL)
+		}
+		log, _ := os.ReadFile(filepath.Join(s.state(), "logs", "daemon.log"))
+		s.t.Logf("the daemon's log:\n%s", log)
+	})
+}
+
+// daemons are the site's processes that were started as daemons.
+func (s *site) daemons() (list []running) {
+	for _, r := range s.running() {
+		if strings.Contains(r.command, " daemon start --foreground ") {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// requireDaemon requires that all clients have the same hub, which is the only
+// daemon, and returns it.
+func (s *site) requireDaemon(clients ...*client) int {
+	s.t.Helper()
+	hub := hubOf(s.t, clients[0])
+	for _, c := range clients {
+		require.Equal(s.t, hub, hubOf(s.t, c))
+		require.NotEqual(s.t, hub, c.cmd.Process.Pid)
+	}
+	var daemons []running
+	require.Eventually(s.t, func() bool { // one that came too late is about to end
+		daemons = s.daemons()
+		return len(daemons) == 1
+	}, watchdog/3, pollEvery, "there is not one daemon: %v", deferred(func() string { return strings.Join(s.processes(), "\n") }))
+	require.Equal(s.t, hub, daemons[0].pid)
+	require.Equal(s.t, hub, s.lockHolder())
+	return hub
+}
+
+// Where the user wants a daemon, what runs outlives every editor, also those
+// that kill their children.
+func TestHubIsADaemon(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+
+	// Two editors that start at the same time start one daemon.
+	grouped := s.launch()
+	grouped.attributes = &syscall.SysProcAttr{Setpgid: true}
+	first, second := newClient(grouped.start(t)), s.start()
+	first.subscribe()
+	second.subscribe()
+	hub := s.requireDaemon(first, second)
+
+	// An editor is killed with all that it started.
+	asking := first.launch("quiet permit:1", "")
+	talking := first.launch("quiet stream:40@50", "")
+	question := second.awaitQuestion(asking.SessionID)
+	second.awaitState(talking.SessionID, "running")
+	require.NoError(t, syscall.Kill(-first.cmd.Process.Pid, syscall.SIGKILL))
+	<-first.ended
+	second.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	assert.Equal(t, "completed", second.awaitEnd(asking.SessionID).Data.State)
+	second.leave()
+
+	third := s.start()
+	third.subscribe()
+	require.Equal(t, hub, s.requireDaemon(third))
+	assert.Equal(t, "completed", third.awaitEnd(talking.SessionID).Data.State, "it went on without an editor")
+
+	// A daemon that dies has one successor.
+	fourth, fifth := s.start(), s.start()
+	fourth.subscribe()
+	fifth.subscribe()
+	talking = third.launch("quiet stream:100000@50", "")
+	fourth.awaitState(talking.SessionID, "running")
+	require.Equal(t, hub, hubOf(t, fifth))
+	require.NoError(t, syscall.Kill(hub, syscall.SIGKILL))
+	for _, c := range []*client{third, fourth, fifth} {
+		end := c.awaitEnd(talking.SessionID)
+		assert.Equal(t, "ORPHANED", end.Data.ErrorCode)
+	}
+	require.NotEqual(t, hub, s.requireDaemon(third, fourth, fifth))
+
+	// One that was stopped has none until it is needed.
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+	third.requireCore()
+	_, err = s.command("daemon", "status")
+	require.ErrorContains(t, err, "no hub runs here", "nobody needs one for a ping")
+	require.Equal(t, "interrupted", third.session(talking.SessionID).State)
+	s.requireDaemon(third, fourth, fifth)
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+	_ = third.try("shutdown", object{}, nil) // it may not have seen yet that the hub has gone
+	third.requireGoneWithin(goneAfter+raceSlack, time.Now())
+	fourth.leave()
+	fifth.leave()
+	s.requireNobody("when the last editor has ended: no daemon is started to be told of that")
+}
+
+// The first replies do not wait for the daemon.
+func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	require.NoError(t, os.MkdirAll(s.state(), 0o700))
+	starting := flock.New(filepath.Join(s.state(), "starting"))
+	require.NoError(t, starting.Lock(), "as if another process was about to start one")
+	editor := s.start()
+	editor.requireCore()
+	status, issues := editor.issues()
+	assert.Equal(t, "ok", status, issues)
+	assert.Empty(t, s.daemons())
+	var waiting sync.WaitGroup
+	waiting.Go(func() { assert.NoError(t, editor.try("listSessions", object{}, nil), "what needs a hub waits for it") })
+	require.NoError(t, starting.Unlock())
+	waiting.Wait()
+	s.requireDaemon(editor)
+	editor.leave()
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
+// Where no daemon can be started the editor's process is the hub, and says so.
+func TestNoDaemonCanBeStarted(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(s.state(), "logs", "daemon.log"), 0o700))
+	editor := s.start()
+	editor.subscribe()
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
+	assert.Equal(t, "completed", editor.awaitEnd(editor.launch("quiet", "").SessionID).Data.State)
+	editor.requireLog("no daemon could be started, so what runs here ends with its editor: opening the daemon's log")
+	status, issues := editor.issues()
+	assert.Equal(t, "degraded", status)
+	require.Len(t, issues, 1)
+	assert.Contains(t, issues[0], "no daemon could be started")
+	other := s.start()
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, other), "others join it")
+	other.leave()
+	editor.leave()
+}
+
+// A project does not decide for its user what stays behind.
+func TestAProjectCannotWantADaemon(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.clearDaemons()
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), []byte("hub = \"daemon\"\n"), 0o600))
+	editor := s.start()
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
+	editor.leave()
+	_, err := s.command("trust", "--yes")
+	require.NoError(t, err)
+	editor = s.start()
+	s.requireDaemon(editor)
+	editor.leave()
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+}

@@ -1,0 +1,162 @@
+package main_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// stranger is a user who is nobody's user.
+const stranger = 65534
+
+// requireRoot skips a test that needs to be two users.
+func requireRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user, too")
+	}
+}
+
+// asStranger connects to a socket as another user: the system asks for the user
+// of the thread that connects, and this one is never used again.
+func asStranger(path string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // and it ends with the goroutine
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), stranger, ^uintptr(0)); errno != 0 {
+			done <- result{nil, errno}
+			return
+		}
+		conn, err := net.Dial("unix", path)
+		done <- result{conn, err}
+	}()
+	r := <-done
+	return r.conn, r.err
+}
+
+// Another user gets nothing, whatever the modes of files have become.
+func TestAnotherUserIsRefused(t *testing.T) {
+	requireRoot(t)
+	t.Parallel()
+	s := newSite(t)
+	s.clearDaemons()
+	s.daemon()
+	_, err := asStranger(s.socketPath())
+	require.ErrorIs(t, err, unix.EACCES, "by the modes")
+
+	for dir := s.state(); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	require.NoError(t, os.Chmod(s.socketPath(), 0o666))
+	conn, err := asStranger(s.socketPath())
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(watchdog/3)))
+	_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	answer, err := io.ReadAll(conn)
+	assert.Empty(t, answer, "not a word")
+	if err != nil {
+		assert.ErrorIs(t, err, unix.ECONNRESET)
+	}
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err, "its own user is served on")
+}
+
+// What somebody else has put where the socket belongs stays there, and is
+// spoken to by nobody.
+func TestAnotherUsersSocketStays(t *testing.T) {
+	requireRoot(t)
+	t.Parallel()
+	s := newSite(t)
+	s.clearDaemons()
+	require.NoError(t, os.Mkdir(s.state(), 0o700))
+	l, err := net.Listen("unix", s.socketPath())
+	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, os.Lchown(s.socketPath(), stranger, stranger))
+	before, err := os.Lstat(s.socketPath())
+	require.NoError(t, err)
+	for _, args := range [][]string{{"daemon", "start"}, {"daemon", "start", "--foreground"}, {"daemon", "status"}, {"prompt", "quiet"}, {"task", "list"}} {
+		_, err = s.command(args...)
+		require.ErrorContains(t, err, fmt.Sprintf("belongs to user %d and is not", stranger), args)
+		require.NotContains(t, err.Error(), "opener")
+		s.requireNobody("after " + args[0])
+	}
+	editor := s.start()
+	editor.subscribe()
+	assert.Equal(t, "completed", editor.awaitEnd(editor.launch("quiet", "").SessionID).Data.State, "an editor does without")
+	editor.requireLog("the project's socket cannot be opened; other editors cannot join")
+	editor.leave()
+	after, err := os.Lstat(s.socketPath())
+	require.NoError(t, err)
+	assert.True(t, os.SameFile(before, after))
+	require.NoError(t, l.(*net.UnixListener).SetDeadline(time.Now()))
+	_, err = l.Accept()
+	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "nobody has connected")
+}
+
+// A project that came with links in it cannot have a file written elsewhere.
+func TestLinksInTheStateAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "duet.sock", "lock", "duet.db", "duet.db-wal", "starting", "stopped", "reserve", "socket", "logs", "logs/daemon.log"} {
+		t.Run("link "+name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.clearDaemons()
+			link, target := filepath.Join(s.state(), name), filepath.Join(s.home, "precious")
+			if name == "" || name == "logs" {
+				require.NoError(t, os.Mkdir(target, 0o700))
+			} else if name != "duet.db-wal" {
+				require.NoError(t, os.WriteFile(target, []byte("precious"), 0o600))
+			}
+			require.NoError(t, os.MkdirAll(filepath.Dir(link), 0o700))
+			require.NoError(t, os.Symlink(target, link))
+			want := link + " is a symbolic link and is not used: remove it"
+			for _, args := range [][]string{{"daemon", "start"}, {"daemon", "status"}, {"prompt", "quiet"}, {"task", "list"}} {
+				_, err := s.command(args...)
+				require.ErrorContains(t, err, want, args)
+			}
+			out, err := s.command("doctor")
+			require.Error(t, err)
+			assert.Contains(t, out, want)
+			for _, mode := range []string{"embedded", "daemon"} {
+				s.env = []string{"DUET_HUB=" + mode}
+				editor := s.start()
+				editor.requireCore()
+				editor.requireUnavailable(want)
+				editor.leave()
+			}
+			s.requireNobody("when all were refused")
+
+			switch content, err := os.ReadFile(target); {
+			case name == "duet.db-wal":
+				assert.ErrorIs(t, err, os.ErrNotExist)
+			case errors.Is(err, unix.EISDIR):
+				entries, err := os.ReadDir(target)
+				require.NoError(t, err)
+				assert.Empty(t, entries)
+			default:
+				require.NoError(t, err)
+				assert.Equal(t, "precious", string(content))
+			}
+			require.NoError(t, os.Remove(link))
+			s.env = nil
+			_, err = s.command("prompt", "quiet")
+			require.NoError(t, err, "removing it is enough")
+		})
+	}
+}

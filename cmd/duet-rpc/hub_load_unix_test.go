@@ -1,0 +1,531 @@
+//go:build unix
+
+package main_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+)
+
+// A load is how much TestCrowd asks of a hub.
+type load struct {
+	clients, tasks int // tasks of each client
+	subscribers    int // at most
+	within         time.Duration
+	patient        time.Duration // for a reply
+	peak, rest     int           // bytes the hub may have at most, and once it has nothing to do
+}
+
+// loadOf is a small load, or a great one where DUET_LOAD_TESTS says how many
+// tasks each of its clients has (make load).
+func loadOf() load {
+	if tasks, err := strconv.Atoi(os.Getenv("DUET_LOAD_TESTS")); err == nil {
+		return load{clients: 200, tasks: tasks, subscribers: 20, within: 10 * time.Minute, patient: 8 * time.Minute, peak: 256 << 20, rest: 80 << 20}
+	}
+	return load{clients: 40, tasks: 10, subscribers: 20, within: watchdog, patient: watchdog * 2 / 3, peak: 192 << 20, rest: 60 << 20}
+}
+
+const (
+	idleClients = 1000
+	// deafRatio is how much longer the median of calls may take beside clients
+	// that never read: they would make it thousands of times as long, or
+	// endless, if anybody waited for them.
+	deafRatio = 3
+	// deafCalls is how much such a client asks at most, and deafPatience is
+	// when it is sure that no more is taken.
+	deafCalls    = 100_000
+	deafPatience = 500 * time.Millisecond
+	// logLines is how much a hub may say about all that.
+	logLines = 60
+)
+
+// foreground starts a daemon that is a child of the test.
+func (s *site) foreground(lives time.Duration) *process {
+	s.t.Helper()
+	l := s.launch()
+	var err error
+	l.binary, err = fastProgram() // it starts executors by the hundred, and its memory is looked at
+	require.NoError(s.t, err)
+	l.watchdog = lives
+	l.args = append([]string{"daemon", "start", "--foreground"}, l.args...)
+	p := l.start(s.t)
+	p.requireLog("listening")
+	return p
+}
+
+// end stops a daemon.
+func (s *site) end(p *process) {
+	s.t.Helper()
+	_, err := s.command("daemon", "stop", "--force")
+	require.NoError(s.t, err)
+	p.requireSuccess()
+	requireNoFile(s.t, s.socketPath())
+}
+
+// A tally is what a subscriber was told of states.
+type tally struct {
+	mu     sync.Mutex // guards the fields below
+	last   int64
+	events int
+	states map[string]int // how many of runStates a session has gone through
+	ended  int
+	wrong  string // the first thing that was
+}
+
+// runStates are those that a run goes through that is not disturbed.
+var runStates = []string{"queued", "starting", "running", "completed"}
+
+func (y *tally) hear(e event) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.events++
+	if e.Seq <= y.last && y.wrong == "" {
+		y.wrong = fmt.Sprintf("%d came after %d", e.Seq, y.last)
+	}
+	y.last = max(y.last, e.Seq)
+	if e.Type == "lagged" && y.wrong == "" {
+		y.wrong = "it lagged: " + string(e.Raw)
+	}
+	if e.Type != "session_status_changed" {
+		return
+	}
+	n := y.states[e.Data.SessionID]
+	if (n == len(runStates) || e.Data.State != runStates[n]) && y.wrong == "" {
+		y.wrong = fmt.Sprintf("state %d of %s is %s %s", n, e.Data.SessionID, e.Data.State, e.Data.Error)
+	}
+	y.states[e.Data.SessionID] = n + 1
+	if n+1 == len(runStates) {
+		y.ended++
+	}
+}
+
+func (y *tally) told() (events, ended int, wrong string) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.events, y.ended, y.wrong
+}
+
+// A caller is a client of one of the families in a crowd.
+type caller struct {
+	family int
+	number int
+	line   *lineClient // or
+	editor *client
+	leave  func()
+	heard  *tally // nil: it has not subscribed
+	latest string // its last session
+
+	mu    sync.Mutex      // guards ended
+	ended map[string]bool // tasks of which it was told that they are completed
+}
+
+// Families.
+const (
+	taskCaller    = iota // seed 000
+	sessionCaller        // seed 001
+	editorCaller         // LSP frames
+	promptCaller         // seed 002
+	families
+)
+
+func newCaller(t *testing.T, path string, number int, l load) *caller {
+	c := &caller{family: number % families, number: number}
+	conn := connect(t, path)
+	c.leave = func() { conn.CloseWrite() }
+	subscribes := (c.family == sessionCaller || c.family == editorCaller) && number/families*2 < l.subscribers
+	if subscribes {
+		c.heard = &tally{states: make(map[string]int)}
+	}
+	if c.family == editorCaller {
+		file, err := conn.File()
+		require.NoError(t, err)
+		t.Cleanup(func() { file.Close() })
+		c.editor = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &recorder{}})
+	} else {
+		c.line = linesOn(t, conn)
+		c.line.mu.Lock()
+		c.line.quiet, c.line.patient = true, l.patient
+		c.line.mu.Unlock()
+	}
+	switch {
+	case c.family == taskCaller:
+		c.ended = make(map[string]bool)
+		c.line.mu.Lock()
+		c.line.note = func(n taskNote) {
+			if n.Method == "event.taskCompleted" {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.ended[n.Params.TaskID] = true
+			}
+		}
+		c.line.mu.Unlock()
+		require.NoError(t, c.try("task.stats", object{}, nil)) // it is told of tasks from now on
+	case subscribes:
+		params := object{"since": 0, "event_types": []string{"session_status_changed"}}
+		if number < families { // these want everything
+			delete(params, "event_types")
+		}
+		if c.editor != nil {
+			c.editor.mu.Lock()
+			c.editor.heard = c.heard.hear
+			c.editor.mu.Unlock()
+		} else {
+			c.line.mu.Lock()
+			c.line.heard = c.heard.hear
+			c.line.mu.Unlock()
+		}
+		require.NoError(t, c.try("Subscribe", params, nil))
+	}
+	return c
+}
+
+func (c *caller) try(method string, params, result any) error {
+	if c.editor != nil {
+		return c.editor.try(method, params, result)
+	}
+	return c.line.try(method, params, result)
+}
+
+// submit starts a run by a method of the caller's family; quick says that the
+// method does not wait for its end.
+func (c *caller) submit(prompt string) (session, task string, quick bool, err error) {
+	var r struct {
+		SessionID string `json:"session_id"`
+		TaskID    string `json:"task_id"`
+		Task      string `json:"taskId"`
+		Status    string `json:"status"`
+	}
+	switch {
+	case c.family == taskCaller:
+		err = c.try("task.submit", object{"prompt": prompt, "agent": "said"}, &r)
+		r.TaskID = r.Task
+	case c.family == promptCaller:
+		own := fmt.Sprintf("conversation %d", c.number)
+		err = c.try("execute_prompt", object{"prompt": prompt, "agent": "said", "session_id": own, "timeout_ms": 600_000}, &r)
+		if err == nil && r.Status != "completed" {
+			err = errors.New(r.Status)
+		}
+	case c.latest != "":
+		err = c.try("continueSession", object{"session_id": c.latest, "query": prompt}, &r)
+	default:
+		err = c.try("launchSession", object{"query": prompt, "agent": "said"}, &r)
+	}
+	if err == nil && (r.SessionID == "" || r.TaskID == "") {
+		err = fmt.Errorf("the reply has no ids: %+v", r)
+	}
+	c.latest = r.SessionID
+	return r.SessionID, r.TaskID, c.family != promptCaller, err
+}
+
+// look asks for something that is quickly answered.
+func (c *caller) look(task string, n int) error {
+	switch n % 4 {
+	case 0:
+		return c.try("ping", object{}, nil)
+	case 1:
+		return c.try("task.get", object{"taskId": task}, nil)
+	case 2:
+		return c.try("getSessionState", object{"session_id": task}, nil)
+	}
+	return c.try("task.stats", object{}, nil)
+}
+
+// latencies are those of calls that are answered at once.
+type latencies []time.Duration
+
+func (l latencies) at(percent int) time.Duration {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[min(len(l)-1, len(l)*percent/100)].Round(10 * time.Microsecond)
+}
+
+// A crowdRun is the load under way.
+type crowdRun struct {
+	t       *testing.T
+	callers []*caller
+
+	mu       sync.Mutex     // guards the fields below
+	sessions map[string]int // which caller's a session is
+	tasks    map[string]int
+	took     latencies // in this phase
+	calls    int
+}
+
+// phase has each caller submit so many tasks.
+func (r *crowdRun) phase(tasks int) latencies {
+	r.took = nil
+	var group sync.WaitGroup
+	for i, c := range r.callers {
+		group.Go(func() {
+			for n := range tasks {
+				if err := r.one(i, c, n); err != nil {
+					assert.NoError(r.t, err, "client %d of family %d", i, c.family)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.False(r.t, r.t.Failed())
+	slices.Sort(r.took)
+	return r.took
+}
+
+func (r *crowdRun) one(i int, c *caller, n int) error {
+	asked := time.Now()
+	session, task, quick, err := c.submit(fmt.Sprintf("client %d task %d", i, n))
+	if err != nil {
+		return err
+	}
+	submitted := time.Now()
+	err = c.look(task, n)
+	looked := time.Since(submitted)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls += 2
+	r.took = append(r.took, looked)
+	if quick {
+		r.took = append(r.took, submitted.Sub(asked))
+	}
+	if quick { // else it is the caller's own name of the conversation
+		if _, twice := r.sessions[session]; twice {
+			err = errors.Join(err, fmt.Errorf("session %s was given twice", session))
+		}
+		r.sessions[session] = i
+	}
+	if _, twice := r.tasks[task]; twice {
+		err = errors.Join(err, fmt.Errorf("task %s was given twice", task))
+	}
+	r.tasks[task] = i
+	return err
+}
+
+// deaf is a client that asks for all there is, and on and on, until the hub
+// takes no more of it, and never reads.
+func deaf(t *testing.T, path string, framing func(string) string) (leave func()) {
+	conn := connect(t, path)
+	require.NoError(t, conn.SetReadBuffer(4<<10))
+	ask := func(message string) error {
+		if err := conn.SetWriteDeadline(time.Now().Add(deafPatience)); err != nil {
+			return err
+		}
+		_, err := io.WriteString(conn, framing(message))
+		return err
+	}
+	require.NoError(t, ask(`{"jsonrpc":"2.0","id":1,"method":"Subscribe","params":{"since":0}}`))
+	require.NoError(t, ask(`{"jsonrpc":"2.0","id":2,"method":"task.stats"}`))
+	for i := range deafCalls {
+		if err := ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"listMethods"}`, i)); err != nil {
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			return func() { conn.Close() }
+		}
+	}
+	require.Fail(t, "the hub keeps whatever a client that never reads asks for")
+	return nil
+}
+
+// A crowd of clients of all families, beside some that never read, loses no
+// reply and no event, and the hub's memory is bounded and comes back.
+func TestCrowd(t *testing.T) {
+	_, err := socket.RaiseFileLimit()
+	require.NoError(t, err)
+	l := loadOf()
+	s := newSite(t)
+	// A run is as short as it can be: what is loaded is the hub.
+	s.agents("[agents.said]\ndriver = \"command\"\ncommand = [\"echo\", \"{prompt}\"]\nhistory = \"none\"\n")
+	s.env = []string{"DUET_MAX_RUNS=8", "DUET_QUEUE_CAP=100000"}
+	hub := s.foreground(l.within + l.patient)
+	path := s.socketPath()
+	before := hub.memory(t, "VmRSS")
+
+	r := &crowdRun{t: t, sessions: make(map[string]int), tasks: make(map[string]int)}
+	for i := range l.clients {
+		r.callers = append(r.callers, newCaller(t, path, i, l))
+	}
+	began := time.Now()
+	var without, beside latencies
+	phases := []bool{false, true, true, false} // so that a slow drift counts for neither
+	done := 0
+	for i, isBeside := range phases {
+		n := l.tasks*(i+1)/len(phases) - done
+		done += n
+		if !isBeside {
+			without = append(without, r.phase(n)...)
+			continue
+		}
+		leaveLines := deaf(t, path, func(m string) string { return m + "\n" })
+		leaveFrames := deaf(t, path, framed)
+		beside = append(beside, r.phase(n)...)
+		leaveLines()
+		leaveFrames()
+	}
+	submitted := time.Since(began)
+	all := l.clients * l.tasks
+	require.Len(t, r.tasks, all, "every run has a number of its own")
+
+	// Whoever is told of states is told of all, in their order, once.
+	events, subscribers := 0, 0
+	for i, c := range r.callers {
+		switch {
+		case c.heard != nil:
+			subscribers++
+			require.Eventually(t, func() bool {
+				_, ended, wrong := c.heard.told()
+				return ended >= all || wrong != ""
+			}, l.within, pollEvery, "client %d is not told of all ends", i)
+			n, ended, wrong := c.heard.told()
+			events += n
+			require.Empty(t, wrong, "client %d", i)
+			require.Equal(t, all, ended)
+			for session := range r.sessions {
+				require.Contains(t, c.heard.states, session, "client %d", i)
+			}
+		case c.family == taskCaller:
+			require.Eventually(t, func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return len(c.ended) >= all
+			}, l.within, pollEvery, "client %d is not told of all tasks", i)
+		}
+	}
+	require.Positive(t, subscribers)
+	took := time.Since(began)
+	assert.Less(t, took, l.within)
+	var stats struct{ Total, Queued, Running, Completed int }
+	require.NoError(t, r.callers[0].try("task.stats", object{}, &stats))
+	assert.Equal(t, struct{ Total, Queued, Running, Completed int }{all, 0, 0, all}, stats)
+
+	slices.Sort(without)
+	slices.Sort(beside)
+	total := latencies(slices.Sorted(slices.Values(append(slices.Clone(without), beside...))))
+	peak := hub.memory(t, "VmHWM")
+	for _, c := range r.callers {
+		c.leave()
+	}
+	after := 0
+	if !assert.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, 15*time.Second, 50*time.Millisecond, "the memory does not come back") {
+		t.Logf("it has %d MiB", after>>20)
+	}
+	assert.LessOrEqual(t, peak, l.peak)
+	t.Logf("%d clients, %d runs, %d calls: submitted in %v, %.0f calls/s; all ended in %v, %.0f runs/s; %d events to %d subscribers",
+		l.clients, all, r.calls, submitted.Round(time.Millisecond), float64(r.calls)/submitted.Seconds(), took.Round(time.Millisecond), float64(all)/took.Seconds(), events, subscribers)
+	t.Logf("a call: p50 %v, p99 %v, worst %v", total.at(50), total.at(99), total.at(100))
+	t.Logf("beside clients that never read: p50 %v, p99 %v; without: p50 %v, p99 %v; ratios %.2f and %.2f", beside.at(50), beside.at(99), without.at(50), without.at(99),
+		ratio(beside.at(50), without.at(50)), ratio(beside.at(99), without.at(99)))
+	t.Logf("memory: %d MiB at first, %d MiB at most, %d MiB afterwards", before>>20, peak>>20, after>>20)
+	assert.Less(t, ratio(beside.at(50), without.at(50)), float64(deafRatio), "who does not read delays the others")
+	assert.Less(t, strings.Count(hub.log.String(), "\n"), logLines, "the log is flooded:\n%s", hub.log)
+	s.end(hub)
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, time.Microsecond)) }
+
+// A thousand clients that only wait cost nobody anything, are answered when
+// they ask, and leave nothing behind.
+func TestIdleClients(t *testing.T) {
+	limit, err := socket.RaiseFileLimit()
+	require.NoError(t, err)
+	if limit < idleClients+200 {
+		t.Skipf("%d clients need more than the %d files that this system lets a process have", idleClients, limit)
+	}
+	s := newSite(t)
+	s.agents("[agents.said]\ndriver = \"command\"\ncommand = [\"echo\", \"{prompt}\"]\nhistory = \"none\"\n")
+	hub := s.foreground(watchdog)
+	path := s.socketPath()
+	l := loadOf()
+	before := hub.memory(t, "VmRSS")
+	worker := newCaller(t, path, promptCaller, l)
+	measured := func() latencies {
+		var took latencies
+		for n := range 8 {
+			began := time.Now()
+			_, task, _, err := worker.submit(fmt.Sprintf("task %d", n))
+			require.NoError(t, err)
+			took = append(took, time.Since(began))
+			require.NoError(t, worker.look(task, n))
+		}
+		slices.Sort(took)
+		return took
+	}
+	alone := measured()
+
+	conns := make([]net.Conn, idleClients)
+	var group sync.WaitGroup
+	began := time.Now()
+	for i := range conns {
+		group.Go(func() {
+			conn, err := net.Dial("unix", path)
+			if assert.NoError(t, err) {
+				conns[i] = conn
+			}
+		})
+	}
+	group.Wait()
+	require.False(t, t.Failed())
+	connected := time.Since(began)
+	clients := make([]*lineClient, idleClients)
+	for i, conn := range conns {
+		t.Cleanup(func() { conn.Close() })
+		clients[i] = linesOn(t, conn)
+	}
+	count := func() int {
+		var status struct {
+			Subsystems struct {
+				IPC struct{ Clients int } `json:"ipc"`
+			} `json:"subsystems"`
+		}
+		require.NoError(t, worker.try("daemon.status", object{}, &status))
+		return status.Subsystems.IPC.Clients
+	}
+	for i, c := range clients { // who has said nothing yet does not count, but is there
+		if i%10 != 0 {
+			c.say(`{"jsonrpc":"2.0","method":"ping"}`)
+		}
+	}
+	require.Eventually(t, func() bool { return count() == idleClients*9/10+1 }, watchdog/3, pollEvery, "not all are served")
+	idle := hub.memory(t, "VmRSS")
+	crowded := measured()
+	assert.Less(t, ratio(crowded.at(50), alone.at(50)), float64(deafRatio), "who only waits delays the others")
+
+	for i := range idleClients / 10 { // some listen
+		require.NoError(t, clients[i*10+1].try("Subscribe", object{}, nil))
+	}
+	began = time.Now()
+	for _, i := range rand.Perm(idleClients) {
+		group.Go(func() {
+			method := []string{"ping", "task.stats", "listSessions"}[i%3]
+			assert.NoError(t, clients[i].try(method, object{}, nil), "client %d", i)
+		})
+	}
+	group.Wait()
+	answered := time.Since(began)
+	peak := hub.memory(t, "VmHWM")
+	for _, c := range clients {
+		c.conn.Close()
+	}
+	require.Eventually(t, func() bool { return count() == 1 }, watchdog/3, pollEvery, "clients that have gone are still served")
+	after := 0
+	require.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, 15*time.Second, 50*time.Millisecond, "the memory does not come back")
+	t.Logf("%d clients connected in %v; a prompt took %v before and %v beside them; all answered in %v", idleClients,
+		connected.Round(time.Millisecond), alone.at(50), crowded.at(50), answered.Round(time.Millisecond))
+	t.Logf("memory: %d MiB at first, %d MiB while they wait, %d MiB at most, %d MiB afterwards", before>>20, idle>>20, peak>>20, after>>20)
+	assert.LessOrEqual(t, peak, l.peak)
+	assert.Less(t, answered, 15*time.Second)
+	s.end(hub)
+}

@@ -1,0 +1,221 @@
+//go:build unix
+
+package main_test
+
+import (
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A prompting is duet-rpc prompt on a terminal.
+type prompting struct {
+	*process
+	tty  terminal
+	read int // of what is printed there
+}
+
+// prompt begins a prompt in the site, as a person would.
+func (s *site) prompt(t *testing.T, args ...string) *prompting {
+	tty := openTerminal(t)
+	l := s.launch()
+	l.args = append(append([]string{"prompt"}, args...), l.args...)
+	l.stdin, l.stderr = tty.theirs, tty.theirs
+	return &prompting{process: l.start(t), tty: tty}
+}
+
+// sees waits until a text is printed, behind what was waited for before.
+func (p *prompting) sees(text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		i := strings.Index(p.tty.printed.String()[p.read:], text)
+		if i >= 0 {
+			p.read += i + len(text)
+		}
+		return i >= 0
+	}, watchdog/3, pollEvery, "%q is not printed: %s", text, deferred(func() string { return p.tty.printed.String() }))
+}
+
+// types types a line.
+func (p *prompting) types(line string) {
+	p.t.Helper()
+	_, err := p.tty.ours.WriteString(line + "\n")
+	require.NoError(p.t, err)
+}
+
+// ends waits for the end, and returns standard output and the exit status.
+func (p *prompting) ends() (said string, status int) {
+	p.t.Helper()
+	out, err := io.ReadAll(p.stdout)
+	require.NoError(p.t, err)
+	<-p.ended
+	return string(out), p.cmd.ProcessState.ExitCode()
+}
+
+// The same prompt in a process of its own, and in an editor's.
+func TestPromptOnATerminal(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		editor bool
+	}{{"its own hub", false}, {"an editor's hub", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			if c.editor {
+				editor := s.start()
+				editor.subscribe()
+				require.NotZero(t, hubOf(t, editor))
+				defer func() {
+					editor.awaitEnd(editor.await("a session", func(e event) bool { return e.Type == "session_status_changed" }).Data.SessionID)
+					editor.leave()
+				}()
+			}
+			p := s.prompt(t, "hello")
+			p.sees("task-0001 · agent scripted · " + s.root)
+			p.sees("? Write demo.txt")
+			p.sees("+Turn 1: hello")
+			p.sees("Allow? ")
+			p.types("maybe")
+			p.sees("please type y, n, a or e")
+			p.types("y")
+			p.sees("completed; go on with: duet-rpc prompt --continue task-0001")
+			said, status := p.ends()
+			assert.Zero(t, status)
+			assert.Contains(t, said, "I wrote demo.txt")
+			assert.NotContains(t, p.tty.printed.String(), "elsewhere")
+
+			p = s.prompt(t, "--continue", "last", "more")
+			p.sees("Allow? ")
+			p.types("n")
+			p.sees("Why not? ")
+			p.types("not now")
+			said, status = p.ends()
+			assert.Zero(t, status)
+			assert.Contains(t, said, "Nothing was changed")
+			text, err := os.ReadFile(s.root + "/demo.txt")
+			require.NoError(t, err)
+			assert.Equal(t, "Turn 1: hello\n", string(text))
+
+			// C-c interrupts.
+			p = s.prompt(t, "hello")
+			p.sees("Allow? ")
+			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+			p.sees("interrupting; once more to end at once")
+			p.sees("interrupted; go on with")
+			_, status = p.ends()
+			assert.Equal(t, 130, status)
+
+			// And twice ends at once.
+			p = s.prompt(t, "quiet hang")
+			p.sees("task-0004")
+			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+			p.sees("interrupting")
+			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+			_, status = p.ends()
+			assert.Equal(t, 130, status)
+		})
+	}
+}
+
+// Whoever is first answers, and what is typed answers nothing else.
+func TestPromptAnsweredElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	editor := s.start()
+	editor.subscribe()
+	p := s.prompt(t, "permit:3")
+	p.sees("Allow? ")
+	asked := editor.await("a question", func(e event) bool { return e.Type == "new_approval" })
+	decide := func(e event, decision, comment string) {
+		editor.call("sendDecision", object{"approval_id": e.Data.ApprovalID, "decision": decision, "comment": comment}, nil)
+	}
+	nextQuestion := func(after event) event {
+		return editor.await("another question", func(e event) bool { return e.Type == "new_approval" && e.Seq > after.Seq })
+	}
+	decide(asked, "approve", "from afar")
+	p.sees("approved elsewhere: from afar")
+	asked = nextQuestion(asked)
+	p.sees("Allow? ")
+	p.types("y") // it may have been meant for the first one
+	p.sees("not taken")
+	p.sees("Allow? ")
+	p.types("y")
+	last := nextQuestion(asked)
+	p.sees("Allow? ")
+	p.types("n")
+	p.sees("Why not? ")
+	decide(last, "deny", "too late")
+	p.sees("denied elsewhere: too late")
+	p.sees("completed")
+	_, status := p.ends()
+	assert.Zero(t, status)
+	editor.leave()
+}
+
+// A hub that dies takes the prompt with it.
+func TestPromptWhoseHubDies(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	editor := s.start()
+	require.NotZero(t, hubOf(t, editor))
+	p := s.prompt(t, "quiet hang")
+	p.sees("task-0001")
+	editor.crash()
+	p.sees("duet-rpc: the hub has gone; what it ran can be continued")
+	_, status := p.ends()
+	assert.Equal(t, 1, status)
+}
+
+// A prompt that is the hub has room for others, and lets them finish.
+func TestPromptsTogether(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.prompt(t, "quiet permit:1")
+	first.sees("Allow? ")
+	second := s.prompt(t, "--yes", "hello")
+	second.sees("task-0002")
+	_, status := second.ends()
+	assert.Zero(t, status)
+
+	editor := s.start()
+	editor.subscribe()
+	require.Equal(t, first.cmd.Process.Pid, hubOf(t, editor))
+	told := editor.launch("quiet permit:1", "")
+	question := editor.awaitQuestion(told.SessionID)
+	first.types("y")
+	first.sees("completed")
+	first.sees("others have joined and have agents at work")
+	editor.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	assert.Equal(t, "completed", editor.awaitEnd(told.SessionID).Data.State)
+	_, status = first.ends()
+	assert.Zero(t, status)
+	require.Eventually(t, func() bool { return hubOf(t, editor) == editor.cmd.Process.Pid }, watchdog/3, pollEvery, "then the editor's process is the hub")
+
+	// Or not, if whoever waits says so.
+	first = s.prompt(t, "quiet")
+	_, status = first.ends()
+	assert.Zero(t, status, "a hub is elsewhere now")
+	editor.leave()
+	first = s.prompt(t, "quiet permit:1")
+	first.sees("Allow? ")
+	editor = s.start()
+	editor.subscribe()
+	told = editor.launch("quiet permit:1", "")
+	editor.awaitQuestion(told.SessionID)
+	first.types("y")
+	first.sees("others have joined")
+	began := time.Now()
+	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
+	_, status = first.ends()
+	assert.Zero(t, status)
+	first.requireGoneWithin(goneAfter+raceSlack, began)
+	assert.Equal(t, "interrupted", editor.awaitEnd(told.SessionID).Data.State)
+	editor.leave()
+}

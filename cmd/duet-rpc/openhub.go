@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// An openedHub is a connection to the project's hub, which may be in this
+// process.
+type openedHub struct {
+	*client.Client
+	host *host // nil: another process is the hub
+}
+
+// openHub connects to the hub that runs. Where none does it starts a daemon, if
+// the configuration wants one, or else this process is the hub until close.
+func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, error) {
+	p, err := findProject(s)
+	if err != nil {
+		return nil, err
+	}
+	problem := ""
+	for deadline := time.Now().Add(answersWithin); ; {
+		c, err := dialHub(ctx, p)
+		if err == nil {
+			return &openedHub{Client: c}, nil
+		}
+		if !mayComeYet(err) {
+			return nil, err
+		}
+		if problem == "" && wantsDaemon(s) {
+			if err := ensureDaemon(ctx, s, p); err == nil {
+				continue
+			} else if ctx.Err() != nil {
+				return nil, err
+			} else {
+				problem = fmt.Sprintf("no daemon could be started, so what runs here ends with this process: %v", err)
+				log.Error(problem)
+			}
+		}
+		claimed := claimProject(s)
+		if !claimed.held() {
+			return hostHere(ctx, s, log, claimed, problem)
+		}
+		if time.Now().After(deadline) {
+			return nil, unavailable(claimed.err)
+		}
+		select { // it has just begun, or is ending
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(connectPause):
+		}
+	}
+}
+
+// hostHere makes this process the hub, and its first client.
+func hostHere(ctx context.Context, s *settings, log *logging.Log, c claim, problem string) (*openedHub, error) {
+	h := newHost(ctx, s, log, c)
+	h.problem = problem
+	if _, err := h.Hub(ctx); err != nil {
+		h.close()
+		return nil, err
+	}
+	h.begin()
+	near, far := server.Pipe()
+	h.sockets.Go(func() { h.serveEditor(h.ctx, far) })
+	connection, err := client.Dial(ctx, client.OverTransport(near, frame.LSP))
+	if err != nil {
+		h.close()
+		return nil, err
+	}
+	return &openedHub{connection, h}, nil
+}
+
+// close ends the connection, and the hub if it is here. What others who joined
+// it have under way may end before, unless somebody interrupts that.
+func (o *openedHub) close(interrupts <-chan os.Signal, note func(string)) {
+	o.Client.Close()
+	if o.host == nil {
+		return
+	}
+	defer o.host.close()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for told := false; o.host.busy() && o.host.srvCount() > 0; told = true {
+		if !told {
+			note("others have joined and have agents at work; waiting for them (C-c ends it)")
+		}
+		select {
+		case <-look.C:
+		case <-interrupts:
+			return
+		case <-o.host.ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package relay
+
+import "github.com/duet-rpc/duet-rpc/frame"
+
+// early answers a message for which no hub is needed, while there is none, and
+// reports whether that is done. The goroutine that reads the editor calls it.
+func (r *Relay) early(m *frame.Message) (done bool) {
+	if r.opts.Early == nil || m.Kind != frame.Object || m.Method == nil {
+		return false
+	}
+	farewell := isFarewell(m)
+	if m.ID == nil && !farewell || m.ID != nil && !frame.ValidID(m.ID) {
+		return false
+	}
+	if !r.alone() {
+		return false
+	}
+	var answer []byte
+	if m.ID != nil {
+		if answer = r.opts.Early(m); answer == nil {
+			return false
+		}
+		var resp frame.Message
+		frame.Parse(answer, &resp)
+		farewell = farewell && resp.Error == nil
+	}
+	if !r.await(r.ctx, func() bool { return r.besideBytes < maxBeside }) {
+		return true
+	}
+	r.mu.Lock()
+	if answer != nil && !r.drain {
+		r.answer(answer)
+	}
+	if farewell {
+		r.farewell, r.drain = saidFarewell, true
+	}
+	r.mu.Unlock()
+	if farewell {
+		r.endAnswered()
+	}
+	return true
+}
+
+// alone reports whether there is no hub, and nothing of the editor waits for
+// one, before which nothing may be answered.
+func (r *Relay) alone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hub == nil && r.opening == nil && len(r.waiting) == 0 && !r.drain
+}

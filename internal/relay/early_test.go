@@ -1,0 +1,99 @@
+package relay_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// answerPing answers ping, and shutdown and exit but with params.
+func answerPing(o *relay.Options) {
+	o.Early = func(m *frame.Message) []byte {
+		switch method := string(m.Method); {
+		case method == `"ping"`, method != `"x"` && m.Params == nil:
+			return []byte(response(string(m.ID), `"early"`))
+		case method != `"x"`:
+			return []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32602,"message":"no"}}`)
+		}
+		return nil
+	}
+}
+
+// What needs no hub does not wait for one, but neither overtakes what does.
+func TestEarly(t *testing.T) {
+	s := start(t, answerPing)
+	assert.Equal(t, response(1, `"early"`), s.ask(request(1, "ping", `{}`)))
+	s.send(request(2, "x", `[]`), request(3, "ping", `{}`))
+	hub := s.hub()
+	assert.Equal(t, request(2, "x", `[]`), hub.next())
+	assert.Equal(t, request(3, "ping", `{}`), hub.next(), "what waits keeps its order")
+	hub.send(response(2, `2`), response(3, `3`))
+	assert.Equal(t, response(2, `2`), s.next())
+	assert.Equal(t, response(3, `3`), s.next())
+	s.send(request(4, "ping", `{}`))
+	assert.Equal(t, request(4, "ping", `{}`), hub.next(), "a hub that is there is asked")
+
+	// Batches, notifications and ids that are none are the hub's.
+	for _, m := range []string{
+		`[` + request(1, "ping", `{}`) + `]`, `{"jsonrpc":"2.0","method":"ping"}`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`,
+	} {
+		s := start(t, answerPing)
+		s.send(m)
+		assert.Equal(t, m, s.hub().next())
+	}
+}
+
+// A connection that ends before there is a hub needs none.
+func TestEarlyFarewell(t *testing.T) {
+	for _, m := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"shutdown"}`, `{"jsonrpc":"2.0","id":1,"method":"exit"}`,
+		`{"jsonrpc":"2.0","method":"shutdown"}`, `{"jsonrpc":"2.0","method":"exit"}`,
+	} {
+		t.Run(m, func(t *testing.T) {
+			s := start(t, answerPing)
+			s.send(m)
+			if strings.Contains(m, `"id"`) {
+				assert.Equal(t, response(1, `"early"`), s.next())
+			}
+			s.ended()
+			require.NoError(t, s.returned())
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		s := start(t, answerPing)
+		assert.Contains(t, s.ask(request(1, "shutdown", `{"reason":5}`)), "-32602")
+		assert.Equal(t, response(2, `"early"`), s.ask(request(2, "ping", `{}`)), "then the connection goes on")
+	})
+}
+
+// A hub that was stopped is not started again by what needs none.
+func TestEarlyWhileDormant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, answerPing, func(o *relay.Options) {
+			connect := o.Connect
+			o.Connect = func(ctx context.Context) (server.Transport, error) {
+				if !relay.Wanted(ctx) {
+					return nil, relay.ErrDormant
+				}
+				return connect(ctx)
+			}
+		})
+		s.await(relay.StateDormant)
+		assert.Equal(t, response(1, `"early"`), s.ask(request(1, "ping", `{}`)))
+		time.Sleep(time.Hour)
+		assert.Empty(t, s.connected)
+		s.send(request(2, "x", `[]`))
+		assert.Equal(t, request(2, "x", `[]`), s.hub().next())
+		s.cancel()
+		require.NoError(t, s.returned())
+	})
+}
