@@ -25,6 +25,7 @@ type hub struct {
 	decide   func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
 	key      func(service string) (string, error)
 	onReport func(catalog.ReportMessageParams)
+	onOutput func(catalog.TerminalOutputParams)
 
 	mu      sync.Mutex
 	reports []catalog.ReportMessageParams
@@ -96,6 +97,9 @@ func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 }
 
 func (h *hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
+	if h.onOutput != nil {
+		h.onOutput(p)
+	}
 	h.note(func() { h.output[p.TerminalID] += p.Encoding + ":" + p.Data })
 	return nil
 }

@@ -252,6 +252,36 @@ func TestATerminalIsHandedOver(t *testing.T) {
 	})
 }
 
+// The descriptor is there when what was read before has been reported, and
+// not earlier.
+func TestADescriptorWaitsForWhatWasRead(t *testing.T) {
+	h := newHub()
+	reporting, goOn := make(chan struct{}), make(chan struct{})
+	h.onOutput = func(catalog.TerminalOutputParams) {
+		reporting <- struct{}{}
+		<-goOn
+	}
+	x := newExecutor(t, h, executor.Options{})
+	id := shell(t, x, `printf up; read a`)
+	<-reporting
+	taken := make(chan error, 1)
+	go func() {
+		f, err := x.TerminalDescriptor(context.Background(), catalog.TerminalDescriptorParams{TerminalID: id})
+		if err == nil {
+			f.Close()
+		}
+		taken <- err
+	}()
+	select {
+	case <-taken:
+		t.Error("it did not wait")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(goOn)
+	require.NoError(t, <-taken)
+	assert.Equal(t, "utf-8:up", h.printed(id))
+}
+
 func requireKind(t *testing.T, err error, kind string) {
 	t.Helper()
 	var wire *jsonrpc2.Error

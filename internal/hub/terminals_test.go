@@ -204,7 +204,7 @@ func TestADescriptorIsForOne(t *testing.T) {
 		}()
 		select {
 		case <-closed:
-			t.Error("whoever closes it may go on only when it is given back")
+			t.Fatal("whoever closes it may go on only when it is given back")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
