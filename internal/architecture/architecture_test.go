@@ -21,7 +21,7 @@ var mayImport = map[string][]string{
 		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/hub",
 		"internal/logging", "internal/project", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
 	},
-	"client":                {"frame", "server"},
+	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
 	"handlers":              {"frame", "server", "internal/catalog", "internal/hub", "internal/logging", "internal/openrpc"},
 	"server":                {"frame"},
@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"internal/catalogrpc":   {"server", "internal/catalog"},
 	"internal/config":       {"internal/catalog", "internal/project"},
 	"internal/demoagent":    {},
-	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc"},
+	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket"},
 	"internal/golden":       {},
 	"internal/hub":          {"internal/catalog", "internal/config", "internal/store"}, // no transport: it knows nothing of connections
 	"internal/logging":      {},
@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/relay":        {"frame", "server"},
 	"internal/socket":       {},
 	"internal/store":        {},
-	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/store"},
+	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/socket", "internal/store"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {

@@ -196,14 +196,9 @@ func (d *drained) Read(b []byte) (int, error) {
 }
 
 // readOutput calls take with what the process prints, until it has ended, and
-// waits at the gate while hurry lasts. It is called once; stdout is closed when
-// the process has ended, and no earlier: a terminal that is closed hangs up,
-// which may still hit a program that has closed its side and is about to exit.
+// waits at the gate while hurry lasts. It is called once, and closes stdout.
 func (p *process) readOutput(hurry context.Context, take func([]byte)) {
-	defer p.x.work.Go(func() {
-		<-p.done
-		p.stdout.Close()
-	})
+	defer p.closeOutput()
 	in, stop := p.untilEnd(p.stdout)
 	defer stop()
 	buf := make([]byte, terminalChunk)
@@ -217,6 +212,16 @@ func (p *process) readOutput(hurry context.Context, take func([]byte)) {
 			return
 		}
 	}
+}
+
+// closeOutput closes stdout when the process has ended, and no earlier: a
+// terminal that is closed hangs up, which may still hit a program that has
+// closed its side and is about to exit.
+func (p *process) closeOutput() {
+	p.x.work.Go(func() {
+		<-p.done
+		p.stdout.Close()
+	})
 }
 
 func (p *process) closeInput() {

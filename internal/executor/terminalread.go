@@ -6,9 +6,10 @@ import (
 	"os"
 	"time"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/server"
-	"github.com/sourcegraph/jsonrpc2"
 )
 
 // A holding is the time in which somebody else reads and writes a terminal,
@@ -31,7 +32,7 @@ type piece struct {
 // read gives what the terminal prints, until its program has ended, but for
 // what others read.
 func (t *terminal) read(to chan<- piece) {
-	defer t.proc.stdout.Close()
+	defer t.proc.closeOutput()
 	defer close(t.over)
 	t.x.work.Go(func() {
 		select {
