@@ -333,7 +333,7 @@ func (decisionScope) Accepted() []string { return []string{"once", "session", "p
 type decisionParams struct {
 	approvalIDs
 	Type         approvalType    `json:"type,omitempty" doc:"What it is thought to be; absent: whatever it is."`
-	Decision     verdict         `json:"decision" doc:"A function_call is approved or denied, a human_contact is responded to."`
+	Decision     verdict         `json:"decision" doc:"A function_call is approved or denied, a human_contact is responded to; one in which an agent offers options can be denied too."`
 	Comment      string          `json:"comment,omitempty" doc:"Why, or the response. Needed to deny and to respond (unless option is the response)."`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The tool runs with this input instead."`
 	Scope        decisionScope   `json:"scope,omitempty" doc:"once, or a rule for the session or the project."`
@@ -409,6 +409,9 @@ func (p decisionParams) matches(t approvalType) error {
 		return server.InvalidParam(server.ParamError{
 			Param: "type", Expected: string(t) + ", which the approval is", Received: `"` + string(p.Type) + `"`, Accepted: []string{string(t)},
 		})
+	}
+	if t == humanContact && p.Decision == "deny" {
+		return nil // the hub knows whether that can be told to who asks
 	}
 	return p.checkDecision(t)
 }

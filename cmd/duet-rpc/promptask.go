@@ -22,6 +22,7 @@ import (
 // question is what an agent asks, as new_approval tells it.
 type question struct {
 	ApprovalID string                 `json:"approval_id"`
+	SessionID  string                 `json:"session_id"`
 	Type       string                 `json:"type"`
 	ToolName   string                 `json:"tool_name"`
 	ToolInput  json.RawMessage        `json:"tool_input"`
@@ -88,10 +89,10 @@ func (a *asker) ask(ctx context.Context, q question) {
 			comment = "nobody is there to ask"
 			a.view.note("denied: there is no terminal to ask on; --yes would allow it")
 		}
-		a.decide(ctx, q, decision{Decision: "deny", Comment: comment})
+		a.decideAlone(ctx, q, decision{Decision: "deny", Comment: comment})
 	case a.opts.yes:
 		a.view.note("allowed by --yes")
-		a.decide(ctx, q, decision{Decision: "approve"})
+		a.decideAlone(ctx, q, decision{Decision: "approve"})
 	default:
 		a.waiting = append(a.waiting, q)
 		if len(a.waiting) == 1 {
@@ -213,7 +214,9 @@ func (a *asker) answered(ctx context.Context, line answer) {
 		return
 	}
 	a.why, a.edit = false, false
-	if !a.decide(ctx, q, d) {
+	if line.err != nil {
+		a.decideAlone(ctx, q, d)
+	} else if !a.decide(ctx, q, d) {
 		a.prompt()
 		return
 	}
@@ -226,9 +229,6 @@ func (a *asker) decisionOf(q question, line answer) (d decision, again bool) {
 	switch {
 	case line.err != nil:
 		fmt.Fprintln(a.out)
-		if q.Type == store.HumanContact {
-			return decision{Decision: "respond", Comment: "(no answer)"}, false
-		}
 		return decision{Decision: "deny", Comment: "the terminal was closed"}, false
 	case a.why:
 		return decision{Decision: "deny", Comment: firstText(line.text, "denied")}, false
@@ -261,6 +261,19 @@ func (a *asker) decisionOf(q question, line answer) (d decision, again bool) {
 	return d, true
 }
 
+// decideAlone is decide where nobody can be asked again: if the decision does
+// not fit the question, the run is interrupted, so that it does not wait for
+// ever.
+func (a *asker) decideAlone(ctx context.Context, q question, d decision) {
+	if a.decide(ctx, q, d) || ctx.Err() != nil {
+		return
+	}
+	a.view.note("nobody is there to answer; interrupting")
+	if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": q.SessionID, "reason": "nobody_answers"}, nil); err != nil {
+		a.view.note(inItsWords(err).Error())
+	}
+}
+
 // decide sends a decision, and reports whether the question is closed.
 func (a *asker) decide(ctx context.Context, q question, d decision) bool {
 	d.ID = q.ApprovalID
@@ -268,7 +281,10 @@ func (a *asker) decide(ctx context.Context, q question, d decision) bool {
 		if d.Decision == "approve" && len(q.Options) > 0 {
 			d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
 		}
-		d.Decision = "respond"
+		// An agent that lets us choose can be told that we do not.
+		if d.Decision != "deny" || len(q.Options) == 0 || q.Options[0].Kind == "" {
+			d.Decision = "respond"
+		}
 		d.Comment = firstText(d.Comment, "yes")
 	}
 	r, _, err := ask[struct {

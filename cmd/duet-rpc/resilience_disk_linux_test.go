@@ -107,7 +107,7 @@ func TestAFullDisk(t *testing.T) {
 				return err == nil && info.Size() == 1<<20
 			}, watchdog/3, pollEvery, "nothing is set aside")
 			// The rest of the disk, so that it does not take long.
-			require.NoError(t, os.WriteFile(filepath.Join(s.root, "large"), make([]byte, 17<<20), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(s.root, "large"), make([]byte, 18<<20), 0o600))
 			streaming := c.launch(test.query, "")
 			chunks := regexp.MustCompile(`chunk [2-9]\d* `)
 			c.await("text", func(e event) bool {

@@ -79,7 +79,7 @@ func checkDecision(a Approval, d *Decision) error {
 			return invalid("decision", "a decision that fits "+a.Type, `"approve"`, accepted...)
 		}
 	case "deny":
-		if a.Type == store.HumanContact {
+		if a.Type == store.HumanContact && len(choices(a)) == 0 { // an agent is told that nothing was chosen
 			return invalid("decision", "a decision that fits "+a.Type, `"deny"`, accepted...)
 		}
 		if strings.TrimSpace(d.Comment) == "" {
@@ -91,6 +91,9 @@ func checkDecision(a Approval, d *Decision) error {
 		}
 		if strings.TrimSpace(d.Comment) == "" && d.Option == "" {
 			return invalid("comment", "the answer", "nothing")
+		}
+		if names := choices(a); len(names) > 1 && optionID(a, firstOf(d.Option, d.Comment)) == "" {
+			return invalid("option", "one of the options: the agent can be told nothing else", fmt.Sprintf("%q", firstOf(d.Option, d.Comment)), names...)
 		}
 	default:
 		return invalid("decision", "a decision", fmt.Sprintf("%q", d.Decision), accepted...)
@@ -166,6 +169,20 @@ func optionID(a Approval, given string) string {
 		}
 	}
 	return ""
+}
+
+// choices are the names of the answers between which an agent lets a human
+// choose. Its protocol has no place for other words; where there is but one
+// answer the words go beside it.
+func choices(a Approval) (names []string) {
+	var options []PermissionOption
+	_ = json.Unmarshal(a.Options, &options) // ours, or absent, or somebody else's
+	for _, o := range options {
+		if o.OptionID != "" && o.Kind != "" && !strings.HasPrefix(o.Kind, "reject_") {
+			names = append(names, o.Name)
+		}
+	}
+	return names
 }
 
 // resolvedData is what clients see of a decision.

@@ -135,6 +135,47 @@ func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
 	assert.Empty(t, rules, "an answer is no rule")
 }
 
+// An agent that lets a human choose can be told nothing but a choice; a wrong
+// one must not be made of other words.
+func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
+	options := []catalog.PermissionOption{{OptionID: "a", Name: "Red", Kind: "allow_once"}, {OptionID: "b", Name: "Blue", Kind: "allow_once"}, {OptionID: "c", Name: "Neither", Kind: "reject_once"}}
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		offered := options
+		if x.p.Prompt == "one" {
+			offered = []catalog.PermissionOption{options[0], options[2]}
+		}
+		r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+			SessionToken: x.p.SessionToken, ToolName: "AskUser", Title: "Which?", IsQuestion: true, ToolUseID: x.p.TaskID, Options: offered,
+		})
+		if err != nil {
+			return hang(ctx, x)
+		}
+		x.say(r.OptionID + "/" + r.Comment)
+		return completed
+	})
+	s := launch(t, h, "two")
+	id := pendingOf(t, h, 1)[0].ID
+	_, err := h.Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "dark red"})
+	var refused *Error
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "option", refused.Param)
+	assert.Equal(t, []string{"Red", "Blue"}, refused.Accepted)
+	pendingOf(t, h, 1)
+	_, err = h.Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "blue"})
+	require.NoError(t, err)
+	assert.Equal(t, "b/blue", await(t, h, s).Result)
+
+	s = launch(t, h, "two")
+	_, err = h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "none of them"})
+	require.NoError(t, err)
+	assert.Equal(t, "/none of them", await(t, h, s).Result, "nothing was chosen")
+
+	s = launch(t, h, "one")
+	_, err = h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "respond", Comment: "dark red"})
+	require.NoError(t, err)
+	assert.Equal(t, "/dark red", await(t, h, s).Result, "the words go beside the only answer")
+}
+
 func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 	ask := func(tool, command string) play {
 		return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
