@@ -162,33 +162,35 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		t.Helper()
 		require.NoError(t, x.TerminalReturn(ctx, catalog.TerminalReturnParams{TerminalID: id}))
 	}
+	// text is what was printed, in however many pieces it came.
+	text := func(id string) string { return strings.ReplaceAll(h.printed(id), "utf-8:", "") }
 	const echoes = `stty -echo; echo up; while read a; do echo "got $a"; done`
 	id := shell(t, x, echoes)
-	h.wait(t, func() bool { return strings.Contains(h.printed(id), "up\r\n") }, "that it is up")
+	h.wait(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "that it is up")
 	for i := range 20 {
 		// What was printed before is reported before the descriptor is there.
 		word := strings.Repeat("w", i+1)
 		tty := take(id)
-		reported := h.printed(id)
+		reported := text(id)
 		_, err := x.TerminalDescriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
 		requireKind(t, err, "terminal_taken")
 		_, err = tty.WriteString(word + "\n")
 		require.NoError(t, err)
 		tty.awaits("got " + word + "\r\n")
-		assert.Equal(t, reported, h.printed(id), "what the holder reads is not reported")
+		assert.Equal(t, reported, text(id), "what the holder reads is not reported")
 		_, err = tty.WriteString("rest" + word + "\n") // for the executor
 		require.NoError(t, err)
 		give(id)
 		give(id)
-		h.wait(t, func() bool { return strings.Contains(h.printed(id), "got rest"+word+"\r\n") }, "that it reads again")
+		h.wait(t, func() bool { return strings.Contains(text(id), "got rest"+word+"\r\n") }, "that it reads again")
 		tty.Close()
 	}
 
 	t.Run("in the middle of much", func(t *testing.T) {
 		id := shell(t, x, `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo $i; done; read a`)
-		h.wait(t, func() bool { return len(h.printed(id)) > 10_000 }, "some of it")
+		h.wait(t, func() bool { return len(text(id)) > 10_000 }, "some of it")
 		tty := take(id)
-		all := strings.ReplaceAll(h.printed(id), "utf-8:", "")
+		all := text(id)
 		require.NoError(t, tty.SetReadDeadline(time.Now().Add(20*time.Second)))
 		for buf := make([]byte, 32<<10); len(all) < 400_000; {
 			n, err := tty.Read(buf)
@@ -201,7 +203,7 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		}
 		require.NoError(t, tty.Close())
 		give(id)
-		h.wait(t, func() bool { return strings.HasSuffix(h.printed(id), "\r\n100000\r\n") }, "the rest")
+		h.wait(t, func() bool { return strings.HasSuffix(text(id), "\r\n100000\r\n") }, "the rest")
 	})
 	t.Run("from the start", func(t *testing.T) {
 		r, err := x.SpawnTerminal(ctx, catalog.SpawnTerminalParams{Shell: "sh", Args: []string{"-c", "echo first; exit 3"}, Descriptor: true})
@@ -211,7 +213,7 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		h.wait(t, func() bool { return h.exit(r.TerminalID) != nil }, "the exit")
 		assert.Equal(t, 3, h.exit(r.TerminalID).ExitCode)
 		tty.awaits("first\r\n")
-		assert.Empty(t, h.printed(r.TerminalID))
+		assert.Empty(t, text(r.TerminalID))
 	})
 	t.Run("at its end", func(t *testing.T) {
 		id := shell(t, x, echoes)
@@ -226,7 +228,7 @@ func TestATerminalIsHandedOver(t *testing.T) {
 	})
 	t.Run("while nothing is read", func(t *testing.T) {
 		id := shell(t, x, echoes)
-		h.wait(t, func() bool { return strings.Contains(h.printed(id), "up\r\n") }, "that it is up")
+		h.wait(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "that it is up")
 		require.NoError(t, x.PauseNotifications(ctx))
 		require.NoError(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id, Data: "one\ntwo\n"}))
 		brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -238,7 +240,7 @@ func TestATerminalIsHandedOver(t *testing.T) {
 			give(id)
 		}
 		require.NoError(t, x.ResumeNotifications(ctx))
-		h.wait(t, func() bool { return strings.Contains(h.printed(id), "two\r\n") }, "that it is read again")
+		h.wait(t, func() bool { return strings.Contains(text(id), "two\r\n") }, "that it is read again")
 	})
 	t.Run("closed meanwhile", func(t *testing.T) {
 		id := shell(t, x, echoes)
