@@ -33,11 +33,11 @@
 (defun duet-model-apply (model params)
   "Apply to MODEL an event: PARAMS of the notification `event'.
 Nothing is signalled, whatever PARAMS are."
-  (duet-log-guard (format "An event that was not understood: %.300S" params)
+  (duet-log-guard (concat "An event that was not understood: " (duet-log-brief params))
     (let ((type (duet-get-string params :event :type))
           (seq (duet-get-number params :seq)))
       (if (null type)
-          (duet-log "An event without a type: %.300S" params)
+          (duet-log "An event without a type: %s" (duet-log-brief params))
         (when (and seq (> seq (or (duet-model-seq model) -1)))
           (setf (duet-model-seq model) seq))
         (duet-events--apply model type (duet-get params :event :data)
@@ -57,7 +57,7 @@ Nothing is signalled, whatever PARAMS are."
      (let* ((run (duet-get-string data :session_id))
             (session (and run (gethash run (duet-model-runs model)))))
        (cond
-        ((null run) (duet-log "Event %s tells no session: %.300S" type data))
+        ((null run) (duet-log "Event %s tells no session: %s" type (duet-log-brief data)))
         ((null session) (duet-events--orphan model run (list type data seq time)))
         ((not (member type duet-events--message-types))
          (duet-events--settings session type data))
@@ -117,7 +117,7 @@ Nothing is signalled, whatever PARAMS are."
         (thread (duet-get-string data :thread_id))
         (state (or (duet-get-string data :state) (duet-get-string data :new_status))))
     (if (not (and id thread state))
-        (duet-log "A change of state that tells too little: %.300S" data)
+        (duet-log "A change of state that tells too little: %s" (duet-log-brief data))
       (let* ((session (duet-events--session model thread))
              (run (duet-events--run session id time)))
         (setf (duet-run-state run) (intern state)
@@ -183,7 +183,7 @@ Return nil if that is none."
         (thread (duet-get-string object :thread_id))
         (state (or (duet-get-string object :state) (duet-get-string object :status))))
     (if (not (and id thread state))
-        (duet-log "A session that tells too little: %.300S" object)
+        (duet-log "A session that tells too little: %s" (duet-log-brief object))
       (let* ((session (duet-events--session model thread))
              (run (duet-events--run session id (duet-get-string object :created_at)))
              (changed (or (duet-get-string object :last_activity_at) "")))
@@ -241,7 +241,7 @@ The event has TYPE, DATA, the number SEQ and the TIME."
        ((or "tool_call" "tool_result") (duet-events--tool session run data seq time))
        ((and kind (or "message" "thinking" "system"))
         (duet-events--whole session run kind data seq time))
-       (kind (duet-log "A message of a kind that is not known: %S" kind))))
+       (kind (duet-log "A message of a kind that is not known: %s" (duet-log-brief kind)))))
     ("plan" (duet-events--put session run (concat "plan:" run) 'plan
                               (duet-get-objects data :entries) seq time))
     ("diff_updated"
@@ -470,7 +470,7 @@ Return nil if it is there already; it is brought up to date then."
         (duet-model-announce model 'approval
                              (and run (gethash run (duet-model-runs model)))
                              approval))
-    (duet-log "A question without an id: %.300S" data)))
+    (duet-log "A question without an id: %s" (duet-log-brief data))))
 
 (defun duet-events--resolved (model data)
   "Take out of MODEL the question whose answer DATA tell."

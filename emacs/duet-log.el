@@ -40,11 +40,24 @@ It begins with the time.  Nothing is shown."
             (delete-region (point-min) (line-beginning-position 2))))))
     nil))
 
+(defun duet-log-brief (object)
+  "Return the beginning of OBJECT, whatever it is, in print."
+  (let ((print-length 12)
+        (print-level 4)
+        (print-circle t))
+    (truncate-string-to-width
+     (condition-case nil
+         (prin1-to-string (if (stringp object)
+                              (truncate-string-to-width object 300)
+                            object))
+       (error "something that cannot be printed"))
+     300)))
+
 (defmacro duet-log-guard (what &rest body)
   "Evaluate BODY; log an error in it as one in WHAT, a string, and return nil."
   (declare (indent 1) (debug t))
   (let ((err (make-symbol "err")))
-    `(condition-case-unless-debug ,err
+    `(condition-case ,err
          (progn ,@body)
        (error (duet-log "%s: %s" ,what (error-message-string ,err))))))
 

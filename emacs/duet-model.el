@@ -230,14 +230,19 @@ return soon: thousands of changes a second are to be expected."
     'draft))
 
 (defun duet-session-name (session)
-  "Return what to call SESSION: its title, or its prompt's beginning."
-  (let ((name (or (duet-session-title session) (duet-session-summary session)
-                  (when-let ((run (car (last (duet-session-runs session)))))
-                    (duet-run-query run)))))
-    (if (and name (not (string-blank-p name)))
-        (truncate-string-to-width
-         (string-trim (replace-regexp-in-string "[ \t\r\n]+" " " name)) 80 nil nil "…")
-      "untitled")))
+  "Return what to call SESSION: its title, or the beginning of a prompt.
+That is the first prompt if it is known, else the last."
+  (let* ((first (car (last (duet-session-runs session))))
+         (name (or (duet-session-title session)
+                   (and first (null (duet-run-parent first)) (duet-run-query first))
+                   (duet-session-summary session)
+                   "")))
+    (if (string-blank-p name)
+        "untitled"
+      (truncate-string-to-width
+       (string-trim (replace-regexp-in-string "[ \t\r\n]+" " " (truncate-string-to-width
+                                                                 name 1000)))
+       60 nil nil "…"))))
 
 (defun duet-session-error (session)
   "Return why the last run of SESSION failed, or nil."

@@ -123,7 +123,7 @@ in no newline, to be shown below the message.")
 
 (defun duet-render--thinking-heading (message)
   "Return the first line of MESSAGE, what an agent thinks."
-  (propertize (if (duet-message-open message) "… Thinking" "… Thought")
+  (propertize (if (duet-message-open message) "✻ Thinking" "✻ Thought")
               'face 'duet-thinking))
 
 (defun duet-render--plan (message)

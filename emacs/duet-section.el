@@ -66,6 +66,7 @@ Windows whose point is at the end stay there, and others where they are."
       ;; The beginning of a window moved with its end.
       (dolist (window (get-buffer-window-list nil nil t))
         (set-window-start window (point-min) t)))
+    (restore-buffer-modified-p nil)
     (puthash key section duet-sections)))
 
 (defun duet-section-append (section text)
@@ -75,7 +76,8 @@ Windows whose point is at the end stay there, and others where they are."
       (goto-char (duet-section-end section))
       (let ((beg (point)))
         (insert text)
-        (put-text-property beg (point) 'duet-section section)))))
+        (put-text-property beg (point) 'duet-section section)))
+    (restore-buffer-modified-p nil)))
 
 (defun duet-section-redraw (section text)
   "Replace all of SECTION by TEXT.
@@ -106,6 +108,7 @@ What has its point in the section keeps the line and the column."
       (delete-region beg end)
       (insert text)
       (put-text-property beg (point) 'duet-section section))
+    (restore-buffer-modified-p nil)
     (when folded (duet-section-fold-up section))
     (when own (goto-char (funcall find own)))
     (pcase-dolist (`(,window . ,place) points)
@@ -117,6 +120,7 @@ What has its point in the section keeps the line and the column."
     (duet-section--unfold section)
     (delete-region (duet-section-beg section)
                    (min (point-max) (+ 2 (duet-section-end section))))
+    (restore-buffer-modified-p nil)
     (set-marker (duet-section-beg section) nil)
     (set-marker (duet-section-end section) nil)
     (remhash (duet-section-key section) duet-sections)))

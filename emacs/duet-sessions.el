@@ -130,6 +130,7 @@
         (erase-buffer)
         (insert (duet-sessions--hint))
         (goto-char (point-min))))
+    (restore-buffer-modified-p nil)
     (pcase-dolist (`(,window . ,id) windows)
       (when id
         (save-excursion

@@ -218,6 +218,7 @@ Each is called with the `duet-session' and returns a string or nil.")
   "Show what a change of the session's state changes."
   (force-mode-line-update)
   (let ((name (format "*duet: %s*" (duet-session-name duet-session))))
+    ;; A name that was made unique by a number stays.
     (unless (string-prefix-p name (buffer-name))
       (rename-buffer name t)))
   (dolist (message (seq-take (duet-session-order duet-session) 20))
