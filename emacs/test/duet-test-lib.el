@@ -15,7 +15,7 @@
 (require 'ert)
 (require 'duet)
 
-(defconst duet-test-deadline 60
+(defconst duet-test-deadline 8
   "How many seconds anything may take; only a broken server takes them.")
 
 (defun duet-test-server ()
@@ -39,7 +39,8 @@ All that was started is gone afterwards, and so are the buffers."
 
 (defun duet-test-call-with-project (function)
   "Call FUNCTION with the connection of a project of its own."
-  (let* ((home (file-name-as-directory (make-temp-file "duet-test" t)))
+  (let* ((duet-rpc-command (duet-test-server))
+         (home (file-name-as-directory (make-temp-file "duet-test" t)))
          (root (concat home "project/"))
          (process-environment
           (append (list (concat "XDG_STATE_HOME=" home "state")
@@ -47,7 +48,6 @@ All that was started is gone afterwards, and so are the buffers."
                         "XDG_RUNTIME_DIR"
                         "DUET_DEMO_DELAY=2ms" "DUET_ROOT" "DUET_AGENT" "DUET_HUB")
                   process-environment))
-         (duet-rpc-command (duet-test-server))
          (duet-connections (make-hash-table :test #'equal))
          (duet-model-observers nil)
          (duet-restart-delays '(0.05 0.1 0.2))
