@@ -48,6 +48,9 @@ may run.")
 (defconst duet-connection-version "0.1"
   "The version of the server, its first two numbers, that this package is for.")
 
+(defvar duet-connection--well 30
+  "How many seconds a server must live to be no longer one that keeps dying.")
+
 (cl-defstruct (duet-connection (:copier nil))
   "The connection of a project."
   (root nil :documentation "The project's directory.")
@@ -174,7 +177,11 @@ is signalled."
      (list :since seq))
    :success-fn
    (lambda (_)
-     (setf (duet-connection-attempts connection) 0)
+     (let ((rpc (duet-connection-rpc connection)))
+       (run-at-time duet-connection--well nil
+                    (lambda ()
+                      (when (eq rpc (duet-connection-rpc connection))
+                        (setf (duet-connection-attempts connection) 0)))))
      (duet-connection--enter connection 'ready)
      (duet-connection-refresh connection))
    :error-fn
@@ -203,8 +210,9 @@ is signalled."
                    (lambda ()
                      (unless (or (duet-connection-rpc connection)
                                  (eq (duet-connection-state connection) 'stopped))
-                       (duet-connection--lose connection (duet-rpc--obituary rpc)))
-                     (duet-connection--bury rpc))))))
+                       (duet-connection--lose connection (duet-rpc--obituary rpc)))))
+      ;; Others who waited for it may read them, too.
+      (run-at-time 1 nil #'duet-connection--bury rpc))))
 
 (defun duet-connection--bury (rpc)
   "Log what the server behind RPC last said, and kill the buffers of RPC."
@@ -223,7 +231,7 @@ is signalled."
 (defun duet-connection--lose (connection reason)
   "Note that the server of CONNECTION is gone for REASON; start it again later."
   (let* ((attempts (duet-connection-attempts connection))
-         (delay (or (nth attempts duet-restart-delays)
+         (delay (or (nth (max 0 (1- attempts)) duet-restart-delays)
                     (car (last duet-restart-delays)) 30)))
     (duet-log "%s: %s" (duet-connection-root connection) reason)
     (setf (duet-connection-next connection) (+ (float-time) delay)

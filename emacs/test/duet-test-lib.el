@@ -132,6 +132,16 @@ All that was started is gone afterwards, and so are the buffers."
   (insert text)
   (call-interactively #'duet-compose-send))
 
+(defun duet-test-wait-for-transcript (&optional not)
+  "Wait until the selected window shows a transcript other than NOT; return it.
+It is the current buffer then."
+  (set-buffer (duet-test-wait-for
+               (let ((buffer (window-buffer)))
+                 (and (not (eq buffer not))
+                      (with-current-buffer buffer
+                        (derived-mode-p 'duet-transcript-mode))
+                      buffer)))))
+
 (defun duet-test-log ()
   "Return the text of the log."
   (with-current-buffer (get-buffer-create duet-log-buffer)
