@@ -91,7 +91,9 @@
               (with-current-buffer buffer
                 (unless duet-sessions--timer
                   (setq duet-sessions--timer
-                        (run-at-time 0.1 nil #'duet-sessions--tick buffer)))))))
+                        ;; A long list is drawn less often.
+                        (run-at-time (+ 0.1 (* 0.001 (length tabulated-list-entries)))
+                                     nil #'duet-sessions--tick buffer)))))))
     (duet-model-add-observer duet-sessions--observer
                              (duet-connection-model duet-connection))))
 
@@ -175,17 +177,20 @@
                   (or (duet-session-agent session) "")
                   (duet-sessions--age (duet-session-changed session))))))
 
+(defun duet-sessions--seconds (time)
+  "Return TIME, as the protocol writes it, in seconds since the epoch; else 0.
+This is many times faster than `parse-time-string'."
+  (if (string-match "\\`\\(....\\)-\\(..\\)-\\(..\\)T\\(..\\):\\(..\\):\\(..\\)" time)
+      (cl-flet ((part (n) (string-to-number (match-string n time))))
+        (float-time (encode-time (list (part 6) (part 5) (part 4) (part 3) (part 2)
+                                       (part 1) nil nil t))))
+    0))
+
 (defun duet-sessions--age (time)
   "Return how long ago TIME was, in a few characters."
   (if (or (null time) (string-empty-p time))
       ""
-    (let ((seconds (max 0 (- (float-time)
-                             (float-time (encode-time
-                                          (parse-time-string
-                                           (replace-regexp-in-string
-                                            "T" " "
-                                            (replace-regexp-in-string
-                                             "\\(\\.[0-9]*\\)?Z\\'" " +0000" time)))))))))
+    (let ((seconds (max 0 (- (float-time) (duet-sessions--seconds time)))))
       (cond ((< seconds 60) "now")
             ((< seconds 3600) (format "%dm" (/ seconds 60)))
             ((< seconds 86400) (format "%dh" (/ seconds 3600)))
