@@ -21,6 +21,7 @@
 (require 'duet-log)
 (require 'duet-model)
 (require 'duet-events)
+(require 'duet-pages)
 
 (defcustom duet-restart-delays '(1 2 4 8 16 30)
   "Seconds to wait before a server that died is started again.

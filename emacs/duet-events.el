@@ -5,10 +5,8 @@
 
 ;;; Commentary:
 
-;; `duet-model-apply' takes one event as it came over the wire, and
-;; `duet-model-load-sessions', `duet-model-load-page' and
-;; `duet-model-load-approvals' take what requests returned.  Whatever they are
-;; given, they signal nothing: what cannot be understood is logged.
+;; `duet-model-apply' takes one event as it came over the wire.  Whatever it is
+;; given, it signals nothing: what cannot be understood is logged.
 ;;
 ;; The same may come twice, from a request and as an event, and after a
 ;; reconnection: a message knows the number of the event that changed it last,
@@ -131,25 +129,23 @@ Nothing is signalled, whatever PARAMS are."
           (setf (duet-session-agent session) agent))
         (duet-events--touch session time)
         (duet-events--adopt model session id)
-        (when (and (eq (duet-session-loaded session) t)
-                   (memq (duet-run-state run) '(failed timed_out interrupted cancelled)))
+        (when (eq (duet-session-loaded session) t)
           (duet-events--ended session run))
         (duet-model-announce model 'session session)))))
 
 (defun duet-events--ended (session run)
-  "Say in SESSION that RUN did not end well, and why."
-  (let* ((key (concat "end:" (duet-run-id run)))
-         (text (concat (capitalize (replace-regexp-in-string
-                                    "_" " " (symbol-name (duet-run-state run))))
-                       (if (duet-run-error run)
-                           (concat ": " (duet-run-error run))
-                         ""))))
-    (unless (duet-session-message session key)
-      (duet-events--add session (make-duet-message
-                                 :key key :kind (if (eq (duet-run-state run) 'failed)
-                                                    'error 'system)
-                                 :session session :run (duet-run-id run)
-                                 :chunks (list text) :size (length text))))))
+  "Say in SESSION that RUN did not end well, and why, if that is so."
+  (let ((state (duet-run-state run))
+        (key (concat "end:" (duet-run-id run))))
+    (unless (or (not (memq state '(failed timed_out interrupted cancelled)))
+                (duet-session-message session key))
+      (let ((message (make-duet-message :key key :session session :run (duet-run-id run)
+                                        :kind (if (eq state 'failed) 'error 'system))))
+        (duet-message-set-text
+         message
+         (concat (capitalize (replace-regexp-in-string "_" " " (symbol-name state)))
+                 (if (duet-run-error run) (concat ": " (duet-run-error run)) "")))
+        (duet-events--add session message)))))
 
 (defun duet-events--settings (session type data)
   "Apply to SESSION what an event of TYPE tells that is no message: DATA."
@@ -175,46 +171,6 @@ The members are :input_tokens, :output_tokens, :context_used,
       (when (> value 0)
         (setf (duet-session-usage session)
               (plist-put (duet-session-usage session) key value))))))
-
-(defun duet-model-load-session (model object)
-  "Apply to MODEL a session as the server lists it: OBJECT; return it.
-Return nil if that is none."
-  (let ((id (duet-get-string object :id))
-        (thread (duet-get-string object :thread_id))
-        (state (or (duet-get-string object :state) (duet-get-string object :status))))
-    (if (not (and id thread state))
-        (duet-log "A session that tells too little: %s" (duet-log-brief object))
-      (let* ((session (duet-events--session model thread))
-             (run (duet-events--run session id (duet-get-string object :created_at)))
-             (changed (or (duet-get-string object :last_activity_at) "")))
-        ;; The list may have been made before an event that is here already.
-        (unless (and (duet-run-state run)
-                     (duet-time-before-p changed (duet-session-changed session)))
-          (setf (duet-run-state run) (intern state)
-                (duet-run-error run) (duet-get-string object :error)
-                (duet-run-error-code run) (duet-get-string object :error_code)))
-        (setf (duet-run-query run) (duet-get-string object :query)
-              (duet-run-parent run) (duet-get-string object :parent_session_id)
-              (duet-session-title session) (duet-get-string object :title)
-              (duet-session-agent session) (duet-get-string object :agent)
-              (duet-session-cwd session) (duet-get-string object :working_dir)
-              (duet-session-mode session) (duet-get-string object :permission_mode)
-              (duet-session-archived session) (duet-get object :archived))
-        (when (eq run (duet-session-leaf session))
-          (setf (duet-session-summary session) (duet-get-string object :summary))
-          (duet-session-add-usage session object)
-          (duet-session-add-usage
-           session (list :context_used (duet-get object :effective_context_tokens)
-                         :context_size (duet-get object :context_limit))))
-        (duet-events--touch session changed)
-        (duet-events--adopt model session id)
-        session))))
-
-(defun duet-model-load-sessions (model objects)
-  "Apply to MODEL sessions as the server lists them: the vector OBJECTS."
-  (duet-log-guard "A list of sessions that was not understood"
-    (seq-do (lambda (object) (duet-model-load-session model object)) objects)
-    (duet-model-announce model 'sessions)))
 
 
 ;;; Messages
@@ -374,79 +330,6 @@ SEQ and TIME are the event's."
          (error text))))
 
 
-;;; Pages of a conversation
-
-(defun duet-model-load-page (session objects where)
-  "Take into SESSION a part of its conversation: the vector OBJECTS.
-WHERE is `older' if it precedes what is there, else `newer'.  Return the
-messages that are new."
-  (duet-log-guard "A conversation that was not understood"
-    (let ((new '()))
-      (seq-do (lambda (object)
-                (duet-log-guard "A part of a conversation that was not understood"
-                  (when-let ((message (duet-events--of-page session object)))
-                    (puthash (duet-message-key message) message
-                             (duet-session-messages session))
-                    (push message new))))
-              objects)
-      (if (eq where 'older)
-          (setf (duet-session-order session) (nconc (duet-session-order session)
-                                                    (copy-sequence new)))
-        (dolist (message (reverse new))
-          (duet-model-add-message message)))
-      (duet-model-announce (duet-session-model session) 'messages-loaded
-                           session (reverse new) where)
-      (reverse new))))
-
-(defun duet-events--of-page (session object)
-  "Return the new message that OBJECT, a part of SESSION's conversation, is.
-Return nil if it is there already; it is brought up to date then."
-  (let* ((type (duet-get-string object :event_type))
-         (tool (member type '("tool_call" "tool_result")))
-         (run (or (duet-get-string object :session_id) ""))
-         (key (if tool
-                  (concat run "/" (or (duet-get-string object :tool_id)
-                                      (duet-get-string object :tool_result_for_id)))
-                (or (duet-get-string object :key)
-                    (format "item-%s" (duet-get object :id)))))
-         (seq (or (duet-get-number object :seq) 0))
-         (old (duet-session-message session key))
-         (text (or (duet-get-string object :content) ""))
-         (open (not (duet-get object :is_completed)))
-         (message
-          (or old
-              (if tool
-                  (make-duet-tool :key key :kind 'tool :session session :run run
-                                  :id (substring key (1+ (length run))))
-                (make-duet-message :key key :session session :run run
-                                   :kind (duet-events--kind
-                                          type (duet-get-string object :role)))))))
-    (when (>= seq (duet-message-seq message))
-      (setf (duet-message-seq message) seq
-            (duet-message-open message) open)
-      (unless (duet-message-created message)
-        (setf (duet-message-created message) (duet-get-string object :created_at)))
-      (if tool
-          (duet-events--tool-members message object)
-        (unless (and old (string= text (duet-message-text old)))
-          (duet-message-set-text message text)))
-      (when old
-        ;; One that this very page has brought is not shown yet.
-        (when (memq old (duet-session-order session))
-          (duet-events--changed old))))
-    (and (not old) message)))
-
-(defun duet-model-page-loaded (session)
-  "End the loading of SESSION: apply the events that have waited for it."
-  (let ((held (reverse (duet-session-held session))))
-    (setf (duet-session-loaded session) t
-          (duet-session-held session) nil)
-    (pcase-dolist (`(,type ,data ,seq ,time) held)
-      (duet-log-guard "An event that was not understood"
-        (duet-events--message session (duet-get-string data :session_id)
-                              type data seq time)))))
-
-
 ;;; Questions
 
 (defun duet-events--approval (model data time)
@@ -484,16 +367,6 @@ Return nil if it is there already; it is brought up to date then."
                          (gethash (duet-get-string data :session_id)
                                   (duet-model-runs model))
                          approval data)))
-
-(defun duet-model-load-approvals (model objects)
-  "Make the questions in the vector OBJECTS those that wait in MODEL."
-  (duet-log-guard "A list of questions that was not understood"
-    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))
-      (dolist (approval (duet-model-approval-list model))
-        (unless (member (duet-approval-id approval) ids)
-          (duet-events--resolved model (list :approval_id (duet-approval-id approval)
-                                             :session_id (duet-approval-run approval)))))
-      (seq-do (lambda (object) (duet-events--approval model object nil)) objects))))
 
 (provide 'duet-events)
 ;;; duet-events.el ends here

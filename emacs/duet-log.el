@@ -50,7 +50,7 @@ It begins with the time.  Nothing is shown."
          (prin1-to-string (if (stringp object)
                               (truncate-string-to-width object 300)
                             object))
-       (error "something that cannot be printed"))
+       (error "Something that cannot be printed"))
      300)))
 
 (defmacro duet-log-guard (what &rest body)

@@ -22,8 +22,9 @@
 ;;
 ;;   duet-rpc.el         one server process, requests and notifications
 ;;   duet-connection.el  the connection of a project, which outlives its server
-;;   duet-events.el      from events to the model
+;;   duet-events.el      from events to the model (from replies: duet-pages.el)
 ;;   duet-model.el       what is known of a project's sessions
+;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-transcript.el  a session (sections: duet-section.el, looks: duet-render.el)
 ;;   duet-compose.el     where prompts are written

@@ -15,7 +15,7 @@
 (require 'ert)
 (require 'duet)
 
-(defconst duet-test-deadline 8
+(defconst duet-test-deadline 30
   "How many seconds anything may take; only a broken server takes them.")
 
 (defun duet-test-server ()

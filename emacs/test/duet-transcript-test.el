@@ -185,6 +185,10 @@
       (let* ((session (duet-test-launch connection word))
              (buffer (duet-transcript-open connection session)))
         (duet-test-wait-for-state session 'failed 'interrupted)
+        (duet-test-wait-for-text buffer "^[✗■] ")
+        ;; Also where it had ended before anybody looked.
+        (kill-buffer buffer)
+        (setq buffer (duet-transcript-open connection session))
         (duet-test-wait-for-text buffer "^[✗■] ")))))
 
 (ert-deftest duet-transcript-test-markup ()
