@@ -180,8 +180,8 @@ THREAD is the session's id, or nil for a new one."
                              :data (:session_id ,id :thread_id ,new :state "queued"
                                                 :agent ,(duet-get-string result :agent))))))
     (let ((session (duet-model-session model new)))
-      (when (and session (not (equal thread new)))
-        (duet-transcript-show connection session))
+      (when session
+        (duet-transcript-show connection session t))
       (when (and session (equal thread new)
                  (> (duet-session-queued session) 0)
                  (duet-session-active-run session))

@@ -20,6 +20,9 @@
 (require 'duet-transcript)
 
 (declare-function duet-compose "duet-compose" (connection &optional session run))
+(declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-approvals "duet-approvals" ())
+(declare-function duet-diff "duet-diff" (session))
 
 (defvar-local duet-sessions--timer nil
   "The timer that brings the list up to date.")
@@ -42,6 +45,9 @@
     (define-key map "a" #'duet-sessions-toggle-archived)
     (define-key map "T" #'duet-rename)
     (define-key map "g" #'duet-sessions-refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "w" #'duet-approvals)
+    (define-key map "D" #'duet-diff)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-sessions-mode'.")
@@ -50,7 +56,7 @@
   "Major mode of the list of a project's sessions.
 
 \\{duet-sessions-mode-map}"
-  (setq tabulated-list-format [("" 2 nil) ("State" 14 t) ("Session" 50 t)
+  (setq tabulated-list-format [("" 2 nil) ("State" 17 t) ("Session" 48 t)
                                ("Agent" 12 t) ("Age" 8 nil)]
         tabulated-list-padding 1
         duet-session-at-point-function #'tabulated-list-get-id

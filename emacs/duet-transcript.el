@@ -22,6 +22,9 @@
 (require 'duet-actions)
 
 (declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-approvals "duet-approvals" ())
+(declare-function duet-diff "duet-diff" (session))
 
 (defcustom duet-transcript-delay 0.05
   "How many seconds may pass until a transcript shows what was said."
@@ -68,6 +71,9 @@ Each is called with the `duet-session' and returns a string or nil.")
     (define-key map "T" #'duet-rename)
     (define-key map "l" #'duet)
     (define-key map "s" #'duet-search-or-say)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "w" #'duet-approvals)
+    (define-key map "D" #'duet-diff)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-transcript-mode'.")
@@ -112,10 +118,18 @@ Each is called with the `duet-session' and returns a string or nil.")
           (duet-transcript--load))
         (current-buffer))))
 
-(defun duet-transcript-show (connection session)
-  "Show SESSION of CONNECTION in a window."
-  (pop-to-buffer (duet-transcript-open connection session))
-  (force-mode-line-update))
+(defun duet-transcript-show (connection session &optional end)
+  "Show SESSION of CONNECTION in a window; go to its end if END is non-nil.
+The window is selected unless the minibuffer is in use."
+  (let ((buffer (duet-transcript-open connection session)))
+    (if (active-minibuffer-window)
+        (display-buffer buffer)
+      (pop-to-buffer buffer))
+    (when end
+      (with-current-buffer buffer
+        (goto-char (point-max))
+        (dolist (window (get-buffer-window-list nil nil t))
+          (set-window-point window (point-max)))))))
 
 (defun duet-transcript--load ()
   "Load the session of the buffer."
@@ -292,7 +306,9 @@ Without BEFORE it goes where the model has it.  Return it."
          (section (duet-section-insert
                    (duet-message-key message) message (duet-render message)
                    (or before
-                       (and next (duet-section-get (duet-message-key next)))))))
+                       (and next (duet-section-get (duet-message-key next)))
+                       ;; What waits for the user stays at the end.
+                       (duet-section-get 'footer)))))
     (setf (duet-section-shown section) (duet-message-size message))
     (when (duet-render-folded-p message)
       (duet-section-fold-up section))
