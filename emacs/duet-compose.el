@@ -136,7 +136,8 @@ While an agent works in the session it waits for its turn."
   (let ((text (duet-compose--text))
         (buffer (current-buffer))
         (connection duet-connection)
-        (session duet-session))
+        (session duet-session)
+        (run duet-compose--run))
     (when (string-empty-p text)
       (user-error "There is nothing to send"))
     (when duet-compose--sending
@@ -146,12 +147,21 @@ While an agent works in the session it waits for its turn."
     (duet-connection-request
      connection (if session 'continueSession 'launchSession)
      (if session
-         (list :session_id (or duet-compose--run (duet-session-leaf-id session))
+         (list :session_id (or run (duet-session-leaf-id session))
                :query text)
-       (append (list :query text)
-               (apply #'append (mapcar #'funcall duet-compose-parameters-functions))))
+       (let ((more (apply #'append
+                          (mapcar #'funcall duet-compose-parameters-functions))))
+         (append (list :query text) more
+                 ;; Else it would be called after its last prompt one day.
+                 (unless (plist-member more :title)
+                   (list :title (duet-compose--title text))))))
      :success-fn
      (lambda (result)
+       (when run
+         (duet-connection-request
+          connection 'updateSessionTitle
+          (list :session_id (duet-get-string result :session_id)
+                :title (duet-compose--title text))))
        (duet-compose--sent connection buffer result
                            (and session (duet-session-id session))))
      :error-fn
@@ -159,6 +169,10 @@ While an agent works in the session it waits for its turn."
        (when (buffer-live-p buffer)
          (with-current-buffer buffer (setq duet-compose--sending nil)))
        (message "Duet: not sent: %s" (duet-connection-error-text err))))))
+
+(defun duet-compose--title (text)
+  "Return what to call a session that begins with TEXT."
+  (truncate-string-to-width (car (split-string text "\n")) 60 nil nil "…"))
 
 (defun duet-compose--sent (connection buffer result thread)
   "Note that what is in BUFFER was sent through CONNECTION, with RESULT.

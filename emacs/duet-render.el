@@ -68,11 +68,26 @@ in no newline, to be shown below the message.")
     (interrupted "■" duet-dim) (cancelled "■" duet-dim))
   "States with their icons and faces.")
 
+(defconst duet-render--plain
+  '(("○" . "o") ("◐" . "~") ("●" . "*") ("✗" . "x") ("■" . "#") ("·" . "-")
+    ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-"))
+  "What stands for signs that a terminal may not be able to show.")
+
+(defun duet-render-sign (sign)
+  "Return SIGN, one character, or what stands for it on this terminal."
+  (if (char-displayable-p (aref sign 0))
+      sign
+    (or (cdr (assoc sign duet-render--plain)) sign)))
+
+(defun duet-render--signed (sign face)
+  "Return SIGN, one character, and a space in FACE."
+  (propertize (concat (duet-render-sign sign) " ") 'face face))
+
 (defun duet-render-state (state)
   "Return an icon for STATE, a symbol."
   (pcase-let ((`(,icon ,face) (or (alist-get state duet-render--states)
                                   '("·" duet-dim))))
-    (propertize icon 'face face 'help-echo (duet-render-state-name state))))
+    (propertize (duet-render-sign icon) 'face face 'help-echo (duet-render-state-name state))))
 
 (defun duet-render-state-name (state)
   "Return the words for STATE, a symbol, with a face."
@@ -93,9 +108,11 @@ in no newline, to be shown below the message.")
                 ('tool (duet-render--tool message))
                 ('plan (duet-render--plan message))
                 ('diff (duet-render--diff message))
-                ('error (propertize (concat "✗ " (duet-message-text message))
+                ('error (propertize (concat (duet-render-sign "✗") " "
+                                            (duet-message-text message))
                                     'face 'duet-failed))
-                (_ (propertize (concat "■ " (duet-message-text message))
+                (_ (propertize (concat (duet-render-sign "■") " "
+                                       (duet-message-text message))
                                'face 'duet-dim)))))
     (dolist (function duet-render-functions)
       (when-let ((more (duet-log-guard "duet-render-functions"
@@ -115,7 +132,7 @@ in no newline, to be shown below the message.")
 
 (defun duet-render--prompt (message)
   "Return the text of MESSAGE, a prompt."
-  (concat (propertize "❯ " 'face 'duet-prompt)
+  (concat (duet-render--signed "❯" 'duet-prompt)
           (if (duet-message-queued-p message)
               (propertize "(queued) " 'face 'duet-running)
             "")
@@ -123,7 +140,8 @@ in no newline, to be shown below the message.")
 
 (defun duet-render--thinking-heading (message)
   "Return the first line of MESSAGE, what an agent thinks."
-  (propertize (if (duet-message-open message) "✻ Thinking" "✻ Thought")
+  (propertize (concat (duet-render-sign "✻")
+                      (if (duet-message-open message) " Thinking" " Thought"))
               'face 'duet-thinking))
 
 (defun duet-render--plan (message)
@@ -134,10 +152,10 @@ in no newline, to be shown below the message.")
     (lambda (entry)
       (let ((text (or (duet-get-string entry :content) "")))
         (pcase (duet-get-string entry :status)
-          ("completed" (concat "\n  " (propertize "✓ " 'face 'duet-done)
+          ("completed" (concat "\n  " (duet-render--signed "✓" 'duet-done)
                                (propertize text 'face 'duet-dim)))
-          ("in_progress" (concat "\n  " (propertize "▸ " 'face 'duet-running) text))
-          (_ (concat "\n  " (propertize "○ " 'face 'duet-dim) text)))))
+          ("in_progress" (concat "\n  " (duet-render--signed "▸" 'duet-running) text))
+          (_ (concat "\n  " (duet-render--signed "○" 'duet-dim) text)))))
     (duet-message-data message) "")))
 
 
@@ -252,7 +270,8 @@ See `duet-render--line-counts'."
 (defun duet-render-counts (added removed)
   "Return numbers of lines ADDED and REMOVED as text."
   (concat (propertize (format "+%d" added) 'face 'diff-indicator-added) " "
-          (propertize (format "−%d" removed) 'face 'diff-indicator-removed)))
+          (propertize (format "%s%d" (duet-render-sign "−") removed)
+                      'face 'diff-indicator-removed)))
 
 (defun duet-render--counts (diffs)
   "Return how many lines DIFFS, of a tool call, add and remove."
@@ -302,7 +321,7 @@ See `duet-render--line-counts'."
   (let* ((data (duet-message-data message))
          (root (duet-render--root message))
          (path (duet-get-string data :path)))
-    (concat (propertize "± " 'face 'duet-heading)
+    (concat (duet-render--signed "±" 'duet-heading)
             (duet-render-file (expand-file-name path root) root) " "
             (duet-render-counts (or (duet-get-number data :added) 0)
                                 (or (duet-get-number data :removed) 0))
