@@ -315,7 +315,8 @@ code is -1 where no server answers.  Return the request's id, or nil."
     (pcase method
       ('event
        (duet-model-apply model params)
-       (when (equal (duet-get-string params :event :type) "session_status_changed")
+       (when (member (duet-get-string params :event :type)
+                     '("session_status_changed" "new_approval"))
          (duet-connection--complete connection params)))
       ('heartbeat)
       (_ (duet-log "A notification that is not known: %s" method)))
@@ -328,7 +329,7 @@ code is -1 where no server answers.  Return the request's id, or nil."
   (let* ((id (duet-get-string params :event :data :session_id))
          (session (and id (duet-connection-session connection id)))
          (run (and session (duet-session-run session id))))
-    (when (and run (null (duet-run-query run)))
+    (when (and id (or (null run) (null (duet-run-query run))))
       (duet-connection-ask connection id))))
 
 (defun duet-connection-ask (connection id)

@@ -19,8 +19,9 @@ As many come with each request for earlier ones."
   :type 'natnum
   :group 'duet)
 
-(defconst duet-history--page 20
-  "How many parts are requested at once.")
+(defconst duet-history--page 10
+  "How many parts are requested at once.
+Emacs 28 takes 0.3 s to read a megabyte.")
 
 (defun duet-history-load (connection session &optional done)
   "Load the end of SESSION through CONNECTION; then call DONE with nil or an error.

@@ -48,7 +48,8 @@
 (defvar duet-render-functions nil
   "Functions that add something to a message.
 Each is called with a `duet-message' and returns nil or text, which ends
-in no newline, to be shown below the message.")
+in no newline, to be shown below the message.  What streams, an agent's
+text and thoughts, is left alone.")
 
 (defcustom duet-render-lines 200
   "How many lines of a tool's result or of a diff are shown."
@@ -114,7 +115,7 @@ in no newline, to be shown below the message.")
                 (_ (propertize (concat (duet-render-sign "■") " "
                                        (duet-message-text message))
                                'face 'duet-dim)))))
-    (dolist (function duet-render-functions)
+    (dolist (function (unless (duet-render-streams-p message) duet-render-functions))
       (when-let ((more (duet-log-guard "duet-render-functions"
                          (funcall function message))))
         (setq text (concat text "\n" more))))

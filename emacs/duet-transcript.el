@@ -451,19 +451,24 @@ Without BEFORE it goes where the model has it.  Return it."
              (duet-session-mode-words duet-session)
              (when-let ((used (plist-get usage :context_used))
                         (size (plist-get usage :context_size)))
-               (format "context %d%%%%" (round (* 100.0 used) (max 1 size))))
+               (format "context %d%%" (round (* 100.0 used) (max 1 size))))
              (when-let ((in (plist-get usage :input_tokens))
                         (out (plist-get usage :output_tokens)))
                (format "%s in %s out" (duet-render-number in) (duet-render-number out)))
              (when-let ((cost (plist-get usage :cost_usd)))
                (format "$%.2f" cost)))))
-      (concat " " (string-join
-                   (delq nil (append parts
-                                     (mapcar (lambda (function)
-                                               (duet-log-guard "Header line"
-                                                 (funcall function duet-session)))
-                                             duet-transcript-header-functions)))
-                   (propertize " · " 'face 'duet-dim))))))
+      ;; What others called something is no construct of a mode line.
+      (replace-regexp-in-string
+       "%" "%%"
+       (concat " " (string-join
+                    (delq nil (append parts
+                                      (mapcar (lambda (function)
+                                                (duet-log-guard "Header line"
+                                                  (funcall function duet-session)))
+                                              duet-transcript-header-functions)))
+                    (concat " " (propertize (duet-render-sign "·") 'face 'duet-dim)
+                            " ")))
+       t t))))
 
 (provide 'duet-transcript)
 ;;; duet-transcript.el ends here

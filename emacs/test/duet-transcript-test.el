@@ -35,7 +35,9 @@
         (goto-char (point-min))
         (search-forward "+Turn 1")
         (should (eq (get-text-property (point) 'face) 'diff-added))
-        (should (string-match-p "waits for you" (duet-transcript--header))))
+        (should (string-match-p "waits for you" (duet-transcript--header)))
+        (setf (duet-session-agent session) "100%b")
+        (should (string-match-p "100%%b" (duet-transcript--header))))
       (let ((approval (duet-test-wait-for (car (duet-session-approvals session)))))
         (duet-test-request connection 'sendDecision
                            (list :approval_id (duet-approval-id approval)
