@@ -29,6 +29,8 @@
 ;;   duet-transcript.el  a session (sections: duet-section.el, looks: duet-render.el)
 ;;   duet-compose.el     where prompts are written
 ;;   duet-actions.el     what can be done with a session
+;;   duet-approvals.el   questions that wait (one: duet-approval.el,
+;;                       in full: duet-approval-view.el)
 
 ;;; Code:
 
@@ -36,6 +38,7 @@
 (require 'duet-sessions)
 (require 'duet-transcript)
 (require 'duet-compose)
+(require 'duet-approvals)
 
 ;;;###autoload
 (defun duet (&optional directory)
