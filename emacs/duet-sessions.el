@@ -56,12 +56,14 @@
   "Major mode of the list of a project's sessions.
 
 \\{duet-sessions-mode-map}"
-  (setq tabulated-list-format [("" 2 nil) ("State" 17 t) ("Session" 48 t)
-                               ("Agent" 12 t) ("Age" 8 nil)]
+  (setq tabulated-list-format (vector (list "" 2 nil) (list "State" 17 t)
+                                      (list "Session" 48 t) (list "Agent" 12 t)
+                                      (list "Age" 4 nil))
         tabulated-list-padding 1
         duet-session-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-sessions--mode-line)))
   (tabulated-list-init-header)
+  (add-hook 'window-size-change-functions #'duet-sessions--resized nil t)
   (add-hook 'kill-buffer-hook #'duet-sessions--forget nil t))
 
 (defun duet-sessions-buffer (connection)
@@ -84,7 +86,8 @@
 
 (defun duet-sessions-show (connection)
   "Show the sessions of CONNECTION in a window."
-  (pop-to-buffer-same-window (duet-sessions-buffer connection)))
+  (pop-to-buffer (duet-sessions-buffer connection)
+                 '((display-buffer-reuse-window display-buffer-same-window))))
 
 (defun duet-sessions--watch ()
   "Watch the model for the current buffer."
@@ -111,6 +114,26 @@
       (duet-log-guard "List of sessions"
         (duet-sessions--print)))))
 
+(defun duet-sessions--resized (window)
+  "Note that WINDOW, which shows a list of sessions, has another size."
+  (with-current-buffer (window-buffer window)
+    (unless duet-sessions--timer
+      (setq duet-sessions--timer
+            (run-at-time 0 nil #'duet-sessions--tick (current-buffer))))))
+
+(defun duet-sessions--fit ()
+  "Give the names of sessions the room that the window has left."
+  (let ((column (aref tabulated-list-format 2))
+        (room (- (if-let ((window (get-buffer-window nil t)))
+                     (window-width window)
+                   (frame-width))
+                 tabulated-list-padding)))
+    (seq-doseq (other tabulated-list-format)
+      (setq room (- room 1 (if (eq other column) 0 (nth 1 other)))))
+    (unless (= (nth 1 column) (max room 20))
+      (setf (nth 1 column) (max room 20))
+      (tabulated-list-init-header))))
+
 (defun duet-sessions--forget ()
   "Stop watching the model; the buffer is killed."
   (when duet-sessions--timer (cancel-timer duet-sessions--timer))
@@ -131,6 +154,7 @@
                                           (tabulated-list-get-id))))
                          (remq (selected-window)
                                (get-buffer-window-list nil nil t)))))
+    (duet-sessions--fit)
     (setq tabulated-list-entries (mapcar #'duet-sessions--entry sessions))
     (tabulated-list-print t)
     (unless sessions
