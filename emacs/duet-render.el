@@ -102,10 +102,11 @@ text and thoughts, is left alone.")
   "Return the text of MESSAGE with faces, without a newline at its end."
   (let ((text (pcase (duet-message-kind message)
                 ('prompt (duet-render--prompt message))
-                ('text (duet-message-text message))
+                ('text (duet-render-wrap (duet-message-text message)))
                 ('thinking (concat (duet-render--thinking-heading message) "\n"
-                                   (propertize (duet-message-text message)
-                                               'face 'duet-thinking)))
+                                   (propertize
+                                    (duet-render-wrap (duet-message-text message))
+                                    'face 'duet-thinking)))
                 ('tool (duet-render--tool message))
                 ('plan (duet-render--plan message))
                 ('diff (duet-render--diff message))
@@ -120,6 +121,36 @@ text and thoughts, is left alone.")
                          (funcall function message))))
         (setq text (concat text "\n" more))))
     text))
+
+(defconst duet-render--line 5000
+  "How many characters a line has at most.
+Emacs before version 29 can hardly show a line that is much longer.")
+
+(defun duet-render-wrap (text &optional column)
+  "Return TEXT, which begins in COLUMN, with lines that are too long broken.
+It makes no difference whether a text is broken whole or piece by piece."
+  (let ((column (or column 0))
+        (length (length text))
+        (start 0)
+        (newline -1)
+        (parts '()))
+    (if (<= (+ column length) duet-render--line)
+        text
+      (while (< start length)
+        (when (and newline (< newline start))
+          (setq newline (string-search "\n" text start)))
+        (let ((end (or newline length))
+              (room (- duet-render--line column)))
+          (if (> (- end start) room)
+              (progn
+                (push (substring text start (+ start room)) parts)
+                (push "\n" parts)
+                (setq start (+ start room)
+                      column 0))
+            (push (substring text start (min length (1+ end))) parts)
+            (setq column (if newline 0 (+ column (- end start)))
+                  start (1+ end)))))
+      (apply #'concat (nreverse parts)))))
 
 (defun duet-render-streams-p (message)
   "Return non-nil if the text of MESSAGE grows at its end as it is written."
@@ -137,7 +168,8 @@ text and thoughts, is left alone.")
           (if (duet-message-queued-p message)
               (propertize "(queued) " 'face 'duet-running)
             "")
-          (propertize (string-trim (duet-message-text message)) 'face 'duet-prompt)))
+          (propertize (duet-render-wrap (string-trim (duet-message-text message)))
+                      'face 'duet-prompt)))
 
 (defun duet-render--thinking-heading (message)
   "Return the first line of MESSAGE, what an agent thinks."

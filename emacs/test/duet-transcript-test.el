@@ -226,5 +226,28 @@
                                         (get-text-property (match-beginning 0) 'face))
                                   (list size string face)))))))))
 
+(ert-deftest duet-transcript-test-long-lines ()
+  "Long lines are broken at the same places however they came."
+  (let ((duet-render--line 10))
+    (dolist (text '("" "0123456789" "0123456789\n" "01234567890" "01234567890\n"
+                    "0123456789\n01234567890123456789\n\n0123456789012345678901"))
+      (let ((whole (duet-render-wrap text)))
+        (dolist (line (split-string whole "\n"))
+          (should (<= (length line) 10)))
+        (should (equal (replace-regexp-in-string "\n" "" whole)
+                       (replace-regexp-in-string "\n" "" text)))
+        (dolist (size '(1 2 3 7 10 11))
+          (should (equal
+                   (with-temp-buffer
+                     (cl-loop for start from 0 below (length text) by size
+                              do (insert (duet-render-wrap
+                                          (substring text start
+                                                     (min (length text) (+ start size)))
+                                          (- (point) (line-beginning-position)))))
+                     (buffer-string))
+                   whole)))))
+    (should (equal (duet-render-wrap "0123456789\n") "0123456789\n"))
+    (should (equal (duet-render-wrap "01234567890") "0123456789\n0"))))
+
 (provide 'duet-transcript-test)
 ;;; duet-transcript-test.el ends here
