@@ -5,8 +5,6 @@
 
 ;; Author: The Duet authors
 ;; URL: https://github.com/duet-rpc/duet-rpc
-;; Version: 0.1.0
-;; Package-Requires: ((emacs "28.1"))
 ;; Keywords: comm, processes, tools
 
 ;;; Commentary:
