@@ -125,8 +125,9 @@
           (cancel-timer command)))
       (message "A command meanwhile: %.1f ms at most" (* 1000 latency))
       (duet-perf-test-judge "A command" latency)
-      (should (= (duet-message-size (duet-session-message session "m"))
-                 (- (with-current-buffer buffer (buffer-size)) 2))))))
+      (should (string= (string-trim-right (duet-test-text buffer) "\n+")
+                       (duet-render-wrap
+                        (duet-message-text (duet-session-message session "m"))))))))
 
 (ert-deftest duet-perf-test-long-transcript ()
   "A transcript of 5 MB grows at the cost of what is added."
