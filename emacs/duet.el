@@ -31,6 +31,8 @@
 ;;   duet-actions.el     what can be done with a session
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el,
 ;;                       in full: duet-approval-view.el)
+;;   duet-diff.el        what a turn has changed, to accept or revert (its
+;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
 
 ;;; Code:
 
@@ -39,6 +41,7 @@
 (require 'duet-transcript)
 (require 'duet-compose)
 (require 'duet-approvals)
+(require 'duet-diff)
 
 ;;;###autoload
 (defun duet (&optional directory)
