@@ -31,6 +31,7 @@
 ;;   duet-actions.el     what can be done with a session
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el,
 ;;                       in full: duet-approval-view.el)
+;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
 
@@ -41,6 +42,7 @@
 (require 'duet-transcript)
 (require 'duet-compose)
 (require 'duet-approvals)
+(require 'duet-notify)
 (require 'duet-diff)
 
 ;;;###autoload
