@@ -28,19 +28,25 @@ Call SUCCESS-FN with the JSON that it prints, read as what a server says
 is.  If it fails call ERROR-FN with the reason; without one it is shown.
 Return the process."
   (let* ((name (car arguments))
-         (fail (or error-fn (lambda (reason) (message "Duet: %s" reason))))
+         (fail (or error-fn (lambda (reason)
+                             (duet-log "%s: %s" (string-join arguments " ") reason)
+                             (message "Duet: %s" reason))))
          (output (generate-new-buffer " *duet command*" t))
          (errors (generate-new-buffer " *duet command errors*" t))
          (default-directory root)
          (ended nil)
-         process end)
-    ;; The errors come through another pipe, which may end after the program.
-    (setq end (lambda (&rest _)
-                (when (and process (not ended)
-                           (not (process-live-p process))
-                           (not (process-live-p (get-buffer-process errors))))
-                  (setq ended t)
-                  (duet-command--ended process errors success-fn fail))))
+         process finish end)
+    ;; The errors come through another pipe, which may end after the program;
+    ;; if something that it started holds it open, that is not waited for.
+    (setq finish (lambda ()
+                   (unless ended
+                     (setq ended t)
+                     (duet-command--ended process errors success-fn fail)))
+          end (lambda (&rest _)
+                (when (and process (not ended) (not (process-live-p process)))
+                  (if (process-live-p (get-buffer-process errors))
+                      (run-at-time 0.5 nil finish)
+                    (funcall finish)))))
     (condition-case err
         (let ((started (make-process
                         :name (concat "duet " name) :noquery t :connection-type 'pipe
@@ -52,7 +58,8 @@ Return the process."
             (set-process-query-on-exit-flag pipe nil)
             (set-process-sentinel pipe end))
           (setq process started)
-          (process-send-eof process)
+          ;; It may have ended already.
+          (ignore-errors (process-send-eof process))
           process)
       (error
        (mapc #'kill-buffer (list output errors))

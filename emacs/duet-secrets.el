@@ -20,12 +20,14 @@
 
 ;;; Code:
 
-(require 'auth-source)
 (require 'cl-lib)
 (require 'jsonrpc)
 (require 'subr-x)
 (require 'duet-connection)
 
+(declare-function auth-source-search "auth-source" (&rest spec))
+(defvar auth-sources)
+(defvar auth-source-do-cache)
 (defvar jsonrpc-event-hook)             ; since Emacs 30
 
 (defcustom duet-secrets-use-auth-source t
@@ -106,6 +108,7 @@ after another.  For a service that is not here that is its name."
 (defun duet-secrets--look-up (service)
   "Return the key of SERVICE, a string of its own.
 Return `declined' if the user quits, nil if there is none."
+  (require 'auth-source)
   ;; The user may be in the minibuffer already.
   (let ((enable-recursive-minibuffers t)
         (inhibit-quit nil)

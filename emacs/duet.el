@@ -34,6 +34,15 @@
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
+;;   duet-menu.el        all of this in one menu
+;;   duet-marks.el       marks in the list of sessions
+;;   duet-search.el      where in all conversations something was said
+;;   duet-terminal.el    the server's terminals
+;;   duet-agents.el      which agents there are, and how a session's one works
+;;   duet-ask.el         prompts about what a buffer has
+;;   duet-secrets.el     keys for agents, from auth-source
+;;   duet-trust.el       whether a project's .duet.toml may run programs
+;;   duet-command.el     what the program says on its command line
 
 ;;; Code:
 
@@ -44,6 +53,23 @@
 (require 'duet-approvals)
 (require 'duet-notify)
 (require 'duet-diff)
+(require 'duet-marks)
+(require 'duet-secrets)
+(require 'duet-trust)
+
+;; These take other packages of Emacs with them, so they come when they are
+;; needed.
+(autoload 'duet-dispatch "duet-menu" "Show all that can be done." t)
+(autoload 'duet-menu "duet-menu" "Show all that can be done." t)
+(autoload 'duet-search "duet-search" "Search all conversations." t)
+(autoload 'duet-terminal "duet-terminal" "Start a terminal." t)
+(autoload 'duet-terminals "duet-terminal" "List the terminals." t)
+(autoload 'duet-agents "duet-agents" "List the agents." t)
+(autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
+(autoload 'duet-set-mode "duet-agents" "Change what an agent asks for." t)
+(autoload 'duet-set-model "duet-agents" "Change the model that an agent uses." t)
+(autoload 'duet-send-region "duet-ask" "Begin a prompt with the region." t)
+(autoload 'duet-ask-about-error "duet-ask" "Begin a prompt about a mistake." t)
 
 ;;;###autoload
 (defun duet (&optional directory)

@@ -6,6 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
+(require 'auth-source)
 (require 'duet-secrets)
 
 (defmacro duet-secrets-test-with (lines &rest body)
