@@ -89,9 +89,15 @@
 
 (defun duet-approval-name (approval)
   "Return what APPROVAL asks in a few words."
-  (truncate-string-to-width
-   (duet-approval--line (or (duet-approval-title approval) "a question"))
-   70 nil nil "…"))
+  (let* ((title (or (duet-approval-title approval) "a question"))
+         (name (if (and (not (duet-approval-question-p approval))
+                        (equal title (duet-approval-tool approval))
+                        (duet-approval-input approval))
+                   ;; It says too little.
+                   (concat title " " (substring-no-properties
+                                      (duet-approval-summary approval)))
+                 title)))
+    (truncate-string-to-width (duet-approval--line name) 70 nil nil "…")))
 
 (defun duet-approval--line (text)
   "Return TEXT as one line."
@@ -130,7 +136,7 @@ Files are shown relative to ROOT."
                       (format "%s: %s" (substring (symbol-name key) 1)
                               (if (stringp value) value (duet-log-brief value)))))
                   (cl-loop for key in input by #'cddr collect key) ", ")))
-     (t (duet-approval-name approval)))))
+     (t (duet-approval--line (or (duet-approval-title approval) ""))))))
 
 (defun duet-approval-options (approval)
   "Return the answers that APPROVAL offers: a list of (NAME . ID)."
@@ -264,8 +270,8 @@ What is typed about APPROVAL is kept until it is answered."
   "Return what a rule made of APPROVAL would allow."
   (let ((tool (duet-approval-tool approval)))
     (if (equal (duet-get-string (duet-approval-data approval) :tool_kind) "execute")
-        (format "%s with %s" tool (substring-no-properties
-                                   (duet-approval-summary approval)))
+        (format "%s %s" tool (substring-no-properties
+                              (duet-approval-summary approval)))
       tool)))
 
 (defun duet-approval-always (approval)
