@@ -289,8 +289,8 @@ They come one after the other, the oldest first."
   "Major mode of the list of questions that wait for an answer.
 
 \\{duet-approvals-mode-map}"
-  (setq tabulated-list-format [("Tool" 10 nil) ("Input" 40 nil) ("Session" 22 nil)
-                               ("Project" 14 nil) ("Age" 6 nil)]
+  (setq tabulated-list-format [("Tool" 8 nil) ("Input" 32 nil) ("Session" 18 nil)
+                               ("Project" 12 nil) ("Age" 4 nil)]
         tabulated-list-padding 1
         duet-approval-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-approvals--mode-line)))

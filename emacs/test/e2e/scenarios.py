@@ -3,7 +3,7 @@
 import os
 import signal
 
-from terminal import Failure, Terminal, alive, wait_for
+from terminal import Failure, Terminal, wait_for
 
 ALL = {}
 
@@ -30,6 +30,12 @@ def ask(terminal, prompt, key="c"):
     terminal.see(prompt[-20:])
     terminal.press("C-c", "C-c")
     terminal.see_no(r"C-c C-c send")
+
+
+def expect(condition, what, terminal):
+    """Fails with what is wrong and the screen, unless condition is true."""
+    if not condition:
+        raise Failure(f"{what}\n{terminal.screen()}")
 
 
 @scenario
@@ -66,8 +72,7 @@ def streams_and_is_interrupted(home, emacs):
     terminal.press("i")
     terminal.see(r"^■ Interrupted")
     terminal.see(r"^ ■ interrupted")
-    if terminal.shows(r"chunk 2000"):
-        raise Failure("the turn was not interrupted in its midst")
+    expect(not terminal.shows(r"chunk 2000"), "the turn was not interrupted in its midst", terminal)
     ask(terminal, "quiet once more", key="r")
     terminal.see(r"^❯ quiet once more$")
     terminal.see(r"^ ● completed")
@@ -118,15 +123,126 @@ def server_killed(home, emacs):
 
 @scenario
 def emacs_killed(home, emacs):
-    """Emacs dies while an agent works and while a question waits: another one has both sessions."""
+    """Emacs dies while an agent works and while a question waits: another one has both."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
     terminal.see(r"waits for you")
     terminal.press("l")
     ask(terminal, "quiet stream:2000@20")
     terminal.see(r"chunk 5 ")
-    server = terminal.server()
     terminal.kill()
     terminal = start(home, emacs)
     terminal.see(r"^ ■ +interrupted +quiet stream")
-    terminal.see(r"^ .*hello")
+    terminal.see(r"Duet\[1!\]")
+    terminal.press("j")
+    terminal.see(r"^\? Write +demo\.txt.*stale")
+    terminal.press("a")
+    terminal.see(r"^ ● completed")
+    terminal.see_no(r"Duet\[")
+    expect(home.read("demo.txt") == "Turn 1: hello\n", f"demo.txt: {home.read('demo.txt')!r}", terminal)
+
+
+@scenario
+def approves(home, emacs):
+    """A question is seen from any buffer, looked at with its diff, and approved."""
+    terminal = start(home, emacs)
+    ask(terminal, "hello")
+    terminal.see(r"^ \? waits for you · demo · .*1 waiting: j")
+    terminal.see(r"^\? Write +demo\.txt \+1")
+    terminal.press("C-x", "b")
+    terminal.see(r"^Switch to buffer")
+    terminal.type("*scratch*")
+    terminal.press("Enter")
+    terminal.see(r"Duet\[1!\]")
+    terminal.command("duet-approvals")
+    terminal.see(r"^ +Write +demo\.txt \+1")
+    terminal.press("v")
+    terminal.see(r"^Write demo\.txt$")
+    terminal.press_until(["n"], r"^\+Turn 1: hello$")
+    expect(home.read("demo.txt") is None, "the file was written unasked", terminal)
+    terminal.press("a")
+    terminal.see(r"^Approved: Write demo\.txt$")
+    terminal.see(r"Nothing waits for you\.")
+    terminal.see_no(r"Duet\[")
+    wait_for(lambda: home.read("demo.txt") == "Turn 1: hello\n", "demo.txt", screen=terminal.screen)
+
+
+@scenario
+def denies(home, emacs):
+    """C-g in the prompt for a reason loses nothing; then the agent is told the reason."""
+    terminal = start(home, emacs)
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "d")
+    terminal.see(r"^Why not Write demo\.txt\?$")
+    terminal.type("it is not my")
+    terminal.see(r"^Why not Write demo\.txt\? it is not my$")
+    terminal.press("C-g")
+    terminal.see(r"^Quit$")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("d")
+    terminal.see(r"^Why not Write demo\.txt\? it is not my$")
+    terminal.type(" file")
+    terminal.press("Enter")
+    terminal.see(r"^ ● completed")
+    terminal.see(r"^Nothing was changed\. That is all\.")
+    terminal.press("C-x", "1", "M-<")
+    terminal.see(r"^✗ Write demo\.txt")
+    terminal.see_no(r"Duet\[")
+    expect(home.read("demo.txt") is None, "the file was written", terminal)
+
+
+@scenario
+def edits_and_answers(home, emacs):
+    """The input of a tool is changed before it is approved; a question has an answer."""
+    terminal = start(home, emacs)
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "e")
+    terminal.see(r"Turn 1: hello\\n")
+    terminal.press("M-<")
+    terminal.press("M-x")
+    terminal.type("replace-string")
+    terminal.press("Enter")
+    terminal.see(r"^Replace string")
+    terminal.type("hello")
+    terminal.press("Enter")
+    terminal.see(r"with:$")
+    terminal.type("goodbye")
+    terminal.press("Enter")
+    terminal.see(r"Turn 1: goodbye\\n")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"^ ● completed")
+    wait_for(lambda: home.read("demo.txt") == "Turn 1: goodbye\n", "the changed text in demo.txt",
+             screen=terminal.screen)
+    ask(terminal, "ask", key="r")
+    terminal.see(r"^\? .*\n +\[r\] answer +\[1\]")
+    terminal.press("j", "1")
+    terminal.see(r"^ ● completed")
+    terminal.see_no(r"Duet\[")
+
+
+@scenario
+def two_emacsen(home, emacs):
+    """Two Emacsen have a project open: each shows the session, and an answer counts in both."""
+    first = start(home, emacs)
+    second = start(home, emacs)
+    ask(first, "hello")
+    first.see(r"^\? Write +demo\.txt")
+    second.see(r"^ \? +waits for you +hello +demo")
+    second.see(r"Duet\[1!\]")
+    first.see(r"Duet\[1!\]")
+    second.press("j")
+    second.see(r"^\? Write +demo\.txt")
+    second.press("a")
+    first.see(r"^Duet: Write demo\.txt was approved elsewhere$")
+    first.see_no(r"^\? Write")
+    for terminal in first, second:
+        terminal.see(r"^ ● completed")
+        terminal.see_no(r"Duet\[")
+    # The one that has the hub ends; the other goes on.
+    first.close()
+    ask(second, "quiet alone", key="r")
+    second.see(r"^❯ quiet alone$")
+    second.see(r"^ ● completed")
+    second.see(r"^Hello from")
