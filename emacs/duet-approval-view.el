@@ -193,17 +193,83 @@ What was changed before is gone on with."
       (duet-connection-request
        connection 'getApproval (list :approval_id (duet-approval-id approval))
        :success-fn (lambda (result)
-                     (duet-approval-edit--open approval connection
-                                               (duet-get result :approval :tool_input)))))
-     (t (duet-approval-edit--open approval connection (duet-approval-input approval))))))
+                     (duet-approval-edit--input
+                      approval connection (duet-get result :approval :tool_input)))))
+     (t (duet-approval-edit--input approval connection (duet-approval-input approval))))))
 
-(defun duet-approval-edit--open (approval connection input)
-  "Show a buffer to edit INPUT of the tool of APPROVAL of CONNECTION."
+(defun duet-approval-edit--input (approval connection input)
+  "Show a buffer to edit INPUT of the tool of APPROVAL of CONNECTION.
+In INPUT, which jsonrpc.el has read, {} and null are the same.  Where it
+has either, the conversation is asked for the JSON itself."
+  (let* ((session (duet-approval-session approval connection))
+         (open (lambda (&rest _)
+                 (duet-approval-edit--open approval connection
+                                           (duet-approval--json input))))
+         (ask (lambda (offset then)
+                (duet-connection-request
+                 connection 'getConversation
+                 (list :session_id (duet-session-leaf-id session)
+                       :offset offset :limit 50)
+                 :error-fn open :success-fn then))))
+    (if (not (and session (duet-approval--ambiguous-p input)))
+        (funcall open)
+      ;; Beyond the end there is nothing but the number.
+      (funcall ask 1000000000
+               (lambda (end)
+                 (funcall ask (max 0 (- (or (duet-get-number end :total) 0) 50))
+                          (lambda (result)
+                            (if-let ((text (duet-approval-edit--find
+                                            approval input
+                                            (duet-get-objects result :events))))
+                                (duet-approval-edit--open approval connection text)
+                              (funcall open)))))))))
+
+(defun duet-approval--ambiguous-p (input)
+  "Return non-nil if INPUT, or something in it, is nil."
+  (cond ((null input) t)
+        ((vectorp input) (cl-some #'duet-approval--ambiguous-p input))
+        ((consp input) (cl-loop for (_ value) on input by #'cddr
+                                thereis (duet-approval--ambiguous-p value)))))
+
+(defun duet-approval--normal (input)
+  "Return INPUT in a form in which the order of members does not matter."
+  (cond ((vectorp input) (cl-map 'vector #'duet-approval--normal input))
+        ((consp input)
+         (sort (cl-loop for (key value) on input by #'cddr
+                        collect (cons key (duet-approval--normal value)))
+               (lambda (a b) (string< (car a) (car b)))))
+        (t input)))
+
+(defun duet-approval-edit--find (approval input events)
+  "Return the JSON of INPUT as EVENTS of the conversation have it, or nil.
+That is the tool call that APPROVAL is about, if its input is INPUT."
+  (cl-some
+   (lambda (event)
+     (when-let ((text (and (equal (duet-get-string event :tool_id)
+                                  (duet-approval-call approval))
+                           (equal (duet-get-string event :session_id)
+                                  (duet-approval-run approval))
+                           (duet-get-string event :tool_input_json))))
+       (condition-case nil
+           (when (equal (duet-approval--normal
+                         (json-parse-string text :object-type 'plist :null-object nil
+                                            :false-object :json-false))
+                        (duet-approval--normal input))
+             (with-temp-buffer
+               (insert text)
+               (json-pretty-print-buffer)
+               (buffer-string)))
+         (error nil))))
+   events))
+
+(defun duet-approval-edit--open (approval connection text)
+  "Show a buffer to edit TEXT, the JSON of the input of the tool of APPROVAL.
+The server of CONNECTION has asked it."
   (let ((buffer (generate-new-buffer
                  (format "*duet input: %s*" (duet-approval-name approval)))))
     (with-current-buffer buffer
       (duet-approval-edit-mode)
-      (insert (duet-approval--json input) "\n")
+      (insert text "\n")
       (goto-char (point-min))
       (setq duet-approval approval
             duet-connection connection

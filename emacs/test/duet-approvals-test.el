@@ -162,6 +162,62 @@ What is said is kept."
         (should (equal (duet-get-string result :approval :status) "approved"))
         (should-not (duet-get result :approval :updated_input))))))
 
+(ert-deftest duet-approvals-test-edit-exact ()
+  "An empty object in an input stays one, though jsonrpc.el reads it as null."
+  (let ((approval (make-duet-approval :id "a" :call "c" :run "r"))
+        (input '(:path "x" :filter nil :list [(:deep nil)] :no :json-false)))
+    (should (duet-approval--ambiguous-p input))
+    (should (duet-approval--ambiguous-p nil))
+    (should-not (duet-approval--ambiguous-p '(:path "x" :list [1 (:a "")] :no :json-false)))
+    (pcase-dolist
+        (`(,call ,run ,json ,found)
+         '(("c" "r" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" t)
+           ("c" "r" "{\"filter\":1,\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
+           ("d" "r" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
+           ("c" "s" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
+           ("c" "r" "no JSON" nil) ("c" "r" nil nil)))
+      (let ((text (duet-approval-edit--find
+                   approval input
+                   (list (list :tool_id call :session_id run :tool_input_json json)))))
+        (if (not found)
+            (should-not text)
+          (with-temp-buffer
+            (insert text)
+            (let ((parsed (duet-approval-edit--parse)))
+              (should (hash-table-p (gethash "filter" parsed)))
+              (should-not (gethash "deep" (aref (gethash "list" parsed) 0)))
+              (should (eq (gethash "no" parsed) :json-false)))))))))
+
+(ert-deftest duet-approvals-test-edit-from-conversation ()
+  "The JSON of an input is found in the conversation, or the question's is taken."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session))
+           (find (symbol-function 'duet-approval-edit--find))
+           found)
+      (cl-letf (((symbol-function 'duet-approval--ambiguous-p) #'always)
+                ((symbol-function 'duet-approval-edit--find)
+                 (lambda (&rest arguments) (setq found (apply find arguments)))))
+        (duet-approval-edit approval)
+        (set-buffer (duet-test-wait-for
+                     (duet-approval-view--buffer approval 'duet-approval-edit-mode))))
+      (should (eq (window-buffer) (current-buffer)))
+      (should (string-match-p "demo.txt" found))
+      (should (string-match-p "demo.txt" (buffer-string)))
+      (duet-approval-edit-cancel)
+      ;; One that no tool call of the conversation has asked.
+      (duet-test-request connection 'createApproval
+                         (list :session_id (duet-session-leaf-id session)
+                               :tool_name "Other"
+                               :tool_input (list :a (make-hash-table))))
+      (let ((other (duet-test-wait-for
+                    (cl-find "Other" (duet-session-approvals session)
+                             :key #'duet-approval-tool :test #'equal))))
+        (duet-approval-edit other)
+        (set-buffer (duet-test-wait-for
+                     (duet-approval-view--buffer other 'duet-approval-edit-mode)))
+        (should (equal (buffer-string) "{\n  \"a\": null\n}\n"))))))
+
 (ert-deftest duet-approvals-test-scopes ()
   "A tool that is allowed in the session or the project asks no more."
   (duet-approvals-test-with-project connection
