@@ -69,8 +69,9 @@
          (string-join
           (delq nil
                 (list
-                 (when-let ((status (duet-connection-status connection)))
-                   (propertize status 'face 'error))
+                 (if-let ((status (duet-connection-status connection)))
+                     (propertize status 'face 'error)
+                   "ready")
                  (when (> waiting 0)
                    (propertize (format "%d waiting for you" waiting) 'face 'warning))
                  (when (> running 0) (format "%d running" running))
@@ -123,9 +124,9 @@
     ("A" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)]
    ["Run"
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
-    ("o" "What it asks for" duet-set-mode :inapt-if-not duet-menu--session)
+    ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
-    ("a" "Agent for new ones" duet-choose-agent)
+    ("N" "Agent of new ones" duet-choose-agent)
     ("L" "All agents" duet-agents)]
    ["Review"
     ("j" "Next question" duet-approval-next)
@@ -134,7 +135,7 @@
     ("s" "Search all" duet-search)]]
   [["Terminal"
     ("t" "New terminal" duet-terminal)
-    ("v" "All terminals" duet-terminals)]
+    ("V" "All terminals" duet-terminals)]
    ["From this buffer"
     ("." "Region or line" duet-send-region)
     ("!" "Mistake at point" duet-ask-about-error)]

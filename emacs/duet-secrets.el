@@ -92,6 +92,10 @@ after another.  For a service that is not here that is its name."
     ('declined
      (duet-secrets--provide connection request service "")
      (message "Duet: the key for %s is declined" service))
+    (`(failed ,reason)
+     ;; A key that cannot be read, such as for a wrong passphrase.
+     (duet-secrets--provide connection request service "")
+     (message "Duet: no key for %s: %s" service reason))
     (_
      (run-at-time duet-secrets--leave nil
                   #'duet-secrets--provide connection request service "")
@@ -107,7 +111,8 @@ after another.  For a service that is not here that is its name."
 
 (defun duet-secrets--look-up (service)
   "Return the key of SERVICE, a string of its own.
-Return `declined' if the user quits, nil if there is none."
+Return `declined' if the user quits, (failed REASON) if it cannot be
+read, nil if there is none."
   (require 'auth-source)
   ;; The user may be in the minibuffer already.
   (let ((enable-recursive-minibuffers t)
@@ -126,7 +131,7 @@ Return `declined' if the user quits, nil if there is none."
       (quit 'declined)
       (error
        (duet-log "auth-source: %s" (error-message-string err))
-       nil))))
+       (list 'failed (error-message-string err))))))
 
 (defun duet-secrets--provide (connection request service secret)
   "Give the server of CONNECTION the SECRET of SERVICE, which REQUEST asks for."

@@ -256,7 +256,8 @@ A server that cannot list them has none."
         tabulated-list-entries
         (mapcar (lambda (terminal)
                   (list (duet-get-string terminal :terminal_id)
-                        (vector (or (duet-get-string terminal :terminal_id) "")
+                        (vector (truncate-string-to-width
+                                 (or (duet-get-string terminal :terminal_id) "") 13)
                                 (duet-terminals--program terminal)
                                 (file-relative-name
                                  (or (duet-get-string terminal :cwd) default-directory)

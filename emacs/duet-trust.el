@@ -123,15 +123,21 @@ server's program says of it."
 (defun duet-trust--ask-if-needed (connection hash state)
   "Ask whether STATE, of the file with HASH, is trusted, unless that is settled.
 The file is that of the project of CONNECTION."
-  (unless (or (duet-get state :trusted) (null (duet-get-objects state :asks)))
+  (unless (or (duet-get state :trusted)
+              (null (duet-get-objects state :asks))
+              ;; It was asked when an earlier server started, and not answered.
+              (when-let ((buffer (get-buffer (duet-trust--buffer-name connection))))
+                (equal hash (buffer-local-value 'duet-trust--hash buffer))))
     (duet-trust--ask connection hash state)))
+
+(defun duet-trust--buffer-name (connection)
+  "Return the name of the buffer that asks about the project of CONNECTION."
+  (format "*duet trust: %s*" (abbreviate-file-name (duet-connection-root connection))))
 
 (defun duet-trust--ask (connection hash state)
   "Ask whether STATE, of the file with HASH, is trusted.
 The file is that of the project of CONNECTION."
-  (let ((buffer (get-buffer-create
-                 (format "*duet trust: %s*"
-                         (abbreviate-file-name (duet-connection-root connection)))))
+  (let ((buffer (get-buffer-create (duet-trust--buffer-name connection)))
         ;; Somebody who looks at a buffer of ours and is not typing is asked
         ;; right there; others find the window when they have time.
         (here (with-current-buffer (window-buffer (selected-window))
@@ -170,8 +176,8 @@ The file is that of the project of CONNECTION."
                         'face 'font-lock-string-face)
             "\n"))
   (insert (propertize
-           (substitute-command-keys
-            "\nIf you do not trust it, none of that has an effect; everything else works.\nYou can change your mind later with \\[duet-trust].\n")
+           "\nIf you do not trust it, none of that has an effect; everything else works.
+You can change your mind later: M-x duet-trust\n"
            'face 'shadow)))
 
 (defun duet-trust--text (value)

@@ -99,11 +99,16 @@ machine api.openai.com login x password s3cret-2\n"
                  (lambda (&rest spec)
                    (when (equal (plist-get spec :host) "locked")
                      (signal 'quit nil))
+                   (when (equal (plist-get spec :host) "damaged")
+                     (signal 'file-error '("Opening input file" "Decryption failed")))
                    (apply search spec))))
         (duet-secrets-test-ask connection "locked")
+        (duet-secrets-test-ask connection "damaged")
         (duet-secrets-test-ask connection "mine")
-        (duet-test-wait-for (length= answers 2))
-        (should (equal (reverse answers) '(("locked" . "") ("mine" . "s3cret-1"))))))))
+        (duet-test-wait-for (length= answers 3))
+        (should (equal (reverse answers)
+                       '(("locked" . "") ("damaged" . "") ("mine" . "s3cret-1"))))
+        (should (string-match-p "Decryption failed" (duet-test-log)))))))
 
 (ert-deftest duet-secrets-test-odd ()
   "Requests that no server should send are logged."
@@ -115,6 +120,36 @@ machine api.openai.com login x password s3cret-2\n"
     (duet-test-request connection 'ping nil)
     (should-not duet-secrets--waiting)
     (should-not answers)))
+
+(ert-deftest duet-secrets-test-agent ()
+  "An agent that needs a key gets it from Emacs; without one it is not started."
+  (duet-secrets-test-with "machine mine login apikey password s3cret-1\n"
+    (let ((config (expand-file-name "../config/duet/config.toml"
+                                    (duet-connection-root connection))))
+      (make-directory (file-name-directory config) t)
+      (with-temp-file config
+        (insert "[agents.locked]\ndriver = \"command\"\n"
+                "command = [\"sh\", \"-c\", \"printf %s ${KEY} | wc -c\"]\n"
+                "keys = { KEY = \"mine\" }\n"))
+      (duet-test-end connection)
+      (duet-connection-restart connection)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      (cl-flet ((launch ()
+                  (let ((thread (duet-get-string
+                                 (duet-test-request connection 'launchSession
+                                                    '(:query "hello" :agent "locked"))
+                                 :thread_id)))
+                    (duet-test-wait-for (duet-connection-session connection thread)))))
+        (let ((session (launch)))
+          (duet-test-wait-for-state session 'completed)
+          (should (equal answers '(("mine" . "s3cret-1"))))
+          (duet-test-wait-for-text (duet-transcript-open connection session)
+                                   "^ *8$"))
+        (with-temp-file file (insert ""))
+        (let ((session (launch)))
+          (duet-test-wait-for-state session 'failed)
+          (should (equal (car answers) '("mine" . "")))
+          (should (string-match-p "mine" (duet-session-error session))))))))
 
 (provide 'duet-secrets-test)
 ;;; duet-secrets-test.el ends here
