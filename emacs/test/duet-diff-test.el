@@ -200,6 +200,27 @@ The directory `default-directory' has them as they are after."
           (call-interactively #'duet-diff-undo))
         (should (equal (funcall text) after))))))
 
+(ert-deftest duet-diff-test-twins ()
+  "Changes that look the same are told from each other, whatever is reverted before."
+  (let* ((block (lambda (&optional five)
+                  (format "1\n2\n3\n4\n%s6\n7\n8\n9\n" (or five "5\n"))))
+         (five (funcall block "five\n"))
+         (before (concat (funcall block) (funcall block) (funcall block) (funcall block)))
+         (after (concat (funcall block "5\n5 and a\n5 and b\n") five (funcall block) five)))
+    (duet-diff-test-with-files `(("f.txt" ,before ,after))
+      (let ((file (expand-file-name "f.txt")))
+        (should (= (length (duet-diff--items)) 3))
+        (duet-diff-revert)
+        (duet-diff-revert)
+        (should (equal (duet-hunk-file-text file)
+                       (concat (funcall block) (funcall block) (funcall block) five)))
+        (goto-char (point-min))
+        (duet-diff-next)
+        (duet-diff-undo)
+        (duet-diff-next)
+        (duet-diff-undo)
+        (should (equal (duet-hunk-file-text file) after))))))
+
 (ert-deftest duet-diff-test-changed-since ()
   "A file that has changed since is left alone where that is in the way."
   (let ((before (duet-diff-test--lines))
