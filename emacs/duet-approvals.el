@@ -241,6 +241,7 @@ mouse-1: list them")))))
       (setq duet-approvals--shown text)
       (force-mode-line-update))))
 
+;;;###autoload
 (defun duet-approval-next ()
   "Go to the next question that waits, in its session's transcript.
 They come one after the other, the oldest first."

@@ -357,6 +357,49 @@ What is said is kept."
                :decided_by "end")
       (should (duet-approvals-test--heard "^Duet: Run two was withdrawn")))))
 
+(ert-deftest duet-approvals-test-projects ()
+  "The list has the questions of all projects that are connected, the oldest first."
+  (let ((duet-connections (make-hash-table :test #'equal))
+        (duet-model-observers nil)
+        (global-mode-string nil)
+        (duet-lighter--text nil))
+    (cl-loop
+     for (root state time tool) in '(("/b/beta/" ready "2026-01-01T00:00:02Z" "Second")
+                                     ("/a/alpha/" lost "2026-01-01T00:00:01.5Z" "First")
+                                     ("/c/gamma/" stopped "2026-01-01T00:00:00Z" "Hidden"))
+     do (let ((model (duet-model-create :root root)))
+          (puthash root (make-duet-connection :root root :model model :state state)
+                   duet-connections)
+          (duet-model-apply
+           model `(:seq 1 :event (:type "new_approval" :timestamp ,time
+                                        :data (:approval_id ,tool :type "function_call"
+                                                            :session_id "r" :stale t
+                                                            :tool_name ,tool
+                                                            :tool_input (:x "y")))))))
+    (unwind-protect
+        (save-window-excursion
+          (duet-approvals)
+          (should (string-match-p "First +stale x: y +… +alpha .*\n.*Second +stale x: y +… +beta"
+                                  (duet-approvals-test--list)))
+          (should-not (string-match-p "Hidden" (duet-approvals-test--list)))
+          (should (equal (substring-no-properties duet-lighter--text) " Duet[2!]"))
+          (should (string-match-p "alpha: server lost" (duet-approvals--mode-line)))
+          (should (eq (tabulated-list-get-id) (car (duet-approvals-all))))
+          (forward-line 1)
+          ;; Point is on what follows, or precedes, what is decided.
+          (duet-model-apply (duet-connection-model (gethash "/b/beta/" duet-connections))
+                            '(:seq 2 :event (:type "approval_resolved"
+                                                   :data (:approval_id "Second"))))
+          (duet-approvals-flush)
+          (should (eq (tabulated-list-get-id) (car (duet-approvals-all))))
+          (let ((duet-lighter nil))
+            (duet-approvals-flush)
+            (should-not duet-lighter--text)))
+      (kill-buffer "*duet questions*")
+      (when duet-approvals--timer
+        (cancel-timer duet-approvals--timer)
+        (setq duet-approvals--timer nil)))))
+
 (ert-deftest duet-approvals-test-somebody-else ()
   "What somebody else has decided disappears, with a word; a second answer says so."
   (duet-approvals-test-with-project connection
