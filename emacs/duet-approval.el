@@ -108,6 +108,22 @@
   "Return the input of the tool that APPROVAL is about, or nil."
   (duet-get (duet-approval-data approval) :tool_input))
 
+(defun duet-approval--counts (data)
+  "Return how many lines DATA of a question add and remove, as text, or nil.
+An event has old and new texts, a reply a unified diff."
+  (let ((diffs (duet-get-objects data :diffs))
+        (diff (duet-get-string data :diff))
+        (added 0)
+        (removed 0))
+    (cond
+     (diffs (duet-render--counts diffs))
+     (diff
+      (dolist (line (split-string diff "\n"))
+        (cond ((string-match-p "\\`\\(?:---\\|\\+\\+\\+\\) " line))
+              ((string-prefix-p "+" line) (cl-incf added))
+              ((string-prefix-p "-" line) (cl-incf removed))))
+      (duet-render-counts added removed)))))
+
 (defun duet-approval-summary (approval &optional root)
   "Return in one line what APPROVAL is about: a command, a file, a question.
 Files are shown relative to ROOT."
@@ -115,7 +131,7 @@ Files are shown relative to ROOT."
          (input (duet-approval-input approval))
          (command (duet-get input :command))
          (paths (duet-get-strings data :paths))
-         (diffs (duet-get-objects data :diffs)))
+         (counts (duet-approval--counts data)))
     (cond
      ((duet-approval-question-p approval) (duet-approval-name approval))
      ((stringp command) (propertize (duet-approval--line command) 'face 'duet-code))
@@ -128,7 +144,7 @@ Files are shown relative to ROOT."
                              (abbreviate-file-name path)))
                          (seq-take paths 3) ", ")
               (if (nthcdr 3 paths) (format " and %d more" (- (length paths) 3)) "")
-              (if diffs (concat " " (duet-render--counts diffs)) "")))
+              (if counts (concat " " counts) "")))
      ((and (consp input) (keywordp (car input)))
       (duet-approval--line
        (mapconcat (lambda (key)

@@ -464,7 +464,8 @@ What is said is kept."
                     (let ((approval (gethash id (duet-model-approvals
                                                  (duet-connection-model connection)))))
                       (and approval (duet-approval-stale approval) approval)))))
-        (duet-test-wait-for (string-match-p "stale" (duet-approvals-test--list)))
+        (duet-test-wait-for (string-match-p "stale demo.txt \\+1 −0"
+                                            (duet-approvals-test--list)))
         (duet-approval-approve again)
         (duet-test-wait-for-state session 'completed)
         (should (equal (duet-approvals-test--file connection) "Turn 1: hello\n"))))))
