@@ -146,7 +146,7 @@
    [""
     ("E" "Log" duet-log-show)
     ("O" "Options" duet-menu-customize)
-    ("X" "Stop the server" duet-stop)]]
+    ("X" "Stop server" duet-stop)]]
   (interactive)
   (setq duet-menu--heading (duet-menu--describe))
   (transient-setup 'duet-dispatch))

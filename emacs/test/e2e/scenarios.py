@@ -246,3 +246,81 @@ def two_emacsen(home, emacs):
     second.see(r"^❯ quiet alone$")
     second.see(r"^ ● completed")
     second.see(r"^Hello from")
+
+
+@scenario
+def reviews_changes(home, emacs):
+    """What a turn has changed is shown; one change is reverted, and that is undone."""
+    terminal = start(home, emacs)
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed")
+    terminal.press("D")
+    terminal.see(r"^\+Turn 1: hello$")
+    terminal.press_until(["n"], r"demo\.txt")
+    terminal.press("r")
+    terminal.see(r"^Delete demo\.txt, which this turn has made\? \(y or n\)")
+    terminal.press("y")
+    wait_for(lambda: home.read("demo.txt") is None, "the change to be taken back", screen=terminal.screen)
+    terminal.press("u")
+    wait_for(lambda: home.read("demo.txt") == "Turn 1: hello\n", "the change to be there again",
+             screen=terminal.screen)
+
+
+@scenario
+def menu(home, emacs):
+    """The menu is there in each buffer, and begins things."""
+    terminal = start(home, emacs)
+    terminal.press("?")
+    terminal.see(r"c +Ask something new")
+    terminal.press("c")
+    terminal.see(r"New session.*C-c C-c send")
+    terminal.type("quiet from the menu")
+    terminal.see(r"^quiet from the menu$")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"^ ● completed")
+    terminal.press("?")
+    terminal.see(r"i +Interrupt")
+    terminal.press("C-g")
+    terminal.see_no(r"i +Interrupt")
+    terminal.press("?")
+    terminal.see(r"X +Stop server$")
+    terminal.press("X")
+    terminal.see(r"^The server is stopped$")
+
+
+@scenario
+def terminals(home, emacs):
+    """A program runs in a terminal of the server, and what is typed reaches it."""
+    terminal = start(home, emacs)
+    terminal.command("duet-terminal")
+    terminal.see(r"\*duet terminal")
+    terminal.see(r"^[#$] *$")
+    terminal.type("echo $((40 + 2)) is it")
+    terminal.press("Enter")
+    terminal.see(r"^42 is it$")
+    terminal.type("exit")
+    terminal.press("Enter")
+    terminal.see_no(r"^42 is it$|^[#$] *$")
+
+
+@scenario
+def trusts(home, emacs):
+    """What a project would run is shown and asked about once; with a yes it runs."""
+    home.write(".duet.toml", 'default_agent = "parrot"\n[agents.parrot]\ndriver = "command"\n'
+               'command = ["/bin/echo", "Parrot says {prompt}"]\n')
+    terminal = Terminal(home, emacs)
+    terminal.command("duet")
+    terminal.see(r"Trust this file\?  y yes, n no")
+    terminal.see(r"/bin/echo")
+    terminal.press("y")
+    terminal.see_no(r"Trust this file\?")
+    terminal.command("duet")
+    ask(terminal, "hello there")
+    terminal.see(r"^Parrot says hello there")
+    terminal.see(r"^ ● completed · parrot")
+    terminal.kill()
+    terminal = start(home, emacs)
+    terminal.see(r"completed +hello there +parrot")
+    expect(not terminal.shows(r"Trust this file\?"), "what is trusted was asked about again", terminal)
