@@ -22,6 +22,7 @@
     (define-key map "n" #'diff-hunk-next)
     (define-key map "p" #'diff-hunk-prev)
     (define-key map (kbd "RET") #'diff-goto-source)
+    (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-approval-view-mode'.")
 
@@ -41,7 +42,7 @@
   (substitute-command-keys
    (if (duet-approval-question-p approval)
        "\\<duet-approval-map>\\[duet-approval-respond] answer"
-     "\\<duet-approval-map>\\[duet-approval-approve] approve, \\[duet-approval-deny] deny, \\[duet-approval-edit] edit input, \\[duet-approval-always] always in session, \\[duet-approval-always-in-project] in project")))
+     "\\<duet-approval-map>\\[duet-approval-approve] approve, \\[duet-approval-deny] deny, \\[duet-approval-edit] edit, always: \\[duet-approval-always] session, \\[duet-approval-always-in-project] project")))
 
 (defun duet-approval-view--header ()
   "Return the header line."

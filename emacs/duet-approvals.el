@@ -188,11 +188,13 @@ mouse-1: list them")))))
            (t (string-join
                (list (duet-approvals--button "[a] approve" #'duet-approval-approve)
                      (duet-approvals--button "[d] deny" #'duet-approval-deny)
-                     (duet-approvals--button "[e] edit input" #'duet-approval-edit)
-                     (duet-approvals--button "[s] always in session" #'duet-approval-always)
-                     (duet-approvals--button "[P] in project"
-                                             #'duet-approval-always-in-project)
-                     (duet-approvals--button "[v] view" #'duet-approval-view))
+                     (duet-approvals--button "[e] edit" #'duet-approval-edit)
+                     (duet-approvals--button "[v] view" #'duet-approval-view)
+                     (concat "always: "
+                             (duet-approvals--button "[s] session"
+                                                     #'duet-approval-always))
+                     (duet-approvals--button "[P] project"
+                                             #'duet-approval-always-in-project))
                "  "))))))
     (propertize text 'duet-approval approval 'keymap duet-approvals-inline-map)))
 
@@ -291,7 +293,7 @@ They come one after the other, the oldest first."
 
 \\{duet-approvals-mode-map}"
   (setq tabulated-list-format [("Tool" 8 nil) ("Input" 32 nil) ("Session" 18 nil)
-                               ("Project" 12 nil) ("Age" 4 nil)]
+                               ("Project" 11 nil) ("Age" 4 nil)]
         tabulated-list-padding 1
         duet-approval-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-approvals--mode-line)))

@@ -302,7 +302,7 @@ def terminals(home, emacs):
     terminal.see(r"^42 is it$")
     terminal.type("exit")
     terminal.press("Enter")
-    terminal.see_no(r"^42 is it$|^[#$] *$")
+    terminal.see(r"^Process .* finished$")
 
 
 @scenario
