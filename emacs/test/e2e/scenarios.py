@@ -324,3 +324,21 @@ def trusts(home, emacs):
     terminal = start(home, emacs)
     terminal.see(r"completed +hello there +parrot")
     expect(not terminal.shows(r"Trust this file\?"), "what is trusted was asked about again", terminal)
+
+
+@scenario
+def reads_the_manual(home, emacs):
+    """The manual came with the package, and is in the list of manuals."""
+    if not home.has_manual():
+        return  # there is no makeinfo, which make manual tells
+    terminal = Terminal(home, emacs)
+    terminal.press("C-h", "i", "m")
+    terminal.see(r"^Menu item")
+    terminal.type("Duet")
+    terminal.press("Enter")
+    terminal.see(r"^Duet shows in Emacs what coding agents do")
+    terminal.press("m")
+    terminal.see(r"^Menu item")
+    terminal.type("Questions")
+    terminal.press("Enter")
+    terminal.see(r"An agent asks for leave before it runs a tool")

@@ -5,6 +5,7 @@ is expected is looked for until a deadline, and if it does not come, the error
 shows the screen.
 """
 
+import glob
 import os
 import re
 import shutil
@@ -87,6 +88,10 @@ class Home:
                 return file.read()
         except FileNotFoundError:
             return None
+
+    def has_manual(self):
+        """Tells whether the manual could be built when the package was."""
+        return bool(glob.glob(os.path.join(self.path, ".emacs.d", "elpa", "duet-*", "duet.info")))
 
     def run(self, *command):
         """Runs a program as the user would in a shell; returns what it printed."""
