@@ -215,6 +215,7 @@ def edits_and_answers(home, emacs):
     terminal.see(r"^ ● completed")
     wait_for(lambda: home.read("demo.txt") == "Turn 1: goodbye\n", "the changed text in demo.txt",
              screen=terminal.screen)
+    terminal.see_no(r"^\? Write")  # whose r is another one
     ask(terminal, "ask", key="r")
     terminal.see(r"^\? .*\n +\[r\] answer +\[1\]")
     terminal.press("j", "1")
