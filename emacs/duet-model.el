@@ -331,19 +331,37 @@ That is the first prompt if it is known, else the last."
   "Return the messages of SESSION, the oldest first."
   (reverse (duet-session-order session)))
 
+(defun duet-model--before-p (a b)
+  "Return non-nil if the message A began before B, as far as they tell."
+  (let ((one (duet-message-created a))
+        (other (duet-message-created b)))
+    (and one other
+         (or (duet-time-before-p one other)
+             (and (equal one other)
+                  (< (duet-message-seq a) (duet-message-seq b)))))))
+
 (defun duet-model-add-message (message)
   "Add MESSAGE to its session, at the end of what belongs to its run.
-A prompt may wait in the queue while the run before it goes on."
+A prompt may wait in the queue while the run before it goes on.  An event
+that has waited for a page to be loaded may be older than what that
+brought, and goes before it."
   (let* ((session (duet-message-session message))
          (run (duet-message-run message))
-         (tail (duet-session-order session)))
+         (rest (duet-session-order session))
+         (newer nil))
     (puthash (duet-message-key message) message (duet-session-messages session))
-    (if (or (null tail) (equal (duet-message-run (car tail)) run)
-            (not (cl-find run tail :key #'duet-message-run :test #'equal)))
-        (push message (duet-session-order session))
-      (while (not (equal (duet-message-run (cadr tail)) run))
-        (setq tail (cdr tail)))
-      (setcdr tail (cons message (cdr tail))))
+    (cl-flet ((next () (setq newer rest
+                             rest (cdr rest)))
+              (run-p () (equal (duet-message-run (car rest)) run)))
+      (when (and rest (or (run-p) (cl-find run rest :key #'duet-message-run :test #'equal)))
+        (while (not (run-p)) (next))
+        (while (and rest (run-p)
+                    (not (eq (duet-message-kind (car rest)) 'prompt))
+                    (duet-model--before-p message (car rest)))
+          (next))))
+    (if newer
+        (setcdr newer (cons message rest))
+      (push message (duet-session-order session)))
     message))
 
 (defun duet-session-message-after (session message)

@@ -51,6 +51,27 @@
           '(:approval_id 9 :decision [])))
   "What a server would not send.")
 
+(ert-deftest duet-model-test-order-of-what-has-waited ()
+  "An event that has waited for a page goes before what is younger in the page."
+  (let* ((model (duet-model-test-model))
+         (session (duet-model-session model "t1")))
+    (setf (duet-session-loaded session) 'loading)
+    (duet-model-apply model (duet-model-test-event "plan" 5 :session_id "r1" :entries []))
+    (duet-model-load-page
+     session
+     (vector '(:id 1 :session_id "r1" :event_type "message" :role "user" :content "Do"
+                   :seq 2 :created_at "2026-01-01T00:00:00Z" :is_completed t)
+             '(:id 2 :session_id "r1" :event_type "message" :role "assistant"
+                   :content "Done" :seq 7 :created_at "2026-01-01T00:00:00Z")
+             '(:id 3 :session_id "r1" :event_type "message" :role "assistant"
+                   :content "More" :seq 8 :created_at "2026-01-01T00:00:01Z"))
+     'newer)
+    (duet-model-page-loaded session)
+    (should (equal (mapcar (lambda (message)
+                             (list (duet-message-kind message) (duet-message-seq message)))
+                           (duet-session-message-list session))
+                   '((prompt 2) (plan 5) (text 7) (text 8))))))
+
 (ert-deftest duet-model-test-odd-events-signal-nothing ()
   "Whatever comes, nothing is signalled, and a transcript can show the rest."
   (let ((model (duet-model-test-model t))
