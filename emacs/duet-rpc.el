@@ -5,8 +5,6 @@
 
 ;; Author: The Duet authors
 ;; URL: https://github.com/duet-rpc/duet-rpc
-;; Version: 0.1.0
-;; Package-Requires: ((emacs "28.1"))
 ;; Keywords: comm, processes, tools
 
 ;;; Commentary:
@@ -401,13 +399,15 @@ Return nil if there is none."
     (when (buffer-live-p buffer)
       ;; It comes through a pipe of its own, so some may not have been read.
       (when-let ((pipe (get-buffer-process buffer)))
-        (cl-loop repeat 10 while (accept-process-output pipe 0.1)))
-      (with-current-buffer buffer
-        (save-excursion
-          (goto-char (point-max))
-          (skip-chars-backward " \t\r\n")
-          (unless (bobp)
-            (buffer-substring-no-properties (line-beginning-position) (point))))))))
+        (cl-loop repeat 10 while (accept-process-output pipe 0.05)))
+      ;; What ran meanwhile may have killed the buffer.
+      (when (buffer-live-p buffer)
+        (with-current-buffer buffer
+          (save-excursion
+            (goto-char (point-max))
+            (skip-chars-backward " \t\r\n")
+            (unless (bobp)
+              (buffer-substring-no-properties (line-beginning-position) (point)))))))))
 
 (provide 'duet-rpc)
 ;;; duet-rpc.el ends here

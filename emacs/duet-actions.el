@@ -1,0 +1,117 @@
+;;; duet-actions.el --- What can be done with a session  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; These commands act on the session that the current buffer shows, or that
+;; point is on in the list of sessions.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'duet-connection)
+
+(declare-function duet-compose "duet-compose" (connection &optional session run))
+
+(defvar-local duet-session-at-point-function nil
+  "Function that returns the session at point, where a buffer shows several.")
+
+(defvar duet-session)
+
+(defun duet-session-here (&optional noerror)
+  "Return the session that the buffer shows, or that point is on.
+If there is none it is an error, unless NOERROR is non-nil."
+  (or (if duet-session-at-point-function
+          (funcall duet-session-at-point-function)
+        (bound-and-true-p duet-session))
+      (unless noerror
+        (user-error "There is no session here"))))
+
+(defun duet-session-mode-words (session)
+  "Return the permission mode of SESSION in words; nil for the usual one."
+  (pcase (duet-session-mode session)
+    ((or 'nil "default") nil)
+    ("acceptEdits" "accepts edits")
+    ("bypassPermissions" "asks nothing")
+    (mode mode)))
+
+(defun duet-render-number (number)
+  "Return NUMBER, which may be large, in a few characters."
+  (cond ((< number 1000) (number-to-string number))
+        ((< number 1000000) (format "%.1fk" (/ number 1000.0)))
+        (t (format "%.1fM" (/ number 1000000.0)))))
+
+(defun duet-interrupt (session)
+  "Interrupt SESSION; it can be continued."
+  (interactive (list (duet-session-here)))
+  (let ((run (or (duet-session-active-run session)
+                 (cl-find 'queued (duet-session-runs session) :key #'duet-run-state))))
+    (unless run
+      (user-error "Nothing is running in this session"))
+    (duet-connection-request
+     (duet-connection-here) 'interruptSession
+     (list :session_id (duet-run-id run) :reason "interrupted in Emacs")
+     :success-fn (lambda (_) (message "Interrupting; r continues")))))
+
+(defun duet-continue (session)
+  "Write the next prompt of SESSION."
+  (interactive (list (duet-session-here)))
+  (duet-compose (duet-connection-here) session))
+
+(defun duet-fork (session)
+  "Write a prompt for a new session that begins as SESSION did.
+It knows what was said up to the turn at point, or in the list of
+sessions up to the last turn but one."
+  (interactive (list (duet-session-here)))
+  (let* ((message (and (fboundp 'duet-transcript-message-at-point)
+                       (null duet-session-at-point-function)
+                       (duet-transcript-message-at-point)))
+         (leaf (duet-session-leaf session))
+         (run (if message (duet-message-run message)
+                (and leaf (duet-run-parent leaf)))))
+    (when (or (null run) (and leaf (equal run (duet-run-id leaf))))
+      (user-error (if message
+                      "This is the last turn: continue it, or move to an earlier one to fork"
+                    "A session of one turn cannot be forked; continue it")))
+    (duet-compose (duet-connection-here) session run)))
+
+(defun duet-archive (session)
+  "Put SESSION away, or take it back."
+  (interactive (list (duet-session-here)))
+  (let ((archived (not (duet-session-archived session))))
+    (duet-connection-request
+     (duet-connection-here) 'archiveSession
+     (list :session_id (duet-session-leaf-id session)
+           :archived (if archived t :json-false))
+     :success-fn
+     (lambda (_)
+       (setf (duet-session-archived session) archived)
+       (duet-model-announce (duet-session-model session) 'session session)
+       (message (if archived "Archived" "Taken back from the archive"))))))
+
+(defun duet-rename (session title)
+  "Call SESSION by TITLE."
+  (interactive (let ((session (duet-session-here)))
+                 (list session (read-string "Title: " (duet-session-name session)))))
+  (duet-connection-request
+   (duet-connection-here) 'updateSessionTitle
+   (list :session_id (duet-session-leaf-id session) :title title)))
+
+(defun duet-menu-or-help ()
+  "Show the menu of Duet, or what the keys do where there is none."
+  (interactive)
+  (if (commandp 'duet-menu)
+      (call-interactively 'duet-menu)
+    (describe-mode)))
+
+(defun duet-search-or-say ()
+  "Search all conversations."
+  (interactive)
+  (if (commandp 'duet-search)
+      (call-interactively 'duet-search)
+    (user-error "There is no search in this version")))
+
+(provide 'duet-actions)
+;;; duet-actions.el ends here

@@ -1,0 +1,260 @@
+;;; duet-agents.el --- Which agents there are, and which one is asked  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-agents' lists the agents that the program duet-rpc knows, and what the
+;; others need.  RET there has an agent asked from now on when a session begins
+;; in this project, until Emacs ends; a session keeps the agent that it began
+;; with.  What is asked without such a choice, default_agent in a configuration
+;; file says.
+;;
+;; `duet-set-mode' and `duet-set-model' change a session that there is.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'tabulated-list)
+(require 'duet-actions)
+(require 'duet-command)
+(require 'duet-compose)
+(require 'duet-connection)
+
+(defvar duet-agents-chosen (make-hash-table :test #'equal)
+  "Agents that were chosen, by the directories of their projects.")
+
+(defvar duet-agents--known (make-hash-table :test #'equal)
+  "What the program last said of the agents, by the directories of projects.")
+
+(defun duet-agents-chosen (connection)
+  "Return the agent that was chosen for new sessions of CONNECTION, or nil."
+  (gethash (duet-connection-root connection) duet-agents-chosen))
+
+(defun duet-agents--parameters ()
+  "Return what a new session's launch says of the agent.
+One of `duet-compose-parameters-functions'."
+  (when-let ((agent (and duet-connection (duet-agents-chosen duet-connection))))
+    (list :agent agent)))
+
+(add-hook 'duet-compose-parameters-functions #'duet-agents--parameters)
+
+(defun duet-agents--fetch (connection function)
+  "Find out the agents of CONNECTION's project; call FUNCTION with the list."
+  (let ((root (duet-connection-root connection)))
+    (duet-command-json
+     root '("agents")
+     (lambda (result)
+       (let ((agents (duet-get-objects (list :agents result) :agents)))
+         (puthash root agents duet-agents--known)
+         (funcall function agents))))))
+
+
+;;; The list
+
+(defvar duet-agents-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map tabulated-list-mode-map)
+    (define-key map (kbd "RET") #'duet-agents-choose)
+    (define-key map "d" #'duet-agents-unchoose)
+    (define-key map "w" #'duet-agents-copy-install)
+    (define-key map "g" #'duet-agents-refresh)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-agents-mode'.")
+
+(define-derived-mode duet-agents-mode tabulated-list-mode "Duet-Agents"
+  "Major mode of the list of agents.
+
+\\{duet-agents-mode-map}"
+  (setq tabulated-list-format [("" 2 nil) ("Agent" 14 t) ("Name" 20 t) ("" 0 nil)]
+        tabulated-list-padding 1)
+  (tabulated-list-init-header))
+
+;;;###autoload
+(defun duet-agents ()
+  "List the agents that can be asked in this project, and what others need."
+  (interactive)
+  (let* ((connection (duet-connection-here))
+         (buffer (get-buffer-create
+                  (format "*duet agents: %s*"
+                          (abbreviate-file-name (duet-connection-root connection))))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-agents-mode) (duet-agents-mode))
+      (setq duet-connection connection
+            default-directory (duet-connection-root connection))
+      (duet-agents-refresh))
+    (pop-to-buffer buffer)))
+
+(defun duet-agents-refresh ()
+  "Ask again which agents there are."
+  (interactive nil duet-agents-mode)
+  (let ((buffer (current-buffer)))
+    (duet-agents--fetch duet-connection
+                        (lambda (agents)
+                          (when (buffer-live-p buffer)
+                            (with-current-buffer buffer
+                              (duet-agents--print agents)))))))
+
+(defun duet-agents--print (agents)
+  "Show AGENTS in the buffer."
+  (let ((chosen (duet-agents-chosen duet-connection))
+        (first (null tabulated-list-entries)))
+    (setq tabulated-list-entries
+          (mapcar
+           (lambda (agent)
+             (let ((name (or (duet-get-string agent :name) "")))
+               (list name
+                     (vector (if (if chosen (equal chosen name)
+                                   (duet-get agent :default))
+                                 "*" "")
+                             name
+                             (or (duet-get-string agent :title) "")
+                             (duet-agents--remark agent)))))
+           agents))
+    (tabulated-list-print t)
+    (when first
+      (goto-char (point-min))
+      (or (re-search-forward "^ \\*" nil t) t)
+      (beginning-of-line))
+    (setq header-line-format
+          (substitute-command-keys
+           " * is asked  \\<duet-agents-mode-map>\\[duet-agents-choose] ask the one at point, \\[duet-agents-unchoose] the default, \\[duet-agents-copy-install] copy how to install"))))
+
+(defun duet-agents--remark (agent)
+  "Return what there is to say of AGENT."
+  (cond ((not (duet-get agent :trusted))
+         (propertize "defined by this project, which you do not trust: M-x duet-trust"
+                     'face 'warning))
+        ((not (duet-get agent :available))
+         (propertize (format "not installed: %s"
+                             (or (duet-get-string agent :install) "not on PATH"))
+                     'face 'shadow))
+        (t (abbreviate-file-name (or (duet-get-string agent :path) "")))))
+
+(defun duet-agents--at-point ()
+  "Return the agent at point."
+  (or (cl-find (tabulated-list-get-id)
+               (gethash (duet-connection-root duet-connection) duet-agents--known)
+               :key (lambda (agent) (duet-get-string agent :name)) :test #'equal)
+      (user-error "There is no agent here")))
+
+(defun duet-agents-choose ()
+  "Ask the agent at point when a session begins in this project."
+  (interactive nil duet-agents-mode)
+  (duet-agents--choose duet-connection (duet-agents--at-point))
+  (duet-agents-refresh))
+
+(defun duet-agents--choose (connection agent)
+  "Ask AGENT when a session begins in the project of CONNECTION."
+  (let ((name (duet-get-string agent :name)))
+    (cond ((not (duet-get agent :trusted))
+           (user-error "%s is defined by this project, which you do not trust: M-x duet-trust"
+                       name))
+          ((not (duet-get agent :available))
+           (user-error "%s is not installed: %s" name
+                       (or (duet-get-string agent :install) "it is not on PATH"))))
+    (puthash (duet-connection-root connection) name duet-agents-chosen)
+    (message "New sessions ask %s" name)))
+
+(defun duet-agents-unchoose ()
+  "Ask the default agent again when a session begins in this project."
+  (interactive)
+  (remhash (duet-connection-root (duet-connection-here)) duet-agents-chosen)
+  (message "New sessions ask the default agent")
+  (when (derived-mode-p 'duet-agents-mode) (duet-agents-refresh)))
+
+(defun duet-agents-copy-install ()
+  "Copy what installs the agent at point."
+  (interactive nil duet-agents-mode)
+  (let ((install (duet-get-string (duet-agents--at-point) :install)))
+    (unless install (user-error "There is nothing to install for this one"))
+    (kill-new install)
+    (message "Copied: %s" install)))
+
+;;;###autoload
+(defun duet-choose-agent ()
+  "Choose the agent that is asked when a session begins in this project."
+  (interactive)
+  (let ((connection (duet-connection-here))
+        (buffer (current-buffer)))
+    (duet-agents--fetch
+     connection
+     (lambda (agents)
+       ;; Outside of the sentinel, which a minibuffer would hold up.
+       (run-at-time 0 nil (lambda ()
+                            (when (buffer-live-p buffer)
+                              (with-current-buffer buffer
+                                (duet-agents--read connection agents)))))))))
+
+(defun duet-agents--read (connection agents)
+  "Have the user choose one of AGENTS for CONNECTION."
+  (let* ((usable (cl-remove-if-not (lambda (agent)
+                                     (and (duet-get agent :available)
+                                          (duet-get agent :trusted)))
+                                   agents))
+         (names (mapcar (lambda (agent) (duet-get-string agent :name)) usable))
+         (default (or (duet-agents-chosen connection)
+                      (duet-get-string (cl-find-if (lambda (agent)
+                                                     (duet-get agent :default))
+                                                   usable)
+                                       :name)))
+         (name (condition-case nil
+                   (completing-read (format-prompt "Agent for new sessions" default)
+                                    names nil t nil nil default)
+                 (quit nil))))
+    (when name
+      (duet-agents--choose connection
+                           (nth (cl-position name names :test #'equal) usable)))))
+
+
+;;; Settings of a session
+
+(defconst duet-agents--modes
+  '(("asks before it changes anything" . "default")
+    ("edits without asking" . "acceptEdits")
+    ("plans, and changes nothing" . "plan")
+    ("asks nothing" . "bypassPermissions"))
+  "Permission modes, in words and as the protocol calls them.")
+
+(defun duet-set-mode (session mode)
+  "Let the agent of SESSION do without asking what MODE says."
+  (interactive
+   (let* ((session (duet-session-here))
+          (now (car (rassoc (or (duet-session-mode session) "default")
+                            duet-agents--modes)))
+          (completion-ignore-case t)
+          (words (completing-read (format-prompt "The agent" now)
+                                  duet-agents--modes nil t nil nil now))
+          (mode (cdr (assoc words duet-agents--modes))))
+     (unless mode (user-error "No mode is chosen"))
+     (when (and (equal mode "bypassPermissions")
+                (not (yes-or-no-p "Let the agent run and change anything, unasked? ")))
+       (user-error "The mode is as it was"))
+     (list session mode)))
+  (duet-connection-request
+   (duet-connection-here) 'updateSessionSettings
+   (list :session_id (duet-session-leaf-id session) :permission_mode mode)
+   :success-fn
+   (lambda (_)
+     (setf (duet-session-mode session) mode)
+     (duet-model-announce (duet-session-model session) 'session session)
+     (message "The agent %s" (car (rassoc mode duet-agents--modes))))))
+
+(defun duet-set-model (session model)
+  "Have the agent of SESSION use MODEL, one that it knows, from its next turn on."
+  (interactive (list (duet-session-here)
+                     (string-trim (read-string "Model: " nil 'duet-agents--models))))
+  (when (string-empty-p model) (user-error "No model is named"))
+  (duet-connection-request
+   (duet-connection-here) 'updateSessionSettings
+   (list :session_id (duet-session-leaf-id session) :model model)
+   :success-fn (lambda (_) (message "The agent uses %s" model))))
+
+(defvar duet-agents--models nil
+  "Models that were named before.")
+
+(provide 'duet-agents)
+;;; duet-agents.el ends here

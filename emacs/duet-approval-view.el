@@ -1,0 +1,340 @@
+;;; duet-approval-view.el --- A question in full, and its input to edit  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Before a question is answered one may look at all of it, with what an edit
+;; would change, and may change what the tool is to get.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'json)
+(require 'diff-mode)
+(require 'duet-approval)
+
+(defvar duet-approval-view-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map (make-composed-keymap duet-approval-map special-mode-map))
+    (define-key map "n" #'diff-hunk-next)
+    (define-key map "p" #'diff-hunk-prev)
+    (define-key map (kbd "RET") #'diff-goto-source)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-approval-view-mode'.")
+
+(define-derived-mode duet-approval-view-mode diff-mode "Duet-Question"
+  "Major mode that shows a question and what an edit would change.
+
+\\{duet-approval-view-mode-map}"
+  (setq buffer-read-only t
+        buffer-undo-list t
+        header-line-format '(:eval (duet-approval-view--header)))
+  ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
+  (setq-local minor-mode-overriding-map-alist nil)
+  (setq-local revert-buffer-function (lambda (&rest _) (duet-approval-view--load))))
+
+(defun duet-approval-keys (approval)
+  "Return which keys answer APPROVAL, as text for a header line."
+  (substitute-command-keys
+   (if (duet-approval-question-p approval)
+       "\\<duet-approval-map>\\[duet-approval-respond] answer"
+     "\\<duet-approval-map>\\[duet-approval-approve] approve, \\[duet-approval-deny] deny, \\[duet-approval-edit] edit, always: \\[duet-approval-always] session, \\[duet-approval-always-in-project] project")))
+
+(defun duet-approval-view--header ()
+  "Return the header line."
+  (cond
+   ((null duet-approval) "")
+   ((not (duet-approval-connection duet-approval))
+    (propertize " This is decided" 'face 'duet-done))
+   ((duet-approval-sending-p duet-approval) " The answer is on its way")
+   (t (concat " " (duet-approval-keys duet-approval)))))
+
+(defun duet-approval-view--buffer (approval mode)
+  "Return a buffer in MODE that is about APPROVAL, or nil."
+  (cl-find-if (lambda (buffer)
+                (and (eq (buffer-local-value 'major-mode buffer) mode)
+                     (eq (buffer-local-value 'duet-approval buffer) approval)))
+              (buffer-list)))
+
+(defun duet-approval-view (approval)
+  "Show all that is known of APPROVAL, and what it would change."
+  (interactive (list (duet-approval-here)))
+  (let ((buffer (or (duet-approval-view--buffer approval 'duet-approval-view-mode)
+                    (generate-new-buffer
+                     (format "*duet question: %s*" (duet-approval-name approval)))))
+        (connection (or (duet-approval-connection approval)
+                        (user-error "This is decided already"))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-approval-view-mode)
+        (duet-approval-view-mode))
+      (let ((session (duet-approval-session approval connection)))
+        (setq duet-approval approval
+              duet-connection connection
+              default-directory (file-name-as-directory
+                                 (or (and session (duet-session-cwd session))
+                                     (duet-connection-root connection)))))
+      (duet-approval-view--print (duet-approval-data approval))
+      (duet-approval-view--load))
+    (pop-to-buffer buffer)))
+
+(defun duet-approval-view--load ()
+  "Ask the server for all of the buffer's question; events have no diff."
+  (let ((buffer (current-buffer)))
+    (duet-connection-request
+     duet-connection 'getApproval
+     (list :approval_id (duet-approval-id duet-approval))
+     :success-fn
+     (lambda (result)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (duet-approval-view--print (duet-get result :approval))))))))
+
+(defun duet-approval-view--print (data)
+  "Show the question that DATA, from the server, tell of."
+  (let* ((inhibit-read-only t)
+         (line (line-number-at-pos))
+         (approval duet-approval)
+         (session (duet-approval-session approval duet-connection))
+         (input (duet-get data :tool_input)))
+    (erase-buffer)
+    (insert (propertize (or (duet-get-string data :title) (duet-approval-tool approval))
+                        'font-lock-face 'duet-waiting)
+            "\n\n")
+    (cl-loop for (label text) in
+             `(("Tool" ,(and (not (duet-approval-question-p approval))
+                             (duet-approval-tool approval)))
+               ("Subject" ,(duet-get-string data :subject))
+               ("Session" ,(and session (duet-session-name session)))
+               ("Agent" ,(and session (duet-session-agent session)))
+               ("Project" ,(abbreviate-file-name
+                            (duet-connection-root duet-connection)))
+               ("Stale" ,(and (duet-get data :stale)
+                              "who asked is gone; an answer continues the session"))
+               ("Options" ,(and (duet-approval-question-p approval)
+                                (string-join (mapcar #'car (duet-approval-options approval))
+                                             ", ")))
+               ("Files" ,(mapconcat #'abbreviate-file-name
+                                    (duet-get-strings data :paths) ", ")))
+             do (when (and text (not (string-empty-p text)))
+                  (insert (propertize (format "%-9s" label) 'font-lock-face 'duet-dim)
+                          text "\n")))
+    (when (and input (not (duet-approval-question-p approval)))
+      (insert "\n" (propertize "Input" 'font-lock-face 'duet-heading) "\n"
+              ;; No line of it must look like one of a diff.
+              (replace-regexp-in-string "^" "  " (duet-approval--json input)) "\n"))
+    (when-let ((diff (duet-get-string data :diff)))
+      (insert "\n" diff))
+    (goto-char (point-min))
+    (forward-line (1- line))
+    (restore-buffer-modified-p nil)))
+
+(defun duet-approval--json (input)
+  "Return INPUT, what a tool gets, as JSON for people."
+  (if (null input)
+      "{}"
+    (let ((json-encoding-pretty-print t)
+          (json-encoding-default-indentation "  "))
+      (condition-case nil
+          (json-encode input)
+        (error (format "%S" input))))))
+
+
+;;; The input of a tool
+
+(defvar-local duet-approval-edit--original nil
+  "The text that the buffer had at first.")
+
+(defvar duet-approval-edit-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'duet-approval-edit-send)
+    (define-key map (kbd "C-c C-k") #'duet-approval-edit-cancel)
+    map)
+  "Keymap of `duet-approval-edit-mode'.")
+
+(define-derived-mode duet-approval-edit-mode prog-mode "Duet-Input"
+  "Major mode in which the input of a tool is changed, as JSON.
+
+\\{duet-approval-edit-mode-map}"
+  (modify-syntax-entry ?\" "\"")
+  (modify-syntax-entry ?\\ "\\")
+  (setq-local indent-tabs-mode nil
+              font-lock-defaults
+              '((("\\(\"\\(?:[^\"\\\n]\\|\\\\.\\)*\"\\)[ \t]*:"
+                  1 font-lock-keyword-face t)
+                 ("\\_<\\(?:true\\|false\\|null\\)\\_>" . font-lock-constant-face)))
+              indent-line-function #'indent-relative
+              header-line-format '(:eval (duet-approval-edit--header))))
+
+(defun duet-approval-edit--header ()
+  "Return the header line."
+  (cond
+   ((null duet-approval) "")
+   ((not (duet-approval-connection duet-approval))
+    (propertize " This is decided; what is written here is not used" 'face 'duet-failed))
+   (t (substitute-command-keys
+       "\\<duet-approval-edit-mode-map> \\[duet-approval-edit-send] approves with this input, \\[duet-approval-edit-cancel] leaves it"))))
+
+(defun duet-approval-edit (approval)
+  "Change the input of the tool of APPROVAL, then approve.
+What was changed before is gone on with."
+  (interactive (list (duet-approval-here)))
+  (when (duet-approval-question-p approval)
+    (user-error "A question has no input to edit"))
+  (duet-approval--check approval)
+  (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
+        (connection (duet-approval-connection approval)))
+    (cond
+     (buffer (duet-approval-edit--show buffer))
+     ;; An event leaves out an input that is too long.
+     ((duet-get (duet-approval-data approval) :truncated)
+      (duet-connection-request
+       connection 'getApproval (list :approval_id (duet-approval-id approval))
+       :success-fn (lambda (result)
+                     (duet-approval-edit--input
+                      approval connection (duet-get result :approval :tool_input)))))
+     (t (duet-approval-edit--input approval connection (duet-approval-input approval))))))
+
+(defun duet-approval-edit--input (approval connection input)
+  "Show a buffer to edit INPUT of the tool of APPROVAL of CONNECTION.
+In INPUT, which jsonrpc.el has read, {} and null are the same.  Where it
+has either, the conversation is asked for the JSON itself."
+  (let* ((session (duet-approval-session approval connection))
+         (open (lambda (&rest _)
+                 (duet-approval-edit--open approval connection
+                                           (duet-approval--json input))))
+         (ask (lambda (offset then)
+                (duet-connection-request
+                 connection 'getConversation
+                 (list :session_id (duet-session-leaf-id session)
+                       :offset offset :limit 50)
+                 :error-fn open :success-fn then))))
+    (if (not (and session (duet-approval--ambiguous-p input)))
+        (funcall open)
+      ;; Beyond the end there is nothing but the number.
+      (funcall ask 1000000000
+               (lambda (end)
+                 (funcall ask (max 0 (- (or (duet-get-number end :total) 0) 50))
+                          (lambda (result)
+                            (if-let ((text (duet-approval-edit--find
+                                            approval input
+                                            (duet-get-objects result :events))))
+                                (duet-approval-edit--open approval connection text)
+                              (funcall open)))))))))
+
+(defun duet-approval--ambiguous-p (input)
+  "Return non-nil if INPUT, or something in it, is nil."
+  (cond ((null input) t)
+        ((vectorp input) (cl-some #'duet-approval--ambiguous-p input))
+        ((consp input) (cl-loop for (_ value) on input by #'cddr
+                                thereis (duet-approval--ambiguous-p value)))))
+
+(defun duet-approval--normal (input)
+  "Return INPUT in a form in which the order of members does not matter."
+  (cond ((vectorp input) (cl-map 'vector #'duet-approval--normal input))
+        ((consp input)
+         (sort (cl-loop for (key value) on input by #'cddr
+                        collect (cons key (duet-approval--normal value)))
+               (lambda (a b) (string< (car a) (car b)))))
+        (t input)))
+
+(defun duet-approval-edit--find (approval input events)
+  "Return the JSON of INPUT as EVENTS of the conversation have it, or nil.
+That is the tool call that APPROVAL is about, if its input is INPUT."
+  (cl-some
+   (lambda (event)
+     (when-let ((text (and (equal (duet-get-string event :tool_id)
+                                  (duet-approval-call approval))
+                           (equal (duet-get-string event :session_id)
+                                  (duet-approval-run approval))
+                           (duet-get-string event :tool_input_json))))
+       (condition-case nil
+           (when (equal (duet-approval--normal
+                         (json-parse-string text :object-type 'plist :null-object nil
+                                            :false-object :json-false))
+                        (duet-approval--normal input))
+             (with-temp-buffer
+               (insert text)
+               (json-pretty-print-buffer)
+               (buffer-string)))
+         (error nil))))
+   events))
+
+(defun duet-approval-edit--open (approval connection text)
+  "Show a buffer to edit TEXT, the JSON of the input of the tool of APPROVAL.
+The server of CONNECTION has asked it."
+  (let ((buffer (generate-new-buffer
+                 (format "*duet input: %s*" (duet-approval-name approval)))))
+    (with-current-buffer buffer
+      (duet-approval-edit-mode)
+      (insert text "\n")
+      (goto-char (point-min))
+      (setq duet-approval approval
+            duet-connection connection
+            default-directory (duet-connection-root connection)
+            buffer-undo-list nil
+            duet-approval-edit--original (buffer-string))
+      (set-buffer-modified-p nil))
+    (duet-approval-edit--show buffer)))
+
+(defun duet-approval-edit--show (buffer)
+  "Show BUFFER, an input to edit."
+  (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
+                          (window-height . 14))))
+
+(defun duet-approval-edit--parse ()
+  "Return the object that the buffer spells.
+If it does not, point goes where that is seen and it is an error."
+  (let ((start (point))
+        (parsed nil))
+    (goto-char (point-min))
+    (condition-case err
+        (progn
+          (setq parsed (json-parse-buffer :null-object nil :false-object :json-false))
+          (skip-chars-forward " \t\r\n"))
+      (json-error
+       (let ((place (car (last err))))
+         (goto-char (if (integerp place)
+                        (max (point-min) (min place (point-max)))
+                      (point-max))))
+       (user-error "This is no JSON, see point")))
+    (unless (eobp)
+      (user-error "Something follows the JSON, see point"))
+    (goto-char start)
+    (unless (hash-table-p parsed)
+      (user-error "The input must be an object: { … }"))
+    parsed))
+
+(defun duet-approval-edit-send ()
+  "Approve, with the input that is in the buffer."
+  (interactive)
+  (let ((approval duet-approval)
+        (input (duet-approval-edit--parse)))
+    (if (string= (string-trim (buffer-string))
+                 (string-trim duet-approval-edit--original))
+        (duet-approval-send approval "approve" "Approved" :type "function_call")
+      (duet-approval-send approval "approve" "Approved with another input"
+                          :type "function_call" :updated_input input))
+    (set-buffer-modified-p nil)
+    (quit-window)))
+
+(defun duet-approval-edit-cancel ()
+  "Leave the input as it is; what was changed is there again next time."
+  (interactive)
+  (quit-window)
+  (message "Nothing is decided"))
+
+(defun duet-approval-view-resolved (approval)
+  "Put away what shows APPROVAL, which is decided, where nobody looks at it."
+  (dolist (mode '(duet-approval-view-mode duet-approval-edit-mode))
+    (when-let ((buffer (duet-approval-view--buffer approval mode)))
+      (if (get-buffer-window buffer t)
+          (with-current-buffer buffer (force-mode-line-update))
+        (with-current-buffer buffer (set-buffer-modified-p nil))
+        (kill-buffer buffer)))))
+
+(provide 'duet-approval-view)
+;;; duet-approval-view.el ends here

@@ -1,0 +1,373 @@
+;;; duet-approval.el --- A question that waits, and its answer  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; An agent asks for leave to run a tool, or asks a question.  Here is what such
+;; a question looks like in one line, and the commands that answer it.  They act
+;; on the question at point, whatever the buffer: the list of all that wait
+;; (duet-approvals.el), a transcript, or a question's own buffer
+;; (duet-approval-view.el).
+;;
+;; Nothing waits for the server.  What was typed outlives a C-g, and a question
+;; that somebody else has answered meanwhile says so.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-connection)
+(require 'duet-render)
+
+(declare-function duet-approval-edit "duet-approval-view" (approval))
+(declare-function duet-approval-view "duet-approval-view" (approval))
+
+(defvar-local duet-approval nil
+  "The question that the buffer is about.")
+
+(defvar-local duet-approval-at-point-function nil
+  "Function that returns the question at point, where a buffer shows several.")
+
+(defvar duet-session)
+
+(defvar duet-approval-deny-history nil
+  "Reasons that were given for not running a tool.")
+(defvar duet-approval-answer-history nil
+  "Answers that were given to questions.")
+
+(defvar duet-approval--drafts (make-hash-table :test #'equal)
+  "What was begun to be typed in answer to a question, by its id.")
+
+(defvar duet-approval--sending (make-hash-table :test #'equal)
+  "The ids of questions whose answer is on its way.")
+
+(defun duet-approval-here ()
+  "Return the question at point, or that the buffer is about."
+  (or (get-text-property (point) 'duet-approval)
+      duet-approval
+      (and duet-approval-at-point-function
+           (funcall duet-approval-at-point-function))
+      (when-let ((session (bound-and-true-p duet-session)))
+        (let ((approvals (duet-session-approvals session)))
+          (and approvals (null (cdr approvals)) (car approvals))))
+      (user-error "No question is here")))
+
+(defun duet-approval-connection (approval)
+  "Return the connection whose server asks APPROVAL; nil if it waits no more."
+  (let (found)
+    (maphash (lambda (_ connection)
+               (when (eq approval (gethash (duet-approval-id approval)
+                                           (duet-model-approvals
+                                            (duet-connection-model connection))))
+                 (setq found connection)))
+             duet-connections)
+    found))
+
+(defun duet-approval-session (approval connection)
+  "Return the session of CONNECTION in which APPROVAL is asked, or nil."
+  (gethash (duet-approval-run approval)
+           (duet-model-runs (duet-connection-model connection))))
+
+(defun duet-approval-sending-p (approval)
+  "Return non-nil if the answer to APPROVAL is on its way."
+  (gethash (duet-approval-id approval) duet-approval--sending))
+
+
+;;; In words
+
+(defun duet-approval-question-p (approval)
+  "Return non-nil if APPROVAL is a question, not a tool that wants to run."
+  (equal (duet-approval-type approval) "human_contact"))
+
+(defun duet-approval-tool (approval)
+  "Return the name of the tool that APPROVAL is about."
+  (if (duet-approval-question-p approval)
+      "question"
+    (or (duet-get-string (duet-approval-data approval) :tool_name) "tool")))
+
+(defun duet-approval-name (approval)
+  "Return what APPROVAL asks in a few words."
+  (let* ((title (or (duet-approval-title approval) "a question"))
+         (name (if (and (not (duet-approval-question-p approval))
+                        (equal title (duet-approval-tool approval))
+                        (duet-approval-input approval))
+                   ;; It says too little.
+                   (concat title " " (substring-no-properties
+                                      (duet-approval-summary approval)))
+                 title)))
+    (truncate-string-to-width (duet-approval--line name) 70 nil nil "…")))
+
+(defun duet-approval--line (text)
+  "Return TEXT as one line."
+  (string-trim (replace-regexp-in-string
+                "[ \t\r\n]+" " " (substring text 0 (min 400 (length text))))))
+
+(defun duet-approval-input (approval)
+  "Return the input of the tool that APPROVAL is about, or nil."
+  (duet-get (duet-approval-data approval) :tool_input))
+
+(defun duet-approval--counts (data)
+  "Return how many lines DATA of a question add and remove, as text, or nil.
+An event has old and new texts, a reply a unified diff."
+  (let ((diffs (duet-get-objects data :diffs))
+        (diff (duet-get-string data :diff))
+        (added 0)
+        (removed 0))
+    (cond
+     (diffs (duet-render--counts diffs))
+     (diff
+      (dolist (line (split-string diff "\n"))
+        (cond ((string-match-p "\\`\\(?:---\\|\\+\\+\\+\\) " line))
+              ((string-prefix-p "+" line) (cl-incf added))
+              ((string-prefix-p "-" line) (cl-incf removed))))
+      (duet-render-counts added removed)))))
+
+(defun duet-approval-summary (approval &optional root)
+  "Return in one line what APPROVAL is about: a command, a file, a question.
+Files are shown relative to ROOT."
+  (let* ((data (duet-approval-data approval))
+         (input (duet-approval-input approval))
+         (command (duet-get input :command))
+         (paths (duet-get-strings data :paths))
+         (counts (duet-approval--counts data)))
+    (cond
+     ((duet-approval-question-p approval) (duet-approval-name approval))
+     ((stringp command) (propertize (duet-approval--line command) 'face 'duet-code))
+     ((and (vectorp command) (cl-every #'stringp command))
+      (propertize (duet-approval--line (string-join command " ")) 'face 'duet-code))
+     (paths
+      (concat (mapconcat (lambda (path)
+                           (if (and root (file-in-directory-p path root))
+                               (file-relative-name path root)
+                             (abbreviate-file-name path)))
+                         (seq-take paths 3) ", ")
+              (if (nthcdr 3 paths) (format " and %d more" (- (length paths) 3)) "")
+              (if counts (concat " " counts) "")))
+     ((and (consp input) (keywordp (car input)))
+      (duet-approval--line
+       (mapconcat (lambda (key)
+                    (let ((value (plist-get input key)))
+                      (format "%s: %s" (substring (symbol-name key) 1)
+                              (if (stringp value) value (duet-log-brief value)))))
+                  (cl-loop for key in input by #'cddr collect key) ", ")))
+     (t (duet-approval--line (or (duet-approval-title approval) ""))))))
+
+(defun duet-approval-options (approval)
+  "Return the answers that APPROVAL offers: a list of (NAME . ID)."
+  (delq nil
+        (mapcar (lambda (option)
+                  (let ((id (duet-get-string option :option_id))
+                        (name (duet-get-string option :name)))
+                    (and (or id name) (cons (or name id) (or id name)))))
+                (duet-get-objects (duet-approval-data approval) :options))))
+
+(defun duet-approval-outcome (data)
+  "Return in words how a question ended: DATA of the event that tells it."
+  (let ((decision (or (duet-get-string data :decision) "answered"))
+        (comment (duet-get-string data :response_text)))
+    (pcase (duet-get-string data :decided_by)
+      ("end" "was withdrawn: the run has ended")
+      ("timeout" "has expired")
+      ((and by (or "rule" "mode")) (format "was %s by a %s" decision by))
+      (_ (format "was %s elsewhere%s"
+                 (if (equal decision "responded") "answered" decision)
+                 (if comment (format ": %s" (duet-approval--line comment)) ""))))))
+
+
+;;; The answer
+
+(defun duet-approval--check (approval)
+  "Signal a `user-error' if APPROVAL cannot be answered."
+  (unless (duet-approval-connection approval)
+    (user-error "%s: this is decided already" (duet-approval-name approval)))
+  (when (duet-approval-sending-p approval)
+    (user-error "The answer is on its way")))
+
+(defun duet-approval-send (approval decision words &rest params)
+  "Answer APPROVAL with DECISION, a string, and PARAMS of sendDecision.
+WORDS say that it is done.  This does not wait; if it fails the question
+goes on waiting."
+  (duet-approval--check approval)
+  (let* ((id (duet-approval-id approval))
+         (name (duet-approval-name approval))
+         (connection (duet-approval-connection approval))
+         (model (duet-connection-model connection)))
+    (puthash id t duet-approval--sending)
+    ;; Who looks at the question alone has seen enough of it.
+    (when (derived-mode-p 'duet-approval-view-mode) (quit-window))
+    (duet-model-announce model 'approval (duet-approval-session approval connection)
+                         approval)
+    (duet-connection-request
+     connection 'sendDecision
+     `(:approval_id ,id :decision ,decision ,@params)
+     :success-fn
+     (lambda (result)
+       (remhash id duet-approval--sending)
+       (if (duet-get result :success)
+           (progn
+             (remhash id duet-approval--drafts)
+             (message "%s: %s" words name))
+         (message "Duet: %s: %s" name
+                  (pcase (duet-get-string result :status)
+                    ('nil (or (duet-get-string result :error) "not answered"))
+                    (status (format "somebody else was faster, it is %s already"
+                                    status)))))
+       (duet-approval--forget model approval))
+     :error-fn
+     (lambda (err)
+       (remhash id duet-approval--sending)
+       (duet-model-announce model 'approval (duet-approval-session approval connection)
+                            approval)
+       (message "Duet: not answered, it goes on waiting: %s"
+                (duet-connection-error-text err))))))
+
+(defun duet-approval--forget (model approval)
+  "Take APPROVAL out of MODEL, if no event has done so.
+There is none that tells what was decided before we subscribed."
+  (when (gethash (duet-approval-id approval) (duet-model-approvals model))
+    (remhash (duet-approval-id approval) (duet-model-approvals model))
+    (duet-model-announce model 'approval-resolved
+                         (gethash (duet-approval-run approval) (duet-model-runs model))
+                         approval)))
+
+(defvar duet-approval--answer-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map " " #'self-insert-command)
+    (define-key map "?" #'self-insert-command)
+    map)
+  "Keymap that goes before that of the minibuffer.")
+
+(defun duet-approval--read (approval read)
+  "Return the text that READ returns, a function of what was typed before.
+What is typed about APPROVAL is kept until it is answered."
+  (duet-approval--check approval)
+  (let* ((id (duet-approval-id approval))
+         (text (minibuffer-with-setup-hook
+                   (lambda ()
+                     ;; An answer may have several words, even where some are offered.
+                     (use-local-map (make-composed-keymap duet-approval--answer-map
+                                                          (current-local-map)))
+                     (add-hook 'minibuffer-exit-hook
+                               (lambda ()
+                                 (puthash id (minibuffer-contents-no-properties)
+                                          duet-approval--drafts))
+                               nil t))
+                 (funcall read (gethash id duet-approval--drafts)))))
+    (unless (duet-approval-connection approval)
+      (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
+    text))
+
+(defun duet-approval-approve (approval)
+  "Let the tool of APPROVAL run; answer it if it is a question."
+  (interactive (list (duet-approval-here)))
+  (if (duet-approval-question-p approval)
+      (duet-approval-respond approval)
+    (duet-approval-send approval "approve" "Approved" :type "function_call")))
+
+(defun duet-approval-deny (approval)
+  "Do not let the tool of APPROVAL run; the agent is told why."
+  (interactive (list (duet-approval-here)))
+  (when (duet-approval-question-p approval)
+    (user-error "A question is answered, with %s"
+                (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
+  (let ((reason (string-trim
+                 (duet-approval--read
+                  approval
+                  (lambda (draft)
+                    (read-string (format "Why not %s? " (duet-approval-name approval))
+                                 draft 'duet-approval-deny-history))))))
+    (when (string-empty-p reason)
+      (user-error "Not denied: the agent needs a reason"))
+    (duet-approval-send approval "deny" "Denied" :type "function_call" :comment reason)))
+
+(defun duet-approval--what (approval)
+  "Return what a rule made of APPROVAL would allow."
+  (let ((tool (duet-approval-tool approval)))
+    (if (equal (duet-get-string (duet-approval-data approval) :tool_kind) "execute")
+        (format "%s %s" tool (substring-no-properties
+                              (duet-approval-summary approval)))
+      tool)))
+
+(defun duet-approval-always (approval)
+  "Let the tool of APPROVAL run, now and whenever this session wants to.
+Of a tool that runs commands that is this command only."
+  (interactive (list (duet-approval-here)))
+  (duet-approval--scoped approval "session"))
+
+(defun duet-approval-always-in-project (approval)
+  "Let the tool of APPROVAL run, now and whenever the project wants to.
+Of a tool that runs commands that is this command only."
+  (interactive (list (duet-approval-here)))
+  (duet-approval--scoped approval "project"))
+
+(defun duet-approval--scoped (approval scope)
+  "Approve APPROVAL with SCOPE, a string, once the user has said so twice."
+  (when (duet-approval-question-p approval)
+    (user-error "A question has no standing answer"))
+  (duet-approval--check approval)
+  (if (y-or-n-p (format "Let %s run in this %s from now on, unasked? "
+                        (duet-approval--what approval) scope))
+      (duet-approval-send approval "approve" (format "Allowed in this %s from now on" scope)
+                          :type "function_call" :scope scope)
+    (message "Nothing is decided")))
+
+(defun duet-approval-respond (approval)
+  "Answer the question APPROVAL, with one of its options or in other words."
+  (interactive (list (duet-approval-here)))
+  (unless (duet-approval-question-p approval)
+    (user-error "This wants leave: %s"
+                (substitute-command-keys
+                 "\\<duet-approval-map>\\[duet-approval-approve] approves, \\[duet-approval-deny] denies")))
+  (let* ((options (duet-approval-options approval))
+         (prompt (concat (duet-approval-name approval) " "))
+         (answer (string-trim
+                  (duet-approval--read
+                   approval
+                   (lambda (draft)
+                     (if options
+                         (completing-read prompt (mapcar #'car options) nil nil draft
+                                          'duet-approval-answer-history)
+                       (read-string prompt draft 'duet-approval-answer-history)))))))
+    (when (string-empty-p answer)
+      (user-error "Not answered"))
+    (let ((option (assoc-string answer options t)))
+      (if (or option (null options)
+              (y-or-n-p "That is none of the options, and may be taken for one; send it? "))
+          (duet-approval--answer approval answer (cdr option))
+        (message "Not answered; what you typed is kept")))))
+
+(defun duet-approval--answer (approval answer &optional option)
+  "Answer the question APPROVAL with ANSWER.
+If OPTION, an id, is non-nil that is what the answer stands for."
+  (apply #'duet-approval-send approval "respond" (format "Answered %s" answer)
+         :type "human_contact" :comment answer
+         (and option (list :option option))))
+
+(defun duet-approval-choose ()
+  "Answer the question at point with the option whose number was typed."
+  (interactive)
+  (let* ((approval (duet-approval-here))
+         (number (- (logand last-command-event 127) ?0))
+         (option (nth (1- number) (duet-approval-options approval))))
+    (unless (and option (duet-approval-question-p approval))
+      (user-error "There is no option %d" number))
+    (duet-approval--answer approval (car option) (cdr option))))
+
+(defvar duet-approval-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "a" #'duet-approval-approve)
+    (define-key map "d" #'duet-approval-deny)
+    (define-key map "e" #'duet-approval-edit)
+    (define-key map "s" #'duet-approval-always)
+    (define-key map "P" #'duet-approval-always-in-project)
+    (define-key map "r" #'duet-approval-respond)
+    (define-key map "v" #'duet-approval-view)
+    (dotimes (i 9)
+      (define-key map (number-to-string (1+ i)) #'duet-approval-choose))
+    map)
+  "What keys do with a question at point.")
+
+(provide 'duet-approval)
+;;; duet-approval.el ends here

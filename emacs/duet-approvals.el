@@ -1,0 +1,415 @@
+;;; duet-approvals.el --- All questions that wait for an answer  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Questions of all sessions of all connected projects are listed in one buffer,
+;; `duet-approvals'; how many there are stands in the mode line; and each is
+;; shown at the end of its session's transcript, where the same keys answer it.
+;; `duet-approval-next' goes from one to the next, from anywhere.
+;;
+;; All of that follows the models.  A question may become known before the tool
+;; call that it is about, or after, and neither makes it disappear.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'tabulated-list)
+(require 'duet-approval)
+(require 'duet-approval-view)
+(require 'duet-sessions)
+(require 'duet-transcript)
+
+(defcustom duet-lighter t
+  "Whether the mode line says how many questions wait."
+  :type 'boolean
+  :group 'duet)
+
+(defvar duet-approvals--timer nil
+  "The timer that brings all that shows questions up to date.")
+
+(defun duet-approvals-all ()
+  "Return all questions that wait in connected projects, the oldest first."
+  (let (approvals)
+    (maphash (lambda (_ connection)
+               (unless (eq (duet-connection-state connection) 'stopped)
+                 (setq approvals
+                       (append (duet-model-approval-list (duet-connection-model connection))
+                               approvals))))
+             duet-connections)
+    (sort approvals (lambda (a b)
+                      (duet-time-before-p
+                       (duet-get-string (duet-approval-data a) :created_at)
+                       (duet-get-string (duet-approval-data b) :created_at))))))
+
+
+;;; What happens
+
+(defun duet-approvals--observe (model kind _session object extra)
+  "Note a change of MODEL: its KIND, OBJECT and EXTRA."
+  (pcase kind
+    ('approval-resolved
+     (duet-approvals--say object extra)
+     (duet-approval-view-resolved object)
+     (duet-approvals--soon))
+    ((or 'approval 'connection) (duet-approvals--soon))
+    ;; A question may be known before its session is, or before it is loaded.
+    ((or 'session 'sessions 'messages-loaded)
+     (unless (zerop (hash-table-count (duet-model-approvals model)))
+       (duet-approvals--soon)))))
+
+(defun duet-approvals--say (approval data)
+  "Say how APPROVAL was decided, as DATA tell, if that was not done here."
+  (when (and (duet-approval-title approval)
+             data
+             (not (duet-approval-sending-p approval)))
+    (message "Duet: %s %s" (duet-approval-name approval) (duet-approval-outcome data))))
+
+(defun duet-approvals--soon ()
+  "Bring all that shows questions up to date, soon."
+  (unless duet-approvals--timer
+    (setq duet-approvals--timer (run-at-time 0.05 nil #'duet-approvals-flush))))
+
+(defun duet-approvals-flush ()
+  "Bring all that shows questions up to date."
+  (when duet-approvals--timer
+    (cancel-timer duet-approvals--timer)
+    (setq duet-approvals--timer nil))
+  (duet-log-guard "Lighter" (duet-lighter--update))
+  (dolist (buffer (buffer-list))
+    (pcase (buffer-local-value 'major-mode buffer)
+      ('duet-approvals-mode
+       (with-current-buffer buffer
+         (duet-log-guard "List of questions" (duet-approvals--print))))
+      ('duet-transcript-mode
+       (with-current-buffer buffer
+         (duet-log-guard "Questions in a transcript" (duet-approvals--footer)))))))
+
+(duet-model-add-observer #'duet-approvals--observe)
+
+
+;;; The mode line
+
+(defvar duet-lighter--text nil
+  "What the mode line says.")
+(put 'duet-lighter--text 'risky-local-variable t)
+
+(defvar duet-lighter--map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [mode-line mouse-1] #'duet-approvals)
+    (define-key map [header-line mouse-1] #'duet-approval-next)
+    map)
+  "Keymap of what the mode line and the header line say.")
+
+(defun duet-lighter--update ()
+  "Have the mode line say how many questions wait."
+  (let* ((count (length (duet-approvals-all)))
+         (text (and duet-lighter (> count 0)
+                    (concat " "
+                            (propertize (format "Duet[%d!]" count)
+                                        'face 'duet-waiting
+                                        'mouse-face 'mode-line-highlight
+                                        'local-map duet-lighter--map
+                                        'help-echo "Questions of agents wait
+mouse-1: list them")))))
+    (unless (equal text duet-lighter--text)
+      (when text
+        (unless global-mode-string (setq global-mode-string '("")))
+        (when (stringp global-mode-string)
+          (setq global-mode-string (list global-mode-string)))
+        (unless (memq 'duet-lighter--text global-mode-string)
+          (setq global-mode-string (append global-mode-string '(duet-lighter--text)))))
+      (setq duet-lighter--text text)
+      (force-mode-line-update t))))
+
+(defun duet-approvals--header (session)
+  "Return what the header line of the transcript of SESSION says of questions."
+  (when-let ((approvals (duet-session-approvals session)))
+    (propertize (substitute-command-keys
+                 (format "%d waiting: \\<duet-transcript-mode-map>\\[duet-approval-next]"
+                         (length approvals)))
+                'face 'duet-waiting
+                'local-map duet-lighter--map
+                'mouse-face 'highlight
+                'help-echo "mouse-1: go there")))
+
+(add-hook 'duet-transcript-header-functions #'duet-approvals--header)
+
+
+;;; In a transcript
+
+(defvar duet-approvals-inline-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map duet-approval-map)
+    (define-key map (kbd "RET") #'duet-approvals-act)
+    (define-key map [mouse-2] #'duet-approvals-act-mouse)
+    map)
+  "Keymap of a question in a transcript.")
+
+(defun duet-approvals--button (label command &optional option)
+  "Return a button with LABEL that calls COMMAND; it is for OPTION if non-nil."
+  (propertize label 'face 'link 'mouse-face 'highlight 'follow-link t
+              'duet-action command 'duet-option option
+              'help-echo "RET, mouse-1: do this"))
+
+(defun duet-approvals--inline (approval root)
+  "Return APPROVAL as text for a transcript; files are relative to ROOT."
+  (let ((text
+         (concat
+          (propertize "? " 'face 'duet-waiting)
+          (propertize (if (duet-approval-question-p approval)
+                          (duet-approval-name approval)
+                        (duet-approval-tool approval))
+                      'face 'duet-waiting)
+          (if (duet-approval-question-p approval) ""
+            (concat "  " (duet-approval-summary approval root)))
+          (if (duet-approval-stale approval)
+              (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")
+          "\n  "
+          (cond
+           ((duet-approval-sending-p approval)
+            (propertize "the answer is on its way…" 'face 'duet-dim))
+           ((duet-approval-question-p approval)
+            (let ((number 0))
+              (string-join
+               (append
+                (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
+                (mapcar (lambda (option)
+                          (cl-incf number)
+                          (duet-approvals--button
+                           (if (< number 10) (format "[%d] %s" number (car option))
+                             (car option))
+                           #'duet-approvals--take option))
+                        (duet-approval-options approval)))
+               "  ")))
+           (t (string-join
+               (list (duet-approvals--button "[a] approve" #'duet-approval-approve)
+                     (duet-approvals--button "[d] deny" #'duet-approval-deny)
+                     (duet-approvals--button "[e] edit" #'duet-approval-edit)
+                     (duet-approvals--button "[v] view" #'duet-approval-view)
+                     (concat "always: "
+                             (duet-approvals--button "[s] session"
+                                                     #'duet-approval-always))
+                     (duet-approvals--button "[P] project"
+                                             #'duet-approval-always-in-project))
+               "  "))))))
+    (propertize text 'duet-approval approval 'keymap duet-approvals-inline-map)))
+
+(defun duet-approvals--take ()
+  "Answer the question at point with the option at point."
+  (interactive)
+  (let ((option (get-text-property (point) 'duet-option)))
+    (duet-approval--answer (duet-approval-here) (car option) (cdr option))))
+
+(defun duet-approvals-act ()
+  "Do what the button at point says, or show the question at point."
+  (interactive)
+  (call-interactively (or (get-text-property (point) 'duet-action) #'duet-approval-view)))
+
+(defun duet-approvals-act-mouse (event)
+  "Do what the button says where EVENT, a click, was."
+  (interactive "e")
+  (mouse-set-point event)
+  (duet-approvals-act))
+
+;; The section is in front of nothing: duet-transcript.el inserts messages before it.
+(defvar-local duet-approvals--shown nil
+  "What the transcript shows of questions.")
+
+(defun duet-approvals--footer ()
+  "Show the questions of the transcript's session at its end."
+  (when (and duet-session duet-connection)
+    (let* ((model (duet-connection-model duet-connection))
+           (approvals (cl-remove-if-not
+                       (lambda (approval)
+                         (eq duet-session (gethash (duet-approval-run approval)
+                                                   (duet-model-runs model))))
+                       (duet-model-approval-list model)))
+           (section (duet-section-get 'footer))
+           (text (and approvals
+                      (mapconcat (lambda (approval)
+                                   (duet-approvals--inline approval default-directory))
+                                 approvals "\n"))))
+      (cond
+       ((and (null text) section) (duet-section-delete section))
+       ((null text))
+       ((null section)
+        (duet-section-insert 'footer nil text))
+       ((not (equal-including-properties text duet-approvals--shown))
+        (duet-section-redraw section text)))
+      (setq duet-approvals--shown text)
+      (force-mode-line-update))))
+
+;;;###autoload
+(defun duet-approval-next ()
+  "Go to the next question that waits, in its session's transcript.
+They come one after the other, the oldest first."
+  (interactive)
+  (let* ((all (duet-approvals-all))
+         (here (or (get-text-property (point) 'duet-approval)
+                   (and (derived-mode-p 'duet-approvals-mode) (tabulated-list-get-id))))
+         (approval (if (derived-mode-p 'duet-approvals-mode) here
+                     (or (cadr (memq here all)) (car all))))
+         (connection (and approval (duet-approval-connection approval)))
+         (session (and connection (duet-approval-session approval connection))))
+    (cond
+     ((null approval) (user-error "Nothing waits for you"))
+     ((null session) (user-error "The session of this question is not known yet"))
+     ((and (eq approval here) (eq (bound-and-true-p duet-session) session))
+      (message "This is the only question"))
+     (t
+      (duet-transcript-show connection session)
+      (duet-approvals--footer)
+      (goto-char (point-max))
+      (when-let ((match (text-property-any (point-min) (point-max)
+                                           'duet-approval approval)))
+        (goto-char match))))))
+
+
+;;; The list
+
+(defvar duet-approvals-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map (make-composed-keymap duet-approval-map
+                                                 tabulated-list-mode-map))
+    (define-key map (kbd "RET") #'duet-approval-view)
+    (define-key map "n" #'next-line)
+    (define-key map "p" #'previous-line)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "o" #'duet-approval-next)
+    (define-key map "g" #'duet-approvals-refresh)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-approvals-mode'.")
+
+(defvar-local duet-approvals--clock nil
+  "The timer that keeps the ages right.")
+
+(define-derived-mode duet-approvals-mode tabulated-list-mode "Duet-Questions"
+  "Major mode of the list of questions that wait for an answer.
+
+\\{duet-approvals-mode-map}"
+  (setq tabulated-list-format [("Tool" 8 nil) ("Input" 32 nil) ("Session" 18 nil)
+                               ("Project" 11 nil) ("Age" 4 nil)]
+        tabulated-list-padding 1
+        duet-approval-at-point-function #'tabulated-list-get-id
+        mode-line-process '(:eval (duet-approvals--mode-line)))
+  ;; The heading of the columns stands in the buffer, above them what keys do.
+  (setq-local tabulated-list-use-header-line nil)
+  (setq header-line-format
+        '(:eval (duet-approvals--list-header)))
+  (tabulated-list-init-header)
+  (let ((buffer (current-buffer)))
+    (setq duet-approvals--clock
+          (run-at-time 30 30 (lambda ()
+                               (when (get-buffer-window buffer t)
+                                 (duet-approvals--soon))))))
+  (add-hook 'kill-buffer-hook
+            (lambda () (when duet-approvals--clock (cancel-timer duet-approvals--clock)))
+            nil t))
+
+(defun duet-approvals--list-header ()
+  "Return the header line of the list: what keys do with the question at point."
+  (let ((approval (tabulated-list-get-id)))
+    (if approval
+        (concat " " (duet-approval-keys approval)
+                (substitute-command-keys
+                 ", \\<duet-approvals-mode-map>\\[duet-approval-view] view, \\[duet-approval-next] go there"))
+      " Questions of agents")))
+
+(defun duet-approvals--mode-line ()
+  "Return what the mode line says of connections that are not well."
+  (let (words)
+    (maphash (lambda (_ connection)
+               (when-let ((status (duet-connection-status connection)))
+                 (push (format " [%s: %s]"
+                               (duet-approvals--project connection) status)
+                       words)))
+             duet-connections)
+    (propertize (apply #'concat words) 'face 'warning)))
+
+(defun duet-approvals--project (connection)
+  "Return the name of the project of CONNECTION."
+  (file-name-nondirectory (directory-file-name (duet-connection-root connection))))
+
+(defun duet-approvals--entry (approval)
+  "Return the line of APPROVAL."
+  (let* ((connection (duet-approval-connection approval))
+         (session (duet-approval-session approval connection)))
+    (list approval
+          (vector (propertize (duet-approval-tool approval) 'face 'duet-waiting)
+                  (concat (if (duet-approval-sending-p approval)
+                              (propertize "sending… " 'face 'duet-running) "")
+                          (if (duet-approval-stale approval)
+                              (propertize "stale " 'face 'duet-failed 'help-echo
+                                          "Who asked is gone; an answer continues the session")
+                            "")
+                          (duet-approval-summary
+                           approval (or (and session (duet-session-cwd session))
+                                        (duet-connection-root connection))))
+                  (if session (duet-session-name session) "…")
+                  (duet-approvals--project connection)
+                  (duet-sessions--age
+                   (duet-get-string (duet-approval-data approval) :created_at))))))
+
+(defun duet-approvals--print ()
+  "Show the questions as they are; keep point on its own."
+  (when-let ((window (and (not (eq (window-buffer) (current-buffer)))
+                          (get-buffer-window nil t))))
+    (goto-char (window-point window)))
+  (let* ((approvals (duet-approvals-all))
+         (was (mapcar #'car tabulated-list-entries))
+         (here (tabulated-list-get-id))
+         (line (line-number-at-pos)))
+    (setq tabulated-list-entries (mapcar #'duet-approvals--entry approvals))
+    (tabulated-list-print t)
+    (unless approvals
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (insert "\n Nothing waits for you.\n")))
+    ;; Where the question at point is gone, its line has the next one; and what
+    ;; comes to an empty list is pointed at.
+    (cond
+     ((null approvals) (goto-char (point-min)))
+     ((and here (not (memq here approvals)))
+      (goto-char (point-min))
+      (forward-line (1- line))
+      (when (eobp) (forward-line -1)))
+     ((null was) (duet-approvals--first)))
+    (dolist (window (get-buffer-window-list nil nil t))
+      (unless (eq window (selected-window))
+        (set-window-point window (point))))
+    (restore-buffer-modified-p nil)
+    (force-mode-line-update)))
+
+(defun duet-approvals--first ()
+  "Go to the first question of the list."
+  (goto-char (point-min))
+  (while (not (or (eobp) (tabulated-list-get-id)))
+    (forward-line 1)))
+
+;;;###autoload
+(defun duet-approvals ()
+  "List the questions that wait for an answer, of all connected projects."
+  (interactive)
+  (let ((buffer (get-buffer-create "*duet questions*")))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-approvals-mode) (duet-approvals-mode))
+      (duet-approvals--print))
+    (pop-to-buffer buffer)
+    (unless (tabulated-list-get-id) (duet-approvals--first))))
+
+(defun duet-approvals-refresh ()
+  "Ask all servers again for what waits."
+  (interactive)
+  (maphash (lambda (_ connection)
+             (when (duet-connection-rpc connection)
+               (duet-connection-refresh connection)))
+           duet-connections)
+  (duet-approvals--print))
+
+(provide 'duet-approvals)
+;;; duet-approvals.el ends here

@@ -1,0 +1,133 @@
+;;; duet-ask.el --- Asks an agent about what is in a buffer  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; These commands begin a prompt with what they are called on: the region, or a
+;; mistake that Flymake sees.  Nothing is sent before the prompt is.  It goes to
+;; a new session; with a prefix argument to the last one of the project, or to
+;; the one that a visible transcript shows.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-compose)
+(require 'duet-connection)
+(require 'duet-transcript)
+
+(declare-function flymake-diagnostics "flymake" (&optional beg end))
+(declare-function flymake-diagnostic-beg "flymake" (diag))
+(declare-function flymake-diagnostic-end "flymake" (diag))
+(declare-function flymake-diagnostic-text "flymake" (diag))
+
+(defcustom duet-ask-error-lines 4
+  "How many lines before and after a mistake `duet-ask-about-error' quotes."
+  :type 'natnum
+  :group 'duet)
+
+(defun duet-ask--session (connection)
+  "Return the session of CONNECTION that goes on: a visible one, or the last."
+  (or (cl-some (lambda (window)
+                 (with-current-buffer (window-buffer window)
+                   (and (derived-mode-p 'duet-transcript-mode)
+                        (eq duet-connection connection)
+                        duet-session)))
+               (window-list))
+      (cl-find-if-not #'duet-session-archived
+                      (duet-model-session-list (duet-connection-model connection)))
+      (user-error "This project has no session yet")))
+
+(defun duet-ask--compose (text question continue)
+  "Begin a prompt with TEXT, and QUESTION behind it.
+It is for a new session, or if CONTINUE is non-nil for one that there is.
+What is being written there already stays."
+  (let* ((connection (duet-connection-ensure default-directory))
+         (session (and continue (duet-ask--session connection))))
+    (duet-compose connection session)
+    (goto-char (point-max))
+    (unless (bolp) (insert "\n"))
+    (unless (bobp) (insert "\n"))
+    (insert text)
+    (unless (bolp) (insert "\n"))
+    (insert "\n" question)))
+
+;;;###autoload
+(defun duet-send-region (beg end &optional continue)
+  "Begin a prompt with the text between BEG and END, the region or else the line.
+It goes to a new session; with a prefix argument, CONTINUE, to the last."
+  (interactive (if (use-region-p)
+                   (list (region-beginning) (region-end) current-prefix-arg)
+                 (list (line-beginning-position) (line-end-position)
+                       current-prefix-arg)))
+  (duet-ask--compose (duet-ask--quote beg end) "" continue)
+  (deactivate-mark))
+
+(defun duet-ask--quote (beg end)
+  "Return the text between BEG and END as a block of code that says where it is."
+  (let* ((text (string-trim-right (buffer-substring-no-properties beg end) "\n+"))
+         (fence (duet-ask--fence text)))
+    (format "%s:%d-%d\n%s%s\n%s\n%s\n"
+            (duet-ask--name)
+            (line-number-at-pos beg t)
+            (line-number-at-pos (max beg (1- end)) t)
+            fence (duet-ask--language) text fence)))
+
+(defun duet-ask--fence (text)
+  "Return a fence for TEXT: more backquotes than it has in a row."
+  (let ((fence "```"))
+    (while (string-search fence text)
+      (setq fence (concat fence "`")))
+    fence))
+
+(defun duet-ask--language ()
+  "Return what to call the language of the buffer behind a fence."
+  (if (derived-mode-p 'prog-mode)
+      (replace-regexp-in-string "\\(-ts\\)?-mode\\'" "" (symbol-name major-mode))
+    ""))
+
+(defun duet-ask--name ()
+  "Return what to call the current buffer in a prompt."
+  (if buffer-file-name
+      (file-relative-name buffer-file-name (duet-project-root default-directory))
+    (buffer-name)))
+
+(defun duet-ask--diagnostics ()
+  "Return what Flymake says at point, or else on its line."
+  (unless (bound-and-true-p flymake-mode)
+    (user-error "Flymake is not on in this buffer"))
+  (or (flymake-diagnostics (point))
+      (flymake-diagnostics (line-beginning-position) (line-end-position))
+      (user-error "Flymake sees no mistake on this line")))
+
+;;;###autoload
+(defun duet-ask-about-error (&optional continue)
+  "Begin a prompt about the mistake that Flymake sees at point.
+The lines around it are quoted.  It goes to a new session; with a prefix
+argument, CONTINUE, to the last."
+  (interactive "P")
+  (let* ((diagnostics (duet-ask--diagnostics))
+         (around
+          (lambda (position lines)
+            (save-excursion
+              (goto-char position)
+              (forward-line lines)
+              (if (< lines 0) (point) (line-end-position)))))
+         (beg (apply #'min (mapcar #'flymake-diagnostic-beg diagnostics)))
+         (end (apply #'max (mapcar #'flymake-diagnostic-end diagnostics)))
+         (text (concat
+                (mapconcat
+                 (lambda (diagnostic)
+                   (format "%s:%d: %s\n" (duet-ask--name)
+                           (line-number-at-pos (flymake-diagnostic-beg diagnostic) t)
+                           (flymake-diagnostic-text diagnostic)))
+                 diagnostics "")
+                "\n"
+                (duet-ask--quote (funcall around beg (- duet-ask-error-lines))
+                                 (funcall around end duet-ask-error-lines)))))
+    (duet-ask--compose text "Why is that, and how is it mended?" continue)))
+
+(provide 'duet-ask)
+;;; duet-ask.el ends here

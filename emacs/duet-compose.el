@@ -1,0 +1,329 @@
+;;; duet-compose.el --- Where prompts are written  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; A prompt is written in a buffer of its own.  Nothing that was written is
+;; lost: what is sent, cancelled or killed can be had again with \\`M-p', and a
+;; prompt that the server refuses stays where it is.
+;;
+;; `@' is completed: to a file of the project, or to what the buffer that one
+;; came from has: its region, its diagnostics.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'ring)
+(require 'subr-x)
+(require 'duet-connection)
+(require 'duet-transcript)
+
+(declare-function flymake-diagnostics "flymake" (&optional beg end))
+(declare-function flymake-diagnostic-beg "flymake" (diag))
+(declare-function flymake-diagnostic-text "flymake" (diag))
+
+(defcustom duet-compose-history-size 100
+  "How many prompts are kept for \\<duet-compose-mode-map>\\[duet-compose-previous]."
+  :type 'natnum
+  :group 'duet)
+
+(defvar duet-compose-history (make-ring duet-compose-history-size)
+  "Prompts that were written, the last first.")
+
+(defvar duet-compose-parameters-functions nil
+  "Functions that add parameters to the launch of a session.
+Each is called in the compose buffer and returns a property list for
+launchSession, such as (:agent \"claude\").")
+
+(defvar-local duet-compose--run nil
+  "The id of the run to continue from, or nil for the session's last.")
+(defvar-local duet-compose--origin nil
+  "The buffer that the prompt was begun in.")
+(defvar-local duet-compose--place nil
+  "The place in the history, or nil.")
+(defvar-local duet-compose--draft nil
+  "What was written before the history was looked at.")
+(defvar-local duet-compose--files nil
+  "The files of the project, once they are known.")
+(defvar-local duet-compose--sending nil
+  "Whether the prompt is being sent.")
+
+(defvar duet-compose-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'duet-compose-send)
+    (define-key map (kbd "C-c C-k") #'duet-compose-cancel)
+    (define-key map (kbd "M-p") #'duet-compose-previous)
+    (define-key map (kbd "M-n") #'duet-compose-next)
+    (define-key map (kbd "TAB") #'completion-at-point)
+    map)
+  "Keymap of `duet-compose-mode'.")
+
+(define-derived-mode duet-compose-mode text-mode "Duet-Compose"
+  "Major mode in which a prompt is written.
+
+\\{duet-compose-mode-map}"
+  (setq header-line-format '(:eval (duet-compose--header)))
+  (add-hook 'completion-at-point-functions #'duet-compose-complete nil t)
+  (add-hook 'kill-buffer-hook #'duet-compose--keep nil t)
+  (visual-line-mode))
+
+(defun duet-compose--header ()
+  "Return the header line."
+  (substitute-command-keys
+   (format " %s%s \\<duet-compose-mode-map>— \\[duet-compose-send] send, \\[duet-compose-cancel] cancel, @ adds context"
+           (cond ((null duet-session) "New session")
+                 (duet-compose--run "Fork")
+                 ((duet-session-active-run duet-session) "Queue")
+                 (t "Continue"))
+           (if duet-session
+               (concat ": " (replace-regexp-in-string
+                             "[`'%\\]" "" (truncate-string-to-width
+                                           (duet-session-name duet-session) 30 nil nil "…")))
+             ""))))
+
+(defun duet-compose (connection &optional session run)
+  "Write a prompt for CONNECTION: for a new session, or the next of SESSION.
+With RUN, the id of a run of SESSION, for a fork that begins after it.
+One that was begun before is gone on with."
+  (let* ((origin (if (derived-mode-p 'duet-compose-mode) duet-compose--origin
+                   (current-buffer)))
+         (old (cl-find-if
+               (lambda (buffer)
+                 (with-current-buffer buffer
+                   (and (derived-mode-p 'duet-compose-mode)
+                        (eq duet-connection connection)
+                        (eq duet-session session)
+                        (equal duet-compose--run run))))
+               (buffer-list)))
+         (buffer (or old (generate-new-buffer
+                          (format "*duet compose%s*"
+                                  (if session
+                                      (concat ": " (duet-session-name session))
+                                    ""))))))
+    (unless old
+      (with-current-buffer buffer
+        (duet-compose-mode)
+        (setq duet-connection connection
+              duet-session session
+              duet-compose--run run
+              duet-compose--origin origin
+              default-directory (duet-connection-root connection))
+        (duet-compose--list-files)))
+    (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
+                            (window-height . 10)))))
+
+(defun duet-compose--text ()
+  "Return what is written in the buffer."
+  (string-trim (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun duet-compose-remember (text)
+  "Add TEXT to the history of prompts."
+  (unless (or (string-empty-p text)
+              (and (not (ring-empty-p duet-compose-history))
+                   (string= text (ring-ref duet-compose-history 0))))
+    (ring-insert duet-compose-history text)))
+
+(defun duet-compose--keep ()
+  "Keep what is written; the buffer is killed."
+  (duet-compose-remember (duet-compose--text)))
+
+(defun duet-compose-send ()
+  "Send the prompt.
+While an agent works in the session it waits for its turn."
+  (interactive)
+  (let ((text (duet-compose--text))
+        (buffer (current-buffer))
+        (connection duet-connection)
+        (session duet-session)
+        (run duet-compose--run))
+    (when (string-empty-p text)
+      (user-error "There is nothing to send"))
+    (when duet-compose--sending
+      (user-error "It is being sent"))
+    (setq duet-compose--sending t)
+    (duet-compose-remember text)
+    (duet-connection-request
+     connection (if session 'continueSession 'launchSession)
+     (if session
+         (list :session_id (or run (duet-session-leaf-id session))
+               :query text)
+       (let ((more (apply #'append
+                          (mapcar #'funcall duet-compose-parameters-functions))))
+         (append (list :query text) more
+                 ;; Else it would be called after its last prompt one day.
+                 (unless (plist-member more :title)
+                   (list :title (duet-compose--title text))))))
+     :success-fn
+     (lambda (result)
+       (when run
+         (duet-connection-request
+          connection 'updateSessionTitle
+          (list :session_id (duet-get-string result :session_id)
+                :title (duet-compose--title text))))
+       (duet-compose--sent connection buffer result
+                           (and session (duet-session-id session))))
+     :error-fn
+     (lambda (err)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer (setq duet-compose--sending nil)))
+       (message "Duet: not sent: %s" (duet-connection-error-text err))))))
+
+(defun duet-compose--title (text)
+  "Return what to call a session that begins with TEXT."
+  (truncate-string-to-width (car (split-string text "\n")) 60 nil nil "…"))
+
+(defun duet-compose--sent (connection buffer result thread)
+  "Note that what is in BUFFER was sent through CONNECTION, with RESULT.
+THREAD is the session's id, or nil for a new one."
+  (let* ((model (duet-connection-model connection))
+         (id (duet-get-string result :session_id))
+         (new (duet-get-string result :thread_id))
+         (window (get-buffer-window buffer t)))
+    (when (buffer-live-p buffer)
+      (if window
+          (quit-restore-window window 'kill)
+        (kill-buffer buffer))
+      (when (buffer-live-p buffer) (kill-buffer buffer)))
+    (unless (gethash id (duet-model-runs model))
+      ;; The event that tells of it may come after this reply.
+      (duet-model-apply
+       model `(:event (:type "session_status_changed"
+                             :timestamp ,(format-time-string "%FT%T.%NZ" nil t)
+                             :data (:session_id ,id :thread_id ,new :state "queued"
+                                                :agent ,(duet-get-string result :agent))))))
+    (let ((session (duet-model-session model new)))
+      (when session
+        (duet-transcript-show connection session t))
+      (when (and session (equal thread new)
+                 (> (duet-session-queued session) 0)
+                 (duet-session-active-run session))
+        (message "Queued: it runs when this turn has ended")))))
+
+(defun duet-compose-cancel ()
+  "Do not send the prompt; \\<duet-compose-mode-map>\\[duet-compose-previous] has it next time."
+  (interactive)
+  (let ((empty (string-empty-p (duet-compose--text))))
+    (quit-window t)
+    (unless empty
+      (message "Not sent; M-p in a new prompt brings it back"))))
+
+(defun duet-compose-previous (&optional count)
+  "Replace what is written by the prompt before, or the COUNTth before."
+  (interactive "p")
+  (when (ring-empty-p duet-compose-history)
+    (user-error "No prompt was written before"))
+  (let ((place (+ (or duet-compose--place -1) (or count 1)))
+        (length (ring-length duet-compose-history)))
+    (when (>= place length)
+      (user-error "There is no earlier prompt"))
+    (unless duet-compose--place
+      (setq duet-compose--draft (buffer-string)))
+    (setq duet-compose--place (and (>= place 0) place))
+    (erase-buffer)
+    (insert (if duet-compose--place
+                (ring-ref duet-compose-history place)
+              (or duet-compose--draft "")))))
+
+(defun duet-compose-next (&optional count)
+  "Replace what is written by the prompt after, or the COUNTth after."
+  (interactive "p")
+  (unless duet-compose--place
+    (user-error "There is no later prompt"))
+  (duet-compose-previous (- (or count 1))))
+
+
+;;; Context
+
+(defun duet-compose-complete ()
+  "Complete a word that begins with @, a `completion-at-point' function."
+  (let ((end (point))
+        (beg (save-excursion
+               (skip-chars-backward "^@ \t\n")
+               (and (eq (char-before) ?@)
+                    (progn (backward-char)
+                           (not (looking-back "[[:alnum:]]" (1- (point)))))
+                    (point)))))
+    (when beg
+      (list beg end
+            (completion-table-dynamic
+             (lambda (_)
+               (append (duet-compose--contexts)
+                       (mapcar (lambda (file) (concat "@" file))
+                               duet-compose--files))))
+            :exclusive 'no
+            :annotation-function
+            (lambda (candidate)
+              (pcase candidate
+                ("@region" " what is marked")
+                ("@diagnostics" " what Flymake says")))
+            :exit-function #'duet-compose--completed))))
+
+(defun duet-compose--contexts ()
+  "Return what may be inserted from the buffer that the prompt was begun in."
+  (when (buffer-live-p duet-compose--origin)
+    (with-current-buffer duet-compose--origin
+      (delq nil (list (and (mark t) (use-region-p) "@region")
+                      (and (bound-and-true-p flymake-mode) "@diagnostics"))))))
+
+(defun duet-compose--completed (candidate status)
+  "Replace CANDIDATE, which was completed with STATUS, by what it stands for."
+  (when-let ((text (and (eq status 'finished)
+                        (buffer-live-p duet-compose--origin)
+                        (pcase candidate
+                          ("@region" (with-current-buffer duet-compose--origin
+                                       (duet-compose-region-text)))
+                          ("@diagnostics" (with-current-buffer duet-compose--origin
+                                            (duet-compose-diagnostics-text)))))))
+    (delete-char (- (length candidate)))
+    (insert text)))
+
+(defun duet-compose--name ()
+  "Return what to call the current buffer in a prompt."
+  (if buffer-file-name
+      (file-relative-name buffer-file-name
+                          (duet-project-root default-directory))
+    (buffer-name)))
+
+(defun duet-compose-region-text ()
+  "Return the region as a block of code that says where it is from."
+  (let ((beg (region-beginning))
+        (end (region-end)))
+    (format "%s:%d-%d\n```\n%s\n```\n"
+            (duet-compose--name) (line-number-at-pos beg)
+            (line-number-at-pos (max beg (1- end)))
+            (string-remove-suffix "\n" (buffer-substring-no-properties beg end)))))
+
+(defun duet-compose-diagnostics-text ()
+  "Return what Flymake says of the buffer, a line for each."
+  (let ((name (duet-compose--name)))
+    (concat (mapconcat (lambda (diagnostic)
+                         (format "%s:%d: %s" name
+                                 (line-number-at-pos (flymake-diagnostic-beg diagnostic))
+                                 (flymake-diagnostic-text diagnostic)))
+                       (flymake-diagnostics) "\n")
+            "\n")))
+
+(defun duet-compose--list-files ()
+  "Ask Git for the files of the project; do not wait for it."
+  (let ((buffer (current-buffer))
+        (output '()))
+    (if (and (locate-dominating-file default-directory ".git")
+             (executable-find "git"))
+        (make-process
+         :name "duet files" :noquery t :connection-type 'pipe
+         :command '("git" "ls-files" "-co" "--exclude-standard" "-z")
+         :filter (lambda (_ text) (push text output))
+         :sentinel (lambda (process _)
+                     (when (and (buffer-live-p buffer)
+                                (memq (process-status process) '(exit signal)))
+                       (with-current-buffer buffer
+                         (setq duet-compose--files
+                               (split-string (apply #'concat (reverse output))
+                                             "\0" t))))))
+      (setq duet-compose--files
+            (ignore-errors (directory-files default-directory nil "\\`[^.]" nil 1000))))))
+
+(provide 'duet-compose)
+;;; duet-compose.el ends here

@@ -1,0 +1,388 @@
+;;; duet-connection.el --- One server for each project  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-connection-ensure' returns the connection of a project, and starts its
+;; server if there is none.  The connection feeds the project's model
+;; (duet-model.el) with events, and outlives its server: one that dies unasked
+;; is started again, after 1, 2, 4 and at last every 30 seconds, and goes on
+;; telling where the last one stopped.
+;;
+;; Nothing here waits.  `duet-connection-request' returns at once.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-rpc)
+(require 'duet-log)
+(require 'duet-model)
+(require 'duet-events)
+(require 'duet-pages)
+
+(defcustom duet-restart-delays '(1 2 4 8 16 30)
+  "Seconds to wait before a server that died is started again.
+The last number counts for all attempts beyond."
+  :type '(repeat number)
+  :group 'duet)
+
+(defcustom duet-events-buffer-size 0
+  "How many characters of what is said to a server are kept, for a look at it.
+They stand in the buffer that jsonrpc.el makes; it costs much time."
+  :type 'natnum
+  :group 'duet)
+
+(defcustom duet-sessions-limit 300
+  "How many sessions are listed at most when a server has started."
+  :type 'natnum
+  :group 'duet)
+
+(defvar duet-trust-function #'ignore
+  "Function that says whether the user trusts a project.
+It is called with the project's directory whenever a server starts, must
+return at once, and returns non-nil if what the project's .duet.toml runs
+may run.")
+
+(defconst duet-connection-version "0.1"
+  "The version of the server, its first two numbers, that this package is for.")
+
+(defvar duet-connection--well 30
+  "How many seconds a server must live to be no longer one that keeps dying.")
+
+(cl-defstruct (duet-connection (:copier nil))
+  "The connection of a project."
+  (root nil :documentation "The project's directory.")
+  (model nil :documentation "Its `duet-model'.")
+  (rpc nil :documentation "The `duet-rpc-connection', or nil.")
+  (state 'stopped :documentation "starting, ready, lost or stopped.")
+  (reason nil :documentation "Why it is lost, in words.")
+  (version nil :documentation "The server's version.")
+  (attempts 0 :documentation "How often it was started since it last was well.")
+  (timer nil :documentation "The timer of the next start.")
+  (next nil :documentation "When the next start is, in seconds since the epoch.")
+  (asking nil :documentation "Ids of runs that the server is being asked for."))
+
+(defvar duet-connections (make-hash-table :test #'equal)
+  "The connections by the directories of their projects.")
+
+(defvar-local duet-connection nil
+  "The connection that the buffer belongs to.")
+
+(defun duet-project-root (directory)
+  "Return the directory of the project that DIRECTORY is in.
+That is the nearest with a .duet, a .duet.toml or a .git, as the server
+finds it, else DIRECTORY."
+  (let ((directory (file-name-as-directory (expand-file-name directory))))
+    (when (file-remote-p directory)
+      (user-error "Duet works in local directories only, %s is remote" directory))
+    (expand-file-name
+     (or (locate-dominating-file
+          directory
+          (lambda (parent)
+            (cl-some (lambda (name) (file-exists-p (expand-file-name name parent)))
+                     '(".duet" ".duet.toml" ".git"))))
+         directory))))
+
+(defun duet-connection-ensure (directory)
+  "Return the connection of the project that DIRECTORY is in.
+Its server is started if there is none; this does not wait for it."
+  (let* ((root (duet-project-root directory))
+         (connection (or (gethash root duet-connections)
+                         (puthash root (make-duet-connection
+                                        :root root
+                                        :model (duet-model-create :root root))
+                                  duet-connections))))
+    (when (eq (duet-connection-state connection) 'stopped)
+      (duet-connection--start connection t))
+    connection))
+
+(defun duet-connection-of (model)
+  "Return the connection that feeds MODEL, or nil."
+  (gethash (duet-model-root model) duet-connections))
+
+(defun duet-connection-session (connection id)
+  "Return the session of CONNECTION that ID names, a thread or a run, or nil."
+  (duet-model-session (duet-connection-model connection) id))
+
+(defun duet-connection-status (connection)
+  "Return how CONNECTION is doing as a short string; nil if it is well."
+  (pcase (duet-connection-state connection)
+    ('starting "starting…")
+    ('stopped "stopped")
+    ('lost (format "server lost%s"
+                   (if-let ((next (duet-connection-next connection)))
+                       (format ", next try in %d s"
+                               (max 0 (ceiling (- next (float-time)))))
+                     "")))))
+
+(defun duet-connection--enter (connection state &optional reason)
+  "Set the state of CONNECTION to STATE, for REASON, and say so."
+  (setf (duet-connection-state connection) state
+        (duet-connection-reason connection) reason)
+  (duet-model-announce (duet-connection-model connection) 'connection nil state))
+
+
+;;; Start and end
+
+(defun duet-connection--start (connection &optional loud)
+  "Start the server of CONNECTION.
+If that fails it is lost; if LOUD is non-nil it is stopped, and the error
+is signalled."
+  (when-let ((timer (duet-connection-timer connection)))
+    (cancel-timer timer)
+    (setf (duet-connection-timer connection) nil
+          (duet-connection-next connection) nil))
+  (cl-incf (duet-connection-attempts connection))
+  (condition-case err
+      (let* ((duet-rpc-events-buffer-size duet-events-buffer-size)
+             (root (duet-connection-root connection))
+             (default-directory root)
+             rpc)
+        (setq rpc (duet-rpc-connect
+                   :name (format "duet %s" (abbreviate-file-name root))
+                   :directory root
+                   :notification-dispatcher
+                   (lambda (_ method params)
+                     (duet-connection--notified connection method params))
+                   :on-shutdown
+                   (lambda (rpc) (duet-connection--ended connection rpc))))
+        (setf (duet-connection-rpc connection) rpc)
+        (duet-connection--enter connection 'starting)
+        (duet-connection--greet connection))
+    (error
+     (if loud
+         (progn
+           (setf (duet-connection-attempts connection) 0)
+           (signal (car err) (cdr err)))
+       (duet-connection--lose connection (error-message-string err))))))
+
+(defun duet-connection--greet (connection)
+  "Introduce ourselves to the server of CONNECTION, and subscribe to its events."
+  (duet-connection-request
+   connection 'initialize
+   (list :capabilities (list :client (list :name "emacs" :version emacs-version))
+         :workspaceTrusted (if (duet-log-guard "duet-trust-function"
+                                 (funcall duet-trust-function
+                                          (duet-connection-root connection)))
+                               t :json-false))
+   :success-fn
+   (lambda (result)
+     (duet-connection--check-version connection
+                                     (duet-get-string result :serverInfo :version))))
+  (duet-connection-request
+   connection 'Subscribe
+   (when-let ((seq (duet-model-seq (duet-connection-model connection))))
+     (list :since seq))
+   :success-fn
+   (lambda (_)
+     (let ((rpc (duet-connection-rpc connection)))
+       (run-at-time duet-connection--well nil
+                    (lambda ()
+                      (when (eq rpc (duet-connection-rpc connection))
+                        (setf (duet-connection-attempts connection) 0)))))
+     (duet-connection--enter connection 'ready)
+     (duet-connection-refresh connection))
+   :error-fn
+   (lambda (err)
+     (unless (eql (plist-get err :code) -1)
+       (message "Duet: no events from the server: %s" (plist-get err :message))))))
+
+(defun duet-connection--check-version (connection version)
+  "Note the VERSION of the server of CONNECTION; warn once of one that differs."
+  (unless (equal version (duet-connection-version connection))
+    (setf (duet-connection-version connection) version)
+    (unless (and version
+                 (string-prefix-p (concat duet-connection-version ".") version))
+      (display-warning
+       'duet (format "The program %s is version %s, and this package is for %s; update the older one"
+                     (car duet-rpc-command) (or version "unknown")
+                     duet-connection-version)))))
+
+(defun duet-connection--ended (connection rpc)
+  "Note that RPC, the server of CONNECTION, has ended."
+  (when (eq rpc (duet-connection-rpc connection))
+    (setf (duet-connection-rpc connection) nil)
+    (unless (eq (duet-connection-state connection) 'stopped)
+      ;; The last words come through another pipe; do not wait for them here.
+      (run-at-time 0 nil
+                   (lambda ()
+                     (unless (or (duet-connection-rpc connection)
+                                 (eq (duet-connection-state connection) 'stopped))
+                       (duet-connection--lose connection (duet-rpc--obituary rpc)))))
+      ;; Others who waited for it may read them, too.
+      (run-at-time 1 nil #'duet-connection--bury rpc))))
+
+(defun duet-connection--bury (rpc)
+  "Log what the server behind RPC last said, and kill the buffers of RPC."
+  (when-let ((buffer (jsonrpc-stderr-buffer rpc)))
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer
+        (unless (zerop (buffer-size))
+          (duet-log "The server's last words:\n%s"
+                    (buffer-substring-no-properties
+                     (max (point-min) (- (point-max) 1500)) (point-max)))))))
+  (dolist (buffer (list (process-buffer (jsonrpc--process rpc))
+                        (jsonrpc-stderr-buffer rpc)))
+    (when (buffer-live-p buffer)
+      (let ((kill-buffer-query-functions nil)) (kill-buffer buffer)))))
+
+(defun duet-connection--lose (connection reason)
+  "Note that the server of CONNECTION is gone for REASON; start it again later."
+  (let* ((attempts (duet-connection-attempts connection))
+         (delay (or (nth (max 0 (1- attempts)) duet-restart-delays)
+                    (car (last duet-restart-delays)) 30)))
+    (duet-log "%s: %s" (duet-connection-root connection) reason)
+    (setf (duet-connection-next connection) (+ (float-time) delay)
+          (duet-connection-timer connection)
+          (run-at-time delay nil #'duet-connection--start connection))
+    ;; Said once, not with each of many attempts.
+    (when (<= attempts 1)
+      (message "Duet: %s; another try in %s s" reason delay))
+    (duet-connection--enter connection 'lost reason)))
+
+(defun duet-connection-stop (connection)
+  "End the server of CONNECTION and do not start it again.
+What it runs is interrupted unless others use the server too; it can be
+continued."
+  (when-let ((timer (duet-connection-timer connection)))
+    (cancel-timer timer)
+    (setf (duet-connection-timer connection) nil
+          (duet-connection-next connection) nil))
+  (duet-connection--enter connection 'stopped)
+  (when-let ((rpc (duet-connection-rpc connection)))
+    (setf (duet-connection-rpc connection) nil)
+    (ignore-errors (duet-rpc-notify rpc 'shutdown nil))
+    (run-at-time 3 nil (lambda ()
+                         (delete-process (jsonrpc--process rpc))
+                         (duet-connection--bury rpc)))))
+
+(defun duet-connection-restart (connection)
+  "Start the server of CONNECTION, now."
+  (interactive (list (duet-connection-here)))
+  (if (duet-connection-rpc connection)
+      (message "Duet: the server is running")
+    (setf (duet-connection-attempts connection) 0)
+    (duet-connection--start connection t)))
+
+(defun duet-connection-here ()
+  "Return the connection of the current buffer's project."
+  (or duet-connection (duet-connection-ensure default-directory)))
+
+
+;;; What is asked and told
+
+(cl-defun duet-connection-request (connection method params
+                                              &key success-fn error-fn)
+  "Request METHOD with PARAMS of the server of CONNECTION; do not wait.
+SUCCESS-FN is called with the result, or ERROR-FN with a property list of
+:code, :message and :data; without an ERROR-FN the error is shown.  The
+code is -1 where no server answers.  Return the request's id, or nil."
+  (let ((fail (or error-fn
+                  (lambda (err)
+                    (message "Duet: %s" (duet-connection-error-text err)))))
+        (rpc (duet-connection-rpc connection)))
+    (condition-case err
+        (if rpc
+            (duet-rpc-request-async
+             rpc method params
+             :success-fn (lambda (result)
+                           (when success-fn
+                             (duet-log-guard (format "Reply to %s" method)
+                               (funcall success-fn result))))
+             :error-fn (lambda (err)
+                         (duet-log-guard (format "Error of %s" method)
+                           (funcall fail err))))
+          (signal 'duet-rpc-died
+                  (list (or (duet-connection-reason connection)
+                            "the server is not running"))))
+      (error
+       (funcall fail (list :code -1 :message (if (stringp (cadr err)) (cadr err)
+                                               (error-message-string err))))
+       nil))))
+
+(defun duet-connection-error-text (err)
+  "Return the text for people in ERR, what an ERROR-FN is called with."
+  (let ((text (or (duet-get-string err :message) "unknown error")))
+    (string-remove-prefix "Internal error: "
+                          (string-remove-prefix "Invalid params: " text))))
+
+(defun duet-connection--notified (connection method params)
+  "Handle the notification METHOD with PARAMS of the server of CONNECTION."
+  (let ((model (duet-connection-model connection)))
+    (pcase method
+      ('event
+       (duet-model-apply model params)
+       (when (member (duet-get-string params :event :type)
+                     '("session_status_changed" "new_approval"))
+         (duet-connection--complete connection params)))
+      ('heartbeat)
+      (_ (duet-log "A notification that is not known: %s" method)))
+    (when (duet-model-orphans model)
+      (pcase-dolist (`(,run . ,_) (duet-model-orphans model))
+        (duet-connection-ask connection run)))))
+
+(defun duet-connection--complete (connection params)
+  "Ask CONNECTION for what PARAMS, an event, do not tell of a session."
+  (let* ((id (duet-get-string params :event :data :session_id))
+         (session (and id (duet-connection-session connection id)))
+         (run (and session (duet-session-run session id))))
+    (when (and id (or (null run) (null (duet-run-query run))))
+      (duet-connection-ask connection id))))
+
+(defun duet-connection-ask (connection id)
+  "Ask the server of CONNECTION for the session that ID names.
+The model is told what comes."
+  (unless (member id (duet-connection-asking connection))
+    (push id (duet-connection-asking connection))
+    (let ((done (lambda ()
+                  (setf (duet-connection-asking connection)
+                        (remove id (duet-connection-asking connection)))))
+          (model (duet-connection-model connection)))
+      (duet-connection-request
+       connection 'getSessionState (list :session_id id)
+       :success-fn (lambda (result)
+                     (funcall done)
+                     (when-let ((session (duet-model-load-session
+                                          model (duet-get result :session))))
+                       (duet-model-announce model 'session session)))
+       :error-fn (lambda (err)
+                   (funcall done)
+                   (setf (duet-model-orphans model)
+                         (cl-remove id (duet-model-orphans model)
+                                    :key #'car :test #'equal))
+                   (duet-log "Session %s: %s" id (plist-get err :message)))))))
+
+(defun duet-connection-refresh (connection)
+  "Ask the server of CONNECTION for its sessions and for what waits."
+  (duet-connection--list connection nil 0)
+  (duet-connection-request
+   connection 'fetchApprovals nil
+   :success-fn (lambda (result)
+                 (duet-model-load-approvals (duet-connection-model connection)
+                                            (duet-get result :approvals)))
+   :error-fn (lambda (err) (duet-log "fetchApprovals: %s" (plist-get err :message)))))
+
+(defun duet-connection--list (connection before count)
+  "Ask CONNECTION for the sessions older than BEFORE; COUNT are there already.
+They come in small pages, since Emacs can do nothing else while it reads
+one."
+  (duet-connection-request
+   connection 'getSessionLeaves
+   `(:limit 50 ,@(and before (list :before before)))
+   :success-fn
+   (lambda (result)
+     (let ((sessions (duet-get result :sessions))
+           (next (duet-get-string result :next_before)))
+       (duet-model-load-sessions (duet-connection-model connection) sessions)
+       (setq count (+ count (length sessions)))
+       (when (and next (< count duet-sessions-limit))
+         (duet-connection--list connection next count))))
+   :error-fn (lambda (err)
+               (unless (eql (plist-get err :code) -1)
+                 (message "Duet: %s" (duet-connection-error-text err))))))
+
+(provide 'duet-connection)
+;;; duet-connection.el ends here

@@ -1,0 +1,284 @@
+;;; duet-diff-view.el --- The changes of a turn in a buffer  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; The buffer of `duet-diff': the files that a turn has changed, each with its
+;; hunks, what was decided about them, and how to move among them.  What is
+;; decided is kept when all is read anew.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-model)
+(require 'duet-render)
+(require 'duet-hunk)
+
+(defvar duet-session)
+
+(cl-defstruct (duet-diff-file (:copier nil))
+  "A file that a turn has changed."
+  path before after binary cut hunks state)
+
+(defvar-local duet-diff--run nil
+  "The id of the run whose changes the buffer shows.")
+(defvar-local duet-diff--files nil
+  "The files that the buffer shows.")
+(defvar-local duet-diff--state nil
+  "The state that the run had when it was last looked at.")
+
+(defvar duet-diff--states (make-hash-table :test #'equal)
+  "What was decided: states by (RUN PATH TEXT), TEXT of a hunk or nil.")
+
+(defun duet-diff--items ()
+  "Return all that can be accepted: hunks, and files that have none."
+  (mapcan (lambda (file)
+            (copy-sequence (or (duet-diff-file-hunks file) (list file))))
+          duet-diff--files))
+
+(defun duet-diff--state (item)
+  "Return the state of ITEM, a hunk or a file."
+  (if (duet-hunk-p item) (duet-hunk-state item) (duet-diff-file-state item)))
+
+
+;;; What the server tells
+
+(defun duet-diff--cut-p (text)
+  "Return non-nil if the server has left out some of TEXT."
+  (and text (string-match-p "… \\[[0-9]+ of [0-9]+ bytes left out\\]\\'" text)))
+
+(defun duet-diff--file (object)
+  "Return the file that OBJECT, from the server, tells of."
+  (let* ((text (lambda (key)
+                 ;; An empty file is not the same as none.
+                 (let ((value (plist-get object key)))
+                   (and (stringp value) value))))
+         (path (or (duet-get-string object :file_path) ""))
+         (diff (or (duet-get-string object :diff) ""))
+         (binary (and (duet-get object :binary) t))
+         (file (make-duet-diff-file
+                :path (expand-file-name path) :binary binary
+                :before (funcall text :before) :after (funcall text :after)
+                :cut (or (duet-diff--cut-p diff)
+                         (duet-diff--cut-p (funcall text :before))
+                         (duet-diff--cut-p (funcall text :after))))))
+    (setf (duet-diff-file-hunks file) (and (not binary) (duet-hunk-list diff))
+          (duet-diff-file-state file) (duet-diff--remembered file nil))
+    (dolist (hunk (duet-diff-file-hunks file))
+      (setf (duet-hunk-state hunk) (duet-diff--remembered file hunk)))
+    file))
+
+(defun duet-diff--key (file hunk)
+  "Return the key of HUNK of FILE, or of FILE if HUNK is nil."
+  (list duet-diff--run (duet-diff-file-path file)
+        (if hunk (duet-hunk-text hunk) (sxhash (duet-diff-file-after file)))))
+
+(defun duet-diff--remembered (file hunk)
+  "Return what was decided about HUNK of FILE, or about FILE if HUNK is nil."
+  (gethash (duet-diff--key file hunk) duet-diff--states))
+
+(defun duet-diff--set (file item state)
+  "Make STATE what was decided about ITEM, which is FILE or a hunk of it."
+  (if (duet-hunk-p item)
+      (setf (duet-hunk-state item) state)
+    (setf (duet-diff-file-state file) state))
+  (puthash (duet-diff--key file (and (duet-hunk-p item) item)) state duet-diff--states))
+
+(defun duet-diff--name (file)
+  "Return what to call FILE: its path in the session's directory."
+  (let ((path (duet-diff-file-path file)))
+    (if (file-in-directory-p path default-directory)
+        (file-relative-name path default-directory)
+      (abbreviate-file-name path))))
+
+(defun duet-diff--kind (file)
+  "Return whether FILE is new, deleted or modified, or nil if nobody knows."
+  (cond ((duet-diff-file-binary file) nil)
+        ((null (duet-diff-file-before file)) 'new)
+        ((null (duet-diff-file-after file)) 'deleted)
+        (t 'modified)))
+
+
+;;; The buffer
+
+(defun duet-diff--print ()
+  "Show the files; keep point on its item."
+  (let* ((inhibit-read-only t)
+         (here (get-text-property (point) 'duet-diff-item))
+         (place (and here (duet-diff--place here)))
+         (empty (= (point-min) (point-max))))
+    (remove-overlays)
+    (erase-buffer)
+    (if (null duet-diff--files)
+        (insert "\n "
+                (if (memq duet-diff--state duet-active-states)
+                    "This turn has changed no file so far.\n"
+                  "This turn has changed no file.\n")
+                (if (cdr (duet-session-runs duet-session))
+                    (substitute-command-keys
+                     "\n \\<duet-diff-mode-map>\\[duet-diff-earlier-turn] shows the turn before, \\[duet-diff-later-turn] the next.\n")
+                  ""))
+      (mapc #'duet-diff--insert duet-diff--files))
+    (restore-buffer-modified-p nil)
+    (goto-char (or (and place (duet-diff--position place))
+                   (and empty (duet-diff--position (car (duet-diff--items))))
+                   (point-min)))
+    (dolist (window (get-buffer-window-list nil nil t))
+      (set-window-point window (point)))
+    (force-mode-line-update)))
+
+(defun duet-diff--place (item)
+  "Return the item that is now what ITEM was before all was read anew."
+  (cl-find-if (lambda (other)
+                (and (eq (type-of item) (type-of other))
+                     (if (duet-hunk-p item)
+                         (string= (duet-hunk-text item) (duet-hunk-text other))
+                       (string= (duet-diff-file-path item) (duet-diff-file-path other)))))
+              (duet-diff--items)))
+
+(defun duet-diff--position (item)
+  "Return where ITEM begins in the buffer, or nil."
+  (and item (text-property-any (point-min) (point-max) 'duet-diff-item item)))
+
+(defun duet-diff--words (file)
+  "Return what the heading of FILE says of it."
+  (concat (pcase (duet-diff--kind file)
+            ('new (if (duet-diff-file-hunks file) "new file" "new file, empty"))
+            ('deleted (if (duet-diff-file-hunks file) "deleted" "deleted; it was empty"))
+            ('modified "modified")
+            (_ "binary: its content is not kept, it can neither be shown nor reverted"))
+          (if (duet-diff-file-cut file)
+              "; too long to be shown whole, or reverted as a whole"
+            "")))
+
+(defun duet-diff--insert (file)
+  "Insert FILE: a heading, and its hunks."
+  (let ((beg (point))
+        (hunks (duet-diff-file-hunks file))
+        (name (duet-diff--name file)))
+    (insert (duet-render-sign "●") " " name "  " (duet-diff--words file) "\n")
+    ;; Font Lock takes it for a line of a diff.
+    (overlay-put (make-overlay beg (+ beg 2 (length name))) 'face 'duet-heading)
+    (if (null hunks)
+        (progn
+          (put-text-property beg (point) 'duet-diff-item file)
+          (duet-diff--mark file beg (1- (point)) (1- (point))))
+      (insert (if (eq (duet-diff--kind file) 'new) "--- /dev/null\n"
+                (format "--- a/%s\n" name))
+              (if (eq (duet-diff--kind file) 'deleted) "+++ /dev/null\n"
+                (format "+++ b/%s\n" name)))
+      (dolist (hunk hunks)
+        (let ((start (point)))
+          (insert (duet-hunk-text hunk))
+          (put-text-property start (point) 'duet-diff-item hunk)
+          (duet-diff--mark hunk start
+                           (save-excursion (goto-char start) (line-end-position))
+                           (1- (point))))))
+    (insert "\n")
+    (put-text-property beg (point) 'duet-diff-file file)))
+
+(defun duet-diff--mark (item beg body end)
+  "Show the state of ITEM, which goes from BEG to END, by overlays.
+From BODY on it is hidden once it is decided."
+  (pcase-let ((`(,sign ,text ,face) (pcase (duet-diff--state item)
+                                      ('accepted '("✓" "accepted" duet-done))
+                                      ('reverted '("✗" "reverted" duet-failed)))))
+    (when text
+      (let ((mark (make-overlay beg body)))
+        (overlay-put mark 'before-string
+                     (propertize (format "%s %s  " (duet-render-sign sign) text)
+                                 'face face))
+        (overlay-put mark 'face 'duet-dim)
+        (overlay-put mark 'duet-diff item))
+      (when (> end body)
+        (let ((fold (make-overlay body end)))
+          (overlay-put fold 'invisible 'duet-diff)
+          (overlay-put fold 'isearch-open-invisible #'delete-overlay)
+          (overlay-put fold 'duet-diff item))))))
+
+(defun duet-diff--update (item)
+  "Show the state of ITEM as it is now."
+  (dolist (overlay (overlays-in (point-min) (point-max)))
+    (when (eq (overlay-get overlay 'duet-diff) item)
+      (delete-overlay overlay)))
+  (when-let ((beg (duet-diff--position item)))
+    (let ((end (next-single-property-change beg 'duet-diff-item nil (point-max))))
+      (duet-diff--mark item beg
+                       (save-excursion (goto-char beg) (line-end-position))
+                       (1- end))))
+  (force-mode-line-update))
+
+(defun duet-diff-toggle ()
+  "Fold the change at point, or unfold it."
+  (interactive)
+  (pcase-let* ((`(,_ . ,hunk) (duet-diff--here))
+               (beg (duet-diff--position hunk))
+               (body (save-excursion (goto-char beg) (line-end-position)))
+               (end (1- (next-single-property-change beg 'duet-diff-item nil (point-max))))
+               (fold (cl-find-if (lambda (overlay) (overlay-get overlay 'invisible))
+                                 (overlays-in body end))))
+    (cond
+     (fold (delete-overlay fold))
+     ((> end body)
+      (goto-char beg)
+      (let ((fold (make-overlay body end)))
+        (overlay-put fold 'invisible 'duet-diff)
+        (overlay-put fold 'duet-diff hunk))))))
+
+
+;;; Moving
+
+(defun duet-diff--here ()
+  "Return the change at point: its file, and its hunk or again the file."
+  (let* ((file (or (get-text-property (point) 'duet-diff-file)
+                   (user-error "No change is here")))
+         (item (or (get-text-property (point) 'duet-diff-item)
+                   (car (duet-diff-file-hunks file))
+                   file)))
+    (cons file item)))
+
+(defun duet-diff--file-here ()
+  "Return the file at point."
+  (car (duet-diff--here)))
+
+(defun duet-diff-next (&optional count)
+  "Go to the next change, or to the COUNTth; back if it is negative."
+  (interactive "p")
+  (let* ((count (or count 1))
+         (starts (delq nil (mapcar #'duet-diff--position (duet-diff--items))))
+         (there (if (< count 0)
+                    (nth (1- (- count))
+                         (nreverse (cl-remove-if-not (lambda (start) (< start (point)))
+                                                     starts)))
+                  (nth (1- count) (cl-remove-if-not (lambda (start) (> start (point)))
+                                                    starts)))))
+    (if there (goto-char there)
+      (message (if (< count 0) "This is the first change" "This is the last change")))))
+
+(defun duet-diff-previous (&optional count)
+  "Go to the change before, or to the COUNTth before."
+  (interactive "p")
+  (duet-diff-next (- (or count 1))))
+
+(defun duet-diff-next-file (&optional count)
+  "Go to the next file, or to the COUNTth; back if it is negative."
+  (interactive "p")
+  (let* ((count (or count 1))
+         (file (get-text-property (point) 'duet-diff-file))
+         (place (or (cl-position file duet-diff--files)
+                    (if (> count 0) -1 (length duet-diff--files))))
+         (there (and (>= (+ place count) 0) (nth (+ place count) duet-diff--files))))
+    (if there
+        (goto-char (duet-diff--position (or (car (duet-diff-file-hunks there)) there)))
+      (message (if (< count 0) "This is the first file" "This is the last file")))))
+
+(defun duet-diff-previous-file (&optional count)
+  "Go to the file before, or to the COUNTth before."
+  (interactive "p")
+  (duet-diff-next-file (- (or count 1))))
+
+(provide 'duet-diff-view)
+;;; duet-diff-view.el ends here

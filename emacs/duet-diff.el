@@ -1,0 +1,411 @@
+;;; duet-diff.el --- What a turn has changed, to accept or revert  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-diff' shows the files that a turn of a session has changed, as a diff.
+;; Each change is accepted, which only marks it as seen, or reverted in its file;
+;; either can be undone.  A file that somebody has changed since is left alone
+;; where that is in the way.  Nothing but `duet-diff-ediff' touches the windows,
+;; and that puts them back.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'diff-mode)
+(require 'duet-connection)
+(require 'duet-actions)
+(require 'duet-diff-view)
+
+(declare-function duet-transcript-message-at-point "duet-transcript" ())
+(declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
+(declare-function ediff-setup-windows-plain "ediff-wind"
+                  (buffer-a buffer-b buffer-c control-buffer))
+(defvar ediff-window-setup-function)
+(defvar ediff-quit-hook)
+(defvar duet-session)
+
+(defvar-local duet-diff--loading nil
+  "Whether the server was asked.")
+(defvar-local duet-diff--observer nil
+  "The function that watches the model for the buffer.")
+(defvar duet-diff-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    (define-key map "a" #'duet-diff-accept)
+    (define-key map "A" #'duet-diff-accept-file)
+    (define-key map "k" #'duet-diff-revert)
+    (define-key map "r" #'duet-diff-revert)
+    (define-key map "R" #'duet-diff-revert-file)
+    (define-key map "u" #'duet-diff-undo)
+    (define-key map "e" #'duet-diff-ediff)
+    (define-key map (kbd "RET") #'duet-diff-visit)
+    (define-key map [mouse-2] #'duet-diff-visit)
+    (define-key map (kbd "TAB") #'duet-diff-toggle)
+    (define-key map "n" #'duet-diff-next)
+    (define-key map "p" #'duet-diff-previous)
+    (define-key map "N" #'duet-diff-next-file)
+    (define-key map "P" #'duet-diff-previous-file)
+    (define-key map "[" #'duet-diff-earlier-turn)
+    (define-key map "]" #'duet-diff-later-turn)
+    (define-key map "g" #'duet-diff-refresh)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-diff-mode'.")
+
+(define-derived-mode duet-diff-mode diff-mode "Duet-Diff"
+  "Major mode that shows what a turn has changed.
+
+\\{duet-diff-mode-map}"
+  (setq buffer-read-only t
+        buffer-undo-list t
+        header-line-format '(:eval (duet-diff--header)))
+  ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
+  (setq-local minor-mode-overriding-map-alist nil)
+  (setq-local revert-buffer-function (lambda (&rest _) (duet-diff-refresh)))
+  (add-to-invisibility-spec '(duet-diff . t))
+  (add-hook 'kill-buffer-hook #'duet-diff--forget nil t))
+
+(defun duet-diff--header ()
+  "Return the header line: what is left to do, and which keys do it."
+  (let* ((items (duet-diff--items))
+         (left (cl-count-if-not #'duet-diff--state items)))
+    (concat
+     " "
+     (cond (duet-diff--loading "loading…")
+           ((null items) "")
+           ((zerop left) (propertize "all reviewed" 'face 'duet-done))
+           (t (format "%d of %d reviewed" (- (length items) left) (length items))))
+     (if (and duet-session duet-diff--run
+              (not (eq (duet-session-run duet-session duet-diff--run)
+                       (duet-session-leaf duet-session))))
+         (propertize " · an earlier turn" 'face 'duet-dim)
+       "")
+     (if items
+         (substitute-command-keys
+          " · \\<duet-diff-mode-map>\\[duet-diff-accept] accept, \\[duet-diff-revert] revert, \\[duet-diff-accept-file]/\\[duet-diff-revert-file] file, \\[duet-diff-undo] undo, \\[duet-diff-visit] source, \\[duet-diff-ediff] ediff")
+       ""))))
+
+
+;;; What is shown
+
+(defun duet-diff (session &optional run)
+  "Show what a turn of SESSION has changed.
+That is RUN, an id; or the turn at point in a transcript, else the last."
+  (interactive (list (duet-session-here)))
+  (let* ((connection (duet-connection-here))
+         (message (and (null run) (derived-mode-p 'duet-transcript-mode)
+                       (duet-transcript-message-at-point)))
+         (run (or run
+                  (and message (duet-message-run message))
+                  (duet-session-leaf-id session)))
+         (buffer (or (cl-find-if
+                      (lambda (buffer)
+                        (and (eq (buffer-local-value 'major-mode buffer) 'duet-diff-mode)
+                             (eq (buffer-local-value 'duet-session buffer) session)))
+                      (buffer-list))
+                     (generate-new-buffer
+                      (format "*duet diff: %s*" (duet-session-name session))))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-diff-mode) (duet-diff-mode))
+      (setq duet-connection connection
+            duet-session session
+            duet-diff--run run
+            default-directory (file-name-as-directory
+                               (or (duet-session-cwd session)
+                                   (duet-connection-root connection))))
+      (unless duet-diff--observer (duet-diff--watch))
+      (duet-diff-refresh))
+    (pop-to-buffer buffer)))
+
+(defun duet-diff--watch ()
+  "Look at the changes again when the run of the buffer ends."
+  (let ((buffer (current-buffer)))
+    (setq duet-diff--observer
+          (lambda (_model kind session &rest _)
+            (when (and (eq kind 'session) (buffer-live-p buffer))
+              (with-current-buffer buffer
+                (when (eq session duet-session)
+                  (let* ((run (duet-session-run session duet-diff--run))
+                         (state (and run (duet-run-state run)))
+                         (before duet-diff--state))
+                    (setq duet-diff--state state)
+                    (when (and before (not (eq before state))
+                               (not (memq state duet-active-states)))
+                      (duet-diff-refresh))))))))
+    (duet-model-add-observer duet-diff--observer
+                             (duet-connection-model duet-connection))))
+
+(defun duet-diff--forget ()
+  "Stop watching the model; the buffer is killed."
+  (when duet-diff--observer
+    (duet-model-remove-observer duet-diff--observer
+                                (duet-connection-model duet-connection))))
+
+(defun duet-diff-refresh ()
+  "Ask the server again for what the turn has changed."
+  (interactive)
+  (let* ((buffer (current-buffer))
+         (run duet-diff--run)
+         (known (duet-session-run duet-session run)))
+    (setq duet-diff--loading t
+          duet-diff--state (and known (duet-run-state known)))
+    (duet-connection-request
+     duet-connection 'getSessionSnapshots (list :session_id run)
+     :success-fn
+     (lambda (result)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           ;; Another turn may have been chosen meanwhile.
+           (when (equal run duet-diff--run)
+             (setq duet-diff--loading nil
+                   duet-diff--files (mapcar #'duet-diff--file
+                                            (duet-get-objects result :snapshots)))
+             (duet-diff--print)))))
+     :error-fn
+     (lambda (err)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (setq duet-diff--loading nil)
+           (force-mode-line-update)))
+       (message "Duet: %s" (duet-connection-error-text err))))))
+
+(defun duet-diff-earlier-turn (&optional later)
+  "Show what the turn before has changed; if LATER is non-nil the next."
+  (interactive)
+  (let* ((runs (duet-session-runs duet-session))
+         (place (cl-position duet-diff--run runs :key #'duet-run-id :test #'equal))
+         (next (and place (if later (1- place) (1+ place))))
+         (run (and next (>= next 0) (nth next runs))))
+    (unless run
+      (user-error (if later "This is the last turn" "No earlier turn is known")))
+    (setq duet-diff--run (duet-run-id run))
+    (duet-diff-refresh)))
+
+(defun duet-diff-later-turn ()
+  "Show what the next turn has changed."
+  (interactive)
+  (duet-diff-earlier-turn t))
+
+
+;;; Deciding
+
+(defun duet-diff--decide (file items state)
+  "Make STATE what is decided about ITEMS of FILE, and go on to what is left."
+  (dolist (item items)
+    (duet-diff--set file item state)
+    (duet-diff--update item))
+  (when state
+    (let* ((all (duet-diff--items))
+           (rest (memq (car (last items)) all))
+           (next (or (cl-find-if-not #'duet-diff--state rest)
+                     (cl-find-if-not #'duet-diff--state all))))
+      (goto-char (duet-diff--position (or next (car (last items)))))
+      (unless next (message "All changes of this turn are reviewed")))))
+
+(defun duet-diff--changes (file)
+  "Return what can be decided about FILE: its hunks, or FILE itself."
+  (or (duet-diff-file-hunks file) (list file)))
+
+(defun duet-diff-accept ()
+  "Mark the change at point as seen; its file stays as it is."
+  (interactive)
+  (pcase-let ((`(,file . ,item) (duet-diff--here)))
+    (when (eq (duet-diff--state item) 'reverted)
+      (user-error "This is reverted; undo that first"))
+    (duet-diff--decide file (list item) 'accepted)))
+
+(defun duet-diff-accept-file ()
+  "Mark all changes of the file at point as seen."
+  (interactive)
+  (let ((file (duet-diff--file-here)))
+    (duet-diff--decide file
+                       (or (cl-remove 'reverted (duet-diff--changes file)
+                                      :key #'duet-diff--state)
+                           (user-error "All of it is reverted"))
+                       'accepted)))
+
+
+;;; Taking back
+
+(defun duet-diff--refuse (file why)
+  "Say that FILE was left alone, and WHY."
+  (user-error "%s: %s" (duet-diff--name file) why))
+
+(defun duet-diff--line (file hunk)
+  "Return the line where HUNK of FILE is now, after what was reverted before it."
+  (let ((line (duet-hunk-line hunk)))
+    (cl-loop for other in (duet-diff-file-hunks file)
+             until (eq other hunk)
+             do (when (eq (duet-hunk-state other) 'reverted)
+                  (cl-incf line (duet-hunk-shift other))))
+    line))
+
+(defun duet-diff--whole-p (file)
+  "Return non-nil if FILE comes and goes as a whole."
+  (or (null (duet-diff-file-hunks file))
+      (memq (duet-diff--kind file) '(new deleted))))
+
+(defun duet-diff--swap-whole (file forward)
+  "Make FILE, which is new or deleted, as it was before the turn.
+If FORWARD is non-nil make it as the turn left it."
+  (when (duet-diff-file-binary file)
+    (duet-diff--refuse file "the server keeps no copy of a binary file"))
+  (when (duet-diff-file-cut file)
+    (duet-diff--refuse file "it is too long, the server has not told all of it"))
+  (let ((path (duet-diff-file-path file))
+        (from (if forward (duet-diff-file-before file) (duet-diff-file-after file)))
+        (to (if forward (duet-diff-file-after file) (duet-diff-file-before file))))
+    (duet-hunk-check-file path)
+    (unless (equal from (duet-hunk-file-text path))
+      (duet-diff--refuse file (cond ((null from) "it is there again")
+                                    ((not (file-exists-p path)) "it is gone")
+                                    (t "it has changed since"))))
+    (duet-hunk-write-file path to)))
+
+(defun duet-diff--swap (file hunks forward)
+  "Take HUNKS of FILE back, all or none; if FORWARD is non-nil put them in again."
+  (if (duet-diff--whole-p file)
+      (duet-diff--swap-whole file forward)
+    (let* ((path (duet-diff-file-path file))
+           (text (or (progn (duet-hunk-check-file path) (duet-hunk-file-text path))
+                     (duet-diff--refuse file "it is gone"))))
+      (duet-hunk-write-file
+       path
+       (with-temp-buffer
+         (insert text)
+         ;; From the end, so that none moves another.
+         (dolist (hunk (reverse hunks))
+           (unless (duet-hunk-whole hunk)
+             (duet-diff--refuse file "this is too long, the server has not told all of it"))
+           (unless (duet-hunk-swap hunk (duet-diff--line file hunk) forward)
+             (duet-diff--refuse file "it has changed here since, and is left as it is")))
+         (buffer-string))))))
+
+(defun duet-diff-revert ()
+  "Take the change at point back, in its file.
+\\<duet-diff-mode-map>\\[duet-diff-undo] puts it there again."
+  (interactive)
+  (pcase-let ((`(,file . ,item) (duet-diff--here)))
+    (when (eq (duet-diff--state item) 'reverted)
+      (user-error "This is reverted already; %s"
+                  (substitute-command-keys "\\<duet-diff-mode-map>\\[duet-diff-undo] undoes that")))
+    (if (duet-diff--whole-p file)
+        (duet-diff-revert-file)
+      (duet-diff--swap file (list item) nil)
+      (duet-diff--decide file (list item) 'reverted)
+      (message "Reverted in %s" (duet-diff--name file)))))
+
+(defun duet-diff-revert-file ()
+  "Make the file at point as it was before the turn.
+A file that the turn has made is deleted, one that it has deleted is made."
+  (interactive)
+  (let* ((file (duet-diff--file-here))
+         (items (or (cl-remove 'reverted (duet-diff--changes file) :key #'duet-diff--state)
+                    (user-error "All of it is reverted already"))))
+    (if (y-or-n-p (format (pcase (duet-diff--kind file)
+                            ('new "Delete %s, which this turn has made? ")
+                            ('deleted "Make %s again, which this turn has deleted? ")
+                            (_ "Revert all that this turn has changed in %s? "))
+                          (duet-diff--name file)))
+        (progn
+          (duet-diff--swap file items nil)
+          (duet-diff--decide file items 'reverted)
+          (message "Reverted %s" (duet-diff--name file)))
+      (message "Nothing is reverted"))))
+
+(defun duet-diff-undo ()
+  "Undo what was decided about the change at point.
+What was reverted is put into its file again."
+  (interactive)
+  (pcase-let* ((`(,file . ,item) (duet-diff--here)))
+    (pcase (duet-diff--state item)
+      ('nil (user-error "Nothing is decided about this change"))
+      ('accepted (duet-diff--decide file (list item) nil))
+      ('reverted
+       ;; Its place follows from what else is reverted, not from itself.
+       (duet-diff--swap file (list item) t)
+       (duet-diff--decide file (list item) nil)
+       (message "Put into %s again" (duet-diff--name file))))))
+
+
+;;; Another look
+
+(defun duet-diff-visit ()
+  "Visit the file at point, at the line that point is on."
+  (interactive)
+  (when (mouse-event-p last-input-event)
+    (mouse-set-point last-input-event))
+  (pcase-let* ((`(,file . ,item) (duet-diff--here))
+               (path (duet-diff-file-path file))
+               (line (and (duet-hunk-p item)
+                          (duet-diff--line-at-point file item))))
+    (unless (file-exists-p path)
+      (duet-diff--refuse file "there is no such file any more"))
+    (find-file-other-window path)
+    (when line
+      (goto-char (point-min))
+      (forward-line (1- line)))))
+
+(defun duet-diff--line-at-point (file hunk)
+  "Return the line of FILE that point is on in HUNK."
+  (let ((line (duet-diff--line file hunk))
+        (end (line-beginning-position)))
+    (save-excursion
+      (goto-char (duet-diff--position hunk))
+      (forward-line 1)
+      (while (< (point) end)
+        (unless (memq (char-after) '(?- ?\\))
+          (cl-incf line))
+        (forward-line 1)))
+    line))
+
+(defun duet-diff-ediff ()
+  "Compare the file at point as it was before the turn and after it, with Ediff.
+The windows are as they were when that ends."
+  (interactive)
+  (require 'ediff)
+  (let* ((file (duet-diff--file-here))
+         (name (duet-diff--name file))
+         (windows (current-window-configuration))
+         buffers)
+    (when (or (duet-diff-file-binary file) (duet-diff-file-cut file))
+      (duet-diff--refuse file "the server has not told what is in it"))
+    (setq buffers
+          (mapcar (lambda (side)
+                    (with-current-buffer (generate-new-buffer
+                                          (format "%s (%s)" name (car side)))
+                      (insert (or (cdr side) ""))
+                      (let ((buffer-file-name (duet-diff-file-path file))
+                            (enable-local-variables nil))
+                        (delay-mode-hooks (ignore-errors (set-auto-mode))))
+                      (setq buffer-read-only t)
+                      (set-buffer-modified-p nil)
+                      (current-buffer)))
+                  (list (cons "before" (duet-diff-file-before file))
+                        (cons "after" (duet-diff-file-after file)))))
+    (condition-case err
+        ;; In the frame that we are in.
+        (let ((ediff-window-setup-function #'ediff-setup-windows-plain))
+          (ediff-buffers
+           (car buffers) (cadr buffers)
+           (list (lambda ()
+                   (setq-local ediff-window-setup-function #'ediff-setup-windows-plain)
+                   (add-hook 'ediff-quit-hook
+                             (lambda () (duet-diff--ediff-ended buffers windows))
+                             t t)))))
+      ((error quit)
+       (duet-diff--ediff-ended buffers windows)
+       (signal (car err) (cdr err))))))
+
+(defun duet-diff--ediff-ended (buffers windows)
+  "Kill BUFFERS and restore the configuration WINDOWS."
+  (dolist (buffer buffers)
+    (when (buffer-live-p buffer) (kill-buffer buffer)))
+  (set-window-configuration windows))
+
+(provide 'duet-diff)
+;;; duet-diff.el ends here

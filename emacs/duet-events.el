@@ -1,0 +1,372 @@
+;;; duet-events.el --- From the server's events to a model  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-model-apply' takes one event as it came over the wire.  Whatever it is
+;; given, it signals nothing: what cannot be understood is logged.
+;;
+;; The same may come twice, from a request and as an event, and after a
+;; reconnection: a message knows the number of the event that changed it last,
+;; and nothing older changes it.  When a message is whole, its text comes whole
+;; too and settles what may have been missed.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-log)
+(require 'duet-model)
+
+(defconst duet-events--orphans 200
+  "How many events of runs that nobody knows are kept.")
+
+(defconst duet-events--message-types
+  '("message_delta" "thinking_delta" "conversation_updated" "plan" "diff_updated"
+    "task_error")
+  "Types of events that change messages.")
+
+(defun duet-model-apply (model params)
+  "Apply to MODEL an event: PARAMS of the notification `event'.
+Nothing is signalled, whatever PARAMS are."
+  (duet-log-guard (concat "An event that was not understood: " (duet-log-brief params))
+    (let ((type (duet-get-string params :event :type))
+          (seq (duet-get-number params :seq)))
+      (if (null type)
+          (duet-log "An event without a type: %s" (duet-log-brief params))
+        (when (and seq (> seq (or (duet-model-seq model) -1)))
+          (setf (duet-model-seq model) seq))
+        (duet-events--apply model type (duet-get params :event :data)
+                            (or seq 0) (duet-get-string params :event :timestamp))))))
+
+(defun duet-events--apply (model type data seq time)
+  "Apply to MODEL an event: TYPE, DATA, its number SEQ and its TIME."
+  (pcase type
+    ("session_status_changed" (duet-events--status model data time))
+    ((or "terminal_output" "terminal_exit")
+     (duet-model-announce model 'terminal nil data type))
+    ("secret_requested" (duet-model-announce model 'secret nil data))
+    ("lagged" (duet-model-announce model 'lagged nil data))
+    ("approval_resolved" (duet-events--resolved model data))
+    ("new_approval" (duet-events--approval model data time))
+    (_
+     (let* ((run (duet-get-string data :session_id))
+            (session (and run (gethash run (duet-model-runs model)))))
+       (cond
+        ((null run) (duet-log "Event %s tells no session: %s" type (duet-log-brief data)))
+        ((null session) (duet-events--orphan model run (list type data seq time)))
+        ((not (member type duet-events--message-types))
+         (duet-events--settings session type data))
+        (t
+         (duet-events--touch session time)
+         (pcase (duet-session-loaded session)
+           ('loading (push (list type data seq time) (duet-session-held session)))
+           ('t (duet-events--message session run type data seq time)))))))))
+
+(defun duet-events--touch (session time)
+  "Note that something happened in SESSION at TIME."
+  (when (and time (duet-time-before-p (duet-session-changed session) time))
+    (setf (duet-session-changed session) time)))
+
+(defun duet-events--orphan (model run event)
+  "Keep EVENT of RUN until MODEL learns what session that is."
+  (let ((known (assoc run (duet-model-orphans model))))
+    (if known
+        (when (< (length (cdr known)) duet-events--orphans)
+          (push event (cdr known)))
+      (push (list run event) (duet-model-orphans model))
+      (when-let ((rest (nthcdr 20 (duet-model-orphans model))))
+        (setcdr rest nil))
+      (duet-model-announce model 'unknown-run nil run))))
+
+(defun duet-events--adopt (model session run)
+  "Note that RUN, an id, belongs to SESSION of MODEL; apply what was kept for it."
+  (puthash run session (duet-model-runs model))
+  (when-let ((events (assoc run (duet-model-orphans model))))
+    (setf (duet-model-orphans model) (delq events (duet-model-orphans model)))
+    (dolist (event (reverse (cdr events)))
+      (apply #'duet-events--apply model event))))
+
+
+;;; Sessions
+
+(defun duet-events--session (model id)
+  "Return the session ID of MODEL; make it if there is none."
+  (or (gethash id (duet-model-sessions model))
+      (puthash id (make-duet-session :id id :model model)
+               (duet-model-sessions model))))
+
+(defun duet-events--run (session id created)
+  "Return the run ID of SESSION; make it if there is none, as CREATED then."
+  (or (duet-session-run session id)
+      (let ((run (make-duet-run :id id :created (or created ""))))
+        (setf (duet-session-runs session)
+              (cl-merge 'list (list run) (duet-session-runs session)
+                        (lambda (a b)
+                          (duet-time-before-p (duet-run-created b)
+                                              (duet-run-created a)))))
+        run)))
+
+(defun duet-events--status (model data time)
+  "Apply to MODEL a change of a run's state: DATA at TIME."
+  (let ((id (duet-get-string data :session_id))
+        (thread (duet-get-string data :thread_id))
+        (state (or (duet-get-string data :state) (duet-get-string data :new_status))))
+    (if (not (and id thread state))
+        (duet-log "A change of state that tells too little: %s" (duet-log-brief data))
+      (let* ((session (duet-events--session model thread))
+             (run (duet-events--run session id time)))
+        (setf (duet-run-state run) (intern state)
+              (duet-run-error run) (duet-get-string data :error)
+              (duet-run-error-code run) (duet-get-string data :error_code))
+        (when-let ((parent (duet-get-string data :parent_session_id)))
+          (setf (duet-run-parent run) parent))
+        (when-let ((title (duet-get-string data :title)))
+          (setf (duet-session-title session) title))
+        (when-let ((agent (duet-get-string data :agent)))
+          (setf (duet-session-agent session) agent))
+        (duet-events--touch session time)
+        (duet-events--adopt model session id)
+        (when (eq (duet-session-loaded session) t)
+          (duet-events--ended session run))
+        (duet-model-announce model 'session session)))))
+
+(defun duet-events--ended (session run)
+  "Say in SESSION that RUN did not end well, and why, if that is so."
+  (let ((state (duet-run-state run))
+        (key (concat "end:" (duet-run-id run))))
+    (unless (or (not (memq state '(failed timed_out interrupted cancelled)))
+                (duet-session-message session key))
+      (let ((message (make-duet-message :key key :session session :run (duet-run-id run)
+                                        :kind (if (eq state 'failed) 'error 'system))))
+        (duet-message-set-text
+         message
+         (concat (capitalize (replace-regexp-in-string "_" " " (symbol-name state)))
+                 (if (duet-run-error run) (concat ": " (duet-run-error run)) "")))
+        (duet-events--add session message)))))
+
+(defun duet-events--settings (session type data)
+  "Apply to SESSION what an event of TYPE tells that is no message: DATA."
+  (pcase type
+    ("session_settings_changed"
+     (when (plist-member data :title)
+       (setf (duet-session-title session) (duet-get-string data :title)))
+     (when-let ((mode (duet-get-string data :permission_mode)))
+       (setf (duet-session-mode session) mode))
+     (when (plist-member data :archived)
+       (setf (duet-session-archived session) (duet-get data :archived))))
+    ("usage" (duet-session-add-usage session data))
+    ((or "task_progress" "agent_update" "gate_result" "build_progress"))
+    (_ (duet-log "An event of a type that is not known: %s" type)))
+  (duet-model-announce (duet-session-model session) 'session session))
+
+(defun duet-session-add-usage (session data)
+  "Add to the usage of SESSION what DATA tells.
+The members are :input_tokens, :output_tokens, :context_used,
+:context_size and :cost_usd; those that DATA lacks stay."
+  (dolist (key '(:input_tokens :output_tokens :context_used :context_size :cost_usd))
+    (when-let ((value (duet-get-number data key)))
+      (when (> value 0)
+        (setf (duet-session-usage session)
+              (plist-put (duet-session-usage session) key value))))))
+
+
+;;; Messages
+
+(defun duet-events--add (session message)
+  "Add MESSAGE to SESSION and say so."
+  (duet-model-add-message message)
+  (duet-model-announce (duet-session-model session) 'message-added session message))
+
+(defun duet-events--changed (message)
+  "Say that MESSAGE has changed."
+  (let ((session (duet-message-session message)))
+    (duet-model-announce (duet-session-model session) 'message-changed session message)))
+
+(defun duet-events--message (session run type data seq time)
+  "Apply to SESSION what an event of RUN tells of a message.
+The event has TYPE, DATA, the number SEQ and the TIME."
+  (pcase type
+    ((or "message_delta" "thinking_delta")
+     (duet-events--delta session run (if (equal type "message_delta") 'text 'thinking)
+                         data seq time))
+    ("conversation_updated"
+     (pcase (duet-get-string data :event_type)
+       ((or "tool_call" "tool_result") (duet-events--tool session run data seq time))
+       ((and kind (or "message" "thinking" "system"))
+        (duet-events--whole session run kind data seq time))
+       (kind (duet-log "A message of a kind that is not known: %s" (duet-log-brief kind)))))
+    ("plan" (duet-events--put session run (concat "plan:" run) 'plan
+                              (duet-get-objects data :entries) seq time))
+    ("diff_updated"
+     (when-let ((path (duet-get-string data :path)))
+       (duet-events--put session run (format "diff:%s:%s" run path) 'diff
+                         data seq time)))
+    ("task_error"
+     (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
+                                       :session session :run run :seq seq
+                                       :created time)))
+       (duet-message-set-text message (or (duet-get-string data :message)
+                                          "The agent reports an error"))
+       (duet-events--add session message)))))
+
+(defun duet-events--delta (session run kind data seq time)
+  "Add to a message of RUN in SESSION, of KIND, the text in DATA.
+SEQ and TIME are the event's."
+  (let ((key (duet-get-string data :message_id))
+        (delta (duet-get-string data :delta)))
+    (when (and key delta)
+      (let ((message (duet-session-message session key)))
+        (cond
+         ((null message)
+          (duet-events--add session (make-duet-message
+                                     :key key :kind kind :session session :run run
+                                     :open t :seq seq :created time
+                                     :chunks (list delta)
+                                     :size (length delta))))
+         ((and (duet-message-open message)
+               (or (eql seq 0) (> seq (duet-message-seq message))))
+          (duet-message-append message delta)
+          (setf (duet-message-seq message) seq)
+          (duet-model-announce (duet-session-model session)
+                               'message-text session message delta)))))))
+
+(defun duet-events--kind (type role)
+  "Return what a message is that the protocol calls TYPE, said in ROLE."
+  (pcase type
+    ("thinking" 'thinking)
+    ("system" 'system)
+    (_ (if (equal role "user") 'prompt 'text))))
+
+(defun duet-events--whole (session run type data seq time)
+  "Settle a message of RUN in SESSION, of TYPE, that DATA holds whole.
+SEQ and TIME are the event's."
+  (when-let ((key (duet-get-string data :message_id)))
+    (let ((message (duet-session-message session key))
+          (text (or (duet-get-string data :content) "")))
+      (cond
+       ((null message)
+        (duet-events--add session (make-duet-message
+                                   :key key :session session :run run :seq seq
+                                   :kind (duet-events--kind
+                                          type (duet-get-string data :role))
+                                   :created time :chunks (list text)
+                                   :size (length text))))
+       ((>= seq (duet-message-seq message))
+        (unless (if (duet-get data :truncated)
+                    (string-prefix-p text (duet-message-text message))
+                  (string= text (duet-message-text message)))
+          (duet-message-set-text message text))
+        (setf (duet-message-open message) nil
+              (duet-message-seq message) seq)
+        (duet-events--changed message))))))
+
+(defun duet-events--put (session run key kind data seq time)
+  "Make DATA the data of the message KEY of RUN in SESSION, of KIND.
+SEQ and TIME are the event's."
+  (let ((message (duet-session-message session key)))
+    (cond
+     ((null message)
+      (duet-events--add session (make-duet-message
+                                 :key key :kind kind :session session :run run
+                                 :seq seq :created time :data data)))
+     ((>= seq (duet-message-seq message))
+      (setf (duet-message-data message) data
+            (duet-message-seq message) seq)
+      (duet-events--changed message)))))
+
+(defun duet-events--tool (session run data seq time)
+  "Apply to SESSION what DATA tell of a tool call of RUN.
+SEQ and TIME are the event's."
+  (when-let ((id (or (duet-get-string data :tool_result_for_id)
+                     (duet-get-string data :tool_id))))
+    ;; An agent may use the same id in each run.
+    (let* ((key (concat run "/" id))
+           (old (duet-session-message session key))
+           (tool (or old (make-duet-tool :key key :kind 'tool :session session :run run
+                                         :id id :seq seq :created time))))
+      (when (>= seq (duet-message-seq tool))
+        (setf (duet-message-seq tool) seq)
+        (duet-events--tool-members tool data)
+        (if old
+            (duet-events--changed tool)
+          (duet-events--add session tool))))))
+
+(defun duet-events--tool-members (tool data)
+  "Take into TOOL what DATA tell, an event's or a conversation's."
+  (cl-macrolet ((take (accessor &rest keys)
+                  `(when-let ((value (or ,@(mapcar (lambda (key)
+                                                     `(duet-get-string data ,key))
+                                                   keys))))
+                     (setf (,accessor tool) value))))
+    (take duet-tool-name :tool_name)
+    (take duet-tool-title :tool_title :title)
+    (take duet-tool-tool-kind :tool_kind)
+    (take duet-tool-result :tool_result_content)
+    (take duet-tool-approval :approval_id))
+  (when-let ((status (or (duet-get-string data :tool_status)
+                         (duet-get-string data :status))))
+    (setf (duet-tool-status tool) (intern status)))
+  (when-let ((input (or (duet-get data :tool_input)
+                        (duet-events--json (duet-get-string data :tool_input_json)))))
+    (setf (duet-tool-input tool) input))
+  (when-let ((more (or (duet-get data :tool_data)
+                       (and (not (duet-get-string data :tool_result_for_id))
+                            (duet-get data :data)))))
+    (setf (duet-tool-paths tool) (duet-get-strings more :paths)
+          (duet-tool-diffs tool) (duet-get-objects more :diffs)
+          (duet-tool-terminal tool) (duet-get-string more :terminal)))
+  (setf (duet-message-open tool)
+        (not (memq (duet-tool-status tool) '(completed failed)))))
+
+(defun duet-events--json (text)
+  "Return the JSON in TEXT, or TEXT if it is none; nil is nil."
+  (and text
+       (condition-case nil
+           (json-parse-string text :object-type 'plist
+                              :null-object nil :false-object :json-false)
+         (error text))))
+
+
+;;; Questions
+
+(defun duet-events--approval (model data time)
+  "Add to MODEL the question that DATA, of an event at TIME, tell of."
+  (if-let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id))))
+      (let* ((run (duet-get-string data :session_id))
+             (old (gethash id (duet-model-approvals model)))
+             (approval (or old (make-duet-approval :id id))))
+        (unless (or (null time) (duet-get-string data :created_at))
+          (setq data (append data (list :created_at time))))
+        (setf (duet-approval-call approval) (duet-get-string data :call_id)
+              (duet-approval-run approval) run
+              (duet-approval-type approval) (duet-get-string data :type)
+              (duet-approval-title approval) (or (duet-get-string data :title)
+                                                 (duet-get-string data :tool_name))
+              (duet-approval-stale approval) (and (duet-get data :stale) t)
+              (duet-approval-data approval) data)
+        (puthash id approval (duet-model-approvals model))
+        (when (and run (not (gethash run (duet-model-runs model))))
+          (duet-model-announce model 'unknown-run nil run))
+        (duet-model-announce model 'approval
+                             (and run (gethash run (duet-model-runs model)))
+                             approval))
+    (duet-log "A question without an id: %s" (duet-log-brief data))))
+
+(defun duet-events--resolved (model data)
+  "Take out of MODEL the question whose answer DATA tell."
+  (when-let* ((id (duet-get-string data :approval_id))
+              (approval (or (gethash id (duet-model-approvals model))
+                            (make-duet-approval :id id))))
+    (remhash id (duet-model-approvals model))
+    (setf (duet-approval-status approval)
+          (intern (or (duet-get-string data :decision) "resolved")))
+    (duet-model-announce model 'approval-resolved
+                         (gethash (duet-get-string data :session_id)
+                                  (duet-model-runs model))
+                         approval data)))
+
+(provide 'duet-events)
+;;; duet-events.el ends here

@@ -1,0 +1,114 @@
+;;; duet-history.el --- Earlier messages of a session, page by page  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; A conversation may be long, and Emacs can do nothing else while it reads a
+;; reply.  So a session is loaded from its end, in small pages, and what is
+;; older when somebody wants to see it.
+
+;;; Code:
+
+(require 'duet-connection)
+
+(defcustom duet-history-messages 60
+  "How many of a conversation's last parts are shown at first.
+As many come with each request for earlier ones."
+  :type 'natnum
+  :group 'duet)
+
+(defconst duet-history--page 10
+  "How many parts are requested at once.
+Emacs 28 takes 0.3 s to read a megabyte.")
+
+(defun duet-history-load (connection session &optional done)
+  "Load the end of SESSION through CONNECTION; then call DONE with nil or an error.
+From then on the model keeps the session's messages up to date.  One that
+is loaded is loaded anew, after events were lost."
+  (setf (duet-session-loaded session) 'loading)
+  (let ((fail (lambda (err)
+                (setf (duet-session-loaded session) nil)
+                (when done (funcall done err)))))
+    (duet-connection-request
+     connection 'getConversation
+     ;; Beyond the end there is nothing but the number.
+     (list :session_id (duet-session-leaf-id session) :offset 1000000000 :limit 1)
+     :error-fn fail
+     :success-fn
+     (lambda (result)
+       (let* ((total (or (duet-get-number result :total) 0))
+              (offset (max 0 (- total duet-history--page))))
+         (duet-history--newer
+          connection session offset fail
+          (lambda ()
+            (duet-model-page-loaded session)
+            (duet-history-load-older
+             connection session done
+             (- duet-history-messages duet-history--page)))))))))
+
+(defun duet-history--newer (connection session offset fail done)
+  "Load through CONNECTION what SESSION has from OFFSET on.
+Then call DONE, or FAIL with the error."
+  (duet-connection-request
+   connection 'getConversation
+   (list :session_id (duet-session-leaf-id session)
+         :offset offset :limit duet-history--page)
+   :error-fn fail
+   :success-fn
+   (lambda (result)
+     (let ((first (null (duet-session-order session))))
+       (duet-model-load-page session (duet-get result :events) 'newer)
+       (when first (setf (duet-session-offset session) offset)))
+     (if-let ((next (duet-get-number result :next_offset)))
+         (duet-history--newer connection session next fail done)
+       (funcall done)))))
+
+(defun duet-history-load-older (connection session &optional done count)
+  "Load through CONNECTION what precedes the messages of SESSION: COUNT parts.
+That is `duet-history-messages' unless told.  Then call DONE with nil or
+an error."
+  (let* ((count (or count duet-history-messages))
+         (end (duet-session-offset session))
+         (offset (max 0 (- end (min count duet-history--page)))))
+    (if (or (<= count 0) (<= end 0))
+        (when done (funcall done nil))
+      (duet-connection-request
+       connection 'getConversation
+       (list :session_id (duet-session-leaf-id session)
+             :offset offset :limit (- end offset))
+       :error-fn (or done (lambda (err) (message "Duet: %s" (duet-connection-error-text err))))
+       :success-fn
+       (lambda (result)
+         (let ((events (duet-get result :events)))
+           (if (or (not (vectorp events)) (< (length events) (- end offset)))
+               ;; They did not fit into one reply: take them from the end.
+               (duet-history--fill connection session offset events end done count)
+             (setf (duet-session-offset session) offset)
+             (duet-model-load-page session events 'older)
+             (duet-history-load-older connection session done
+                                      (- count (- end offset))))))))))
+
+(defun duet-history--fill (connection session offset events end done count)
+  "Complete EVENTS of SESSION, from OFFSET on, up to END; then go on.
+CONNECTION, DONE and COUNT are those of `duet-history-load-older'."
+  (let ((have (+ offset (length events))))
+    (duet-connection-request
+     connection 'getConversation
+     (list :session_id (duet-session-leaf-id session)
+           :offset have :limit (- end have))
+     :error-fn (or done #'ignore)
+     :success-fn
+     (lambda (result)
+       (let* ((more (duet-get result :events))
+              (all (vconcat events more)))
+         (if (and (> (length more) 0) (< (length all) (- end offset)))
+             (duet-history--fill connection session offset all end done count)
+           (setf (duet-session-offset session) offset)
+           (duet-model-load-page session all 'older)
+           (duet-history-load-older connection session done
+                                    (- count (- end offset)))))))))
+
+(provide 'duet-history)
+;;; duet-history.el ends here

@@ -1,0 +1,158 @@
+;;; duet-menu.el --- All that Duet can do, in one menu  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-dispatch' is the menu; `?' shows it in all buffers of Duet.  Above it
+;; stands how the project is doing.  The keys are those of the buffers, where
+;; these have one for the same thing.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'transient)
+(require 'duet)
+(require 'duet-actions)
+(require 'duet-agents)
+(require 'duet-ask)
+(require 'duet-connection)
+(require 'duet-marks)
+(require 'duet-search)
+(require 'duet-terminal)
+(require 'duet-trust)
+
+(defun duet-menu--connection ()
+  "Return the connection of the current buffer if there is one; start none."
+  (or duet-connection
+      (ignore-errors (gethash (duet-project-root default-directory) duet-connections))))
+
+(defun duet-menu--session ()
+  "Return the session that the menu is about, or nil."
+  (ignore-errors (duet-session-here t)))
+
+(defun duet-menu--running ()
+  "Return non-nil if something runs or waits in the menu's session."
+  (when-let ((session (duet-menu--session)))
+    (or (duet-session-active-run session)
+        (> (duet-session-queued session) 0))))
+
+(defun duet-menu--sessions ()
+  "Return the sessions that are marked, or in a list with that at point."
+  (if (derived-mode-p 'duet-sessions-mode)
+      (or (duet-marks) (duet-menu--session))
+    (duet-menu--session)))
+
+(defvar duet-menu--heading nil
+  "What stands above the menu.")
+
+(defun duet-menu--heading ()
+  "Return what stands above the menu."
+  (or duet-menu--heading ""))
+
+(defun duet-menu--describe ()
+  "Return how the current buffer's project and session are doing."
+  (let ((connection (duet-menu--connection))
+        (session (duet-menu--session)))
+    (if (null connection)
+        (concat "Duet: " (abbreviate-file-name default-directory)
+                (propertize "  not started: l or c does" 'face 'shadow))
+      (let* ((model (duet-connection-model connection))
+             (waiting (hash-table-count (duet-model-approvals model)))
+             (running (cl-count-if #'duet-session-active-run
+                                   (duet-model-session-list model)))
+             (agent (duet-agents-chosen connection)))
+        (concat
+         "Duet: " (abbreviate-file-name (duet-connection-root connection)) "  "
+         (string-join
+          (delq nil
+                (list
+                 (if-let ((status (duet-connection-status connection)))
+                     (propertize status 'face 'error)
+                   "ready")
+                 (when (> waiting 0)
+                   (propertize (format "%d waiting for you" waiting) 'face 'warning))
+                 (when (> running 0) (format "%d running" running))
+                 (when agent (format "new sessions ask %s" agent))))
+          " · ")
+         (if session
+             (concat "\n"
+                     (propertize (duet-session-name session) 'face 'bold) "  "
+                     (string-join
+                      (delq nil (list (symbol-name (duet-session-state session))
+                                      (duet-session-agent session)
+                                      (duet-session-mode-words session)))
+                      " · "))
+           ""))))))
+
+
+;;; Commands that depend on where they are called
+
+(defun duet-menu-archive ()
+  "Archive the session, or all marked ones in a list."
+  (interactive)
+  (if (derived-mode-p 'duet-sessions-mode)
+      (duet-archive-marked)
+    (duet-archive (duet-session-here))))
+
+(defun duet-menu-restart ()
+  "Start the server of the project, or look again what it has."
+  (interactive)
+  (let ((connection (duet-connection-here)))
+    (if (duet-connection-rpc connection)
+        (progn (duet-connection-refresh connection)
+               (message "Asked the server again"))
+      (duet-connection-restart connection))))
+
+(defun duet-menu-customize ()
+  "Change the options of Duet."
+  (interactive)
+  (customize-group 'duet))
+
+;;;###autoload (autoload 'duet-dispatch "duet-menu" nil t)
+(transient-define-prefix duet-dispatch ()
+  "Show all that can be done with agents in the current buffer's project."
+  [:description
+   duet-menu--heading
+   ["Session"
+    ("c" "Ask something new" duet-new)
+    ("r" "Continue" duet-continue :inapt-if-not duet-menu--session)
+    ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
+    ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
+    ("A" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)]
+   ["Run"
+    ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
+    ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
+    ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
+    ("N" "Agent of new ones" duet-choose-agent)
+    ("L" "All agents" duet-agents)]
+   ["Review"
+    ("j" "Next question" duet-approval-next)
+    ("w" "Waiting questions" duet-approvals)
+    ("D" "Changes" duet-diff :inapt-if-not duet-menu--session)
+    ("s" "Search all" duet-search)]]
+  [["Terminal"
+    ("t" "New terminal" duet-terminal)
+    ("V" "All terminals" duet-terminals)]
+   ["From this buffer"
+    ("." "Region or line" duet-send-region)
+    ("!" "Mistake at point" duet-ask-about-error)]
+   ["Project"
+    ("l" "Sessions" duet)
+    ("y" "Trust" duet-trust)
+    ("g" "Refresh or start" duet-menu-restart)]
+   [""
+    ("E" "Log" duet-log-show)
+    ("O" "Options" duet-menu-customize)
+    ("X" "Stop server" duet-stop)]]
+  (interactive)
+  (setq duet-menu--heading (duet-menu--describe))
+  (transient-setup 'duet-dispatch))
+
+;;;###autoload
+(defalias 'duet-menu #'duet-dispatch)
+
+(provide 'duet-menu)
+;;; duet-menu.el ends here

@@ -1,0 +1,376 @@
+;;; duet-model.el --- What Emacs knows of a project's sessions  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; A model holds what the server of one project has told: sessions, their
+;; messages, and the questions that wait for an answer.  It is data: it knows
+;; neither the wire nor a buffer.  Data flows one way, from the wire through
+;; `duet-model-apply' (duet-events.el) into the model, and from there to the
+;; functions that watch it.
+;;
+;; A session here is a conversation, which the protocol calls a thread.  A run
+;; is one prompt and its execution, and the protocol's session_id names a run.
+;;
+;; What watches a model is a function that `duet-model-add-observer' was given.
+;; It is called with
+;;
+;;   MODEL KIND SESSION OBJECT EXTRA
+;;
+;;   KIND                 OBJECT           EXTRA
+;;   sessions             nil              the list of sessions was read anew
+;;   session              nil              its state, title or the like
+;;   message-added        a `duet-message'
+;;   message-text         a `duet-message' the text that was added to it
+;;   message-changed      a `duet-message'
+;;   messages-loaded      the messages     `older' or `newer'
+;;   messages-total       nil
+;;   approval             a `duet-approval'
+;;   approval-resolved    a `duet-approval'
+;;   terminal             data of the event, and its type as EXTRA
+;;   secret               data of the event
+;;   lagged               data of the event
+;;   unknown-run          the id of a run that no session is known to have
+;;   connection           the connection's state, a symbol
+;;
+;; SESSION is nil where none is concerned.  What it signals is logged.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-log)
+
+(cl-defstruct (duet-model (:constructor duet-model-create) (:copier nil))
+  "What is known of a project."
+  (root nil :documentation "The project's directory.")
+  (sessions (make-hash-table :test #'equal)
+            :documentation "The sessions by the ids of their threads.")
+  (runs (make-hash-table :test #'equal)
+        :documentation "The sessions by the ids of their runs.")
+  (approvals (make-hash-table :test #'equal)
+             :documentation "What waits for an answer, by its id.")
+  (orphans nil :documentation "Events whose run is not known yet: (RUN . EVENTS).")
+  (seq nil :documentation "The number of the last event, or nil.")
+  (observers nil :documentation "Functions that are told of changes."))
+
+(cl-defstruct (duet-run (:copier nil))
+  "One prompt and its execution."
+  (id nil :documentation "The protocol's session_id.")
+  (state nil :documentation "A symbol: queued, starting, running, ...")
+  (created "" :documentation "A time as the protocol writes it.")
+  (parent nil :documentation "The id of the run before it.")
+  (query nil :documentation "The prompt.")
+  (error nil :documentation "Why it failed, in words.")
+  (error-code nil :documentation "Why it failed, such as ORPHANED."))
+
+(cl-defstruct (duet-session (:copier nil))
+  "A conversation with an agent."
+  (id nil :documentation "The thread's id.")
+  (model nil :documentation "The `duet-model' that has it.")
+  (title nil :documentation "What somebody called it, or nil.")
+  (summary nil :documentation "The beginning of its last prompt.")
+  (agent nil :documentation "The agent's name.")
+  (cwd nil :documentation "Where the agent works.")
+  (mode nil :documentation "The permission mode.")
+  (archived nil :documentation "Whether it is put away.")
+  (changed "" :documentation "When something last happened, as the protocol writes it.")
+  (runs nil :documentation "Its runs, the newest first.")
+  (usage nil :documentation "A property list, see `duet-session-add-usage'.")
+  (loaded nil :documentation "Whether messages are kept: nil, `loading' or t.")
+  (messages (make-hash-table :test #'equal) :documentation "Messages by key.")
+  (order nil :documentation "Messages, the newest first.")
+  (offset 0 :documentation "How many events of the conversation precede them.")
+  (held nil :documentation "Events that wait for the end of the loading."))
+
+(cl-defstruct (duet-message (:copier nil))
+  "Something in a conversation that has a place of its own."
+  (key nil :documentation "A string that no other message of the session has.")
+  (kind nil :documentation "prompt, text, thinking, tool, plan, diff, system or error.")
+  (session nil :documentation "The `duet-session' that has it.")
+  (run nil :documentation "The id of the run that it belongs to.")
+  (open nil :documentation "Whether it is still being written.")
+  (seq 0 :documentation "The number of the last event that changed it.")
+  (created nil :documentation "When it began, as the protocol writes it.")
+  (chunks nil :documentation "Its text in pieces, the last first.")
+  (size 0 :documentation "How many characters its text has.")
+  (data nil :documentation "Of a plan: its entries; of a diff: the event's data."))
+
+(cl-defstruct (duet-tool (:include duet-message) (:copier nil))
+  "A tool call."
+  id name title tool-kind status input result paths diffs terminal approval)
+
+(cl-defstruct (duet-approval (:copier nil))
+  "A question that waits, or waited, for an answer."
+  (id nil :documentation "The approval's id.")
+  (call nil :documentation "The tool call's id.")
+  (run nil :documentation "The id of the run that waits.")
+  (type nil :documentation "A string: function_call or human_contact.")
+  (title nil :documentation "What is asked, in words.")
+  (status 'pending :documentation "A symbol: pending, approved, denied, ...")
+  (stale nil :documentation "Whether the process that asked is gone.")
+  (data nil :documentation "All that the server told, as a property list."))
+
+
+;;; Members of JSON objects, whatever they are
+
+(defun duet-get (object &rest keys)
+  "Return what stands under KEYS, one inside the other, in OBJECT; nil if nothing.
+OBJECT may be anything, and so may what is in it; false is nil."
+  (while (and keys object)
+    (setq object (and (consp object) (keywordp (car object))
+                      (ignore-errors (plist-get object (car keys))))
+          keys (cdr keys)))
+  (if (memq object '(:json-false :false :null)) nil object))
+
+(defun duet-get-string (object &rest keys)
+  "Return the string under KEYS in OBJECT, or nil; an empty one is nil."
+  (let ((value (apply #'duet-get object keys)))
+    (and (stringp value) (not (string-empty-p value))
+         (substring-no-properties value))))
+
+(defun duet-get-number (object &rest keys)
+  "Return the number under KEYS in OBJECT, or nil."
+  (let ((value (apply #'duet-get object keys)))
+    (and (numberp value) value)))
+
+(defun duet-get-objects (object &rest keys)
+  "Return the objects in the array under KEYS in OBJECT as a list."
+  (let ((value (apply #'duet-get object keys)))
+    (and (vectorp value)
+         (cl-remove-if-not (lambda (element)
+                             (and (consp element) (keywordp (car element))))
+                           (append value nil)))))
+
+(defun duet-get-strings (object &rest keys)
+  "Return the strings in the array under KEYS in OBJECT as a list."
+  (let ((value (apply #'duet-get object keys)))
+    (and (vectorp value) (cl-remove-if-not #'stringp (append value nil)))))
+
+(defun duet-time-before-p (a b)
+  "Return non-nil if A is before B, both as the protocol writes times.
+Their fractions differ in length, so the Z at the end is in the way."
+  (string< (string-remove-suffix "Z" (or a "")) (string-remove-suffix "Z" (or b ""))))
+
+
+;;; Watching
+
+(defvar duet-model-observers nil
+  "Functions that are told of the changes of every model.
+See the commentary of duet-model.el; `duet-model-add-observer' adds some.")
+
+(defun duet-model-add-observer (function &optional model)
+  "Have FUNCTION told of every change of MODEL, or of all models if it is nil.
+The commentary of duet-model.el says what it is called with.  It should
+return soon: thousands of changes a second are to be expected."
+  (if model
+      (cl-pushnew function (duet-model-observers model))
+    (cl-pushnew function duet-model-observers)))
+
+(defun duet-model-remove-observer (function &optional model)
+  "Undo `duet-model-add-observer' with FUNCTION and MODEL."
+  (if model
+      (setf (duet-model-observers model) (remq function (duet-model-observers model)))
+    (setq duet-model-observers (remq function duet-model-observers))))
+
+(defun duet-model-announce (model kind &optional session object extra)
+  "Tell those who watch MODEL of a change: KIND, SESSION, OBJECT and EXTRA."
+  (dolist (function (append (duet-model-observers model) duet-model-observers))
+    (duet-log-guard (format "Observer of %s" kind)
+      (funcall function model kind session object extra))))
+
+
+;;; Sessions
+
+(defconst duet-active-states '(starting running waiting_input interrupting)
+  "States of a run that an agent works on.")
+
+(defun duet-model-session (model id)
+  "Return the session of MODEL that ID names, a thread or a run, or nil."
+  (or (gethash id (duet-model-sessions model))
+      (gethash id (duet-model-runs model))))
+
+(defun duet-model-session-list (model)
+  "Return the sessions of MODEL, those first in which something happened last."
+  (let (sessions)
+    (maphash (lambda (_ session) (push session sessions)) (duet-model-sessions model))
+    (sort sessions (lambda (a b)
+                     (duet-time-before-p (duet-session-changed b)
+                                         (duet-session-changed a))))))
+
+(defun duet-session-leaf (session)
+  "Return the last run of SESSION, or nil."
+  (car (duet-session-runs session)))
+
+(defun duet-session-leaf-id (session)
+  "Return the id of the last run of SESSION; its own id if none is known."
+  (if-let ((run (duet-session-leaf session)))
+      (duet-run-id run)
+    (duet-session-id session)))
+
+(defun duet-session-run (session id)
+  "Return the run of SESSION called ID, or nil."
+  (cl-find id (duet-session-runs session) :key #'duet-run-id :test #'equal))
+
+(defun duet-session-active-run (session)
+  "Return the run of SESSION that an agent works on, or nil."
+  (cl-find-if (lambda (run) (memq (duet-run-state run) duet-active-states))
+              (duet-session-runs session)))
+
+(defun duet-session-queued (session)
+  "Return how many prompts of SESSION wait for their turn."
+  (cl-count 'queued (duet-session-runs session) :key #'duet-run-state))
+
+(defun duet-session-state (session)
+  "Return the state of SESSION, a symbol: that of the run that works, or the last."
+  (if-let ((run (or (duet-session-active-run session) (duet-session-leaf session))))
+      (duet-run-state run)
+    'draft))
+
+(defun duet-session-name (session)
+  "Return what to call SESSION: its title, or the beginning of a prompt.
+That is the first prompt if it is known, else the last."
+  (let* ((first (car (last (duet-session-runs session))))
+         (name (or (duet-session-title session)
+                   (and first (null (duet-run-parent first)) (duet-run-query first))
+                   (duet-session-summary session)
+                   "")))
+    (if (string-blank-p name)
+        "untitled"
+      (truncate-string-to-width
+       (string-trim (replace-regexp-in-string "[ \t\r\n]+" " " (truncate-string-to-width
+                                                                 name 1000)))
+       60 nil nil "…"))))
+
+(defun duet-session-error (session)
+  "Return why the last run of SESSION failed, or nil."
+  (when-let ((run (duet-session-leaf session)))
+    (or (duet-run-error run) (duet-run-error-code run))))
+
+(defun duet-session-approvals (session)
+  "Return the questions of SESSION that wait for an answer."
+  (let (approvals)
+    (maphash (lambda (_ approval)
+               (when (eq session (gethash (duet-approval-run approval)
+                                          (duet-model-runs (duet-session-model session))))
+                 (push approval approvals)))
+             (duet-model-approvals (duet-session-model session)))
+    approvals))
+
+(defun duet-model-approval-list (model)
+  "Return the questions of MODEL that wait for an answer, the oldest first."
+  (let (approvals)
+    (maphash (lambda (_ approval) (push approval approvals))
+             (duet-model-approvals model))
+    (sort approvals (lambda (a b)
+                      (duet-time-before-p
+                       (duet-get-string (duet-approval-data a) :created_at)
+                       (duet-get-string (duet-approval-data b) :created_at))))))
+
+(defun duet-model-forget-messages (session)
+  "Keep the messages of SESSION no longer; nobody looks at them."
+  (setf (duet-session-loaded session) nil
+        (duet-session-order session) nil
+        (duet-session-held session) nil
+        (duet-session-offset session) 0)
+  (clrhash (duet-session-messages session)))
+
+
+;;; Messages
+
+(defun duet-message-text (message)
+  "Return the text of MESSAGE."
+  (let ((chunks (duet-message-chunks message)))
+    ;; What was joined once need not be joined again.
+    (if (cdr chunks)
+        (car (setf (duet-message-chunks message)
+                   (list (apply #'concat (reverse chunks)))))
+      (or (car chunks) ""))))
+
+(defun duet-message-set-text (message text)
+  "Make TEXT the text of MESSAGE."
+  (setf (duet-message-chunks message) (list text)
+        (duet-message-size message) (length text)))
+
+(defun duet-message-append (message text)
+  "Add TEXT to the text of MESSAGE."
+  (push text (duet-message-chunks message))
+  (cl-incf (duet-message-size message) (length text)))
+
+(defun duet-message-tail (message start)
+  "Return the text of MESSAGE from START on, without a look at what precedes it."
+  (let ((missing (- (duet-message-size message) start))
+        (chunks (duet-message-chunks message))
+        (tail '()))
+    (while (and chunks (> missing 0))
+      (let ((length (length (car chunks))))
+        (push (if (> length missing) (substring (car chunks) (- missing)) (car chunks))
+              tail)
+        (setq missing (- missing length)
+              chunks (cdr chunks))))
+    (apply #'concat tail)))
+
+(defun duet-message-run-state (message)
+  "Return the state of the run that MESSAGE belongs to, or nil."
+  (when-let ((run (duet-session-run (duet-message-session message)
+                                    (duet-message-run message))))
+    (duet-run-state run)))
+
+(defun duet-message-queued-p (message)
+  "Return non-nil if MESSAGE is a prompt that waits for its turn."
+  (and (eq (duet-message-kind message) 'prompt)
+       (eq (duet-message-run-state message) 'queued)))
+
+(defun duet-session-message (session key)
+  "Return the message of SESSION whose key is KEY, or nil."
+  (gethash key (duet-session-messages session)))
+
+(defun duet-session-message-list (session)
+  "Return the messages of SESSION, the oldest first."
+  (reverse (duet-session-order session)))
+
+(defun duet-model--before-p (a b)
+  "Return non-nil if the message A began before B, as far as they tell."
+  (let ((one (duet-message-created a))
+        (other (duet-message-created b)))
+    (and one other
+         (or (duet-time-before-p one other)
+             (and (equal one other)
+                  (< (duet-message-seq a) (duet-message-seq b)))))))
+
+(defun duet-model-add-message (message)
+  "Add MESSAGE to its session, at the end of what belongs to its run.
+A prompt may wait in the queue while the run before it goes on.  An event
+that has waited for a page to be loaded may be older than what that
+brought, and goes before it."
+  (let* ((session (duet-message-session message))
+         (run (duet-message-run message))
+         (rest (duet-session-order session))
+         (newer nil))
+    (puthash (duet-message-key message) message (duet-session-messages session))
+    (cl-flet ((next () (setq newer rest
+                             rest (cdr rest)))
+              (run-p () (equal (duet-message-run (car rest)) run)))
+      (when (and rest (or (run-p) (cl-find run rest :key #'duet-message-run :test #'equal)))
+        (while (not (run-p)) (next))
+        (while (and rest (run-p)
+                    (not (eq (duet-message-kind (car rest)) 'prompt))
+                    (duet-model--before-p message (car rest)))
+          (next))))
+    (if newer
+        (setcdr newer (cons message rest))
+      (push message (duet-session-order session)))
+    message))
+
+(defun duet-session-message-after (session message)
+  "Return the message of SESSION that follows MESSAGE, or nil if it is the last."
+  (let ((order (duet-session-order session)))
+    (unless (eq (car order) message)
+      (while (and (cdr order) (not (eq (cadr order) message)))
+        (setq order (cdr order)))
+      (and (cdr order) (car order)))))
+
+(provide 'duet-model)
+;;; duet-model.el ends here

@@ -1,0 +1,151 @@
+;;; duet-pages.el --- From the server's replies to a model  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; These functions take what requests returned: sessions, a part of a
+;; conversation, questions that wait.  As `duet-model-apply' does with events,
+;; they signal nothing, and what is older than an event that came before
+;; changes nothing.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-events)
+
+(defun duet-model-load-session (model object)
+  "Apply to MODEL a session as the server lists it: OBJECT; return it.
+Return nil if that is none."
+  (let ((id (duet-get-string object :id))
+        (thread (duet-get-string object :thread_id))
+        (state (or (duet-get-string object :state) (duet-get-string object :status))))
+    (if (not (and id thread state))
+        (duet-log "A session that tells too little: %s" (duet-log-brief object))
+      (let* ((session (duet-events--session model thread))
+             (run (duet-events--run session id (duet-get-string object :created_at)))
+             (changed (or (duet-get-string object :last_activity_at) "")))
+        ;; The list may have been made before an event that is here already.
+        (unless (and (duet-run-state run)
+                     (duet-time-before-p changed (duet-session-changed session)))
+          (setf (duet-run-state run) (intern state)
+                (duet-run-error run) (duet-get-string object :error)
+                (duet-run-error-code run) (duet-get-string object :error_code)))
+        (setf (duet-run-query run) (duet-get-string object :query)
+              (duet-run-parent run) (duet-get-string object :parent_session_id)
+              (duet-session-title session) (duet-get-string object :title)
+              (duet-session-agent session) (duet-get-string object :agent)
+              (duet-session-cwd session) (duet-get-string object :working_dir)
+              (duet-session-mode session) (duet-get-string object :permission_mode)
+              (duet-session-archived session) (duet-get object :archived))
+        (when (eq run (duet-session-leaf session))
+          (setf (duet-session-summary session) (duet-get-string object :summary))
+          (duet-session-add-usage session object)
+          (duet-session-add-usage
+           session (list :context_used (duet-get object :effective_context_tokens)
+                         :context_size (duet-get object :context_limit))))
+        (duet-events--touch session changed)
+        (duet-events--adopt model session id)
+        session))))
+
+(defun duet-model-load-sessions (model objects)
+  "Apply to MODEL sessions as the server lists them: the vector OBJECTS."
+  (duet-log-guard "A list of sessions that was not understood"
+    (seq-do (lambda (object) (duet-model-load-session model object)) objects)
+    (duet-model-announce model 'sessions)))
+
+
+;;; Pages of a conversation
+
+(defun duet-model-load-page (session objects where)
+  "Take into SESSION a part of its conversation: the vector OBJECTS.
+WHERE is `older' if it precedes what is there, else `newer'.  Return the
+messages that are new."
+  (duet-log-guard "A conversation that was not understood"
+    (let ((new '()))
+      (seq-do (lambda (object)
+                (duet-log-guard "A part of a conversation that was not understood"
+                  (when-let ((message (duet-events--of-page session object)))
+                    (puthash (duet-message-key message) message
+                             (duet-session-messages session))
+                    (push message new))))
+              objects)
+      (if (eq where 'older)
+          (setf (duet-session-order session) (nconc (duet-session-order session)
+                                                    (copy-sequence new)))
+        (dolist (message (reverse new))
+          (duet-model-add-message message)))
+      (duet-model-announce (duet-session-model session) 'messages-loaded
+                           session (reverse new) where)
+      (reverse new))))
+
+(defun duet-events--of-page (session object)
+  "Return the new message that OBJECT, a part of SESSION's conversation, is.
+Return nil if it is there already; it is brought up to date then."
+  (let* ((type (duet-get-string object :event_type))
+         (tool (member type '("tool_call" "tool_result")))
+         (run (or (duet-get-string object :session_id) ""))
+         (key (if tool
+                  (concat run "/" (or (duet-get-string object :tool_id)
+                                      (duet-get-string object :tool_result_for_id)))
+                (or (duet-get-string object :key)
+                    (format "item-%s" (duet-get object :id)))))
+         (seq (or (duet-get-number object :seq) 0))
+         (old (duet-session-message session key))
+         (text (or (duet-get-string object :content) ""))
+         (open (not (duet-get object :is_completed)))
+         (message
+          (or old
+              (if tool
+                  (make-duet-tool :key key :kind 'tool :session session :run run
+                                  :id (substring key (1+ (length run))))
+                (make-duet-message :key key :session session :run run
+                                   :kind (duet-events--kind
+                                          type (duet-get-string object :role)))))))
+    (when (>= seq (duet-message-seq message))
+      (setf (duet-message-seq message) seq
+            (duet-message-open message) open)
+      (unless (duet-message-created message)
+        (setf (duet-message-created message) (duet-get-string object :created_at)))
+      (if tool
+          (duet-events--tool-members message object)
+        (unless (and old (string= text (duet-message-text old)))
+          (duet-message-set-text message text)))
+      (when old
+        ;; One that this very page has brought is not shown yet.
+        (when (memq old (duet-session-order session))
+          (duet-events--changed old))))
+    (and (not old) message)))
+
+(defun duet-model-page-loaded (session)
+  "End the loading of SESSION: apply the events that have waited for it."
+  (let ((held (reverse (duet-session-held session))))
+    (setf (duet-session-loaded session) t
+          (duet-session-held session) nil)
+    (pcase-dolist (`(,type ,data ,seq ,time) held)
+      (duet-log-guard "An event that was not understood"
+        (duet-events--message session (duet-get-string data :session_id)
+                              type data seq time)))
+    ;; No part of the conversation tells how its runs ended.
+    (dolist (run (reverse (duet-session-runs session)))
+      (when (cl-find (duet-run-id run) (duet-session-order session)
+                     :key #'duet-message-run :test #'equal)
+        (duet-events--ended session run)))))
+
+
+;;; Questions
+
+(defun duet-model-load-approvals (model objects)
+  "Make the questions in the vector OBJECTS those that wait in MODEL."
+  (duet-log-guard "A list of questions that was not understood"
+    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))
+      (dolist (approval (duet-model-approval-list model))
+        (unless (member (duet-approval-id approval) ids)
+          (duet-events--resolved model (list :approval_id (duet-approval-id approval)
+                                             :session_id (duet-approval-run approval)))))
+      (seq-do (lambda (object) (duet-events--approval model object nil)) objects))))
+
+(provide 'duet-pages)
+;;; duet-pages.el ends here

@@ -1,0 +1,407 @@
+;;; duet-render.el --- How messages look  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-render' makes the text of a message, with faces, all at once; what is
+;; still being written gets its later text as it comes.  Markup is rendered
+;; line by line, by `duet-render-markup', up to the last line that is whole: so
+;; each line is looked at once, however long the message gets.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'diff-mode)
+(require 'duet-model)
+
+(defgroup duet-faces nil
+  "Faces of Duet."
+  :group 'duet
+  :group 'faces)
+
+(defface duet-prompt '((t :inherit (minibuffer-prompt bold) :extend t))
+  "What the user said.")
+(defface duet-heading '((t :inherit bold))
+  "The first line of a section.")
+(defface duet-dim '((t :inherit shadow))
+  "What matters less.")
+(defface duet-thinking '((t :inherit (shadow italic)))
+  "What the agent thinks.")
+(defface duet-code
+  '((((background dark)) :inherit fixed-pitch :foreground "PaleGreen2")
+    (t :inherit fixed-pitch :foreground "SeaGreen4"))
+  "Code.")
+(defface duet-markup-heading '((t :inherit font-lock-function-name-face :weight bold))
+  "A heading in what an agent says.")
+(defface duet-running '((t :inherit warning))
+  "What is going on.")
+(defface duet-waiting '((t :inherit (warning bold)))
+  "What waits for the user.")
+(defface duet-done '((t :inherit success))
+  "What has ended well.")
+(defface duet-failed '((t :inherit error))
+  "What has not ended well.")
+
+(defvar duet-render-functions nil
+  "Functions that add something to a message.
+Each is called with a `duet-message' and returns nil or text, which ends
+in no newline, to be shown below the message.  What streams, an agent's
+text and thoughts, is left alone.")
+
+(defcustom duet-render-lines 200
+  "How many lines of a tool's result or of a diff are shown."
+  :type 'natnum
+  :group 'duet)
+
+(defconst duet-render--characters 20000
+  "How many characters of a tool's result or of a diff are shown.")
+
+(defconst duet-render--states
+  '((draft "○" duet-dim) (queued "○" duet-dim) (pending "○" duet-dim)
+    (starting "◐" duet-running) (running "◐" duet-running)
+    (in_progress "◐" duet-running) (interrupting "◐" duet-running)
+    (waiting_input "?" duet-waiting)
+    (completed "●" duet-done) (discarded "✗" duet-dim)
+    (failed "✗" duet-failed) (timed_out "✗" duet-failed)
+    (interrupted "■" duet-dim) (cancelled "■" duet-dim))
+  "States with their icons and faces.")
+
+(defconst duet-render--plain
+  '(("○" . "o") ("◐" . "~") ("●" . "*") ("✗" . "x") ("■" . "#") ("·" . "-")
+    ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-"))
+  "What stands for signs that a terminal may not be able to show.")
+
+(defun duet-render-sign (sign)
+  "Return SIGN, one character, or what stands for it on this terminal."
+  (if (char-displayable-p (aref sign 0))
+      sign
+    (or (cdr (assoc sign duet-render--plain)) sign)))
+
+(defun duet-render--signed (sign face)
+  "Return SIGN, one character, and a space in FACE."
+  (propertize (concat (duet-render-sign sign) " ") 'face face))
+
+(defun duet-render-state (state)
+  "Return an icon for STATE, a symbol."
+  (pcase-let ((`(,icon ,face) (or (alist-get state duet-render--states)
+                                  '("·" duet-dim))))
+    (propertize (duet-render-sign icon) 'face face 'help-echo (duet-render-state-name state))))
+
+(defun duet-render-state-name (state)
+  "Return the words for STATE, a symbol, with a face."
+  (propertize (pcase state
+                ('waiting_input "waits for you")
+                ('timed_out "timed out")
+                (_ (replace-regexp-in-string "_" " " (symbol-name state))))
+              'face (or (nth 1 (alist-get state duet-render--states)) 'duet-dim)))
+
+(defun duet-render (message)
+  "Return the text of MESSAGE with faces, without a newline at its end."
+  (let ((text (pcase (duet-message-kind message)
+                ('prompt (duet-render--prompt message))
+                ('text (duet-render-wrap (duet-message-text message)))
+                ('thinking (concat (duet-render--thinking-heading message) "\n"
+                                   (propertize
+                                    (duet-render-wrap (duet-message-text message))
+                                    'face 'duet-thinking)))
+                ('tool (duet-render--tool message))
+                ('plan (duet-render--plan message))
+                ('diff (duet-render--diff message))
+                ('error (propertize (concat (duet-render-sign "✗") " "
+                                            (duet-message-text message))
+                                    'face 'duet-failed))
+                (_ (propertize (concat (duet-render-sign "■") " "
+                                       (duet-message-text message))
+                               'face 'duet-dim)))))
+    (dolist (function (unless (duet-render-streams-p message) duet-render-functions))
+      (when-let ((more (duet-log-guard "duet-render-functions"
+                         (funcall function message))))
+        (setq text (concat text "\n" more))))
+    text))
+
+(defconst duet-render--line 5000
+  "How many characters a line has at most.
+Emacs before version 29 can hardly show a line that is much longer.")
+
+(defun duet-render-wrap (text &optional column)
+  "Return TEXT, which begins in COLUMN, with lines that are too long broken.
+It makes no difference whether a text is broken whole or piece by piece."
+  (let ((column (or column 0))
+        (length (length text))
+        (start 0)
+        (newline -1)
+        (parts '()))
+    (if (<= (+ column length) duet-render--line)
+        text
+      (while (< start length)
+        (when (and newline (< newline start))
+          (setq newline (string-search "\n" text start)))
+        (let ((end (or newline length))
+              (room (- duet-render--line column)))
+          (if (> (- end start) room)
+              (progn
+                (push (substring text start (+ start room)) parts)
+                (push "\n" parts)
+                (setq start (+ start room)
+                      column 0))
+            (push (substring text start (min length (1+ end))) parts)
+            (setq column (if newline 0 (+ column (- end start)))
+                  start (1+ end)))))
+      (apply #'concat (nreverse parts)))))
+
+(defun duet-render-streams-p (message)
+  "Return non-nil if the text of MESSAGE grows at its end as it is written."
+  (memq (duet-message-kind message) '(text thinking)))
+
+(defun duet-render-folded-p (message)
+  "Return non-nil if MESSAGE is to be folded at first."
+  (pcase (duet-message-kind message)
+    ((or 'thinking 'diff) t)
+    ('tool (null (duet-tool-diffs message)))))
+
+(defun duet-render--prompt (message)
+  "Return the text of MESSAGE, a prompt."
+  (concat (duet-render--signed "❯" 'duet-prompt)
+          (if (duet-message-queued-p message)
+              (propertize "(queued) " 'face 'duet-running)
+            "")
+          (propertize (duet-render-wrap (string-trim (duet-message-text message)))
+                      'face 'duet-prompt)))
+
+(defun duet-render--thinking-heading (message)
+  "Return the first line of MESSAGE, what an agent thinks."
+  (propertize (concat (duet-render-sign "✻")
+                      (if (duet-message-open message) " Thinking" " Thought"))
+              'face 'duet-thinking))
+
+(defun duet-render--plan (message)
+  "Return the text of MESSAGE, a plan."
+  (concat
+   (propertize "Plan" 'face 'duet-heading)
+   (mapconcat
+    (lambda (entry)
+      (let ((text (or (duet-get-string entry :content) "")))
+        (pcase (duet-get-string entry :status)
+          ("completed" (concat "\n  " (duet-render--signed "✓" 'duet-done)
+                               (propertize text 'face 'duet-dim)))
+          ("in_progress" (concat "\n  " (duet-render--signed "▸" 'duet-running) text))
+          (_ (concat "\n  " (duet-render--signed "○" 'duet-dim) text)))))
+    (duet-message-data message) "")))
+
+
+;;; Tools
+
+(defun duet-render-file (path &optional root line)
+  "Return PATH as text that `duet-transcript-visit' can visit, at LINE.
+It is shown relative to ROOT where it is inside."
+  (let ((shown (if (and root (file-in-directory-p path root))
+                   (file-relative-name path root)
+                 (abbreviate-file-name path))))
+    (propertize shown 'duet-file path 'duet-line line
+                'mouse-face 'highlight 'help-echo "RET: visit this file")))
+
+(defun duet-render--root (message)
+  "Return the directory in which the agent of MESSAGE works."
+  (let ((session (duet-message-session message)))
+    (or (duet-session-cwd session) (duet-model-root (duet-session-model session)))))
+
+(defun duet-render--tool (tool)
+  "Return the text of TOOL, a tool call."
+  (let* ((name (or (duet-tool-name tool) (duet-tool-tool-kind tool) "tool"))
+         (title (or (duet-tool-title tool) name))
+         (root (duet-render--root tool))
+         (input (duet-tool-input tool))
+         (command (duet-get-string input :command))
+         (result (duet-tool-result tool))
+         (diffs (duet-tool-diffs tool)))
+    (concat
+     (duet-render-state (or (duet-tool-status tool) 'pending)) " "
+     (propertize (car (split-string title "\n")) 'face 'duet-heading)
+     (if (and command (not (string-search command title)))
+         (concat " " (propertize (truncate-string-to-width
+                                  (car (split-string command "\n")) 70 nil nil "…")
+                                 'face 'duet-code))
+       "")
+     (if diffs (concat " " (duet-render--counts diffs)) "")
+     (mapconcat (lambda (path)
+                  (concat "\n  " (duet-render-file path root)))
+                (duet-tool-paths tool) "")
+     (if (and input (null diffs)) (duet-render--input input) "")
+     (mapconcat (lambda (diff) (concat "\n" (duet-render--tool-diff diff root)))
+                diffs "")
+     (if (and result (not (string-blank-p result)))
+         (concat "\n" (duet-render--cut (string-trim-right result) 'duet-dim "  "))
+       ""))))
+
+(defun duet-render--input (input)
+  "Return the lines that tell INPUT of a tool."
+  (cond
+   ((stringp input) (concat "\n" (duet-render--cut input 'duet-dim "  ")))
+   ((and (consp input) (keywordp (car input)))
+    (let (lines)
+      (cl-loop for (key value) on input by #'cddr
+               do (push (concat "\n  "
+                                (propertize (concat (substring (symbol-name key) 1) ": ")
+                                            'face 'duet-dim)
+                                (string-trim-left
+                                 (duet-render--cut
+                                  (cond ((stringp value) value)
+                                        ((memq value '(nil :json-false)) "no")
+                                        ((eq value t) "yes")
+                                        ((numberp value) (number-to-string value))
+                                        (t (condition-case nil (json-serialize value)
+                                             (error (format "%S" value)))))
+                                  nil "    ")))
+                        lines))
+      (apply #'concat (nreverse lines))))
+   (t "")))
+
+(defun duet-render--cut (text face indent)
+  "Return the beginning of TEXT in FACE, with INDENT, and how much is left out."
+  (let* ((cut (> (length text) duet-render--characters))
+         (part (if cut (substring text 0 duet-render--characters) text))
+         (lines (split-string part "\n"))
+         (left (nthcdr duet-render-lines lines)))
+    (when left (setq lines (butlast lines (length left))))
+    (concat
+     (mapconcat (lambda (line) (concat indent (if face (propertize line 'face face) line)))
+                lines "\n")
+     (if (or cut left)
+         (concat "\n" indent
+                 (propertize (format "… %d characters in all" (length text))
+                             'face 'duet-dim))
+       ""))))
+
+
+;;; Diffs
+
+(defun duet-render--line-counts (old new)
+  "Return how many lines of OLD and of NEW, lists, differ, and the same beginning.
+The value is (PREFIX OLD-MIDDLE NEW-MIDDLE): a number and two lists."
+  (let ((prefix 0))
+    (while (and old new (string= (car old) (car new)))
+      (setq old (cdr old) new (cdr new) prefix (1+ prefix)))
+    (let ((a (reverse old)) (b (reverse new)))
+      (while (and a b (string= (car a) (car b)))
+        (setq a (cdr a) b (cdr b)))
+      (list prefix (nreverse a) (nreverse b)))))
+
+(defun duet-render--lines (text)
+  "Return the lines of TEXT; nil has none."
+  (and text (not (string-empty-p text))
+       (split-string (string-remove-suffix "\n" text) "\n")))
+
+(defun duet-render--changes (diff)
+  "Return what DIFF, a file's old and new text, changes.
+See `duet-render--line-counts'."
+  (duet-render--line-counts (duet-render--lines (duet-get-string diff :old_text))
+                            (duet-render--lines (duet-get-string diff :new_text))))
+
+(defun duet-render-counts (added removed)
+  "Return numbers of lines ADDED and REMOVED as text."
+  (concat (propertize (format "+%d" added) 'face 'diff-indicator-added) " "
+          (propertize (format "%s%d" (duet-render-sign "−") removed)
+                      'face 'diff-indicator-removed)))
+
+(defun duet-render--counts (diffs)
+  "Return how many lines DIFFS, of a tool call, add and remove."
+  (let ((added 0) (removed 0))
+    (dolist (diff diffs)
+      (pcase-let ((`(,_ ,old ,new) (duet-render--changes diff)))
+        (cl-incf added (length new))
+        (cl-incf removed (length old))))
+    (duet-render-counts added removed)))
+
+(defun duet-render--tool-diff (diff root)
+  "Return DIFF, of a tool call that works in ROOT, as text."
+  (pcase-let* ((`(,prefix ,old ,new) (duet-render--changes diff))
+               (path (or (duet-get-string diff :path) ""))
+               (context (last (cl-subseq (duet-render--lines
+                                          (duet-get-string diff :old_text))
+                                         0 prefix)
+                              3)))
+    (concat
+     "  " (propertize "@@ " 'face 'diff-hunk-header)
+     (duet-render-file path root (1+ prefix))
+     (propertize (format ":%d" (1+ prefix)) 'face 'diff-hunk-header) "\n"
+     (duet-render-diff
+      (string-join (append (mapcar (lambda (line) (concat " " line)) context)
+                           (mapcar (lambda (line) (concat "-" line)) old)
+                           (mapcar (lambda (line) (concat "+" line)) new))
+                   "\n")))))
+
+(defun duet-render-diff (text)
+  "Return TEXT, lines of a unified diff, with the faces of `diff-mode'."
+  (mapconcat
+   (lambda (line)
+     (concat "  "
+             (propertize line 'face
+                         (pcase (and (> (length line) 0) (aref line 0))
+                           ((guard (string-match-p "\\`\\(---\\|\\+\\+\\+\\) " line))
+                            'diff-file-header)
+                           (?+ 'diff-added)
+                           (?- 'diff-removed)
+                           (?@ 'diff-hunk-header)
+                           (_ 'diff-context)))))
+   (split-string (duet-render--cut (string-remove-suffix "\n" text) nil "") "\n")
+   "\n"))
+
+(defun duet-render--diff (message)
+  "Return the text of MESSAGE, what a run has changed in a file."
+  (let* ((data (duet-message-data message))
+         (root (duet-render--root message))
+         (path (duet-get-string data :path)))
+    (concat (duet-render--signed "±" 'duet-heading)
+            (duet-render-file (expand-file-name path root) root) " "
+            (duet-render-counts (or (duet-get-number data :added) 0)
+                                (or (duet-get-number data :removed) 0))
+            (propertize "  changed by this turn" 'face 'duet-dim)
+            (if-let ((diff (duet-get-string data :diff)))
+                (concat "\n" (duet-render-diff diff))
+              ""))))
+
+
+;;; Markup
+
+(defconst duet-render--inline
+  '(("`\\([^`\n]+\\)`" . duet-code)
+    ("\\*\\*\\([^*\n]+\\)\\*\\*" . bold)
+    ("\\_<__\\([^_\n]+\\)__\\_>" . bold)
+    ("\\(?:^\\|[^*[:alnum:]]\\)\\(\\*[^* \n][^*\n]*\\*\\)" . italic)
+    ("\\[[^]\n]+\\](\\([^) \n]+\\))" . link))
+  "Patterns inside a line and the faces of their first groups.")
+
+(defun duet-render-markup (beg end fence)
+  "Give faces to the lines of Markdown between BEG and END.
+FENCE says whether BEG is inside a block of code; return whether END is."
+  (save-excursion
+    (goto-char beg)
+    (while (< (point) end)
+      (let ((eol (min end (line-end-position))))
+        (cond
+         ((looking-at "[ \t]*\\(```\\|~~~\\)")
+          (add-face-text-property (point) eol 'duet-dim)
+          (setq fence (not fence)))
+         (fence (add-face-text-property (point) eol 'duet-code))
+         ((looking-at "#\\{1,6\\} ")
+          (add-face-text-property (point) eol 'duet-markup-heading))
+         (t
+          (when (looking-at "[ \t]*\\([-*+]\\|[0-9]+[.)]\\) ")
+            (add-face-text-property (match-beginning 1) (match-end 1) 'duet-heading))
+          (when (looking-at "[ \t]*> ?")
+            (add-face-text-property (point) eol 'duet-dim))
+          ;; No one writes markup into a line as long as that.
+          (when (< (- eol (point)) 5000)
+            (pcase-dolist (`(,pattern . ,face) duet-render--inline)
+              (save-excursion
+                (while (re-search-forward pattern eol t)
+                  (add-face-text-property (match-beginning 1) (match-end 1) face)))))))
+        (goto-char eol)
+        (forward-line 1)))
+    fence))
+
+(provide 'duet-render)
+;;; duet-render.el ends here

@@ -1,0 +1,383 @@
+;;; duet-search.el --- Finds what was said in any conversation  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-search' asks the server for the conversations in which some words were
+;; said, and lists the places.  RET on one opens its transcript there, however
+;; long ago it was: a part of the conversation that is not shown yet is loaded.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'pulse)
+(require 'subr-x)
+(require 'duet-actions)
+(require 'duet-connection)
+(require 'duet-history)
+(require 'duet-section)
+(require 'duet-transcript)
+
+(defcustom duet-search-limit 50
+  "How many places are listed at once; the server gives 200 at most."
+  :type 'natnum
+  :group 'duet)
+
+(defface duet-search-match '((t :inherit match))
+  "Face of the words that were found."
+  :group 'duet)
+
+(defvar duet-search-history nil
+  "What was searched for.")
+
+(defvar-local duet-search--query nil
+  "What the buffer shows the places of.")
+(defvar-local duet-search--next nil
+  "The offset of the places that are not shown, or nil.")
+(defvar-local duet-search--request 0
+  "The number of the last request; answers to earlier ones are not wanted.")
+
+(defconst duet-search--page 50
+  "How many parts of a conversation are looked through at once.")
+
+(defvar duet-search-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    (define-key map (kbd "RET") #'duet-search-visit)
+    (define-key map [mouse-2] #'duet-search-visit-mouse)
+    (define-key map (kbd "C-o") #'duet-search-display)
+    (define-key map "n" #'duet-search-next)
+    (define-key map "p" #'duet-search-previous)
+    (define-key map "m" #'duet-search-more)
+    (define-key map "s" #'duet-search)
+    (define-key map "g" #'duet-search-refresh)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-search-mode'.")
+
+(define-derived-mode duet-search-mode special-mode "Duet-Search"
+  "Major mode of the list of places where something was said.
+
+\\{duet-search-mode-map}"
+  (setq truncate-lines t
+        buffer-undo-list t
+        next-error-function #'duet-search-next-error
+        header-line-format '(:eval (duet-search--header))))
+
+(defun duet-search--header ()
+  "Return the header line."
+  (concat " Said: " (propertize (replace-regexp-in-string
+                                 "%" "%%" (or duet-search--query ""))
+                                'face 'bold)
+          (substitute-command-keys
+           "  \\<duet-search-mode-map>\\[duet-search-visit] open, \\[duet-search] search anew")
+          (if duet-search--next
+              (substitute-command-keys ", \\<duet-search-mode-map>\\[duet-search-more] more")
+            "")))
+
+;;;###autoload
+(defun duet-search (query)
+  "List where in the project's conversations the words in QUERY were said.
+The last word may be the beginning of one."
+  (interactive
+   (list (read-string (format-prompt "Search conversations" nil)
+                      nil 'duet-search-history)))
+  (when (string-blank-p query)
+    (user-error "There is nothing to search for"))
+  (let* ((connection (duet-connection-here))
+         (buffer (get-buffer-create
+                  (format "*duet search: %s*"
+                          (abbreviate-file-name (duet-connection-root connection))))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-search-mode) (duet-search-mode))
+      (setq duet-connection connection
+            default-directory (duet-connection-root connection)
+            duet-search--query query)
+      (duet-search-refresh))
+    (pop-to-buffer buffer)))
+
+(defun duet-search-refresh ()
+  "Search again."
+  (interactive nil duet-search-mode)
+  (let ((inhibit-read-only t))
+    (erase-buffer)
+    (insert (propertize "\n Searching…" 'face 'shadow)))
+  (setq duet-search--next nil)
+  (duet-search--fetch 0))
+
+(defun duet-search-more ()
+  "List more places."
+  (interactive nil duet-search-mode)
+  (unless duet-search--next
+    (user-error "There are no more"))
+  (duet-search--fetch duet-search--next))
+
+(defun duet-search--fetch (offset)
+  "Ask for the places from OFFSET on."
+  (let ((buffer (current-buffer))
+        (request (cl-incf duet-search--request)))
+    (cl-flet ((show (function)
+                (when (buffer-live-p buffer)
+                  (with-current-buffer buffer
+                    (when (= request duet-search--request)
+                      (funcall function))))))
+      (duet-connection-request
+       duet-connection 'searchConversations
+       (list :query duet-search--query :limit duet-search-limit :offset offset)
+       :success-fn (lambda (result)
+                     (show (lambda () (duet-search--show result offset))))
+       :error-fn (lambda (err)
+                   (show (lambda ()
+                           (duet-search--say (duet-connection-error-text err)))))))))
+
+(defun duet-search--say (text)
+  "Show TEXT in the place of results."
+  (let ((inhibit-read-only t))
+    (erase-buffer)
+    (insert "\n " text "\n")
+    (goto-char (point-min))))
+
+(defun duet-search--show (result offset)
+  "Show the places in RESULT, which are those from OFFSET on."
+  (let ((inhibit-read-only t)
+        (hits (duet-get-objects result :hits)))
+    (setq duet-search--next (duet-get-number result :next_offset))
+    (if (and (zerop offset) (null hits))
+        (duet-search--say "Nobody has said that.")
+      (when (zerop offset) (erase-buffer))
+      (save-excursion
+        (goto-char (point-max))
+        (mapc #'duet-search--insert hits))
+      (when (zerop offset) (goto-char (point-min))))
+    (set-buffer-modified-p nil)
+    (force-mode-line-update)))
+
+(defun duet-search--insert (hit)
+  "Insert HIT, a place as the server lists it."
+  (let ((beg (point)))
+    (insert (propertize (duet-search--line (or (duet-get-string hit :title) "untitled"))
+                        'face 'bold)
+            (propertize
+             (concat "  "
+                     (string-join
+                      (delq nil (list (duet-search--who hit)
+                                      (duet-search--date hit)))
+                      " · "))
+             'face 'shadow)
+            "\n    "
+            (duet-search--highlight (duet-search--line
+                                     (or (duet-get-string hit :snippet) "")))
+            "\n\n")
+    (put-text-property beg (1- (point)) 'mouse-face 'highlight)
+    (put-text-property beg (point) 'duet-hit hit)))
+
+(defun duet-search--line (text)
+  "Return TEXT as one line."
+  (string-trim (replace-regexp-in-string "[[:cntrl:][:space:]]+" " " text)))
+
+(defun duet-search--who (hit)
+  "Return who said HIT."
+  (or (duet-get-string hit :tool_name)
+      (if (equal (duet-get-string hit :role) "user") "you"
+        (duet-get-string hit :agent))))
+
+(defun duet-search--date (hit)
+  "Return when HIT was said, in a few characters."
+  (when-let* ((time (duet-get-string hit :created_at))
+              (time (ignore-errors (date-to-time time))))
+    (format-time-string "%F %R" time)))
+
+(defun duet-search--highlight (text)
+  "Return TEXT with the words highlighted that the server marked by « and »."
+  (replace-regexp-in-string "«\\([^»]*\\)»"
+                            (lambda (match)
+                              (propertize (substring match 1 -1)
+                                          'face 'duet-search-match))
+                            text t t))
+
+(defun duet-search--words (hit)
+  "Return a regexp for the words of HIT that were found, or nil."
+  (let ((text (or (duet-get-string hit :snippet) ""))
+        (start 0)
+        words)
+    (while (string-match "«\\([^»]+\\)»" text start)
+      (push (match-string 1 text) words)
+      (setq start (match-end 0)))
+    (and words (regexp-opt (delete-dups words)))))
+
+
+;;; Moving
+
+(defun duet-search-next (&optional count)
+  "Go to the next place, or to the COUNTth; back if it is negative."
+  (interactive "p" duet-search-mode)
+  (duet-search--move (or count 1)))
+
+(defun duet-search-previous (&optional count)
+  "Go to the place before, or to the COUNTth before."
+  (interactive "p" duet-search-mode)
+  (duet-search--move (- (or count 1))))
+
+(defun duet-search--move (count)
+  "Go COUNT places on; return nil if there are not so many."
+  (let ((start (point)))
+    (dotimes (_ (abs count))
+      (if (> count 0)
+          (goto-char (next-single-property-change (point) 'duet-hit nil (point-max)))
+        (goto-char (previous-single-property-change
+                    (if (or (bobp) (not (eq (get-text-property (point) 'duet-hit)
+                                            (get-text-property (1- (point)) 'duet-hit))))
+                        (point)
+                      (next-single-property-change (point) 'duet-hit nil (point-max)))
+                    'duet-hit nil (point-min)))))
+    (if (and (/= (point) start) (get-text-property (point) 'duet-hit))
+        t
+      (goto-char start)
+      nil)))
+
+(defun duet-search-next-error (count reset)
+  "Show the COUNTth place from here, from the first on if RESET is non-nil.
+The `next-error-function' of the list."
+  (when reset (goto-char (point-min)))
+  (unless (or (zerop count) (and reset (= count 1)) (duet-search--move count))
+    (user-error "There are no more"))
+  (duet-search-visit))
+
+
+;;; The place in the transcript
+
+(defun duet-search-visit (&optional other)
+  "Open the transcript at the place that point is on.
+If OTHER is non-nil do not select its window."
+  (interactive nil duet-search-mode)
+  (let ((hit (or (get-text-property (point) 'duet-hit)
+                 (user-error "There is no place here")))
+        (connection duet-connection))
+    (duet-search--with-session
+     connection (or (duet-get-string hit :thread_id) (duet-get-string hit :session_id))
+     (duet-get-string hit :session_id)
+     (lambda (session)
+       (let ((buffer (duet-transcript-open connection session)))
+         (if other (display-buffer buffer) (pop-to-buffer buffer))
+         (duet-search--find-key
+          connection hit
+          (lambda (key)
+            (if key
+                (duet-search--reveal buffer key (duet-search--words hit))
+              (message "Duet: the place was not found in the conversation")))))))))
+
+(defun duet-search-display ()
+  "Show the transcript at the place that point is on in another window."
+  (interactive nil duet-search-mode)
+  (duet-search-visit t))
+
+(defun duet-search-visit-mouse (event)
+  "Open the transcript at the place where EVENT, a click, was."
+  (interactive "e" duet-search-mode)
+  (mouse-set-point event)
+  (duet-search-visit))
+
+(defun duet-search--with-session (connection thread run function)
+  "Call FUNCTION with the session of CONNECTION that THREAD names.
+If it is not known yet, ask the server for RUN, one of its runs."
+  (if-let ((session (duet-connection-session connection thread)))
+      (funcall function session)
+    (duet-connection-request
+     connection 'getSessionState (list :session_id run)
+     :success-fn
+     (lambda (result)
+       (if-let ((session (duet-model-load-session (duet-connection-model connection)
+                                                  (duet-get result :session))))
+           (funcall function session)
+         (message "Duet: the session was not found"))))))
+
+(defun duet-search--find-key (connection hit function)
+  "Call FUNCTION with the key of the message of CONNECTION that HIT is in, or nil.
+It is near the end of what was said up to its run."
+  (let ((run (duet-get-string hit :session_id))
+        (id (duet-get-number hit :event_id)))
+    (cl-labels
+        ((look (start from end)
+           ;; Of the parts from START to END those before FROM are seen.
+           (duet-connection-request
+            connection 'getConversation
+            (list :session_id run :offset from :limit (max 1 (- end from)))
+            :success-fn
+            (lambda (result)
+              (let* ((events (duet-get-objects result :events))
+                     (event (cl-find id events
+                                     :key (lambda (event) (duet-get event :id))))
+                     (have (+ from (length events)))
+                     (before (max 0 (- start duet-search--page))))
+                (cond
+                 (event (funcall function (duet-search--key event)))
+                 ;; They did not fit into one reply.
+                 ((and events (< have end)) (look start have end))
+                 ((> start 0) (look before before start))
+                 (t (funcall function nil))))))))
+      (duet-connection-request
+       connection 'getConversation
+       (list :session_id run :offset 1000000000 :limit 1)
+       :success-fn (lambda (result)
+                     (let* ((end (or (duet-get-number result :total) 0))
+                            (start (max 0 (- end duet-search--page))))
+                       (look start start end)))))))
+
+(defun duet-search--key (event)
+  "Return the key of the message that EVENT, a part of a conversation, is in.
+It is as `duet-model-load-page' makes it."
+  (let ((run (or (duet-get-string event :session_id) "")))
+    (if-let ((tool (and (member (duet-get-string event :event_type)
+                                '("tool_call" "tool_result"))
+                        (or (duet-get-string event :tool_id)
+                            (duet-get-string event :tool_result_for_id)))))
+        (concat run "/" tool)
+      (or (duet-get-string event :key) (format "item-%s" (duet-get event :id))))))
+
+(defun duet-search--reveal (buffer key words &optional patience)
+  "Go to the message KEY in BUFFER, a transcript, and to WORDS in it, a regexp.
+What precedes the messages there is loaded until it has come.  PATIENCE
+is how often to look whether the conversation is loaded."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (let ((patience (or patience 200)))
+        (cond
+         ((not (eq (duet-session-loaded duet-session) t))
+          (if (zerop patience)
+              (message "Duet: the conversation is not loaded yet")
+            (run-at-time 0.05 nil #'duet-search--reveal buffer key words (1- patience))))
+         ((duet-session-message duet-session key)
+          (duet-transcript-flush)
+          (duet-search--go-to buffer key words))
+         ((> (duet-session-offset duet-session) 0)
+          (duet-history-load-older
+           duet-connection duet-session
+           (lambda (err)
+             (if err
+                 (message "Duet: %s" (duet-connection-error-text err))
+               ;; In a timer, so that a long way is not one long wait.
+               (run-at-time 0 nil #'duet-search--reveal buffer key words patience)))))
+         (t (message "Duet: the place was not found in the conversation")))))))
+
+(defun duet-search--go-to (buffer key words)
+  "Move point in BUFFER, and in its windows, to WORDS in the message KEY."
+  (with-current-buffer buffer
+    (when-let ((section (duet-section-get key)))
+      (goto-char (duet-section-beg section))
+      (when (duet-section-folded-p section)
+        (duet-section-toggle))
+      (let ((case-fold-search t))
+        (when (and words (re-search-forward words (duet-section-end section) t))
+          (goto-char (match-beginning 0))))
+      (let ((place (point)))
+        (dolist (window (get-buffer-window-list buffer nil t))
+          (with-selected-window window
+            (goto-char place)
+            (recenter)
+            (unless noninteractive
+              (pulse-momentary-highlight-one-line place))))))))
+
+(provide 'duet-search)
+;;; duet-search.el ends here

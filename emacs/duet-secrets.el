@@ -1,0 +1,167 @@
+;;; duet-secrets.el --- Keys for agents, from auth-source  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; An agent may need the key of a service, and if the server has none it asks
+;; its editors.  Emacs answers with what `auth-source' has, which is usually
+;; the encrypted file ~/.authinfo.gpg.  A line there for the service anthropic:
+;;
+;;   machine anthropic login apikey password sk-...
+;;
+;; The machine is the name of the service, or what `duet-secrets-hosts' gives
+;; for it.  The login does not matter.
+;;
+;; To look there may ask for a passphrase.  That is done in a timer, one request
+;; after another; C-g there declines.  The key is in no log: it is not kept, and
+;; the message that carries it is left out of the buffer of events.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'jsonrpc)
+(require 'subr-x)
+(require 'duet-connection)
+
+(declare-function auth-source-search "auth-source" (&rest spec))
+(defvar auth-sources)
+(defvar auth-source-do-cache)
+(defvar jsonrpc-event-hook)             ; since Emacs 30
+
+(defcustom duet-secrets-use-auth-source t
+  "Whether servers that ask for a key are answered from `auth-source'."
+  :type 'boolean
+  :group 'duet)
+
+(defcustom duet-secrets-hosts
+  '(("anthropic" "anthropic" "api.anthropic.com")
+    ("openai" "openai" "api.openai.com")
+    ("gemini" "gemini" "generativelanguage.googleapis.com"))
+  "Which machines in `auth-sources' have the keys of services.
+An element is the name of a service and the machines to look for, one
+after another.  For a service that is not here that is its name."
+  :type '(alist :key-type (string :tag "Service")
+                :value-type (repeat (string :tag "Machine")))
+  :group 'duet)
+
+(defconst duet-secrets--leave 2
+  "How many seconds other editors are left to answer if Emacs has no key.")
+
+(defvar duet-secrets--waiting nil
+  "What is asked for, the first first: lists of connection, request and service.")
+(defvar duet-secrets--timer nil
+  "The timer that looks for the next, or nil.")
+
+(defun duet-secrets--observe (model kind _session object _extra)
+  "Note what the server of MODEL asks for, if KIND is `secret': OBJECT."
+  (when (and (eq kind 'secret) duet-secrets-use-auth-source)
+    (let ((connection (duet-connection-of model))
+          (request (duet-get-string object :request_id))
+          (service (duet-get-string object :service)))
+      (if (not (and connection request service))
+          (duet-log "A request for a key that tells too little")
+        (setq duet-secrets--waiting
+              (append duet-secrets--waiting (list (list connection request service))))
+        (duet-secrets--soon)))))
+
+(defun duet-secrets--soon ()
+  "Look for the next key outside of the process filter that this is called in."
+  (unless duet-secrets--timer
+    (setq duet-secrets--timer (run-at-time 0 nil #'duet-secrets--next))))
+
+(defun duet-secrets--next ()
+  "Look for the key that was asked for first, and answer."
+  (pcase (pop duet-secrets--waiting)
+    (`(,connection ,request ,service)
+     (unwind-protect
+         (duet-log-guard "A request for a key"
+           (duet-secrets--answer connection request service))
+       ;; Only now: a prompt for a passphrase lets timers run.
+       (setq duet-secrets--timer nil)
+       (when duet-secrets--waiting (duet-secrets--soon))))
+    (_ (setq duet-secrets--timer nil))))
+
+(defun duet-secrets--answer (connection request service)
+  "Answer REQUEST of the server of CONNECTION with the key of SERVICE."
+  (pcase (duet-secrets--look-up service)
+    ((and (pred stringp) secret)
+     (duet-secrets--provide connection request service secret)
+     (clear-string secret))
+    ('declined
+     (duet-secrets--provide connection request service "")
+     (message "Duet: the key for %s is declined" service))
+    (`(failed ,reason)
+     ;; A key that cannot be read, such as for a wrong passphrase.
+     (duet-secrets--provide connection request service "")
+     (message "Duet: no key for %s: %s" service reason))
+    (_
+     (run-at-time duet-secrets--leave nil
+                  #'duet-secrets--provide connection request service "")
+     (message "Duet: an agent needs a key for %s.  Add a line to %s: machine %s login apikey password KEY"
+              service (duet-secrets--file) service))))
+
+(defun duet-secrets--file ()
+  "Return the file of `auth-sources' that a key may be written to."
+  (let ((first (cl-find-if #'stringp auth-sources)))
+    (if (and first (null (cl-find "~/.authinfo.gpg" auth-sources :test #'equal)))
+        first
+      "~/.authinfo.gpg")))
+
+(defun duet-secrets--look-up (service)
+  "Return the key of SERVICE, a string of its own.
+Return `declined' if the user quits, (failed REASON) if it cannot be
+read, nil if there is none."
+  (require 'auth-source)
+  ;; The user may be in the minibuffer already.
+  (let ((enable-recursive-minibuffers t)
+        (inhibit-quit nil)
+        ;; A key that was just written down counts.
+        (auth-source-do-cache nil))
+    (condition-case err
+        (cl-some (lambda (host)
+                   (when-let* ((entry (car (auth-source-search
+                                            :host host :max 1 :require '(:secret))))
+                               (secret (plist-get entry :secret))
+                               (secret (if (functionp secret) (funcall secret) secret)))
+                     (and (stringp secret) (not (string-empty-p secret))
+                          (copy-sequence secret))))
+                 (or (cdr (assoc service duet-secrets-hosts)) (list service)))
+      (quit 'declined)
+      (error
+       (duet-log "auth-source: %s" (error-message-string err))
+       (list 'failed (error-message-string err))))))
+
+(defun duet-secrets--provide (connection request service secret)
+  "Give the server of CONNECTION the SECRET of SERVICE, which REQUEST asks for."
+  (when (duet-connection-rpc connection)
+    (duet-secrets-off-the-record
+     (duet-connection-rpc connection)
+     (lambda ()
+       (duet-connection-request
+        connection 'secret.provide
+        (list :request_id request :service service :secret secret)
+        :error-fn
+        ;; Another editor was faster, or it took too long.
+        (lambda (_) (duet-log "The key for %s was not wanted any more" service)))))))
+
+(defun duet-secrets-off-the-record (rpc function)
+  "Call FUNCTION; what it sends to RPC is not kept in the buffer of events."
+  (let* ((slot (if (slot-exists-p rpc '-events-buffer-config)
+                   '-events-buffer-config
+                 '-events-buffer-scrollback-size))
+         (old (slot-value rpc slot))
+         ;; Others may watch what is said, too.
+         (jsonrpc-event-hook nil))
+    (unwind-protect
+        (progn
+          (setf (slot-value rpc slot)
+                (if (eq slot '-events-buffer-config) (list :size 0 :format 'short) 0))
+          (funcall function))
+      (setf (slot-value rpc slot) old))))
+
+(duet-model-add-observer #'duet-secrets--observe)
+
+(provide 'duet-secrets)
+;;; duet-secrets.el ends here

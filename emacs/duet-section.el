@@ -1,0 +1,203 @@
+;;; duet-section.el --- A buffer as a sequence of sections  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; A section is a stretch of a buffer with a key.  Text can be added at its end
+;; at the cost of that text, wherever the section stands; it can be redrawn; and
+;; all but its first line can be folded away.  Behind each section stands a
+;; blank line, which belongs to none, so that what is added at one's end is
+;; never at the beginning of the next.
+
+;;; Code:
+
+(require 'cl-lib)
+
+(cl-defstruct (duet-section (:copier nil))
+  "A stretch of a buffer."
+  (key nil :documentation "What finds it, compared with `equal'.")
+  (object nil :documentation "What it shows.")
+  (beg nil :documentation "A marker at its beginning.")
+  (end nil :documentation "A marker behind its last character.")
+  (fold nil :documentation "The overlay that hides its body, or nil.")
+  (shown 0 :documentation "How many characters of its object's text are shown.")
+  (rendered nil :documentation "A marker up to which markup is rendered, or nil.")
+  (fence nil :documentation "Whether that is inside a block of code."))
+
+(defvar-local duet-sections nil
+  "The sections of the buffer by their keys, a hash table.")
+
+(defun duet-section-setup ()
+  "Prepare the current buffer for sections."
+  (setq duet-sections (make-hash-table :test #'equal)
+        buffer-undo-list t)
+  (add-to-invisibility-spec '(duet-fold . t)))
+
+(defun duet-section-get (key)
+  "Return the section of the buffer whose key is KEY, or nil."
+  (and duet-sections (gethash key duet-sections)))
+
+(defun duet-section-at (&optional position)
+  "Return the section at POSITION, or at point; nil if there is none."
+  (let ((position (or position (point))))
+    (or (get-text-property (min position (point-max)) 'duet-section)
+        (and (> position (point-min))
+             (get-text-property (1- position) 'duet-section)))))
+
+(defun duet-section-insert (key object text &optional before)
+  "Insert a section for OBJECT, called KEY, with TEXT; return it.
+It comes in front of the section BEFORE, or at the end of the buffer.
+Windows whose point is at the end stay there, and others where they are."
+  (let ((inhibit-read-only t)
+        (section (make-duet-section :key key :object object))
+        (empty (= (point-min) (point-max))))
+    (save-excursion
+      (goto-char (if before (duet-section-beg before) (point-max)))
+      (let ((beg (point)))
+        (insert-before-markers text)
+        (let ((end (point)))
+          (insert-before-markers "\n\n")
+          (put-text-property beg (point) 'duet-section section)
+          (setf (duet-section-beg section) (copy-marker beg)
+                (duet-section-end section) (copy-marker end t)))))
+    (when empty
+      ;; The beginning of a window moved with its end.
+      (dolist (window (get-buffer-window-list nil nil t))
+        (set-window-start window (point-min) t)))
+    (restore-buffer-modified-p nil)
+    (puthash key section duet-sections)))
+
+(defun duet-section-append (section text)
+  "Add TEXT at the end of SECTION."
+  (let ((inhibit-read-only t))
+    (save-excursion
+      (goto-char (duet-section-end section))
+      (let ((beg (point)))
+        (insert text)
+        (put-text-property beg (point) 'duet-section section)))
+    (restore-buffer-modified-p nil)))
+
+(defun duet-section-redraw (section text)
+  "Replace all of SECTION by TEXT.
+What has its point in the section keeps the line and the column."
+  (let* ((inhibit-read-only t)
+         (beg (marker-position (duet-section-beg section)))
+         (end (marker-position (duet-section-end section)))
+         (folded (duet-section-folded-p section))
+         (place (lambda (point)
+                  (when (and (<= beg point) (<= point end))
+                    (save-excursion
+                      (goto-char point)
+                      (cons (count-lines beg (line-beginning-position))
+                            (- point (line-beginning-position)))))))
+         (points (mapcar (lambda (window)
+                           (cons window (funcall place (window-point window))))
+                         (get-buffer-window-list nil nil t)))
+         (own (funcall place (point)))
+         (find (lambda (place)
+                 (save-excursion
+                   (goto-char beg)
+                   (forward-line (car place))
+                   (min (+ (point) (cdr place)) (line-end-position)
+                        (marker-position (duet-section-end section)))))))
+    (duet-section--unfold section)
+    (save-excursion
+      (goto-char beg)
+      (delete-region beg end)
+      (insert text)
+      (put-text-property beg (point) 'duet-section section))
+    (restore-buffer-modified-p nil)
+    (when folded (duet-section-fold-up section))
+    (when own (goto-char (funcall find own)))
+    (pcase-dolist (`(,window . ,place) points)
+      (when place (set-window-point window (funcall find place))))))
+
+(defun duet-section-delete (section)
+  "Delete SECTION."
+  (let ((inhibit-read-only t))
+    (duet-section--unfold section)
+    (delete-region (duet-section-beg section)
+                   (min (point-max) (+ 2 (duet-section-end section))))
+    (restore-buffer-modified-p nil)
+    (set-marker (duet-section-beg section) nil)
+    (set-marker (duet-section-end section) nil)
+    (remhash (duet-section-key section) duet-sections)))
+
+
+;;; Folding
+
+(defun duet-section-folded-p (section)
+  "Return non-nil if SECTION is folded."
+  (and (duet-section-fold section) t))
+
+(defun duet-section-fold-up (section)
+  "Hide all of SECTION but its first line."
+  (unless (duet-section-fold section)
+    (let* ((end (marker-position (duet-section-end section)))
+           (body (save-excursion
+                   (goto-char (duet-section-beg section))
+                   (min end (line-end-position))))
+           ;; What is added at the end is hidden too.
+           (overlay (make-overlay body end nil nil t)))
+      (overlay-put overlay 'invisible 'duet-fold)
+      (overlay-put overlay 'isearch-open-invisible
+                   (lambda (_) (duet-section--unfold section)))
+      (overlay-put overlay 'evaporate nil)
+      (setf (duet-section-fold section) overlay))))
+
+(defun duet-section--unfold (section)
+  "Show all of SECTION."
+  (when (duet-section-fold section)
+    (delete-overlay (duet-section-fold section))
+    (setf (duet-section-fold section) nil)))
+
+(defun duet-section-toggle ()
+  "Fold the section at point, or unfold it."
+  (interactive)
+  (let ((section (duet-section-at)))
+    (cond
+     ((null section) (user-error "There is nothing to fold here"))
+     ((duet-section-folded-p section) (duet-section--unfold section))
+     (t
+      (duet-section-fold-up section)
+      (goto-char (duet-section-beg section))))))
+
+(defun duet-section-toggle-all ()
+  "Fold all sections, or unfold them if all are folded."
+  (interactive)
+  (let (sections)
+    (maphash (lambda (_ section) (push section sections)) duet-sections)
+    (if (cl-every #'duet-section-folded-p sections)
+        (mapc #'duet-section--unfold sections)
+      (mapc #'duet-section-fold-up sections))))
+
+
+;;; Moving
+
+(defun duet-section-next (&optional count)
+  "Go to the next section, or to the COUNTth; back if it is negative."
+  (interactive "p")
+  (let ((count (or count 1)))
+    (dotimes (_ (abs count))
+      (if (> count 0)
+          (let ((here (duet-section-at)))
+            (goto-char (if here (min (point-max) (+ 2 (duet-section-end here)))
+                         (next-single-property-change (point) 'duet-section
+                                                      nil (point-max)))))
+        (let ((here (get-text-property (point) 'duet-section)))
+          (if (and here (> (point) (duet-section-beg here)))
+              (goto-char (duet-section-beg here))
+            (when (> (point) (point-min))
+              (let ((before (get-text-property (1- (point)) 'duet-section)))
+                (goto-char (if before (duet-section-beg before)
+                             (point-min)))))))))))
+
+(defun duet-section-previous (&optional count)
+  "Go to the beginning of this section, or of the COUNTth before it."
+  (interactive "p")
+  (duet-section-next (- (or count 1))))
+
+(provide 'duet-section)
+;;; duet-section.el ends here

@@ -1,0 +1,270 @@
+;;; duet-sessions.el --- The list of a project's sessions  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-sessions-show' shows the sessions of a project, those first in which
+;; something happened last.  The list follows the model and keeps point where it
+;; is.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'tabulated-list)
+(require 'duet-connection)
+(require 'duet-render)
+(require 'duet-actions)
+(require 'duet-transcript)
+
+(declare-function duet-compose "duet-compose" (connection &optional session run))
+(declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-approvals "duet-approvals" ())
+(declare-function duet-diff "duet-diff" (session))
+
+(defvar-local duet-sessions--timer nil
+  "The timer that brings the list up to date.")
+(defvar-local duet-sessions--observer nil
+  "The function that watches the model for the list.")
+(defvar-local duet-sessions--archived nil
+  "Whether sessions that were put away are shown.")
+
+(defvar duet-sessions-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map tabulated-list-mode-map)
+    (define-key map (kbd "RET") #'duet-sessions-open)
+    (define-key map [mouse-2] #'duet-sessions-open-mouse)
+    (define-key map "c" #'duet-sessions-compose)
+    (define-key map "i" #'duet-interrupt)
+    (define-key map "r" #'duet-continue)
+    (define-key map "f" #'duet-fork)
+    (define-key map "s" #'duet-search-or-say)
+    (define-key map "A" #'duet-archive)
+    (define-key map "a" #'duet-sessions-toggle-archived)
+    (define-key map "T" #'duet-rename)
+    (define-key map "g" #'duet-sessions-refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "w" #'duet-approvals)
+    (define-key map "D" #'duet-diff)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-sessions-mode'.")
+
+(define-derived-mode duet-sessions-mode tabulated-list-mode "Duet-Sessions"
+  "Major mode of the list of a project's sessions.
+
+\\{duet-sessions-mode-map}"
+  (setq tabulated-list-format (vector (list "" 2 nil) (list "State" 17 t)
+                                      (list "Session" 48 t) (list "Agent" 12 t)
+                                      (list "Age" 4 nil))
+        tabulated-list-padding 1
+        duet-session-at-point-function #'tabulated-list-get-id
+        mode-line-process '(:eval (duet-sessions--mode-line)))
+  (tabulated-list-init-header)
+  (add-hook 'window-size-change-functions #'duet-sessions--resized nil t)
+  (add-hook 'kill-buffer-hook #'duet-sessions--forget nil t))
+
+(defun duet-sessions-buffer (connection)
+  "Return the buffer that lists the sessions of CONNECTION; make it if need be."
+  (let* ((root (duet-connection-root connection))
+         (name (format "*duet: %s*" (abbreviate-file-name root))))
+    (or (cl-find-if (lambda (buffer)
+                      (and (eq (buffer-local-value 'major-mode buffer)
+                               'duet-sessions-mode)
+                           (eq (buffer-local-value 'duet-connection buffer)
+                               connection)))
+                    (buffer-list))
+        (with-current-buffer (generate-new-buffer name)
+          (duet-sessions-mode)
+          (setq duet-connection connection
+                default-directory root)
+          (duet-sessions--watch)
+          (duet-sessions--print)
+          (current-buffer)))))
+
+(defun duet-sessions-show (connection)
+  "Show the sessions of CONNECTION in a window."
+  (pop-to-buffer (duet-sessions-buffer connection)
+                 '((display-buffer-reuse-window display-buffer-same-window))))
+
+(defun duet-sessions--watch ()
+  "Watch the model for the current buffer."
+  (let ((buffer (current-buffer)))
+    (setq duet-sessions--observer
+          (lambda (_model kind &rest _)
+            (when (and (buffer-live-p buffer)
+                       (memq kind '(sessions session approval approval-resolved
+                                             connection)))
+              (with-current-buffer buffer
+                (unless duet-sessions--timer
+                  (setq duet-sessions--timer
+                        ;; A long list is drawn less often.
+                        (run-at-time (+ 0.1 (* 0.001 (length tabulated-list-entries)))
+                                     nil #'duet-sessions--tick buffer)))))))
+    (duet-model-add-observer duet-sessions--observer
+                             (duet-connection-model duet-connection))))
+
+(defun duet-sessions--tick (buffer)
+  "Bring BUFFER, a list of sessions, up to date."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (setq duet-sessions--timer nil)
+      (duet-log-guard "List of sessions"
+        (duet-sessions--print)))))
+
+(defun duet-sessions--resized (window)
+  "Note that WINDOW, which shows a list of sessions, has another size."
+  (with-current-buffer (window-buffer window)
+    (unless duet-sessions--timer
+      (setq duet-sessions--timer
+            (run-at-time 0 nil #'duet-sessions--tick (current-buffer))))))
+
+(defun duet-sessions--fit ()
+  "Give the names of sessions the room that the window has left."
+  (let ((column (aref tabulated-list-format 2))
+        (room (- (if-let ((window (get-buffer-window nil t)))
+                     (window-width window)
+                   (frame-width))
+                 tabulated-list-padding)))
+    (seq-doseq (other tabulated-list-format)
+      (setq room (- room 1 (if (eq other column) 0 (nth 1 other)))))
+    (unless (= (nth 1 column) (max room 20))
+      (setf (nth 1 column) (max room 20))
+      (tabulated-list-init-header))))
+
+(defun duet-sessions--forget ()
+  "Stop watching the model; the buffer is killed."
+  (when duet-sessions--timer (cancel-timer duet-sessions--timer))
+  (when duet-sessions--observer
+    (duet-model-remove-observer duet-sessions--observer
+                                (duet-connection-model duet-connection))))
+
+(defun duet-sessions--print ()
+  "Show the sessions as they are; keep point on its session."
+  (let ((sessions (cl-remove-if-not
+                   (lambda (session)
+                     (eq (and (duet-session-archived session) t)
+                         duet-sessions--archived))
+                   (duet-model-session-list (duet-connection-model duet-connection))))
+        (windows (mapcar (lambda (window)
+                           (cons window (save-excursion
+                                          (goto-char (window-point window))
+                                          (tabulated-list-get-id))))
+                         (remq (selected-window)
+                               (get-buffer-window-list nil nil t)))))
+    (duet-sessions--fit)
+    (setq tabulated-list-entries (mapcar #'duet-sessions--entry sessions))
+    (tabulated-list-print t)
+    (unless sessions
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (insert (duet-sessions--hint))
+        (goto-char (point-min))))
+    (restore-buffer-modified-p nil)
+    (pcase-dolist (`(,window . ,id) windows)
+      (when id
+        (save-excursion
+          (goto-char (point-min))
+          (while (not (or (eobp) (eq (tabulated-list-get-id) id)))
+            (forward-line 1))
+          (set-window-point window (point)))))
+    (force-mode-line-update)))
+
+(defun duet-sessions--hint ()
+  "Return what an empty list says."
+  (let ((status (duet-connection-status duet-connection)))
+    (concat "\n "
+            (cond
+             ((eq (duet-connection-state duet-connection) 'lost)
+              (format "%s\n %s"
+                      (or (duet-connection-reason duet-connection) "") status))
+             (status status)
+             (duet-sessions--archived
+              (substitute-command-keys
+               "Nothing is in the archive.  \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived] shows the other sessions."))
+             (t
+              (substitute-command-keys
+               "No sessions yet.  \\<duet-sessions-mode-map>\\[duet-sessions-compose] asks an agent for something, \\[duet-menu-or-help] tells what else there is."))))))
+
+(defun duet-sessions--entry (session)
+  "Return the line of SESSION."
+  (let* ((state (duet-session-state session))
+         (queued (duet-session-queued session))
+         (waiting (length (duet-session-approvals session)))
+         (err (and (memq state '(failed timed_out)) (duet-session-error session))))
+    (list session
+          (vector (duet-render-state state)
+                  (concat (duet-render-state-name state)
+                          (if (> waiting 1) (format " (%d)" waiting) "")
+                          (if (and (> queued 0) (not (eq state 'queued)))
+                              (format " +%d" queued) ""))
+                  (concat (duet-session-name session)
+                          (if err (propertize (concat "  " (car (split-string err "\n")))
+                                              'face 'duet-failed)
+                            ""))
+                  (or (duet-session-agent session) "")
+                  (duet-sessions--age (duet-session-changed session))))))
+
+(defun duet-sessions--seconds (time)
+  "Return TIME, as the protocol writes it, in seconds since the epoch; else 0.
+This is many times faster than `parse-time-string'."
+  (if (string-match "\\`\\(....\\)-\\(..\\)-\\(..\\)T\\(..\\):\\(..\\):\\(..\\)" time)
+      (cl-flet ((part (n) (string-to-number (match-string n time))))
+        (float-time (encode-time (list (part 6) (part 5) (part 4) (part 3) (part 2)
+                                       (part 1) nil nil t))))
+    0))
+
+(defun duet-sessions--age (time)
+  "Return how long ago TIME was, in a few characters."
+  (if (or (null time) (string-empty-p time))
+      ""
+    (let ((seconds (max 0 (- (float-time) (duet-sessions--seconds time)))))
+      (cond ((< seconds 60) "now")
+            ((< seconds 3600) (format "%dm" (/ seconds 60)))
+            ((< seconds 86400) (format "%dh" (/ seconds 3600)))
+            (t (format "%dd" (/ seconds 86400)))))))
+
+(defun duet-sessions--mode-line ()
+  "Return what the mode line says of the connection."
+  (if-let ((status (and duet-connection (duet-connection-status duet-connection))))
+      (propertize (concat " [" status "]") 'face 'warning)
+    ""))
+
+
+;;; Commands
+
+(defun duet-sessions-open ()
+  "Show the session at point."
+  (interactive)
+  (duet-transcript-show duet-connection (duet-session-here)))
+
+(defun duet-sessions-open-mouse (event)
+  "Show the session where EVENT, a click, was."
+  (interactive "e")
+  (mouse-set-point event)
+  (duet-sessions-open))
+
+(defun duet-sessions-compose ()
+  "Write the first prompt of a new session."
+  (interactive)
+  (duet-compose duet-connection))
+
+(defun duet-sessions-toggle-archived ()
+  "Show what was put away, or all else again."
+  (interactive)
+  (setq duet-sessions--archived (not duet-sessions--archived))
+  (duet-sessions--print)
+  (message (if duet-sessions--archived "The archive" "All but the archive")))
+
+(defun duet-sessions-refresh ()
+  "Ask the server for the sessions again; start it if it is not there."
+  (interactive)
+  (if (duet-connection-rpc duet-connection)
+      (duet-connection-refresh duet-connection)
+    (duet-connection-restart duet-connection))
+  (duet-sessions--print))
+
+(provide 'duet-sessions)
+;;; duet-sessions.el ends here

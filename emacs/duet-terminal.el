@@ -1,0 +1,325 @@
+;;; duet-terminal.el --- The server's terminals in Emacs  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Agents run programs in terminals of the server, and so can you.  Any number
+;; of editors and shells may be attached to one.  `duet-terminals' lists them,
+;; `duet-terminal' starts one.
+;;
+;; What shows a terminal is `duet-rpc attach' in a terminal emulator of Emacs:
+;; eat or vterm where they are installed, else term.  To kill the buffer
+;; detaches from the terminal; what runs in it goes on.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'tabulated-list)
+(require 'term)
+(require 'duet-actions)
+(require 'duet-command)
+(require 'duet-connection)
+
+(declare-function eat-mode "ext:eat")
+(declare-function eat-exec "ext:eat" (buffer name command startfile switches))
+(declare-function vterm-mode "ext:vterm")
+(defvar vterm-shell)
+(defvar vterm-kill-buffer-on-exit)
+
+(defcustom duet-terminal-backend 'auto
+  "What shows a terminal.
+If it is auto that is eat if it is installed, else vterm, else term, which
+comes with Emacs."
+  :type '(choice (const :tag "The best there is" auto)
+                 (const eat) (const vterm) (const term))
+  :group 'duet)
+
+(defcustom duet-terminal-shell nil
+  "The program, with arguments, that a new terminal runs; nil is your shell."
+  :type '(choice (const :tag "Your shell" nil) (repeat string))
+  :group 'duet)
+
+(defvar-local duet-terminal-id nil
+  "The id of the terminal that the buffer shows, or nil if it was new.")
+
+(defun duet-terminal-backend ()
+  "Return what shows a terminal: eat, vterm or term."
+  (pcase duet-terminal-backend
+    ('auto (cond ((require 'eat nil t) 'eat)
+                 ((and (bound-and-true-p module-file-suffix)
+                       (locate-library "vterm"))
+                  'vterm)
+                 (t 'term)))
+    ((and backend (or 'eat 'vterm))
+     (unless (locate-library (symbol-name backend))
+       (user-error "The package %s is not installed; see `duet-terminal-backend'" backend))
+     backend)
+    (_ 'term)))
+
+
+;;; Buffers
+
+(defun duet-terminal--run (connection name arguments)
+  "Show `duet-rpc attach' with ARGUMENTS for CONNECTION in a buffer called NAME.
+Return the buffer."
+  (let* ((root (duet-connection-root connection))
+         (command (apply #'duet-command root "attach" arguments))
+         (buffer (generate-new-buffer (format "*duet terminal: %s*" name)))
+         (window nil))
+    (unless (executable-find (car command))
+      (kill-buffer buffer)
+      (user-error "Cannot find the program %s; install it or set `duet-rpc-command'"
+                  (car command)))
+    (with-current-buffer buffer
+      (setq default-directory root))
+    ;; It is shown first: the terminal gets the size of its window.
+    (setq window (display-buffer buffer '((display-buffer-reuse-window
+                                           display-buffer-pop-up-window
+                                           display-buffer-use-some-window))))
+    (when window (select-window window))
+    (condition-case err
+        (with-current-buffer buffer
+          (duet-terminal--exec (duet-terminal-backend) buffer command)
+          (setq duet-connection connection))
+      (error
+       (duet-terminal--discard buffer)
+       (signal (car err) (cdr err))))
+    buffer))
+
+(defun duet-terminal--discard (buffer)
+  "Kill BUFFER and what runs in it, without a question."
+  (when-let ((process (get-buffer-process buffer)))
+    (set-process-query-on-exit-flag process nil))
+  (when (buffer-live-p buffer)
+    (let ((kill-buffer-query-functions nil)) (kill-buffer buffer))))
+
+(cl-defgeneric duet-terminal--exec (backend buffer command)
+  "Run COMMAND in BUFFER, the current one, as a terminal that BACKEND shows.")
+
+(cl-defmethod duet-terminal--exec ((_backend (eql term)) buffer command)
+  "Run COMMAND in BUFFER with term."
+  (term-mode)
+  (term-exec buffer (buffer-name buffer) (car command) nil (cdr command))
+  (term-char-mode)
+  ;; C-x stays Emacs's, as in `ansi-term'.
+  (let (term-escape-char)
+    (term-set-escape-char ?\C-x))
+  (duet-terminal--detach-quietly buffer))
+
+(cl-defmethod duet-terminal--exec ((_backend (eql eat)) buffer command)
+  "Run COMMAND in BUFFER with eat."
+  (eat-mode)
+  (eat-exec buffer (buffer-name buffer) (car command) nil (cdr command))
+  (duet-terminal--detach-quietly buffer))
+
+(cl-defmethod duet-terminal--exec ((_backend (eql vterm)) buffer command)
+  "Run COMMAND in BUFFER with vterm."
+  (require 'vterm)
+  (let ((vterm-shell (mapconcat #'shell-quote-argument command " "))
+        (vterm-kill-buffer-on-exit nil))
+    (vterm-mode))
+  (duet-terminal--detach-quietly buffer))
+
+(defun duet-terminal--detach-quietly (buffer)
+  "Let BUFFER be killed without a question: what runs in its terminal goes on."
+  (when-let ((process (get-buffer-process buffer)))
+    (set-process-query-on-exit-flag process nil)))
+
+(defun duet-terminal--buffer (connection id)
+  "Return a buffer that is attached to the terminal ID of CONNECTION, or nil."
+  (cl-find-if (lambda (buffer)
+                (and (equal (buffer-local-value 'duet-terminal-id buffer) id)
+                     (eq (buffer-local-value 'duet-connection buffer) connection)
+                     (process-live-p (get-buffer-process buffer))))
+              (buffer-list)))
+
+;;;###autoload
+(defun duet-terminal (&optional command)
+  "Start a program in a new terminal of the server, in the project's directory.
+It is your shell, or what `duet-terminal-shell' says.  With a prefix
+argument you are asked for the COMMAND.  What runs there outlives the
+buffer: `duet-terminals' lists it."
+  (interactive (list (and current-prefix-arg
+                          (split-string-and-unquote
+                           (read-shell-command "Run in a terminal: ")))))
+  (let ((connection (duet-connection-here))
+        (command (or command duet-terminal-shell)))
+    (unless (duet-connection-rpc connection)
+      (user-error "The server is not running; g in the list of sessions starts it"))
+    (duet-terminal--run
+     connection
+     (if command (file-name-nondirectory (car command))
+       (file-name-nondirectory (directory-file-name (duet-connection-root connection))))
+     `("--cwd" ,(directory-file-name (duet-connection-root connection)) "--new"
+       ,@(and command (cons "--" command))))))
+
+(defun duet-terminal-attach (connection id &optional name)
+  "Show the terminal of CONNECTION whose id is ID, in a buffer called NAME."
+  (if-let ((buffer (duet-terminal--buffer connection id)))
+      (pop-to-buffer buffer)
+    (with-current-buffer (duet-terminal--run connection (or name id) (list id))
+      (setq duet-terminal-id id))))
+
+
+;;; The list
+
+(defvar duet-terminals-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map tabulated-list-mode-map)
+    (define-key map (kbd "RET") #'duet-terminals-attach)
+    (define-key map "c" #'duet-terminal)
+    (define-key map "t" #'duet-terminal)
+    (define-key map "k" #'duet-terminals-close)
+    (define-key map "g" #'duet-terminals-refresh)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-terminals-mode'.")
+
+(define-derived-mode duet-terminals-mode tabulated-list-mode "Duet-Terminals"
+  "Major mode of the list of the server's terminals.
+
+\\{duet-terminals-mode-map}"
+  (setq tabulated-list-format [("Terminal" 14 t) ("Runs" 36 t) ("Where" 26 t)
+                               ("" 0 nil)]
+        tabulated-list-padding 1)
+  (tabulated-list-init-header)
+  (add-hook 'kill-buffer-hook #'duet-terminals--forget nil t))
+
+(defvar-local duet-terminals--known nil
+  "The terminals, as the server lists them.")
+(defvar-local duet-terminals--observer nil
+  "The function that watches the model for the list.")
+
+;;;###autoload
+(defun duet-terminals ()
+  "List the terminals of the current project's server."
+  (interactive)
+  (let* ((connection (duet-connection-here))
+         (buffer (get-buffer-create
+                  (format "*duet terminals: %s*"
+                          (abbreviate-file-name (duet-connection-root connection))))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-terminals-mode)
+        (duet-terminals-mode)
+        (setq duet-connection connection
+              default-directory (duet-connection-root connection))
+        (duet-terminals--watch))
+      (duet-terminals-refresh))
+    (pop-to-buffer buffer)))
+
+(defun duet-terminals--watch ()
+  "Bring the current buffer up to date whenever a terminal ends."
+  (let ((buffer (current-buffer)))
+    (setq duet-terminals--observer
+          (lambda (_model kind _session _object extra)
+            (when (and (buffer-live-p buffer)
+                       (or (and (eq kind 'terminal) (equal extra "terminal_exit"))
+                           (eq kind 'connection)))
+              (with-current-buffer buffer (duet-terminals-refresh)))))
+    (duet-model-add-observer duet-terminals--observer
+                             (duet-connection-model duet-connection))))
+
+(defun duet-terminals--forget ()
+  "Stop watching the model; the buffer is killed."
+  (when duet-terminals--observer
+    (duet-model-remove-observer duet-terminals--observer
+                                (duet-connection-model duet-connection))))
+
+(defun duet-terminals-list (connection function)
+  "Call FUNCTION with the terminals of the server of CONNECTION, a list.
+A server that cannot list them has none."
+  (duet-connection-request
+   connection 'terminal.list nil
+   :success-fn (lambda (result)
+                 (funcall function (duet-get-objects result :terminals)))
+   :error-fn (lambda (err)
+               (unless (memql (plist-get err :code) '(-1 -32601))
+                 (message "Duet: %s" (duet-connection-error-text err)))
+               (funcall function nil))))
+
+(defun duet-terminals-refresh ()
+  "Ask the server for its terminals again."
+  (interactive nil duet-terminals-mode)
+  (let ((buffer (current-buffer)))
+    (duet-terminals-list duet-connection
+                         (lambda (terminals)
+                           (when (buffer-live-p buffer)
+                             (with-current-buffer buffer
+                               (duet-terminals--print terminals)))))))
+
+(defun duet-terminals--print (terminals)
+  "Show TERMINALS in the buffer."
+  (setq duet-terminals--known terminals
+        tabulated-list-entries
+        (mapcar (lambda (terminal)
+                  (list (duet-get-string terminal :terminal_id)
+                        (vector (truncate-string-to-width
+                                 (or (duet-get-string terminal :terminal_id) "") 13)
+                                (duet-terminals--program terminal)
+                                (file-relative-name
+                                 (or (duet-get-string terminal :cwd) default-directory)
+                                 (duet-connection-root duet-connection))
+                                (duet-terminals--remark terminal))))
+                terminals))
+  (tabulated-list-print t)
+  (unless terminals
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert (substitute-command-keys
+               "\n No terminals.  \\<duet-terminals-mode-map>\\[duet-terminal] starts one."))
+      (goto-char (point-min))))
+  (restore-buffer-modified-p nil))
+
+(defun duet-terminals--program (terminal)
+  "Return what runs in TERMINAL, in one line."
+  (let ((text (string-join
+               (cons (file-name-nondirectory (or (duet-get-string terminal :program) ""))
+                     (duet-get-strings terminal :args))
+               " ")))
+    (replace-regexp-in-string "[[:cntrl:]]+" " "
+                              (truncate-string-to-width text 200 nil nil "…"))))
+
+(defun duet-terminals--remark (terminal)
+  "Return what else there is to say of TERMINAL."
+  (string-join
+   (delq nil
+         (list (when (duet-get terminal :read_only) "an agent's")
+               (when-let ((tmux (duet-get-string terminal :tmux_session)))
+                 (concat "tmux " tmux))
+               (cond ((duet-get terminal :taken) "taken")
+                     ((> (or (duet-get-number terminal :attached) 0) 0)
+                      (format "%d attached" (duet-get-number terminal :attached))))))
+   ", "))
+
+(defun duet-terminals--at-point ()
+  "Return the terminal at point, as the server lists it."
+  (or (cl-find (tabulated-list-get-id) duet-terminals--known
+               :key (lambda (terminal) (duet-get-string terminal :terminal_id))
+               :test #'equal)
+      (user-error "There is no terminal here")))
+
+(defun duet-terminals-attach ()
+  "Show the terminal at point."
+  (interactive nil duet-terminals-mode)
+  (let ((terminal (duet-terminals--at-point)))
+    (duet-terminal-attach duet-connection (duet-get-string terminal :terminal_id)
+                          (duet-terminals--program terminal))))
+
+(defun duet-terminals-close ()
+  "Close the terminal at point and end what runs in it."
+  (interactive nil duet-terminals-mode)
+  (let* ((terminal (duet-terminals--at-point))
+         (buffer (current-buffer)))
+    (when (yes-or-no-p (format "End %s? " (duet-terminals--program terminal)))
+      (duet-connection-request
+       duet-connection 'terminal.close
+       (list :terminal_id (duet-get-string terminal :terminal_id))
+       :success-fn (lambda (_)
+                     (when (buffer-live-p buffer)
+                       (with-current-buffer buffer (duet-terminals-refresh))))))))
+
+(provide 'duet-terminal)
+;;; duet-terminal.el ends here

@@ -1,0 +1,477 @@
+;;; duet-transcript.el --- A session's conversation as it is written  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; A transcript shows a session of a model (duet-model.el) as sections
+;; (duet-section.el) that look as duet-render.el says.  It watches the model
+;; and notes which messages have changed; a timer brings the buffer up to date
+;; some twenty times a second, and what is added costs as much as it is long,
+;; however long the transcript is.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-connection)
+(require 'duet-history)
+(require 'duet-section)
+(require 'duet-render)
+(require 'duet-actions)
+
+(declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-approvals "duet-approvals" ())
+(declare-function duet-diff "duet-diff" (session))
+
+(defcustom duet-transcript-delay 0.05
+  "How many seconds may pass until a transcript shows what was said."
+  :type 'number
+  :group 'duet)
+
+(defconst duet-transcript--slice 0.03
+  "How many seconds a transcript is worked on before Emacs may do other things.")
+
+(defvar duet-transcript-header-functions nil
+  "Functions that add something to the header line of a transcript.
+Each is called with the `duet-session' and returns a string or nil.")
+
+(defvar-local duet-session nil
+  "The session that the buffer shows or is about.")
+
+(defvar-local duet-transcript--dirty nil
+  "Messages to be brought up to date, the last first.")
+(defvar-local duet-transcript--how nil
+  "A hash table: how each of those is to be brought up to date.
+`append' or `redraw'.")
+(defvar-local duet-transcript--markup nil
+  "Sections whose markup is to be rendered.")
+(defvar-local duet-transcript--timer nil
+  "The timer that brings the buffer up to date.")
+(defvar-local duet-transcript--observer nil
+  "The function that watches the model for the buffer.")
+
+(defvar duet-transcript-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    (define-key map "n" #'duet-section-next)
+    (define-key map "p" #'duet-section-previous)
+    (define-key map (kbd "TAB") #'duet-section-toggle)
+    (define-key map (kbd "<backtab>") #'duet-section-toggle-all)
+    (define-key map (kbd "RET") #'duet-transcript-visit)
+    (define-key map [mouse-2] #'duet-transcript-visit-mouse)
+    (define-key map "c" #'duet-continue)
+    (define-key map "r" #'duet-continue)
+    (define-key map "i" #'duet-interrupt)
+    (define-key map "f" #'duet-fork)
+    (define-key map "e" #'duet-transcript-earlier)
+    (define-key map "g" #'duet-transcript-refresh)
+    (define-key map "T" #'duet-rename)
+    (define-key map "l" #'duet)
+    (define-key map "s" #'duet-search-or-say)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "w" #'duet-approvals)
+    (define-key map "D" #'duet-diff)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-transcript-mode'.")
+
+(define-derived-mode duet-transcript-mode special-mode "Duet"
+  "Major mode of the transcript of a session with an agent.
+
+\\{duet-transcript-mode-map}"
+  (duet-section-setup)
+  (setq truncate-lines nil
+        word-wrap t
+        bidi-paragraph-direction 'left-to-right
+        duet-transcript--how (make-hash-table :test #'eq)
+        header-line-format '(:eval (duet-transcript--header)))
+  (setq-local bidi-inhibit-bpa t)
+  (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
+  (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
+
+(defun duet-transcript-buffer (session)
+  "Return the buffer that shows SESSION, or nil."
+  (cl-find-if (lambda (buffer)
+                (and (eq (buffer-local-value 'major-mode buffer) 'duet-transcript-mode)
+                     (eq (buffer-local-value 'duet-session buffer) session)))
+              (buffer-list)))
+
+(defun duet-transcript-open (connection session)
+  "Return a buffer that shows SESSION of CONNECTION; make one if there is none."
+  (or (duet-transcript-buffer session)
+      (with-current-buffer (generate-new-buffer
+                            (format "*duet: %s*" (duet-session-name session)))
+        (duet-transcript-mode)
+        (setq duet-connection connection
+              duet-session session
+              default-directory (file-name-as-directory
+                                 (or (duet-session-cwd session)
+                                     (duet-connection-root connection))))
+        (duet-transcript--watch)
+        (if (eq (duet-session-loaded session) t)
+            (progn
+              (mapc #'duet-transcript--note (duet-session-message-list session))
+              (duet-transcript-flush))
+          (duet-transcript--load))
+        (current-buffer))))
+
+(defun duet-transcript-show (connection session &optional end)
+  "Show SESSION of CONNECTION in a window; go to its end if END is non-nil.
+The window is selected unless the minibuffer is in use."
+  (let ((buffer (duet-transcript-open connection session)))
+    (if (active-minibuffer-window)
+        (display-buffer buffer)
+      (pop-to-buffer buffer))
+    (when end
+      (with-current-buffer buffer
+        (goto-char (point-max))
+        (dolist (window (get-buffer-window-list nil nil t))
+          (set-window-point window (point-max)))))))
+
+(defun duet-transcript--load ()
+  "Load the session of the buffer."
+  (let ((buffer (current-buffer)))
+    (duet-history-load
+     duet-connection duet-session
+     (lambda (err)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (when err
+             (message "Duet: %s" (duet-connection-error-text err)))
+           (duet-transcript--earlier-button)
+           (force-mode-line-update)))))))
+
+(defun duet-transcript-refresh ()
+  "Ask the server for the conversation again."
+  (interactive)
+  (let ((inhibit-read-only t)
+        (session duet-session))
+    (when (eq (duet-session-loaded session) 'loading)
+      (user-error "The conversation is being loaded already"))
+    (erase-buffer)
+    (delete-all-overlays)
+    (duet-section-setup)
+    (setq duet-transcript--dirty nil duet-transcript--markup nil)
+    (clrhash duet-transcript--how)
+    (duet-model-forget-messages session)
+    (duet-transcript--load)))
+
+(defun duet-transcript--forget ()
+  "Stop watching the model; the buffer is killed."
+  (when duet-transcript--timer
+    (cancel-timer duet-transcript--timer))
+  (when duet-transcript--observer
+    (duet-model-remove-observer duet-transcript--observer
+                                (duet-connection-model duet-connection))
+    (when (eq (duet-session-loaded duet-session) t)
+      (duet-model-forget-messages duet-session))))
+
+
+;;; What is new
+
+(defun duet-transcript--watch ()
+  "Watch the model for the current buffer."
+  (let ((buffer (current-buffer)))
+    (setq duet-transcript--observer
+          (lambda (_model kind session object extra)
+            (when (buffer-live-p buffer)
+              (with-current-buffer buffer
+                (duet-transcript--observe kind session object extra)))))
+    (duet-model-add-observer duet-transcript--observer
+                             (duet-connection-model duet-connection))))
+
+(defun duet-transcript--observe (kind session object extra)
+  "Note a change of the model: KIND, SESSION, OBJECT and EXTRA."
+  (cond
+   ((memq kind '(connection lagged))
+    (force-mode-line-update)
+    (when (and (eq kind 'connection) (eq (duet-connection-state duet-connection) 'ready)
+               (null (duet-session-loaded duet-session)))
+      (duet-transcript--load))
+    (when (and (eq kind 'lagged) (eq (duet-session-loaded duet-session) t))
+      (duet-transcript--load)))
+   ((not (eq session duet-session)))
+   (t
+    (pcase kind
+      ('message-added (duet-transcript--note object 'append))
+      ('message-text (duet-transcript--note object 'append))
+      ('message-changed (duet-transcript--note object 'redraw))
+      ('messages-loaded
+       (if (eq extra 'older)
+           (duet-transcript--insert-older object)
+         (dolist (message object) (duet-transcript--note message 'append))))
+      ((or 'approval 'approval-resolved)
+       (duet-transcript--approval-changed object))
+      ('session (duet-transcript--session-changed))))))
+
+(defun duet-transcript--note (message &optional how)
+  "Note that MESSAGE is to be brought up to date, HOW: `append' or `redraw'."
+  (let ((before (gethash message duet-transcript--how)))
+    (unless before (push message duet-transcript--dirty))
+    (puthash message (if (eq before 'redraw) 'redraw (or how 'append))
+             duet-transcript--how)
+    (duet-transcript--soon)))
+
+(defun duet-transcript--soon (&optional delay)
+  "Bring the buffer up to date in DELAY seconds, or `duet-transcript-delay'."
+  (unless duet-transcript--timer
+    (setq duet-transcript--timer
+          (run-at-time (or delay duet-transcript-delay) nil
+                       (let ((buffer (current-buffer)))
+                         (lambda ()
+                           (when (buffer-live-p buffer)
+                             (with-current-buffer buffer
+                               (setq duet-transcript--timer nil)
+                               (duet-log-guard "Transcript"
+                                 (duet-transcript--work))))))))))
+
+(defun duet-transcript--session-changed ()
+  "Show what a change of the session's state changes."
+  (force-mode-line-update)
+  (let ((name (format "*duet: %s*" (duet-session-name duet-session))))
+    ;; A name that was made unique by a number stays.
+    (unless (string-prefix-p name (buffer-name))
+      (rename-buffer name t)))
+  (dolist (message (seq-take (duet-session-order duet-session) 20))
+    (when (eq (duet-message-kind message) 'prompt)
+      (duet-transcript--note message 'redraw))))
+
+(defun duet-transcript--approval-changed (approval)
+  "Show what a change of APPROVAL changes in its tool call."
+  (when-let* ((call (duet-approval-call approval))
+              (message (duet-session-message
+                        duet-session (concat (duet-approval-run approval) "/" call))))
+    (duet-transcript--note message 'redraw)))
+
+(defun duet-transcript-flush ()
+  "Bring the buffer up to date now, whatever time it takes."
+  (while (duet-transcript--work)))
+
+(defun duet-transcript--work ()
+  "Bring the buffer up to date, for a short time at most.
+Return non-nil if something is left to do; a timer goes on with it."
+  (let ((end (+ (float-time) duet-transcript--slice))
+        (work (nreverse duet-transcript--dirty)))
+    (setq duet-transcript--dirty nil)
+    (while (and work (< (float-time) end))
+      (let* ((message (pop work))
+             (how (gethash message duet-transcript--how)))
+        (remhash message duet-transcript--how)
+        (duet-transcript--update message how)))
+    (setq duet-transcript--dirty (nconc duet-transcript--dirty (nreverse work)))
+    (while (and duet-transcript--markup (< (float-time) end))
+      (unless (duet-transcript--markup-some (car duet-transcript--markup))
+        (pop duet-transcript--markup)))
+    (when (or duet-transcript--dirty duet-transcript--markup)
+      (duet-transcript--soon)
+      t)))
+
+(defun duet-transcript--update (message how)
+  "Bring the section of MESSAGE up to date, HOW: `append' or `redraw'."
+  (let ((section (duet-section-get (duet-message-key message))))
+    (cond
+     ((not (eq message (duet-session-message duet-session (duet-message-key message)))))
+     ((null section) (duet-transcript--insert message))
+     ((duet-render-streams-p message)
+      (duet-transcript--stream section message how))
+     (t (duet-section-redraw section (duet-render message))))))
+
+(defun duet-transcript--stream (section message how)
+  "Add to SECTION what MESSAGE has gained; if HOW is `redraw' look at all of it."
+  (let* ((tail (duet-message-tail message (duet-section-shown section)))
+         (thinking (eq (duet-message-kind message) 'thinking)))
+    (unless (string-empty-p tail)
+      (setq tail (duet-render-wrap tail (save-excursion
+                                          (goto-char (duet-section-end section))
+                                          (- (point) (line-beginning-position)))))
+      (duet-section-append section (if thinking (propertize tail 'face 'duet-thinking)
+                                     tail))
+      (setf (duet-section-shown section) (duet-message-size message)))
+    (when (and (eq how 'redraw)
+               (or thinking
+                   (not (string= (duet-render-wrap (duet-message-text message))
+                                 (buffer-substring-no-properties
+                                  (duet-section-beg section) (duet-section-end section))))))
+      (duet-section-redraw section (duet-render message))
+      (setf (duet-section-shown section) (duet-message-size message)
+            (duet-section-rendered section) nil
+            (duet-section-fence section) nil))
+    (unless thinking (duet-transcript--mark-up section))))
+
+(defun duet-transcript--insert (message &optional before)
+  "Insert a section for MESSAGE, in front of the section BEFORE.
+Without BEFORE it goes where the model has it.  Return it."
+  (let* ((next (and (null before)
+                    (duet-session-message-after duet-session message)))
+         (section (duet-section-insert
+                   (duet-message-key message) message (duet-render message)
+                   (or before
+                       (and next (duet-section-get (duet-message-key next)))
+                       ;; What waits for the user stays at the end.
+                       (duet-section-get 'footer)))))
+    (setf (duet-section-shown section) (duet-message-size message))
+    (when (duet-render-folded-p message)
+      (duet-section-fold-up section))
+    (when (eq (duet-message-kind message) 'text)
+      (duet-transcript--mark-up section))
+    section))
+
+(defun duet-transcript--mark-up (section)
+  "Have the markup of SECTION rendered soon."
+  (unless (memq section duet-transcript--markup)
+    (setq duet-transcript--markup (nconc duet-transcript--markup (list section)))
+    (duet-transcript--soon)))
+
+(defun duet-transcript--markup-some (section)
+  "Render some markup of SECTION; return non-nil if there is more to do."
+  (let* ((message (duet-section-object section))
+         (start (or (duet-section-rendered section)
+                    (setf (duet-section-rendered section)
+                          (copy-marker (duet-section-beg section)))))
+         (last (marker-position (duet-section-end section)))
+         ;; The last line may not be whole.
+         (end (save-excursion
+                (goto-char (min last (+ start 8000)))
+                (if (and (= (point) last) (not (duet-message-open message)))
+                    last
+                  (max start (line-beginning-position))))))
+    (when (= end start)
+      ;; A line that is longer than a slice.
+      (setq end (save-excursion
+                  (goto-char (min last (+ start 8000)))
+                  (if (search-forward "\n" last t) (point)
+                    (if (duet-message-open message) start last)))))
+    (when (> end start)
+      (with-silent-modifications
+        (setf (duet-section-fence section)
+              (duet-render-markup (marker-position start) end
+                                  (duet-section-fence section))))
+      (set-marker start end)
+      (< end last))))
+
+
+;;; What is earlier
+
+(defun duet-transcript--first ()
+  "Return the first section, be it the button for earlier messages."
+  (get-text-property (point-min) 'duet-section))
+
+(defun duet-transcript--insert-older (messages)
+  "Insert sections for MESSAGES in front of all others."
+  (when-let ((button (duet-section-get 'earlier)))
+    (duet-section-delete button))
+  (let ((first (duet-transcript--first)))
+    (dolist (message messages)
+      (unless (duet-section-get (duet-message-key message))
+        (duet-transcript--insert message first))))
+  (duet-transcript--earlier-button))
+
+(defun duet-transcript--earlier-button ()
+  "Show a button for earlier messages if there are any."
+  (let ((button (duet-section-get 'earlier))
+        (some (> (duet-session-offset duet-session) 0)))
+    (cond
+     ((and button (not some)) (duet-section-delete button))
+     ((and some (not button))
+      (duet-section-insert
+       'earlier nil
+       (propertize "[e] earlier messages…" 'face 'link 'mouse-face 'highlight
+                   'duet-action #'duet-transcript-earlier
+                   'help-echo "RET: load earlier messages")
+       (duet-transcript--first))))))
+
+(defun duet-transcript-earlier ()
+  "Load earlier messages."
+  (interactive)
+  (unless (> (duet-session-offset duet-session) 0)
+    (user-error "This is the beginning of the conversation"))
+  (let ((buffer (current-buffer)))
+    (duet-history-load-older
+     duet-connection duet-session
+     (lambda (err)
+       (when (and err (buffer-live-p buffer))
+         (message "Duet: %s" (duet-connection-error-text err)))))))
+
+
+;;; What point is on
+
+(defun duet-transcript-message-at-point ()
+  "Return the message at point, or nil."
+  (when-let ((section (duet-section-at)))
+    (duet-section-object section)))
+
+(defun duet-transcript-visit ()
+  "Visit the file at point, do what the button at point says, or fold."
+  (interactive)
+  (let ((file (get-text-property (point) 'duet-file))
+        (line (get-text-property (point) 'duet-line))
+        (action (get-text-property (point) 'duet-action)))
+    (cond
+     (action (call-interactively action))
+     (file
+      (let ((file (expand-file-name file)))
+        (unless (file-exists-p file)
+          (user-error "There is no file %s any more" (abbreviate-file-name file)))
+        (find-file-other-window file)
+        (when line
+          (goto-char (point-min))
+          (forward-line (1- line)))))
+     (t
+      ;; The line may name one.
+      (let ((next (next-single-property-change (line-beginning-position) 'duet-file
+                                               nil (line-end-position))))
+        (if (and next (get-text-property next 'duet-file))
+            (progn (goto-char next) (duet-transcript-visit))
+          (duet-section-toggle)))))))
+
+(defun duet-transcript-visit-mouse (event)
+  "Do what `duet-transcript-visit' does where EVENT, a click, was."
+  (interactive "e")
+  (mouse-set-point event)
+  (duet-transcript-visit))
+
+
+;;; The header line
+
+(defun duet-transcript--header ()
+  "Return the header line: how the session is doing."
+  (if (null duet-session)
+      ""
+    (let* ((usage (duet-session-usage duet-session))
+           (queued (duet-session-queued duet-session))
+           (parts
+            (list
+             (concat (duet-render-state (duet-session-state duet-session)) " "
+                     (duet-render-state-name (duet-session-state duet-session)))
+             (when-let ((status (duet-connection-status duet-connection)))
+               (propertize status 'face 'duet-failed))
+             (when (eq (duet-session-loaded duet-session) 'loading) "loading…")
+             (when (> queued 0) (format "%d queued" queued))
+             (duet-session-agent duet-session)
+             (duet-session-mode-words duet-session)
+             (when-let ((used (plist-get usage :context_used))
+                        (size (plist-get usage :context_size)))
+               (format "context %d%%" (round (* 100.0 used) (max 1 size))))
+             (when-let ((in (plist-get usage :input_tokens))
+                        (out (plist-get usage :output_tokens)))
+               (format "%s in %s out" (duet-render-number in) (duet-render-number out)))
+             (when-let ((cost (plist-get usage :cost_usd)))
+               (format "$%.2f" cost)))))
+      ;; What others called something is no construct of a mode line.
+      (replace-regexp-in-string
+       "%" "%%"
+       (concat " " (string-join
+                    (delq nil (append parts
+                                      (mapcar (lambda (function)
+                                                (duet-log-guard "Header line"
+                                                  (funcall function duet-session)))
+                                              duet-transcript-header-functions)))
+                    (concat " " (propertize (duet-render-sign "·") 'face 'duet-dim)
+                            " ")))
+       t t))))
+
+(provide 'duet-transcript)
+;;; duet-transcript.el ends here

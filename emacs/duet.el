@@ -1,0 +1,108 @@
+;;; duet.el --- Work with coding agents  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;; Author: The Duet authors
+;; URL: https://github.com/duet-rpc/duet-rpc
+;; Version: 0.1.0
+;; Package-Requires: ((emacs "28.1"))
+;; Keywords: tools, processes, convenience
+
+;;; Commentary:
+
+;; `M-x duet' shows the sessions that agents have in the project of the current
+;; buffer.  There, `c' asks an agent for something, RET shows what was said, and
+;; `?' tells what else there is.
+;;
+;; Sessions belong to the server, the program duet-rpc: they go on where they
+;; were whatever happens to Emacs, and other editors show them too.
+;;
+;; What is where, in the order in which data flow:
+;;
+;;   duet-rpc.el         one server process, requests and notifications
+;;   duet-connection.el  the connection of a project, which outlives its server
+;;   duet-events.el      from events to the model (from replies: duet-pages.el)
+;;   duet-model.el       what is known of a project's sessions
+;;   duet-history.el     earlier messages of a session, page by page
+;;   duet-sessions.el    the list of sessions
+;;   duet-transcript.el  a session (sections: duet-section.el, looks: duet-render.el)
+;;   duet-compose.el     where prompts are written
+;;   duet-actions.el     what can be done with a session
+;;   duet-approvals.el   questions that wait (one: duet-approval.el,
+;;                       in full: duet-approval-view.el)
+;;   duet-notify.el      notifications of the desktop
+;;   duet-diff.el        what a turn has changed, to accept or revert (its
+;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
+;;   duet-menu.el        all of this in one menu
+;;   duet-marks.el       marks in the list of sessions
+;;   duet-search.el      where in all conversations something was said
+;;   duet-terminal.el    the server's terminals
+;;   duet-agents.el      which agents there are, and how a session's one works
+;;   duet-ask.el         prompts about what a buffer has
+;;   duet-secrets.el     keys for agents, from auth-source
+;;   duet-trust.el       whether a project's .duet.toml may run programs
+;;   duet-command.el     what the program says on its command line
+
+;;; Code:
+
+(require 'duet-connection)
+(require 'duet-sessions)
+(require 'duet-transcript)
+(require 'duet-compose)
+(require 'duet-approvals)
+(require 'duet-notify)
+(require 'duet-diff)
+(require 'duet-marks)
+(require 'duet-secrets)
+(require 'duet-trust)
+
+;; These take other packages of Emacs with them, so they come when they are
+;; needed.
+(autoload 'duet-dispatch "duet-menu" "Show all that can be done." t)
+(autoload 'duet-menu "duet-menu" "Show all that can be done." t)
+(autoload 'duet-search "duet-search" "Search all conversations." t)
+(autoload 'duet-terminal "duet-terminal" "Start a terminal." t)
+(autoload 'duet-terminals "duet-terminal" "List the terminals." t)
+(autoload 'duet-agents "duet-agents" "List the agents." t)
+(autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
+(autoload 'duet-set-mode "duet-agents" "Change what an agent asks for." t)
+(autoload 'duet-set-model "duet-agents" "Change the model that an agent uses." t)
+(autoload 'duet-send-region "duet-ask" "Begin a prompt with the region." t)
+(autoload 'duet-ask-about-error "duet-ask" "Begin a prompt about a mistake." t)
+
+;;;###autoload
+(defun duet (&optional directory)
+  "Show the sessions of the project that DIRECTORY is in.
+That is the current buffer's unless told; with a prefix argument ask."
+  (interactive (list (and current-prefix-arg
+                          (read-directory-name "Project: " nil nil t))))
+  (duet-sessions-show (if directory (duet-connection-ensure directory)
+                        (duet-connection-ensure
+                         (if duet-connection (duet-connection-root duet-connection)
+                           default-directory)))))
+
+;;;###autoload
+(defun duet-new ()
+  "Ask an agent for something in the project of the current buffer."
+  (interactive)
+  (duet-compose (duet-connection-ensure
+                 (if duet-connection (duet-connection-root duet-connection)
+                   default-directory))))
+
+(defun duet-stop ()
+  "End the server of the current buffer's project.
+What it runs is interrupted unless another editor has the project open,
+and can be continued."
+  (interactive)
+  (let ((connection (gethash (duet-project-root
+                              (if duet-connection (duet-connection-root duet-connection)
+                                default-directory))
+                             duet-connections)))
+    (unless (and connection (duet-connection-rpc connection))
+      (user-error "No server runs for this project"))
+    (duet-connection-stop connection)
+    (message "The server is stopped")))
+
+(provide 'duet)
+;;; duet.el ends here

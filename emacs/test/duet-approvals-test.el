@@ -1,0 +1,474 @@
+;;; duet-approvals-test.el --- Tests of questions and answers  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-approvals)
+
+(defvar duet-approvals-test--said nil
+  "What was said, the last first.")
+
+(defmacro duet-approvals-test-with-project (name &rest body)
+  "Run BODY in a project of its own, with NAME bound to its connection.
+What is said is kept."
+  (declare (indent 1) (debug (symbolp body)))
+  `(duet-test-with-project ,name
+     (let ((duet-approvals-test--said nil)
+           (global-mode-string '(""))
+           (duet-lighter--text nil))
+       (duet-model-add-observer #'duet-approvals--observe)
+       (cl-letf (((symbol-function 'message)
+                  (lambda (format &rest arguments)
+                    (push (if format (apply #'format-message format arguments) "")
+                          duet-approvals-test--said)
+                    nil)))
+         (unwind-protect (save-window-excursion ,@body)
+           (when duet-approvals--timer
+             (cancel-timer duet-approvals--timer)
+             (setq duet-approvals--timer nil)))))))
+
+(defun duet-approvals-test--heard (regexp)
+  "Return non-nil if something was said that REGEXP matches."
+  (cl-some (lambda (line) (string-match-p regexp line)) duet-approvals-test--said))
+
+(defun duet-approvals-test--wait (session)
+  "Wait until a question waits in SESSION, and return it."
+  (duet-test-wait-for (car (duet-session-approvals session))))
+
+(defun duet-approvals-test--list ()
+  "Return the text of the list of questions, as it is now."
+  (duet-approvals-flush)
+  (with-current-buffer "*duet questions*"
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun duet-approvals-test--file (connection)
+  "Return what is in the file that the demo agent of CONNECTION edits, or nil."
+  (let ((file (expand-file-name "demo.txt" (duet-connection-root connection))))
+    (and (file-exists-p file)
+         (with-temp-buffer (insert-file-contents file) (buffer-string)))))
+
+(ert-deftest duet-approvals-test-approve ()
+  "A question is listed, counted in the mode line, and gone once it is answered."
+  (duet-approvals-test-with-project connection
+    (save-window-excursion (duet-approvals))
+    (should (string-match-p "Nothing waits" (duet-approvals-test--list)))
+    (let ((session (duet-test-launch connection "hello")))
+      (duet-approvals-test--wait session)
+      (duet-test-wait-for (string-match-p "Write +demo\\.txt \\+1 −0 +hello +project +now"
+                                          (duet-approvals-test--list)))
+      (should (equal (substring-no-properties duet-lighter--text) " Duet[1!]"))
+      (should (memq 'duet-lighter--text global-mode-string))
+      (duet-approvals)
+      (should (tabulated-list-get-id))
+      (call-interactively #'duet-approval-approve)
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for (duet-approvals-test--heard "^Approved: Write demo.txt$"))
+      (should (string-match-p "Nothing waits" (duet-approvals-test--list)))
+      (should-not duet-lighter--text)
+      (should-error (call-interactively #'duet-approval-approve) :type 'user-error)
+      (should-not (duet-approvals-test--heard "elsewhere"))
+      (should (equal (duet-approvals-test--file connection) "Turn 1: hello\n"))
+      (should (equal (duet-test-log) "")))))
+
+(ert-deftest duet-approvals-test-deny ()
+  "Who denies says why; without a reason, or with \\`C-g', nothing is decided."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session)))
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) " ")))
+        (should-error (duet-approval-deny approval) :type 'user-error))
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (signal 'quit nil))))
+        (should (eq 'quit (condition-case nil (duet-approval-deny approval) (quit 'quit)))))
+      (should (eq (duet-approvals-test--wait session) approval))
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "not today")))
+        (duet-approval-deny approval))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for (duet-approvals-test--heard "^Denied: Write demo.txt$"))
+      (should-not (duet-approvals-test--file connection))
+      (let ((result (duet-test-request connection 'getApproval
+                                       (list :approval_id (duet-approval-id approval)))))
+        (should (equal (duet-get-string result :approval :comment) "not today"))))))
+
+(ert-deftest duet-approvals-test-quit-keeps-draft ()
+  "What was typed before a \\`C-g' is there when the question is looked at again."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session))
+           drafts)
+      ;; A minibuffer cannot be typed into in batch; its hooks run all the same.
+      (cl-letf (((symbol-function 'read-string)
+                 (lambda (_prompt draft &rest _)
+                   (push draft drafts)
+                   (with-temp-buffer
+                     (run-hooks 'minibuffer-setup-hook)
+                     (insert (or draft "") "because ")
+                     (unwind-protect (signal 'quit nil)
+                       (run-hooks 'minibuffer-exit-hook))))))
+        (dotimes (_ 3)
+          (condition-case nil (duet-approval-deny approval) (quit nil))))
+      (should (equal (nreverse drafts) '(nil "because " "because because "))))))
+
+(ert-deftest duet-approvals-test-edit ()
+  "The input of a tool is edited as JSON; what is none is refused, and stays."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session)))
+      (duet-approval-edit approval)
+      (should (derived-mode-p 'duet-approval-edit-mode))
+      (should (string-match-p "\"content\": \"Turn 1: hello\\\\n\"" (buffer-string)))
+      ;; A member without a value.
+      (goto-char (point-min))
+      (insert "{\"content\": ")
+      (should-error (duet-approval-edit-send) :type 'user-error)
+      (should (buffer-live-p (current-buffer)))
+      (dolist (text '("" "[1]" "{} {}" "{\"a\": }" "\"text\""))
+        (erase-buffer)
+        (insert text)
+        (should-error (duet-approval-edit-send) :type 'user-error))
+      (should (duet-approval-connection approval))
+      ;; Cancelled, and gone on with.
+      (erase-buffer)
+      (insert (format "{\"content\": \"Ünother\\n\", \"file_path\": %s, \"list\": [], \"no\": false}"
+                      (json-encode (expand-file-name "demo.txt"
+                                                     (duet-connection-root connection)))))
+      (let ((buffer (current-buffer)))
+        (duet-approval-edit-cancel)
+        (duet-approval-edit approval)
+        (should (eq (current-buffer) buffer))
+        (duet-approval-edit-send))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for (duet-approvals-test--heard "^Approved with another input"))
+      (let ((result (duet-test-request connection 'getApproval
+                                       (list :approval_id (duet-approval-id approval)))))
+        (should (equal (duet-get-string result :approval :updated_input :content)
+                       "Ünother\n"))
+        (should (equal (plist-get (duet-get result :approval :updated_input) :no)
+                       :json-false))
+        (should (equal (duet-get result :approval :updated_input :list) []))))))
+
+(ert-deftest duet-approvals-test-edit-unchanged ()
+  "An input that was not changed is not sent as one that was."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session)))
+      (duet-approval-edit approval)
+      (duet-approval-edit-send)
+      (duet-test-wait-for-state session 'completed)
+      (let ((result (duet-test-request connection 'getApproval
+                                       (list :approval_id (duet-approval-id approval)))))
+        (should (equal (duet-get-string result :approval :status) "approved"))
+        (should-not (duet-get result :approval :updated_input))))))
+
+(ert-deftest duet-approvals-test-edit-exact ()
+  "An empty object in an input stays one, though jsonrpc.el reads it as null."
+  (let ((approval (make-duet-approval :id "a" :call "c" :run "r"))
+        (input '(:path "x" :filter nil :list [(:deep nil)] :no :json-false)))
+    (should (duet-approval--ambiguous-p input))
+    (should (duet-approval--ambiguous-p nil))
+    (should-not (duet-approval--ambiguous-p '(:path "x" :list [1 (:a "")] :no :json-false)))
+    (pcase-dolist
+        (`(,call ,run ,json ,found)
+         '(("c" "r" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" t)
+           ("c" "r" "{\"filter\":1,\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
+           ("d" "r" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
+           ("c" "s" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
+           ("c" "r" "no JSON" nil) ("c" "r" nil nil)))
+      (let ((text (duet-approval-edit--find
+                   approval input
+                   (list (list :tool_id call :session_id run :tool_input_json json)))))
+        (if (not found)
+            (should-not text)
+          (with-temp-buffer
+            (insert text)
+            (let ((parsed (duet-approval-edit--parse)))
+              (should (hash-table-p (gethash "filter" parsed)))
+              (should-not (gethash "deep" (aref (gethash "list" parsed) 0)))
+              (should (eq (gethash "no" parsed) :json-false)))))))))
+
+(ert-deftest duet-approvals-test-edit-from-conversation ()
+  "The JSON of an input is found in the conversation, or the question's is taken."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session))
+           (find (symbol-function 'duet-approval-edit--find))
+           found)
+      (cl-letf (((symbol-function 'duet-approval--ambiguous-p) #'always)
+                ((symbol-function 'duet-approval-edit--find)
+                 (lambda (&rest arguments) (setq found (apply find arguments)))))
+        (duet-approval-edit approval)
+        (set-buffer (duet-test-wait-for
+                     (duet-approval-view--buffer approval 'duet-approval-edit-mode))))
+      (should (eq (window-buffer) (current-buffer)))
+      (should (string-match-p "demo.txt" found))
+      (should (string-match-p "demo.txt" (buffer-string)))
+      (duet-approval-edit-cancel)
+      ;; One that no tool call of the conversation has asked.
+      (duet-test-request connection 'createApproval
+                         (list :session_id (duet-session-leaf-id session)
+                               :tool_name "Other"
+                               :tool_input (list :a (make-hash-table))))
+      (let ((other (duet-test-wait-for
+                    (cl-find "Other" (duet-session-approvals session)
+                             :key #'duet-approval-tool :test #'equal))))
+        (duet-approval-edit other)
+        (set-buffer (duet-test-wait-for
+                     (duet-approval-view--buffer other 'duet-approval-edit-mode)))
+        (should (equal (buffer-string) "{\n  \"a\": null\n}\n"))))))
+
+(ert-deftest duet-approvals-test-scopes ()
+  "A tool that is allowed in the session or the project asks no more."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "permit:2"))
+           (approval (duet-approvals-test--wait session)))
+      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+        (duet-approval-always approval))
+      (should (duet-approvals-test--heard "Nothing is decided"))
+      (should-not (duet-approval-sending-p approval))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
+        (duet-approval-always approval))
+      (duet-test-wait-for (duet-approvals-test--heard "^Allowed in this session")))
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session)))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
+        (duet-approval-always-in-project approval))
+      (duet-test-wait-for-state session 'completed)
+      (setq session (duet-test-launch connection "hello again"))
+      (duet-test-wait-for-state session 'completed)
+      (should (equal (duet-approvals-test--file connection)
+                     "Turn 1: hello\nTurn 1: hello again\n")))))
+
+(ert-deftest duet-approvals-test-respond ()
+  "A question is answered with an option, by its number or in other words."
+  (duet-approvals-test-with-project connection
+    (pcase-dolist (`(,answer . ,said) '(("BLUE" . "answered: blue") ("dark red" . "answered")
+                                        (?2 . "answered: green")))
+      (let* ((session (duet-test-launch connection "quiet ask"))
+             (buffer (duet-transcript-open connection session))
+             (approval (duet-approvals-test--wait session)))
+        (should-error (duet-approval-deny approval) :type 'user-error)
+        (should-error (duet-approval-edit approval) :type 'user-error)
+        (if (numberp answer)
+            (with-current-buffer buffer
+              (duet-approvals-flush)
+              (goto-char (point-min))
+              (search-forward "[2] green")
+              (let ((last-command-event ?7))
+                (should-error (duet-approval-choose) :type 'user-error))
+              (let ((last-command-event answer))
+                (duet-approval-choose)))
+          (cl-letf (((symbol-function 'completing-read)
+                     (lambda (_ options &rest _)
+                       (should (equal options '("red" "green" "blue")))
+                       answer))
+                    ;; In other words only when asked twice.
+                    ((symbol-function 'y-or-n-p) #'ignore))
+            (duet-approval-respond approval)
+            (when (equal answer "dark red")
+              (should-not (duet-approval-sending-p approval))
+              (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
+                (duet-approval-respond approval)))))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-wait-for-text buffer said)
+        (when (equal answer "dark red")
+          (should (equal (duet-get-string
+                          (duet-test-request connection 'getApproval
+                                             (list :approval_id (duet-approval-id approval)))
+                          :approval :response)
+                         answer)))))))
+
+(ert-deftest duet-approvals-test-transcript ()
+  "A question stands at the end of the transcript, and its keys answer it."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "permit:2"))
+           (buffer (duet-transcript-open connection session))
+           (approval (duet-approvals-test--wait session)))
+      (duet-approvals-flush)
+      (with-current-buffer buffer
+        (should (string-match-p "1 waiting: j" (duet-transcript--header)))
+        (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny .*\n\n\\'"
+                                (duet-test-text buffer)))
+        ;; The tool call may become known later, and stands before it.
+        (goto-char (point-max))
+        (search-backward "[d] deny")
+        (should (eq (key-binding "a") #'duet-approval-approve))
+        (should (eq (key-binding (kbd "TAB")) #'duet-section-toggle))
+        (should (eq (duet-approval-here) approval))
+        (goto-char (point-min))
+        (should (eq (key-binding "e") #'duet-transcript-earlier)))
+      (should-not (eq (current-buffer) buffer))
+      (duet-approval-next)
+      (should (eq (current-buffer) buffer))
+      (should (eq (get-text-property (point) 'duet-approval) approval))
+      (call-interactively (key-binding "a"))
+      (duet-test-wait-for (let ((next (car (duet-session-approvals session))))
+                            (and next (not (eq next approval)))))
+      (duet-approvals-flush)
+      (search-forward "[a] approve")
+      (backward-char)
+      (duet-transcript-visit)
+      (duet-test-wait-for-state session 'completed)
+      (duet-approvals-flush)
+      (should-not (string-match-p "\\[a\\] approve" (duet-test-text buffer)))
+      (should-error (duet-approval-next) :type 'user-error))))
+
+(ert-deftest duet-approvals-test-order ()
+  "A question shows whether its tool call is told of before it or after."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet"))
+           (buffer (duet-transcript-open connection session))
+           (run (progn (duet-test-wait-for-state session 'completed)
+                       (duet-test-wait-for (eq (duet-session-loaded session) t))
+                       (duet-session-leaf-id session)))
+           (seq 1000000)
+           (tell (lambda (type &rest data)
+                   (duet-model-apply
+                    (duet-connection-model connection)
+                    (list :seq (cl-incf seq)
+                          :event (list :type type
+                                       :timestamp (format "2026-01-01T00:00:00.%dZ" seq)
+                                       :data (append (list :session_id run) data))))))
+           (ask (lambda (id)
+                  (funcall tell "new_approval" :approval_id id :call_id id
+                           :type "function_call" :tool_name "Bash"
+                           :title (concat "Run " id)
+                           :tool_input (list :command (concat "run " id)))))
+           (call (lambda (id status)
+                   (funcall tell "conversation_updated" :event_type "tool_call"
+                            :tool_id id :tool_name "Bash" :tool_title (concat "Call " id)
+                            :tool_status status))))
+      (funcall ask "one")
+      (funcall call "one" "pending")
+      (funcall call "two" "pending")
+      (funcall ask "two")
+      (funcall call "two" "in_progress")
+      (duet-approvals-flush)
+      (duet-test-wait-for-text
+       buffer "Call one[^?]*Call two[^?]*\\? Bash  run one\n  \\[a\\].*\n\\? Bash  run two\n  \\[a\\]")
+      (funcall tell "approval_resolved" :approval_id "one" :decision "approved"
+               :decided_by "user" :approved t)
+      (duet-approvals-flush)
+      (duet-test-wait-for-text buffer "Call two[^?]*\\? Bash  run two\n")
+      (should-not (string-match-p "\\? Bash  run one" (duet-test-text buffer)))
+      (should (duet-approvals-test--heard "^Duet: Run one was approved elsewhere$"))
+      (funcall tell "approval_resolved" :approval_id "two" :decision "cancelled"
+               :decided_by "end")
+      (should (duet-approvals-test--heard "^Duet: Run two was withdrawn")))))
+
+(ert-deftest duet-approvals-test-projects ()
+  "The list has the questions of all projects that are connected, the oldest first."
+  (let ((duet-connections (make-hash-table :test #'equal))
+        (duet-model-observers nil)
+        (global-mode-string nil)
+        (duet-lighter--text nil))
+    (cl-loop
+     for (root state time tool) in '(("/b/beta/" ready "2026-01-01T00:00:02Z" "Second")
+                                     ("/a/alpha/" lost "2026-01-01T00:00:01.5Z" "First")
+                                     ("/c/gamma/" stopped "2026-01-01T00:00:00Z" "Hidden"))
+     do (let ((model (duet-model-create :root root)))
+          (puthash root (make-duet-connection :root root :model model :state state)
+                   duet-connections)
+          (duet-model-apply
+           model `(:seq 1 :event (:type "new_approval" :timestamp ,time
+                                        :data (:approval_id ,tool :type "function_call"
+                                                            :session_id "r" :stale t
+                                                            :tool_name ,tool
+                                                            :tool_input (:x "y")))))))
+    (unwind-protect
+        (save-window-excursion
+          (duet-approvals)
+          (should (string-match-p "First +stale x: y +… +alpha .*\n.*Second +stale x: y +… +beta"
+                                  (duet-approvals-test--list)))
+          (should-not (string-match-p "Hidden" (duet-approvals-test--list)))
+          (should (equal (substring-no-properties duet-lighter--text) " Duet[2!]"))
+          (should (string-match-p "alpha: server lost" (duet-approvals--mode-line)))
+          (should (eq (tabulated-list-get-id) (car (duet-approvals-all))))
+          (forward-line 1)
+          ;; Point is on what follows, or precedes, what is decided.
+          (duet-model-apply (duet-connection-model (gethash "/b/beta/" duet-connections))
+                            '(:seq 2 :event (:type "approval_resolved"
+                                                   :data (:approval_id "Second"))))
+          (duet-approvals-flush)
+          (should (eq (tabulated-list-get-id) (car (duet-approvals-all))))
+          (let ((duet-lighter nil))
+            (duet-approvals-flush)
+            (should-not duet-lighter--text)))
+      (kill-buffer "*duet questions*")
+      (when duet-approvals--timer
+        (cancel-timer duet-approvals--timer)
+        (setq duet-approvals--timer nil)))))
+
+(ert-deftest duet-approvals-test-somebody-else ()
+  "What somebody else has decided disappears, with a word; a second answer says so."
+  (duet-approvals-test-with-project connection
+    (save-window-excursion (duet-approvals))
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session))
+           (view (save-window-excursion (duet-approval-view approval) (current-buffer))))
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval)
+                               :decision "deny" :comment "no no"))
+      (duet-test-wait-for (duet-approvals-test--heard
+                           "^Duet: Write demo.txt was denied elsewhere: no no$"))
+      (should (string-match-p "Nothing waits" (duet-approvals-test--list)))
+      (should-not (buffer-live-p view))
+      (should-error (duet-approval-approve approval) :type 'user-error)
+      ;; As if no event had told of it.
+      (puthash (duet-approval-id approval) approval
+               (duet-model-approvals (duet-connection-model connection)))
+      (duet-approval-approve approval)
+      (duet-test-wait-for (duet-approvals-test--heard "denied already"))
+      (should-not (duet-approval-connection approval)))))
+
+(ert-deftest duet-approvals-test-view ()
+  "A question is shown in full, with the diff of an edit."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session)))
+      (duet-approval-view approval)
+      (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello$")
+      (should (derived-mode-p 'diff-mode))
+      (should (string-match-p "^Session  hello$" (buffer-string)))
+      (should (eq (key-binding "a") #'duet-approval-approve))
+      (should (eq (key-binding "n") #'diff-hunk-next))
+      (should (string-match-p "a approve, d deny, e edit"
+                              (duet-approval-view--header)))
+      (call-interactively (key-binding "a"))
+      (duet-test-wait-for-state session 'completed))))
+
+(ert-deftest duet-approvals-test-lost-server ()
+  "An answer that does not reach the server is not lost: the question goes on waiting."
+  (duet-approvals-test-with-project connection
+    (save-window-excursion (duet-approvals))
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session))
+           (id (duet-approval-id approval))
+           (process (jsonrpc--process (duet-connection-rpc connection)))
+           fail)
+      (cl-letf (((symbol-function 'duet-connection-request)
+                 (lambda (&rest arguments) (setq fail (plist-get (cdddr arguments) :error-fn)))))
+        (duet-approval-approve approval))
+      (should (duet-approval-sending-p approval))
+      (should-error (duet-approval-approve approval) :type 'user-error)
+      (should (string-match-p "sending" (duet-approvals-test--list)))
+      (signal-process process 'KILL)
+      (duet-test-wait-for (not (eq (duet-connection-state connection) 'ready)))
+      (funcall fail (list :code -1 :message "Server died"))
+      (duet-test-wait-for (duet-approvals-test--heard "it goes on waiting"))
+      (should-not (duet-approval-sending-p approval))
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      ;; The one that comes after it knows the question, as a stale one.
+      (let ((again (duet-test-wait-for
+                    (let ((approval (gethash id (duet-model-approvals
+                                                 (duet-connection-model connection)))))
+                      (and approval (duet-approval-stale approval) approval)))))
+        (duet-test-wait-for (string-match-p "stale demo.txt \\+1 −0"
+                                            (duet-approvals-test--list)))
+        (duet-approval-approve again)
+        (duet-test-wait-for-state session 'completed)
+        (should (equal (duet-approvals-test--file connection) "Turn 1: hello\n"))))))
+
+(provide 'duet-approvals-test)
+;;; duet-approvals-test.el ends here

@@ -1,0 +1,112 @@
+;;; duet-compose-test.el --- Tests of the buffer for prompts  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+
+(defmacro duet-compose-test-with (connection &rest body)
+  "Run BODY in a compose buffer of a project with CONNECTION."
+  (declare (indent 1) (debug (symbolp body)))
+  `(duet-test-with-project ,connection
+     (let ((duet-compose-history (make-ring 10)))
+       (save-window-excursion
+         (duet-compose ,connection)
+         ,@body))))
+
+(ert-deftest duet-compose-test-nothing-is-lost ()
+  "What is cancelled, killed or sent can be had again."
+  (duet-compose-test-with connection
+    (should-error (call-interactively #'duet-compose-send) :type 'user-error)
+    (insert "cancelled")
+    (call-interactively #'duet-compose-cancel)
+    (duet-compose connection)
+    (should (string-empty-p (buffer-string)))
+    (insert "killed")
+    (kill-buffer)
+    (duet-compose connection)
+    (insert "draft")
+    (call-interactively #'duet-compose-previous)
+    (should (equal (buffer-string) "killed"))
+    (call-interactively #'duet-compose-previous)
+    (should (equal (buffer-string) "cancelled"))
+    (should-error (call-interactively #'duet-compose-previous) :type 'user-error)
+    (call-interactively #'duet-compose-next)
+    (call-interactively #'duet-compose-next)
+    (should (equal (buffer-string) "draft"))
+    (should-error (call-interactively #'duet-compose-next) :type 'user-error)
+    (erase-buffer)
+    (duet-test-write-and-send "quiet sent")
+    (duet-test-wait-for-transcript)
+    (should (equal (ring-ref duet-compose-history 0) "quiet sent"))))
+
+(ert-deftest duet-compose-test-refused ()
+  "A prompt that cannot be sent stays, and can be sent later."
+  (duet-compose-test-with connection
+    (let ((buffer (current-buffer))
+          (duet-restart-delays '(1000)))
+      (signal-process (process-id (jsonrpc--process (duet-connection-rpc connection)))
+                      'SIGKILL)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'lost))
+      (duet-test-write-and-send "quiet later")
+      (should (buffer-live-p buffer))
+      (should (equal (with-current-buffer buffer (buffer-string)) "quiet later"))
+      (duet-connection-restart connection)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      (with-current-buffer buffer (call-interactively #'duet-compose-send))
+      (duet-test-wait-for (not (buffer-live-p buffer))))))
+
+(ert-deftest duet-compose-test-gone-on-with ()
+  "A prompt that was begun for a session is gone on with, another is another."
+  (duet-compose-test-with connection
+    (let ((buffer (current-buffer))
+          (session (make-duet-session :id "t" :model (duet-connection-model connection))))
+      (insert "begun")
+      (duet-compose connection session)
+      (should-not (eq (current-buffer) buffer))
+      (duet-compose connection)
+      (should (eq (current-buffer) buffer))
+      (should (equal (buffer-string) "begun")))))
+
+(ert-deftest duet-compose-test-context ()
+  "`@' is completed to files, the region and diagnostics."
+  (duet-test-with-project connection
+    (let* ((root (duet-connection-root connection))
+           (file (expand-file-name "some-file.txt" root))
+           (duet-compose-history (make-ring 10)))
+      (write-region "one\ntwo\nthree\n" nil file nil 'silent)
+      (save-window-excursion
+        (find-file file)
+        (transient-mark-mode)
+        (goto-char (point-min))
+        (forward-line 1)
+        (push-mark (point) t t)
+        (forward-line 1)
+        (duet-compose connection)
+        (insert "Look at @some")
+        (let* ((data (duet-compose-complete))
+               (all (all-completions "@some" (nth 2 data))))
+          (should (equal (buffer-substring (nth 0 data) (nth 1 data)) "@some"))
+          (should (equal all '("@some-file.txt"))))
+        (completion-at-point)
+        (should (equal (buffer-string) "Look at @some-file.txt"))
+        (insert "\n@reg")
+        (completion-at-point)
+        (should (string-suffix-p "some-file.txt:2-2\n```\ntwo\n```\n" (buffer-string)))
+        ;; An address is none.
+        (insert "me@some")
+        (should-not (duet-compose-complete))))))
+
+(ert-deftest duet-compose-test-parameters ()
+  "Others can add parameters to a launch."
+  (let ((duet-compose-parameters-functions (list (lambda () '(:title "Called so")))))
+    (duet-compose-test-with connection
+      (duet-test-write-and-send "quiet please")
+      (duet-test-wait-for
+       (cl-find "Called so" (duet-model-session-list (duet-connection-model connection))
+                :key #'duet-session-title :test #'equal)))))
+
+(provide 'duet-compose-test)
+;;; duet-compose-test.el ends here

@@ -1,0 +1,167 @@
+;;; duet-connection-test.el --- Tests of connections that lose their server  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+
+(defun duet-connection-test-kill (connection)
+  "Kill the server of CONNECTION and wait until that is known."
+  (let ((rpc (duet-connection-rpc connection)))
+    (signal-process (process-id (jsonrpc--process rpc)) 'SIGKILL)
+    (duet-test-wait-for (not (eq (duet-connection-rpc connection) rpc)))))
+
+(ert-deftest duet-connection-test-one-for-each-project ()
+  "Directories of one project share a connection."
+  (duet-test-with-project connection
+    (let ((folder (expand-file-name "a/b/" (duet-connection-root connection))))
+      (make-directory folder t)
+      (should (eq (duet-connection-ensure folder) connection))
+      (should (eq (with-temp-buffer
+                    (setq default-directory folder)
+                    (duet-connection-here))
+                  connection))
+      (should-error (duet-connection-ensure "/ssh:nowhere:/tmp/") :type 'user-error))))
+
+(ert-deftest duet-connection-test-server-is-killed ()
+  "After a kill -9 in the middle of a run, buffers go on where they were."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet stream:1000@50"))
+           (buffer (duet-transcript-open connection session))
+           (states '()))
+      (duet-test-wait-for-text buffer "chunk 3 ")
+      (duet-model-add-observer
+       (lambda (_ kind _session state _extra)
+         (when (eq kind 'connection) (push state states)))
+       (duet-connection-model connection))
+      (duet-connection-test-kill connection)
+      (duet-test-wait-for (equal states '(ready starting lost)))
+      (duet-test-wait-for-state session 'interrupted)
+      (duet-test-wait-for-text buffer "chunk 3 \\(.*\\)\n\n■ Interrupted")
+      (let ((text (duet-test-text buffer)))
+        (should (= (length (split-string text "chunk 3 ")) 2))
+        (should (= (length (split-string text "Interrupted")) 2)))
+      (with-current-buffer buffer
+        (save-window-excursion
+          (call-interactively #'duet-continue)
+          (duet-test-write-and-send "quiet after all")))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "❯ quiet after all\n\nHello"))))
+
+(ert-deftest duet-connection-test-questions-survive ()
+  "A question that waited when the server was killed is there again, once."
+  (duet-test-with-project connection
+    (let ((session (duet-test-launch connection "hello")))
+      (duet-test-wait-for-state session 'waiting_input)
+      (duet-test-wait-for (duet-session-approvals session))
+      (duet-connection-test-kill connection)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      (duet-test-wait-for-state session 'interrupted)
+      (let ((approval (duet-test-wait-for
+                       (cl-find-if #'duet-approval-stale
+                                   (duet-session-approvals session)))))
+        (should (= (length (duet-session-approvals session)) 1))
+        (duet-test-request connection 'sendDecision
+                           (list :approval_id (duet-approval-id approval)
+                                 :decision "deny" :comment "no"))
+        (duet-test-wait-for (null (duet-session-approvals session)))))))
+
+(ert-deftest duet-connection-test-backoff ()
+  "A server that cannot live is started again, later each time."
+  (duet-test-with-project connection
+    (let ((duet-restart-delays '(0.01 0.05 0.1))
+          (duet-connection--well 0.1)
+          (delays '()))
+      (duet-model-add-observer
+       (lambda (_ kind _session state _extra)
+         (when (and (eq kind 'connection) (eq state 'lost))
+           (push (- (duet-connection-next connection) (float-time)) delays)))
+       (duet-connection-model connection))
+      ;; Somebody must hold the pipe: a batch Emacs does not survive SIGPIPE.
+      (setq duet-rpc-command
+            '("sh" "-c" "exec 3<&0; (sleep 1 <&3 >/dev/null 2>&1 &); echo broken on purpose >&2; exit 3"))
+      (duet-connection-test-kill connection)
+      (duet-test-wait-for (>= (length delays) 5))
+      (setq delays (reverse delays))
+      (cl-loop for delay in delays for most in '(0.01 0.05 0.1 0.1 0.1)
+               do (should (<= delay most)))
+      (should (> (nth 4 delays) (nth 0 delays)))
+      (duet-test-wait-for (string-match-p "exit status 3.*broken on purpose"
+                                          (duet-test-log)))
+      ;; A program that is not there is no end either.
+      (setq duet-rpc-command '("no-such-program-anywhere"))
+      (duet-test-wait-for (string-match-p "Cannot find the program" (duet-test-log)))
+      (setq duet-rpc-command (duet-test-server))
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      (duet-test-wait-for (eql (duet-connection-attempts connection) 0)))))
+
+(ert-deftest duet-connection-test-missing-program ()
+  "A program that is not there is told at once, and is no restart."
+  (let ((duet-rpc-command '("no-such-program-anywhere"))
+        (duet-connections (make-hash-table :test #'equal))
+        (directory (make-temp-file "duet-test" t)))
+    (unwind-protect
+        (let ((err (should-error (duet-connection-ensure directory) :type 'user-error)))
+          (should (string-match-p "no-such-program-anywhere" (error-message-string err)))
+          (maphash (lambda (_ connection)
+                     (should-not (duet-connection-timer connection))
+                     (should (eq (duet-connection-state connection) 'stopped)))
+                   duet-connections))
+      (delete-directory directory t))))
+
+(ert-deftest duet-connection-test-stop ()
+  "A server that is stopped stays so until it is needed."
+  (duet-test-with-project connection
+    (let ((pid (process-id (jsonrpc--process (duet-connection-rpc connection)))))
+      (duet-stop)
+      (duet-test-wait-for (member (alist-get 'state (process-attributes pid)) '(nil "Z")))
+      (should (eq (duet-connection-state connection) 'stopped))
+      (let (err)
+        (should-not (duet-connection-request connection 'ping nil
+                                             :error-fn (lambda (e) (setq err e))))
+        (should (eql (plist-get err :code) -1)))
+      (should (eq (duet-connection-ensure default-directory) connection))
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))))
+
+(ert-deftest duet-connection-test-version ()
+  "A server of another version is warned of, once."
+  (let ((connection (make-duet-connection))
+        (warnings '()))
+    (cl-letf (((symbol-function 'display-warning)
+               (lambda (_type message &rest _) (push message warnings))))
+      (duet-connection--check-version connection "0.1.7")
+      (should-not warnings)
+      (duet-connection--check-version connection "9.0.0")
+      (duet-connection--check-version connection "9.0.0")
+      (should (= (length warnings) 1))
+      (should (string-match-p "9\\.0\\.0" (car warnings))))))
+
+(ert-deftest duet-connection-test-quit ()
+  "What was asked before a \\`C-g' is answered after it."
+  (duet-test-with-project connection
+    (let ((session (duet-test-launch connection "quiet stream:100@200"))
+          (answers 0)
+          buffer)
+      (setq buffer (duet-transcript-open connection session))
+      (duet-test-wait-for-text buffer "chunk 2")
+      (dotimes (_ 5)
+        (duet-connection-request connection 'ping nil
+                                 :success-fn (lambda (_) (cl-incf answers)))
+        (condition-case nil
+            (progn
+              (run-at-time 0.01 nil (lambda () (setq quit-flag t)))
+              (let ((end (+ (float-time) 0.1)))
+                (while (< (float-time) end) (accept-process-output nil 0.01))))
+          (quit nil)))
+      (setq quit-flag nil)
+      (duet-test-wait-for (= answers 5))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "chunk 100")
+      (let ((text (duet-test-text buffer)))
+        (dotimes (n 100)
+          (should (string-match-p (format "chunk %d " (1+ n)) text)))))))
+
+(provide 'duet-connection-test)
+;;; duet-connection-test.el ends here

@@ -1,0 +1,65 @@
+;;; duet-marks-test.el --- Tests of marks in the list of sessions  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-marks)
+
+(ert-deftest duet-marks-test-archive ()
+  "Marked sessions are archived together and taken back, and marks stay meanwhile."
+  (duet-test-with-project connection
+    (let* ((sessions (mapcar (lambda (n)
+                               (duet-test-launch connection (format "quiet no %d" n)))
+                             '(1 2 3)))
+           (buffer (duet-sessions-buffer connection))
+           (listed (lambda () (with-current-buffer buffer
+                                (mapcar #'car tabulated-list-entries))))
+           (marked (lambda () (with-current-buffer buffer
+                                (how-many "^\\*" (point-min) (point-max))))))
+      (dolist (session sessions) (duet-test-wait-for-state session 'completed))
+      (duet-test-wait-for (length= (funcall listed) 3))
+      (with-current-buffer buffer
+        (duet-sessions--print)
+        (should (eq (key-binding "A") #'duet-archive-marked))
+        (goto-char (point-min))
+        (call-interactively #'duet-mark)
+        (call-interactively #'duet-mark)
+        (call-interactively #'duet-mark)
+        (should (= (funcall marked) 3))
+        (goto-char (point-min))
+        (call-interactively #'duet-unmark)
+        (should (= (funcall marked) 2))
+        ;; The list is printed anew.
+        (duet-sessions--print)
+        (should (= (funcall marked) 2))
+        (let ((kept (car (cl-set-difference sessions (duet-marks)))))
+          (should (length= (duet-marks) 2))
+          (call-interactively #'duet-archive-marked)
+          (duet-test-wait-for (equal (funcall listed) (list kept)))
+          (should (= (funcall marked) 0))
+          ;; As the server sees it.
+          (should (= 1 (length (duet-get (duet-test-request connection 'getSessionLeaves
+                                                            '(:filter "normal"))
+                                         :sessions))))
+          (call-interactively #'duet-sessions-toggle-archived)
+          (should (length= (funcall listed) 2))
+          (goto-char (point-min))
+          (call-interactively #'duet-mark)
+          (call-interactively #'duet-mark)
+          (call-interactively #'duet-archive-marked)
+          (duet-test-wait-for (null (funcall listed)))
+          (call-interactively #'duet-sessions-toggle-archived)
+          (should (length= (funcall listed) 3))
+          ;; Without a mark it is the one at point.
+          (goto-char (point-min))
+          (call-interactively #'duet-archive-marked)
+          (duet-test-wait-for (length= (funcall listed) 2))
+          (call-interactively #'duet-mark)
+          (call-interactively #'duet-unmark-all)
+          (should (= (funcall marked) 0)))))))
+
+(provide 'duet-marks-test)
+;;; duet-marks-test.el ends here

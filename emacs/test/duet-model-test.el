@@ -1,0 +1,225 @@
+;;; duet-model-test.el --- Tests of the model alone  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+
+(defun duet-model-test-event (type seq &rest data)
+  "Return params of an event of TYPE with number SEQ and DATA."
+  (list :subscription_id "sub" :seq seq
+        :event (list :type type :timestamp "2026-01-01T00:00:00Z" :data data)))
+
+(defun duet-model-test-model (&optional loaded)
+  "Return a model with a session of one run, whose messages are LOADED."
+  (let ((model (duet-model-create :root "/nowhere/")))
+    (duet-model-apply model (duet-model-test-event
+                             "session_status_changed" 1 :session_id "r1" :thread_id "t1"
+                             :state "running" :agent "demo"))
+    (when loaded
+      (setf (duet-session-loaded (duet-model-session model "t1")) t))
+    model))
+
+(defun duet-model-test-delta (seq text &optional run)
+  "Return params of an event that adds TEXT to a message of RUN, as number SEQ."
+  (duet-model-test-event "message_delta" seq :session_id (or run "r1")
+                         :message_id "m1" :role "assistant" :delta text))
+
+(defun duet-model-test-whole (seq text &rest more)
+  "Return params of an event that settles TEXT, as number SEQ, with MORE data."
+  (apply #'duet-model-test-event "conversation_updated" seq :session_id "r1"
+         :event_type "message" :message_id "m1" :role "assistant" :content text more))
+
+(defconst duet-model-test-odd
+  (let ((deep nil))
+    (dotimes (_ 1000) (setq deep (list :x deep)))
+    (list nil t 0 -1 1.5 "" "x" :json-false [] [nil] [1 "a" []] '(:a) '(:a . 1)
+          '(a b) '(1 2) (make-hash-table) deep (make-string 10000 ?x)
+          '(:type "message_delta") '(:session_id "r1") '(:session_id 3)
+          '(:session_id "r1" :message_id 7 :delta [])
+          '(:session_id "r1" :thread_id [] :state "running")
+          '(:session_id "r1" :thread_id "t1" :state 4)
+          '(:session_id "r1" :event_type "message" :message_id "m" :content (:a 1))
+          '(:session_id "r1" :event_type "tool_call" :tool_id "x" :tool_status [] :tool_data 5)
+          '(:session_id "r1" :event_type "tool_call" :tool_id "y" :tool_data (:paths "p" :diffs [1 (:path 2)]))
+          '(:session_id "r1" :event_type "nonsense")
+          '(:session_id "r1" :entries [1 "x" (:content 5)] :path 3 :title [])
+          '(:session_id "r1" :path "p" :diff 3 :added "x")
+          '(:approval_id "a" :session_id 5 :options 3)
+          '(:approval_id 9 :decision [])))
+  "What a server would not send.")
+
+(ert-deftest duet-model-test-order-of-what-has-waited ()
+  "An event that has waited for a page goes before what is younger in the page."
+  (let* ((model (duet-model-test-model))
+         (session (duet-model-session model "t1")))
+    (setf (duet-session-loaded session) 'loading)
+    (duet-model-apply model (duet-model-test-event "plan" 5 :session_id "r1" :entries []))
+    (duet-model-load-page
+     session
+     (vector '(:id 1 :session_id "r1" :event_type "message" :role "user" :content "Do"
+                   :seq 2 :created_at "2026-01-01T00:00:00Z" :is_completed t)
+             '(:id 2 :session_id "r1" :event_type "message" :role "assistant"
+                   :content "Done" :seq 7 :created_at "2026-01-01T00:00:00Z")
+             '(:id 3 :session_id "r1" :event_type "message" :role "assistant"
+                   :content "More" :seq 8 :created_at "2026-01-01T00:00:01Z"))
+     'newer)
+    (duet-model-page-loaded session)
+    (should (equal (mapcar (lambda (message)
+                             (list (duet-message-kind message) (duet-message-seq message)))
+                           (duet-session-message-list session))
+                   '((prompt 2) (plan 5) (text 7) (text 8))))))
+
+(ert-deftest duet-model-test-odd-events-signal-nothing ()
+  "Whatever comes, nothing is signalled, and a transcript can show the rest."
+  (let ((model (duet-model-test-model t))
+        (types '("message_delta" "thinking_delta" "conversation_updated" "plan" "usage"
+                 "diff_updated" "task_error" "session_status_changed" "new_approval"
+                 "approval_resolved" "session_settings_changed" "lagged" "terminal_output"
+                 "terminal_exit" "secret_requested" "task_progress" "agent_update"
+                 "no_such_type" "" nil 5 [] (:a 1))))
+    (mapc (lambda (odd) (duet-model-apply model odd)) duet-model-test-odd)
+    (dolist (type types)
+      (mapc (lambda (odd)
+              (dolist (seq '(nil 0 7 "x" 1.5))
+                (duet-model-apply model (list :seq seq :event (list :type type :data odd)))
+                (duet-model-apply model (list :seq seq :event odd))))
+            duet-model-test-odd))
+    (dolist (odd duet-model-test-odd)
+      (duet-model-load-sessions model odd)
+      (duet-model-load-sessions model (vector odd odd))
+      (duet-model-load-approvals model odd)
+      (duet-model-load-approvals model (vector odd))
+      (duet-model-load-page (duet-model-session model "t1") odd 'newer)
+      (duet-model-load-page (duet-model-session model "t1") (vector odd) 'older))
+    (should (> (length (duet-test-log)) 0))
+    (dolist (message (duet-session-message-list (duet-model-session model "t1")))
+      (should (stringp (duet-render message))))
+    ;; It still works.
+    (duet-model-apply model (duet-model-test-delta 100 "good"))
+    (should (equal (duet-message-text
+                    (duet-session-message (duet-model-session model "t1") "m1"))
+                   "good"))))
+
+(ert-deftest duet-model-test-observer-that-fails ()
+  "An observer that fails is logged, and the others are told."
+  (let* ((model (duet-model-create :root "/nowhere/"))
+          (told 0))
+    (duet-model-add-observer (lambda (&rest _) (cl-incf told)) model)
+    (duet-model-add-observer (lambda (&rest _) (error "Broken")) model)
+    (duet-model-apply model (duet-model-test-event
+                             "session_status_changed" 1 :session_id "r1" :thread_id "t1"
+                             :state "running"))
+    (should (= told 1))
+    (should (string-match-p "Broken" (duet-test-log)))))
+
+(ert-deftest duet-model-test-deltas-twice ()
+  "A delta that comes again, after a reconnection, adds nothing."
+  (let* ((model (duet-model-test-model t))
+         (session (duet-model-session model "t1")))
+    (dolist (event '((2 . "a") (3 . "b") (2 . "a") (3 . "b") (4 . "c")))
+      (duet-model-apply model (duet-model-test-delta (car event) (cdr event))))
+    (should (equal (duet-message-text (duet-session-message session "m1")) "abc"))
+    (should (= (duet-message-size (duet-session-message session "m1")) 3))))
+
+(ert-deftest duet-model-test-whole-message-settles ()
+  "A whole message settles what deltas were missed; a cut one shortens nothing."
+  (let* ((model (duet-model-test-model t))
+         (message (lambda () (duet-session-message (duet-model-session model "t1") "m1"))))
+    (duet-model-apply model (duet-model-test-delta 2 "Hello wor"))
+    (duet-model-apply model (duet-model-test-whole 5 "Hello wo" :truncated t))
+    (should (equal (duet-message-text (funcall message)) "Hello wor"))
+    (should-not (duet-message-open (funcall message)))
+    (duet-model-apply model (duet-model-test-whole 6 "Hello world"))
+    (should (equal (duet-message-text (funcall message)) "Hello world"))
+    ;; Nothing is added to what is whole.
+    (duet-model-apply model (duet-model-test-delta 7 "!"))
+    (should (equal (duet-message-text (funcall message)) "Hello world"))))
+
+(ert-deftest duet-model-test-events-before-their-session ()
+  "Events of a run that nobody knows wait until somebody tells."
+  (let* ((model (duet-model-test-model))
+         (unknown '()))
+    (duet-model-add-observer (lambda (_ kind _s object _e)
+                               (when (eq kind 'unknown-run) (push object unknown)))
+                             model)
+    (duet-model-apply model (duet-model-test-event
+                             "usage" 2 :session_id "r9" :input_tokens 7))
+    (duet-model-apply model (duet-model-test-event
+                             "usage" 3 :session_id "r9" :output_tokens 8))
+    (should (equal unknown '("r9")))
+    (duet-model-load-session model '(:id "r9" :thread_id "t9" :state "running"))
+    (should (equal (duet-session-usage (duet-model-session model "t9"))
+                   '(:input_tokens 7 :output_tokens 8)))
+    (should-not (duet-model-orphans model))))
+
+(ert-deftest duet-model-test-queued-prompt-stays-last ()
+  "What a run says comes before the prompt that waits for its end."
+  (let* ((model (duet-model-test-model t))
+         (session (duet-model-session model "t1")))
+    (duet-model-apply model (duet-model-test-delta 2 "one"))
+    (duet-model-apply model (duet-model-test-event
+                             "session_status_changed" 3 :session_id "r2" :thread_id "t1"
+                             :state "queued" :parent_session_id "r1"))
+    (duet-model-apply model (duet-model-test-event
+                             "conversation_updated" 4 :session_id "r2" :event_type "message"
+                             :message_id "m2" :role "user" :content "next"))
+    (duet-model-apply model (duet-model-test-event
+                             "conversation_updated" 5 :session_id "r1" :event_type "tool_call"
+                             :tool_id "call" :tool_name "Bash" :tool_status "pending"))
+    (should (equal (mapcar #'duet-message-key (duet-session-message-list session))
+                   '("m1" "r1/call" "m2")))
+    (should (duet-message-queued-p (duet-session-message session "m2")))
+    (should (eq (duet-session-state session) 'running))
+    (should (= (duet-session-queued session) 1))
+    (duet-model-apply model (duet-model-test-event
+                             "session_status_changed" 6 :session_id "r1" :thread_id "t1"
+                             :state "completed"))
+    (should (eq (duet-session-state session) 'queued))))
+
+(ert-deftest duet-model-test-events-during-loading ()
+  "Events that come while a conversation is loaded are applied once, behind it."
+  (let* ((model (duet-model-test-model))
+         (session (duet-model-session model "t1")))
+    (setf (duet-session-loaded session) 'loading)
+    (dolist (event '((2 . "a") (3 . "b") (4 . "c")))
+      (duet-model-apply model (duet-model-test-delta (car event) (cdr event))))
+    (duet-model-load-page session
+                          [(:id 1 :session_id "r1" :event_type "message" :role "assistant"
+                                :content "ab" :seq 3 :key "m1" :is_completed :json-false)]
+                          'newer)
+    (duet-model-page-loaded session)
+    (duet-model-apply model (duet-model-test-delta 5 "d"))
+    (should (equal (duet-message-text (duet-session-message session "m1")) "abcd"))))
+
+(ert-deftest duet-model-test-tail ()
+  "The tail of a text is the same however the text came."
+  (let ((message (make-duet-message)))
+    (dotimes (n 10) (duet-message-append message (make-string n (+ ?a n))))
+    (let ((text (apply #'concat (reverse (duet-message-chunks message)))))
+      (dotimes (start (1+ (length text)))
+        (should (equal (duet-message-tail message start) (substring text start))))
+      (should (equal (duet-message-text message) text))
+      (should (equal (duet-message-tail message 40) (substring text 40))))))
+
+(ert-deftest duet-model-test-approvals ()
+  "A question waits until its end is told, or until it is not listed any more."
+  (let ((model (duet-model-test-model)))
+    (duet-model-apply model (duet-model-test-event
+                             "new_approval" 2 :session_id "r1" :approval_id "a1"
+                             :call_id "call" :type "function_call" :tool_name "Write"))
+    (duet-model-apply model (duet-model-test-event
+                             "new_approval" 3 :session_id "r1" :approval_id "a2"
+                             :call_id "call2" :type "function_call" :tool_name "Write"))
+    (should (= (length (duet-session-approvals (duet-model-session model "t1"))) 2))
+    (duet-model-apply model (duet-model-test-event
+                             "approval_resolved" 4 :session_id "r1" :approval_id "a1"
+                             :decision "approved"))
+    (should (equal (mapcar #'duet-approval-id (duet-model-approval-list model)) '("a2")))
+    (duet-model-load-approvals model [])
+    (should-not (duet-model-approval-list model))))
+
+(provide 'duet-model-test)
+;;; duet-model-test.el ends here

@@ -1,0 +1,97 @@
+;;; duet-notify-test.el --- Tests of notifications  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-approvals)
+(require 'duet-notify)
+
+(defvar duet-notify-test--shown nil
+  "What was shown, the last first: (TITLE TEXT ACTION).")
+
+(defmacro duet-notify-test-with-project (name focus &rest body)
+  "Run BODY in a project, with NAME bound to its connection.
+FOCUS is what frames say of theirs."
+  (declare (indent 2) (debug (symbolp form body)))
+  `(duet-test-with-project ,name
+     (let ((duet-notify-test--shown nil)
+           (duet-notify-function (lambda (&rest arguments)
+                                   (push arguments duet-notify-test--shown)))
+           (duet-notify-long-run 0)
+           (global-mode-string nil))
+       (duet-model-add-observer #'duet-notify--observe)
+       (cl-letf (((symbol-function 'frame-focus-state) (lambda (&rest _) ,focus))
+                 ((symbol-function 'terminal-name) (lambda (&rest _) "/dev/tty7")))
+         ,@body))))
+
+(defun duet-notify-test--titles ()
+  "Return the titles of what was shown, the first first."
+  (reverse (mapcar #'car duet-notify-test--shown)))
+
+(defun duet-notify-test--turn (connection)
+  "Have the agent of CONNECTION ask and end."
+  (let* ((session (duet-test-launch connection "hello"))
+         (approval (duet-test-wait-for (car (duet-session-approvals session)))))
+    (duet-test-request connection 'sendDecision
+                       (list :approval_id (duet-approval-id approval)
+                             :decision "approve"))
+    (duet-test-wait-for-state session 'completed)))
+
+(ert-deftest duet-notify-test-unfocused ()
+  "Who looks elsewhere is told once of a question, and of the end."
+  (duet-notify-test-with-project connection nil
+    (duet-notify-test--turn connection)
+    (duet-test-wait-for (cdr duet-notify-test--shown))
+    (should (equal (duet-notify-test--titles) '("An agent wants leave" "An agent is done")))
+    (should (equal (nth 1 (cadr duet-notify-test--shown)) "Write demo.txt\nhello"))
+    ;; A click shows the session.
+    (save-window-excursion
+      (funcall (nth 2 (car duet-notify-test--shown)))
+      (should (derived-mode-p 'duet-transcript-mode)))
+    ;; Replayed questions and short turns are not worth it.
+    (setq duet-notify-test--shown nil)
+    (let ((duet-notify-long-run 1000)
+          (session (progn (duet-test-launch connection "quiet"))))
+      (duet-test-wait-for-state session 'completed)
+      (duet-model-apply (duet-connection-model connection)
+                        `(:seq 100000 :event
+                               (:type "new_approval"
+                                      :data (:approval_id "x" :replayed t
+                                                          :type "human_contact"
+                                                          :session_id ,(duet-session-leaf-id session)))))
+      (should-not duet-notify-test--shown))))
+
+(ert-deftest duet-notify-test-focused ()
+  "Nothing is shown to who looks at Emacs, or may do so, or has switched it off."
+  (dolist (focus '(t unknown))
+    (duet-notify-test-with-project connection focus
+      (duet-notify-test--turn connection)
+      (should-not duet-notify-test--shown)))
+  (duet-notify-test-with-project connection nil
+    (let ((duet-notify nil))
+      (duet-notify-test--turn connection)
+      (should-not duet-notify-test--shown))
+    (let ((duet-notify 'approvals))
+      (duet-notify-test--turn connection)
+      (should (equal (duet-notify-test--titles) '("An agent wants leave"))))
+    (should (equal (duet-test-log) ""))))
+
+(ert-deftest duet-notify-test-no-desktop ()
+  "Without D-Bus, or with a bus that is not there, nothing happens."
+  (dolist (address '(nil "unix:path=/nowhere/at/all"))
+    (let ((process-environment (cons (if address
+                                         (concat "DBUS_SESSION_BUS_ADDRESS=" address)
+                                       "DBUS_SESSION_BUS_ADDRESS")
+                                     process-environment))
+          (duet-notify--listening nil))
+      (duet-notify-desktop "Title" "Text" #'ignore))))
+
+(ert-deftest duet-notify-test-escape ()
+  "What a desktop would take for markup is text."
+  (should (equal (duet-notify--escape "a < b && c > d") "a &lt; b &amp;&amp; c &gt; d")))
+
+(provide 'duet-notify-test)
+;;; duet-notify-test.el ends here

@@ -1,0 +1,118 @@
+;;; duet-section-test.el --- Tests of sections alone  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+
+(defmacro duet-section-test-with (&rest body)
+  "Run BODY in a window whose buffer has the sections a, b and c."
+  (declare (indent 0) (debug t))
+  `(save-window-excursion
+     (with-temp-buffer
+       (duet-section-setup)
+       (switch-to-buffer (current-buffer) nil t)
+       (dolist (key '("a" "b" "c"))
+         (duet-section-insert key nil (concat key "1\n" key "2")))
+       ,@body)))
+
+(defun duet-section-test-text ()
+  "Return the text of the buffer in one line."
+  (replace-regexp-in-string "\n" "/" (buffer-substring-no-properties
+                                      (point-min) (point-max))))
+
+(defun duet-section-test-whole ()
+  "Check that each section is where its markers and properties say."
+  (maphash (lambda (_ section)
+             (let ((beg (duet-section-beg section))
+                   (end (duet-section-end section)))
+               (cl-loop for place from beg below (+ end 2)
+                        do (should (eq (get-text-property place 'duet-section) section)))
+               (should-not (eq (get-text-property (+ end 2) 'duet-section) section))
+               (should (or (= beg (point-min))
+                           (not (eq (get-text-property (1- beg) 'duet-section)
+                                    section))))))
+           duet-sections))
+
+(ert-deftest duet-section-test-append ()
+  "What is added to a section, the last or not, is at its end."
+  (duet-section-test-with
+    (should (equal (duet-section-test-text) "a1/a2//b1/b2//c1/c2//"))
+    (dolist (key '("a" "b" "c" "a"))
+      (duet-section-append (duet-section-get key) "+"))
+    (should (equal (duet-section-test-text) "a1/a2++//b1/b2+//c1/c2+//"))
+    (duet-section-test-whole)))
+
+(ert-deftest duet-section-test-insert ()
+  "A section can be inserted in front of another."
+  (duet-section-test-with
+    (duet-section-insert "0" nil "0" (duet-section-get "a"))
+    (duet-section-insert "x" nil "x" (duet-section-get "c"))
+    (should (equal (duet-section-test-text) "0//a1/a2//b1/b2//x//c1/c2//"))
+    (duet-section-test-whole)
+    (duet-section-delete (duet-section-get "b"))
+    (should (equal (duet-section-test-text) "0//a1/a2//x//c1/c2//"))
+    (should-not (duet-section-get "b"))
+    (duet-section-test-whole)))
+
+(ert-deftest duet-section-test-redraw-keeps-point ()
+  "Point keeps its line and column, and other sections theirs."
+  (duet-section-test-with
+    (dolist (case '(("b2" "new1/new2/new3" "new2") ("b2" "n" "n") ("a2" "x" "a2")
+                    ("c1" "x" "c1")))
+      (pcase-let ((`(,at ,text ,line) case))
+        (duet-section-redraw (duet-section-get "b") "b1\nb2")
+        (goto-char (point-min))
+        (search-forward at)
+        (backward-char)
+        (duet-section-redraw (duet-section-get "b")
+                             (replace-regexp-in-string "/" "\n" text))
+        (should (equal (list at (buffer-substring-no-properties
+                                 (line-beginning-position) (line-end-position)))
+                       (list at line)))
+        (duet-section-test-whole)))
+    (goto-char (point-max))
+    (duet-section-redraw (duet-section-get "c") "other")
+    (should (eobp))))
+
+(ert-deftest duet-section-test-fold ()
+  "What is added to a folded section is folded too."
+  (duet-section-test-with
+    (let ((section (duet-section-get "b")))
+      (duet-section-fold-up section)
+      (duet-section-append section "more\nand more")
+      (duet-section-redraw section "b1\nb2\nb3")
+      (duet-section-append section "!")
+      (goto-char (duet-section-beg section))
+      (should-not (invisible-p (point)))
+      (should (invisible-p (1- (duet-section-end section))))
+      (should-not (invisible-p (duet-section-beg (duet-section-get "c"))))
+      (duet-section-toggle)
+      (should-not (invisible-p (1- (duet-section-end section))))
+      (duet-section-toggle-all)
+      (maphash (lambda (_ section) (should (duet-section-folded-p section)))
+               duet-sections)
+      (duet-section-toggle-all)
+      (maphash (lambda (_ section) (should-not (duet-section-folded-p section)))
+               duet-sections))))
+
+(ert-deftest duet-section-test-move ()
+  "There is an end in both directions."
+  (duet-section-test-with
+    (goto-char (point-min))
+    (duet-section-next)
+    (should (looking-at "b1"))
+    (duet-section-next 5)
+    (should (eobp))
+    (duet-section-previous)
+    (should (looking-at "c1"))
+    (forward-line 1)
+    (duet-section-previous)
+    (should (looking-at "c1"))
+    (duet-section-previous 9)
+    (should (bobp))))
+
+(provide 'duet-section-test)
+;;; duet-section-test.el ends here

@@ -1,0 +1,151 @@
+;;; duet-test-lib.el --- What the tests of Duet share  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-test-with-project' runs a test in a project of its own, with the real
+;; server, which DUET_RPC_BIN names, and the demo agent.  What a test waits for
+;; it waits for with a deadline, never for a length of time.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'ert)
+(require 'duet)
+
+(defconst duet-test-deadline 30
+  "How many seconds anything may take; only a broken server takes them.")
+
+(defun duet-test-server ()
+  "Return the command that starts the server."
+  (let ((program (getenv "DUET_RPC_BIN")))
+    (unless (and program (file-executable-p program))
+      (ert-fail (format "DUET_RPC_BIN must name the duet-rpc binary, it is %S" program)))
+    (list (expand-file-name program))))
+
+(defmacro duet-test-wait-for (condition &optional seconds)
+  "Wait until CONDITION is non-nil and return its value.
+Fail if it is not within SECONDS, `duet-test-deadline' if nil."
+  `(duet-test-wait-for-1 (lambda () ,condition) ',condition
+                         (or ,seconds duet-test-deadline)))
+
+(defmacro duet-test-with-project (name &rest body)
+  "Run BODY in a project of its own, with NAME bound to its connection.
+All that was started is gone afterwards, and so are the buffers."
+  (declare (indent 1) (debug (symbolp body)))
+  `(duet-test-call-with-project (lambda (,name) (ignore ,name) ,@body)))
+
+(defun duet-test-call-with-project (function)
+  "Call FUNCTION with the connection of a project of its own."
+  (let* ((duet-rpc-command (duet-test-server))
+         (home (file-name-as-directory (make-temp-file "duet-test" t)))
+         (root (concat home "project/"))
+         (process-environment
+          (append (list (concat "XDG_STATE_HOME=" home "state")
+                        (concat "XDG_CONFIG_HOME=" home "config")
+                        "XDG_RUNTIME_DIR"
+                        "DUET_DEMO_DELAY=2ms" "DUET_ROOT" "DUET_AGENT" "DUET_HUB")
+                  process-environment))
+         (duet-connections (make-hash-table :test #'equal))
+         (duet-model-observers nil)
+         (duet-restart-delays '(0.05 0.1 0.2))
+         (inhibit-message t)
+         (buffers (buffer-list)))
+    (make-directory root)
+    (make-directory (concat home "config"))
+    (with-temp-file (concat root ".duet.toml")
+      (insert "default_agent = \"demo\"\n"))
+    (with-current-buffer (get-buffer-create duet-log-buffer)
+      (let ((inhibit-read-only t)) (erase-buffer)))
+    (unwind-protect
+        (let* ((default-directory root)
+               (connection (duet-connection-ensure root)))
+          (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+          (unwind-protect (funcall function connection)
+            (duet-test-end connection)))
+      (dolist (buffer (buffer-list))
+        (unless (or (memq buffer buffers) (not (buffer-live-p buffer))
+                    (equal (buffer-name buffer) duet-log-buffer))
+          (with-current-buffer buffer (set-buffer-modified-p nil))
+          (kill-buffer buffer)))
+      (delete-directory home t))))
+
+(defun duet-test-end (connection)
+  "End the server of CONNECTION and wait until it has."
+  (when-let ((timer (duet-connection-timer connection)))
+    (cancel-timer timer))
+  (setf (duet-connection-state connection) 'stopped)
+  (when-let ((rpc (duet-connection-rpc connection)))
+    (setf (duet-connection-rpc connection) nil)
+    (duet-rpc-shutdown rpc)
+    (duet-connection--bury rpc)))
+
+(defun duet-test-wait-for-1 (condition form seconds)
+  "Wait until CONDITION, which FORM spells, is non-nil, for SECONDS at most."
+  (let ((deadline (+ (float-time) seconds))
+        value)
+    (while (not (setq value (funcall condition)))
+      (when (> (float-time) deadline)
+        (ert-fail (format "Waited %s s for %S; the log has: %s" seconds form
+                          (with-current-buffer (get-buffer-create duet-log-buffer)
+                            (buffer-string)))))
+      (accept-process-output nil 0.02))
+    value))
+
+(defun duet-test-request (connection method params)
+  "Request METHOD with PARAMS of CONNECTION, wait, and return the result."
+  (let (outcome)
+    (duet-connection-request connection method params
+                             :success-fn (lambda (result) (setq outcome (list :ok result)))
+                             :error-fn (lambda (err) (setq outcome (list :error err))))
+    (duet-test-wait-for outcome)
+    (if (eq (car outcome) :ok)
+        (cadr outcome)
+      (ert-fail (format "%s: %S" method (cadr outcome))))))
+
+(defun duet-test-launch (connection query)
+  "Launch a session for QUERY through CONNECTION; return it."
+  (let ((thread (duet-get-string (duet-test-request connection 'launchSession
+                                                    (list :query query))
+                                 :thread_id)))
+    (duet-test-wait-for (duet-connection-session connection thread))))
+
+(defun duet-test-wait-for-state (session &rest states)
+  "Wait until SESSION is in one of STATES."
+  (duet-test-wait-for (memq (duet-session-state session) states)))
+
+(defun duet-test-text (buffer)
+  "Return the text of BUFFER once all that is known is shown."
+  (with-current-buffer buffer
+    (when (derived-mode-p 'duet-transcript-mode) (duet-transcript-flush))
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defmacro duet-test-wait-for-text (buffer regexp)
+  "Wait until BUFFER has text that REGEXP matches."
+  `(duet-test-wait-for (string-match-p ,regexp (duet-test-text ,buffer))))
+
+(defun duet-test-write-and-send (text)
+  "Write TEXT into the compose buffer that was just opened, and send it."
+  (should (derived-mode-p 'duet-compose-mode))
+  (insert text)
+  (call-interactively #'duet-compose-send))
+
+(defun duet-test-wait-for-transcript (&optional not)
+  "Wait until the selected window shows a transcript other than NOT; return it.
+It is the current buffer then."
+  (set-buffer (duet-test-wait-for
+               (let ((buffer (window-buffer)))
+                 (and (not (eq buffer not))
+                      (with-current-buffer buffer
+                        (derived-mode-p 'duet-transcript-mode))
+                      buffer)))))
+
+(defun duet-test-log ()
+  "Return the text of the log."
+  (with-current-buffer (get-buffer-create duet-log-buffer)
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(provide 'duet-test-lib)
+;;; duet-test-lib.el ends here

@@ -1,0 +1,253 @@
+;;; duet-transcript-test.el --- Tests of transcripts with the real server  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+
+(ert-deftest duet-transcript-test-launch-and-stream ()
+  "What an agent says is shown as it comes, and whole in the end."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet think stream:50@100"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-text buffer "chunk 2")
+      (should-not (string-match-p "chunk 50" (duet-test-text buffer)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "chunk 50")
+      (let ((text (duet-test-text buffer)))
+        (should (string-match-p "^❯ quiet think stream:50@100$" text))
+        (should (string-match-p "Thought" text))
+        (should (= (length (split-string text "chunk 1 ")) 2)))
+      (should (equal (duet-test-log) "")))))
+
+(ert-deftest duet-transcript-test-edit-and-question ()
+  "A turn that edits shows a plan, a tool call with its diff, and that it waits."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'waiting_input)
+      (duet-test-wait-for-text buffer "^○ Write demo.txt \\+1 −0$")
+      (duet-test-wait-for-text buffer "^Plan\n  ✓ Read the request\n  ▸ Edit demo.txt\n  ○ Sum up$")
+      (duet-test-wait-for-text buffer "^  \\+Turn 1: hello$")
+      (with-current-buffer buffer
+        (goto-char (point-min))
+        (search-forward "+Turn 1")
+        (should (eq (get-text-property (point) 'face) 'diff-added))
+        (should (string-match-p "waits for you" (duet-transcript--header)))
+        (setf (duet-session-agent session) "100%b")
+        (should (string-match-p "100%%b" (duet-transcript--header))))
+      (let ((approval (duet-test-wait-for (car (duet-session-approvals session)))))
+        (duet-test-request connection 'sendDecision
+                           (list :approval_id (duet-approval-id approval)
+                                 :decision "approve")))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "^● Write demo.txt")
+      (duet-test-wait-for-text buffer "^± demo.txt \\+1 −0")
+      (with-current-buffer buffer
+        (goto-char (point-min))
+        (search-forward "± demo")
+        (save-window-excursion
+          (duet-transcript-visit)
+          (should (equal (file-name-nondirectory buffer-file-name) "demo.txt")))))))
+
+(ert-deftest duet-transcript-test-fold-and-move ()
+  "Sections fold and unfold, and n and p go from one to the next."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet tools:3"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "That is all")
+      (with-current-buffer buffer
+        (goto-char (point-min))
+        (should (looking-at "❯ quiet"))
+        (duet-section-next)
+        (should (looking-at "Hello from"))
+        (duet-section-next)
+        (should (looking-at "● "))
+        (let ((body (1+ (line-end-position))))
+          (should (invisible-p body))
+          (duet-section-toggle)
+          (should-not (invisible-p body))
+          (goto-char body)
+          (duet-section-toggle)
+          (should (invisible-p body))
+          (should (looking-at "● ")))
+        (duet-section-previous)
+        (should (looking-at "Hello from"))
+        (goto-char (point-max))
+        (duet-section-previous)
+        (should (looking-at "The command\\|That\\|Tools\\|[A-Z]"))))))
+
+(ert-deftest duet-transcript-test-interrupt-and-continue ()
+  "A session that is interrupted says so, and goes on with the next prompt."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet stream:1000@50"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-text buffer "chunk 2")
+      (with-current-buffer buffer
+        (call-interactively #'duet-interrupt)
+        (duet-test-wait-for-state session 'interrupted)
+        (duet-test-wait-for-text buffer "^■ Interrupted")
+        (should-error (call-interactively #'duet-interrupt) :type 'user-error)
+        (save-window-excursion
+          (call-interactively #'duet-continue)
+          (duet-test-write-and-send "quiet once more"))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-wait-for-text buffer "❯ quiet once more\n\nHello")))))
+
+(ert-deftest duet-transcript-test-queue ()
+  "A prompt that is sent while the agent works is shown as queued, and runs then."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet stream:40@40"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-text buffer "chunk 2")
+      (with-current-buffer buffer
+        (save-window-excursion
+          (call-interactively #'duet-continue)
+          (duet-test-write-and-send "quiet and then this")))
+      (duet-test-wait-for-text buffer "chunk [0-9]+ \n\n❯ (queued) quiet and then this")
+      (should (eq (duet-session-state session) 'running))
+      (duet-test-wait-for (and (eq (duet-session-state session) 'completed)
+                               (zerop (duet-session-queued session))))
+      (duet-test-wait-for-text buffer "chunk 40.*\n\n❯ quiet and then this\n\nHello"))))
+
+(ert-deftest duet-transcript-test-reopen ()
+  "A transcript that is opened later shows the same."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet think tools:2"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "That is all\\.\\'\\|That is all\\. *\n")
+      (let ((text (duet-test-text buffer)))
+        (kill-buffer buffer)
+        (should-not (duet-session-loaded session))
+        (setq buffer (duet-transcript-open connection session))
+        (duet-test-wait-for (eq (duet-session-loaded session) t))
+        (duet-test-wait-for-text buffer "That is all")
+        (should (equal (duet-test-text buffer) text))
+        (with-current-buffer buffer (call-interactively #'duet-transcript-refresh))
+        (duet-test-wait-for (eq (duet-session-loaded session) t))
+        (duet-test-wait-for-text buffer "That is all")
+        (should (equal (duet-test-text buffer) text))))))
+
+(ert-deftest duet-transcript-test-earlier ()
+  "A long conversation is shown from its end, and the rest when asked for."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet tools:60"))
+           (duet-history-messages 30)
+           buffer)
+      (duet-test-wait-for-state session 'completed)
+      (setq buffer (duet-transcript-open connection session))
+      (duet-test-wait-for-text buffer "^\\[e\\] earlier messages…$")
+      (duet-test-wait-for-text buffer "That is all")
+      (should-not (string-match-p "❯ quiet" (duet-test-text buffer)))
+      (with-current-buffer buffer
+        (let ((count 0))
+          (while (> (duet-session-offset session) 0)
+            (let ((offset (duet-session-offset session)))
+              (duet-transcript-earlier)
+              (duet-test-wait-for (< (duet-session-offset session) offset))
+              (should (< (cl-incf count) 20)))))
+        (duet-test-wait-for-text buffer "❯ quiet tools:60")
+        (should-not (string-match-p "earlier messages" (duet-test-text buffer)))
+        (should-error (duet-transcript-earlier) :type 'user-error)
+        ;; All of them, in order.
+        (goto-char (point-min))
+        (let (numbers)
+          (while (re-search-forward "^● .* echo \\([0-9]+\\)$" nil t)
+            (push (string-to-number (match-string 1)) numbers))
+          (should (equal (nreverse numbers) (number-sequence 1 60))))))))
+
+(ert-deftest duet-transcript-test-windows ()
+  "A window at the end follows, and another stays where it is."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet stream:60@100"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-text buffer "chunk 2")
+      (save-window-excursion
+        (delete-other-windows)
+        (switch-to-buffer buffer)
+        (let ((other (split-window)))
+          (set-window-point other 3)
+          (goto-char (point-max))
+          (duet-test-wait-for-state session 'completed)
+          (duet-test-wait-for-text buffer "chunk 60")
+          (should (= (window-point other) 3))
+          (should (= (window-point) (point-max)))))
+      (with-current-buffer buffer
+        (should-not (buffer-modified-p))
+        (should (eq buffer-undo-list t))))))
+
+(ert-deftest duet-transcript-test-failures ()
+  "A turn that fails says why."
+  (duet-test-with-project connection
+    (dolist (word '("fail" "crash"))
+      (let* ((session (duet-test-launch connection word))
+             (buffer (duet-transcript-open connection session)))
+        (duet-test-wait-for-state session 'failed 'interrupted)
+        (duet-test-wait-for-text buffer "^[✗■] ")
+        ;; Also where it had ended before anybody looked.
+        (kill-buffer buffer)
+        (setq buffer (duet-transcript-open connection session))
+        (duet-test-wait-for-text buffer "^[✗■] ")))))
+
+(ert-deftest duet-transcript-test-markup ()
+  "Headings, code and lists have faces, however the text is cut into pieces."
+  (let ((text "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```sh\n# no title\n```\nend `x`"))
+    (dolist (size '(1 3 1000))
+      (let* ((model (duet-model-create :root "/nowhere/"))
+             (session (make-duet-session :id "t" :model model :loaded t))
+             (message (make-duet-message :key "m" :kind 'text :session session
+                                         :run "r" :open t)))
+        (duet-model-add-message message)
+        (with-temp-buffer
+          (duet-transcript-mode)
+          (setq duet-session session)
+          (cl-loop for start from 0 below (length text) by size
+                   do (duet-message-append
+                       message (substring text start (min (length text) (+ start size))))
+                   (duet-transcript--note message 'append)
+                   (duet-transcript-flush))
+          (setf (duet-message-open message) nil)
+          (duet-transcript--note message 'redraw)
+          (duet-transcript-flush)
+          (cancel-timer (or duet-transcript--timer (timer-create)))
+          (setq duet-session nil)
+          (cl-loop for (string . face) in '(("Title" . duet-markup-heading)
+                                            ("bold" . bold) ("code" . duet-code)
+                                            ("no title" . duet-code) ("x" . duet-code)
+                                            ("Some" . nil) ("end" . nil))
+                   do (goto-char (point-min))
+                   (let ((case-fold-search nil))
+                     (re-search-forward (concat "\\b" string "\\b")))
+                   (should (equal (list size string
+                                        (get-text-property (match-beginning 0) 'face))
+                                  (list size string face)))))))))
+
+(ert-deftest duet-transcript-test-long-lines ()
+  "Long lines are broken at the same places however they came."
+  (let ((duet-render--line 10))
+    (dolist (text '("" "0123456789" "0123456789\n" "01234567890" "01234567890\n"
+                    "0123456789\n01234567890123456789\n\n0123456789012345678901"))
+      (let ((whole (duet-render-wrap text)))
+        (dolist (line (split-string whole "\n"))
+          (should (<= (length line) 10)))
+        (should (equal (replace-regexp-in-string "\n" "" whole)
+                       (replace-regexp-in-string "\n" "" text)))
+        (dolist (size '(1 2 3 7 10 11))
+          (should (equal
+                   (with-temp-buffer
+                     (cl-loop for start from 0 below (length text) by size
+                              do (insert (duet-render-wrap
+                                          (substring text start
+                                                     (min (length text) (+ start size)))
+                                          (- (point) (line-beginning-position)))))
+                     (buffer-string))
+                   whole)))))
+    (should (equal (duet-render-wrap "0123456789\n") "0123456789\n"))
+    (should (equal (duet-render-wrap "01234567890") "0123456789\n0"))))
+
+(provide 'duet-transcript-test)
+;;; duet-transcript-test.el ends here

@@ -1,0 +1,136 @@
+;;; duet-trust-test.el --- Tests of the trust in a project's configuration  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-agents)
+(require 'duet-trust)
+
+(defconst duet-trust-test-config "default_agent = \"mine\"
+[agents.mine]
+driver = \"command\"
+command = [\"echo\", \"from the project\"]
+"
+  "A configuration that asks for trust.")
+
+(defun duet-trust-test-buffer ()
+  "Return the buffer that asks, or nil."
+  (cl-find-if (lambda (buffer) (string-prefix-p "*duet trust" (buffer-name buffer)))
+              (buffer-list)))
+
+(defmacro duet-trust-test-with (config &rest body)
+  "Run BODY with a project's `connection' and `root', configured by CONFIG."
+  (declare (indent 1) (debug (form body)))
+  `(duet-test-with-project connection
+     (let* ((root (duet-connection-root connection))
+            (duet-trust-file (expand-file-name "../untrusted.eld" root)))
+       (with-temp-file (expand-file-name ".duet.toml" root) (insert ,config))
+       (duet-model-add-observer #'duet-trust--observe)
+       ,@body)))
+
+(defun duet-trust-test-launch (connection)
+  "Launch a session for CONNECTION; return the result or the error's text."
+  (let (outcome)
+    (duet-connection-request
+     connection 'launchSession '(:query "hello")
+     :success-fn (lambda (result) (setq outcome result))
+     :error-fn (lambda (err) (setq outcome (plist-get err :message))))
+    (duet-test-wait-for outcome)))
+
+(defun duet-trust-test-restart (connection)
+  "Start the server of CONNECTION anew."
+  (duet-test-end connection)
+  (duet-connection-restart connection)
+  (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))
+
+(ert-deftest duet-trust-test-yes ()
+  "The question shows what would run; after a yes it runs, and is not asked again."
+  (duet-trust-test-with duet-trust-test-config
+    (save-window-excursion
+      (should (string-match-p "not trusted" (duet-trust-test-launch connection)))
+      (duet-trust-test-restart connection)
+      (let ((buffer (duet-test-wait-for (duet-trust-test-buffer))))
+        (duet-test-wait-for-text buffer "agents.mine.command = echo \"from the project\"$")
+        (with-current-buffer buffer (call-interactively #'duet-trust-yes))
+        (duet-test-wait-for (not (buffer-live-p buffer))))
+      (let ((session (duet-test-launch connection "hello")))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-wait-for-text (duet-transcript-open connection session)
+                                 "from the project"))
+      (should-not (file-exists-p duet-trust-file))
+      (let (asked looked)
+        (cl-letf (((symbol-function 'duet-trust--ask)
+                   (lambda (&rest _) (setq asked t))))
+          (advice-add 'duet-trust--ask-if-needed :after (lambda (&rest _) (setq looked t))
+                      '((name . duet-trust-test)))
+          (unwind-protect
+              (progn (duet-trust-test-restart connection)
+                     (duet-test-wait-for looked))
+            (advice-remove 'duet-trust--ask-if-needed 'duet-trust-test))
+          (should-not asked))))))
+
+(ert-deftest duet-trust-test-no ()
+  "No is kept while the file is the same, and can be changed."
+  (duet-trust-test-with duet-trust-test-config
+    (save-window-excursion
+      (duet-trust-test-restart connection)
+      (with-current-buffer (duet-test-wait-for (duet-trust-test-buffer))
+        (call-interactively #'duet-trust-no))
+      (should-not (duet-trust-test-buffer))
+      (let (looked)
+        (cl-letf (((symbol-function 'duet-trust--look) (lambda (&rest _) (setq looked t))))
+          (duet-trust-test-restart connection)
+          (duet-test-request connection 'ping nil)
+          (should-not looked)
+          (with-temp-file (expand-file-name ".duet.toml" root)
+            (insert duet-trust-test-config "\n"))
+          (duet-trust-test-restart connection)
+          (should looked)))
+      (with-current-buffer (duet-sessions-buffer connection)
+        (call-interactively #'duet-trust))
+      (with-current-buffer (duet-test-wait-for (duet-trust-test-buffer))
+        (call-interactively #'duet-trust-yes))
+      (duet-test-wait-for (not (duet-trust-test-buffer)))
+      ;; And back.
+      (with-current-buffer (duet-sessions-buffer connection)
+        (call-interactively #'duet-trust))
+      (with-current-buffer (duet-test-wait-for (duet-trust-test-buffer))
+        (should (string-match-p "is trusted" (buffer-string)))
+        (call-interactively #'duet-trust-no))
+      (duet-test-wait-for (not (duet-trust-test-buffer)))
+      (should (string-match-p "not trusted" (duet-trust-test-launch connection))))))
+
+(ert-deftest duet-trust-test-changed-meanwhile ()
+  "A yes is for what was shown."
+  (duet-trust-test-with duet-trust-test-config
+    (save-window-excursion
+      (duet-trust-test-restart connection)
+      (with-current-buffer (duet-test-wait-for (duet-trust-test-buffer))
+        (with-temp-file (expand-file-name ".duet.toml" root)
+          (insert duet-trust-test-config "env = { PATH = \"/evil\" }\n"))
+        (should-error (call-interactively #'duet-trust-yes) :type 'user-error)
+        (duet-test-wait-for-text (current-buffer) "agents.mine.env.*/evil"))
+      (should (string-match-p "not trusted" (duet-trust-test-launch connection))))))
+
+(ert-deftest duet-trust-test-nothing-to-ask ()
+  "A file that runs nothing is no question; text of a stranger cannot hide."
+  (duet-trust-test-with "default_agent = \"demo\"\n"
+    (duet-trust-test-restart connection)
+    (let (said)
+      (cl-letf (((symbol-function 'message)
+                 (lambda (format &rest arguments)
+                   (when format (setq said (apply #'format format arguments))))))
+        (with-current-buffer (duet-sessions-buffer connection)
+          (call-interactively #'duet-trust))
+        (duet-test-wait-for (and said (string-match-p "needs your trust" said)))))
+    (should-not (duet-trust-test-buffer))
+    (should (equal (duet-trust--text "a\e[2J\nb\u202ec") "a\\u001b[2J\\u000ab\\u202ec"))
+    (delete-file (expand-file-name ".duet.toml" root))
+    (with-current-buffer (duet-sessions-buffer connection)
+      (should-error (call-interactively #'duet-trust) :type 'user-error))))
+
+(provide 'duet-trust-test)
+;;; duet-trust-test.el ends here

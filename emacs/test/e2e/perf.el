@@ -1,0 +1,91 @@
+;;; perf.el --- How long a real Emacs is kept from its user  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; The program `perf' beside this loads it into an Emacs in a terminal.  A timer
+;; that is due every 10 ms tells how long Emacs was busy; F5 is a key whose time
+;; of arrival on the screen is noted.
+
+;;; Code:
+
+(require 'duet)
+
+(defvar perf-gaps nil "Seconds by which the timer was late.")
+(defvar perf-shown nil "When F5 had been handled and the screen was drawn.")
+(defvar perf-last nil "When the timer was called last.")
+
+(defun perf-begin ()
+  "Begin to measure."
+  (garbage-collect)
+  (setq perf-gaps nil perf-shown nil perf-last (float-time)))
+
+(run-at-time 0 0.01
+             (lambda ()
+               (let ((now (float-time)))
+                 (when perf-last (push (max 0 (- now perf-last 0.01)) perf-gaps))
+                 (setq perf-last now))))
+
+(defun perf-key ()
+  "Move, draw the screen, and note when that is done."
+  (interactive)
+  (ignore-errors (if (zerop (% (length perf-shown) 2))
+                     (duet-section-previous)
+                   (goto-char (point-max))))
+  (redisplay t)
+  (push (float-time) perf-shown))
+
+(global-set-key (kbd "<f5>") #'perf-key)
+
+(defun perf-write (file)
+  "Write what was measured to FILE, as JSON."
+  (with-temp-file file
+    (insert (json-serialize (list :gaps (vconcat perf-gaps)
+                                  :shown (vconcat (reverse perf-shown)))))))
+
+(defun perf-delta (session seq key text)
+  "Add TEXT to the message KEY of SESSION, by an event with number SEQ."
+  (duet-model-apply
+   (duet-session-model session)
+   (list :seq seq :event (list :type "message_delta" :timestamp "2026-01-01T00:00:01Z"
+                               :data (list :session_id (duet-session-leaf-id session)
+                                           :message_id key :role "assistant"
+                                           :delta text)))))
+
+(defun perf-fill ()
+  "Make the transcript 5 MB long, in 100 parts, one each 20 ms."
+  (interactive)
+  (perf-feed 100 0.02 1
+             (let ((line "Some **prose** with `code` in it, as agents write it all day.\n"))
+               (substring (apply #'concat (make-list 1000 line)) 0 50000))
+             25 "It is full."))
+
+(defun perf-stream ()
+  "Add 2,000 deltas a second for three seconds to the transcript."
+  (interactive)
+  (perf-feed 6000 0.01 20 "some words " 6000 "It is said."))
+
+(defun perf-feed (count delay step text per end)
+  "Add COUNT times TEXT, every DELAY seconds STEP times, PER to a message.
+END is said in the end."
+  (let ((session duet-session)
+        (done 0)
+        (name (format "perf-%s" (float-time)))
+        timer)
+    (setq timer
+          (run-at-time
+           0 delay
+           (lambda ()
+             (dotimes (_ step)
+               (perf-delta session (1+ (duet-model-seq (duet-session-model session)))
+                           (format "%s-%d" name (/ done per)) text)
+               (setq done (1+ done)))
+             (when (>= done count)
+               (cancel-timer timer)
+               (perf-delta session (1+ (duet-model-seq (duet-session-model session)))
+                           (concat name "-end") end)))))))
+
+(provide 'perf)
+;;; perf.el ends here

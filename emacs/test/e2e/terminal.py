@@ -1,0 +1,216 @@
+"""A user at a terminal: Emacs in tmux, keys that are pressed, a screen that is read.
+
+Nothing here sleeps for a length of time that something is guessed to take: what
+is expected is looked for until a deadline, and if it does not come, the error
+shows the screen.
+"""
+
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+DEADLINE = 20  # seconds; only what is broken takes them
+POLL = 0.03
+
+
+class Failure(Exception):
+    """A step that did not do what was expected of it."""
+
+
+def wait_for(condition, what, deadline=DEADLINE, screen=None):
+    """Returns what condition returns once that is true, until the deadline."""
+    end = time.monotonic() + deadline
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            shown = "" if screen is None else "\n" + screen()
+            raise Failure(f"waited {deadline} s for {what}{shown}")
+        time.sleep(POLL)
+
+
+def children(pid):
+    """The processes that the process pid has started and that run yet, with their names."""
+    found = {}
+    listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat=,comm="], capture_output=True, text=True, check=True)
+    for line in listing.stdout.splitlines():
+        child, parent, state, name = line.split(None, 3)
+        if int(parent) == pid and not state.startswith("Z"):
+            found[int(child)] = os.path.basename(name)
+    return found
+
+
+class Home:
+    """A home directory in which nothing is configured, with the package installed, and a project."""
+
+    def __init__(self, package, programs):
+        self.path = os.path.realpath(tempfile.mkdtemp(prefix="duet-e2e-"))
+        self.project = os.path.join(self.path, "project")
+        self.programs = programs
+        self.terminals = []
+        os.mkdir(self.project)
+        os.mkdir(os.path.join(self.path, "run"), 0o700)
+        if package:
+            shutil.copytree(package, os.path.join(self.path, ".emacs.d", "elpa"))
+
+    def environment(self):
+        """What a program that the user starts finds in its environment."""
+        return {
+            "HOME": self.path,
+            "PATH": self.programs + ":/usr/local/bin:/usr/bin:/bin",
+            "TERM": "screen-256color",
+            "LC_ALL": "C.UTF-8",
+            "SHELL": "/bin/sh",
+            "XDG_RUNTIME_DIR": os.path.join(self.path, "run"),
+            "DUET_DEMO_DELAY": "2ms",
+        }
+
+    def init(self, text):
+        """Writes the user's init file."""
+        with open(os.path.join(self.path, ".emacs.d", "init.el"), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def write(self, name, text):
+        """Writes a file of the project."""
+        with open(os.path.join(self.project, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def read(self, name):
+        """Returns the text of a file of the project, or None if there is none."""
+        try:
+            with open(os.path.join(self.project, name), encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def has_manual(self):
+        """Tells whether the manual could be built when the package was."""
+        return bool(glob.glob(os.path.join(self.path, ".emacs.d", "elpa", "duet-*", "duet.info")))
+
+    def run(self, *command):
+        """Runs a program as the user would in a shell; returns what it printed."""
+        done = subprocess.run(command, cwd=self.project, env=self.environment(), capture_output=True, text=True)
+        if done.returncode:
+            raise Failure(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def close(self):
+        """Ends all that was started, and removes the directory."""
+        for terminal in self.terminals:
+            terminal.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Terminal:
+    """Emacs in a terminal of its own."""
+
+    count = 0
+
+    def __init__(self, home, emacs, columns=80, lines=24, arguments=("-nw", "--no-splash")):
+        Terminal.count += 1
+        self.home = home
+        self.socket = f"duet-e2e-{os.getpid()}-{Terminal.count}"
+        home.terminals.append(self)
+        environment = [f"{name}={value}" for name, value in home.environment().items()]
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines), "-c", home.project,
+                   "env", "-i", *environment, emacs, *arguments)
+        self.pid = int(self._tmux("display-message", "-p", "#{pane_pid}"))
+        self.see(r"\*scratch\*")
+
+    def _tmux(self, *arguments):
+        done = subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True)
+        if done.returncode:
+            raise Failure(f"tmux {arguments[0]}: {done.stderr}")
+        return done.stdout
+
+    def screen(self):
+        """Returns what the screen shows."""
+        return self._tmux("capture-pane", "-p")
+
+    def _framed(self):
+        try:
+            text = self.screen()
+        except Failure as failure:
+            return f"(no screen: {failure})"
+        width = max([len(line) for line in text.splitlines()] + [20])
+        body = "\n".join("| " + line for line in text.rstrip("\n").splitlines())
+        return f"+{'-' * width}\n{body}\n+{'-' * width}"
+
+    def press(self, *keys):
+        """Presses keys, named as tmux names them: c, C-c, M-x, Enter, Tab."""
+        for key in keys:
+            self._tmux("send-keys", key)
+
+    def type(self, text):
+        """Types text, each character as a key."""
+        self._tmux("send-keys", "-l", text)
+
+    def command(self, name):
+        """Calls a command by its name."""
+        self.press("M-x")
+        self.see(r"^M-x$")
+        self.type(name)
+        self.see(rf"^M-x {re.escape(name)}$")
+        self.press("Enter")
+
+    def see(self, pattern, deadline=DEADLINE):
+        """Waits until the screen shows what pattern matches; returns the match."""
+        regexp = re.compile(pattern, re.MULTILINE)
+        return wait_for(lambda: regexp.search(self.screen()), f"{pattern!r} on the screen", deadline, self._framed)
+
+    def see_no(self, pattern, deadline=DEADLINE):
+        """Waits until the screen shows nothing that pattern matches."""
+        regexp = re.compile(pattern, re.MULTILINE)
+        wait_for(lambda: not regexp.search(self.screen()), f"the screen to be without {pattern!r}", deadline,
+                 self._framed)
+
+    def shows(self, pattern):
+        """Tells whether the screen shows now what pattern matches."""
+        return re.search(pattern, self.screen(), re.MULTILINE) is not None
+
+    def press_until(self, keys, pattern, deadline=DEADLINE):
+        """Presses keys again and again, until the screen shows what pattern matches."""
+        regexp = re.compile(pattern, re.MULTILINE)
+
+        def pressed():
+            if regexp.search(self.screen()):
+                return True
+            self.press(*keys)
+            return False
+        wait_for(pressed, f"{pattern!r} on the screen", deadline, self._framed)
+
+    def server(self):
+        """Returns the process id of the server that this Emacs has started."""
+        return wait_for(lambda: next((pid for pid, name in children(self.pid).items() if name == "duet-rpc"), None),
+                        "a server", screen=self._framed)
+
+    def kill(self):
+        """Kills Emacs as a crash or a power failure does: it is told nothing."""
+        os.kill(self.pid, signal.SIGKILL)
+        wait_for(lambda: not alive(self.pid), "Emacs to be gone")
+
+    def close(self):
+        """Ends Emacs, its terminal and its server."""
+        server = [pid for pid, name in children(self.pid).items() if name == "duet-rpc"]
+        subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
+        try:
+            wait_for(lambda: not any(map(alive, server)), "a server to end with its Emacs")
+        except Failure:
+            for pid in filter(alive, server):
+                os.kill(pid, signal.SIGKILL)
+            raise
+
+
+def alive(pid):
+    """Tells whether the process pid is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
