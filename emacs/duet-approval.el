@@ -332,11 +332,9 @@ Of a tool that runs commands that is this command only."
                        (read-string prompt draft 'duet-approval-answer-history)))))))
     (when (string-empty-p answer)
       (user-error "Not answered"))
-    (let ((option (assoc-string answer options t)))
-      (if (or option (null options)
-              (y-or-n-p "That is none of the options, and may be taken for one; send it? "))
-          (duet-approval--answer approval answer (cdr option))
-        (message "Not answered; what you typed is kept")))))
+    ;; Whether other words than the options can be told to who asks is known to
+    ;; the server.
+    (duet-approval--answer approval answer (cdr (assoc-string answer options t)))))
 
 (defun duet-approval--answer (approval answer &optional option)
   "Answer the question APPROVAL with ANSWER.

@@ -243,8 +243,7 @@ What is said is kept."
 (ert-deftest duet-approvals-test-respond ()
   "A question is answered with an option, by its number or in other words."
   (duet-approvals-test-with-project connection
-    (pcase-dolist (`(,answer . ,said) '(("BLUE" . "answered: blue") ("dark red" . "answered")
-                                        (?2 . "answered: green")))
+    (pcase-dolist (`(,answer . ,said) '(("BLUE" . "answered: blue") (?2 . "answered: green")))
       (let* ((session (duet-test-launch connection "quiet ask"))
              (buffer (duet-transcript-open connection session))
              (approval (duet-approvals-test--wait session)))
@@ -262,22 +261,16 @@ What is said is kept."
           (cl-letf (((symbol-function 'completing-read)
                      (lambda (_ options &rest _)
                        (should (equal options '("red" "green" "blue")))
-                       answer))
-                    ;; In other words only when asked twice.
-                    ((symbol-function 'y-or-n-p) #'ignore))
-            (duet-approval-respond approval)
-            (when (equal answer "dark red")
-              (should-not (duet-approval-sending-p approval))
-              (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
-                (duet-approval-respond approval)))))
+                       answer)))
+            ;; Other words cannot be told to the agent.
+            (let ((answer "dark red"))
+              (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) answer)))
+                (duet-approval-respond approval)))
+            (duet-test-wait-for (duet-approvals-test--heard "not answered, it goes on waiting: .*red.*green.*blue"))
+            (should-not (duet-approval-sending-p approval))
+            (duet-approval-respond approval)))
         (duet-test-wait-for-state session 'completed)
-        (duet-test-wait-for-text buffer said)
-        (when (equal answer "dark red")
-          (should (equal (duet-get-string
-                          (duet-test-request connection 'getApproval
-                                             (list :approval_id (duet-approval-id approval)))
-                          :approval :response)
-                         answer)))))))
+        (duet-test-wait-for-text buffer said)))))
 
 (ert-deftest duet-approvals-test-transcript ()
   "A question stands at the end of the transcript, and its keys answer it."
@@ -328,7 +321,7 @@ What is said is kept."
                     (duet-connection-model connection)
                     (list :seq (cl-incf seq)
                           :event (list :type type
-                                       :timestamp (format "2026-01-01T00:00:00.%dZ" seq)
+                                       :timestamp (format "2100-01-01T00:00:00.%dZ" seq)
                                        :data (append (list :session_id run) data))))))
            (ask (lambda (id)
                   (funcall tell "new_approval" :approval_id id :call_id id

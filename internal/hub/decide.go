@@ -93,7 +93,7 @@ func checkDecision(a Approval, d *Decision) error {
 			return invalid("comment", "the answer", "nothing")
 		}
 		if names := choices(a); len(names) > 1 && optionID(a, firstOf(d.Option, d.Comment)) == "" {
-			return invalid("option", "one of the options: the agent can be told nothing else", fmt.Sprintf("%q", firstOf(d.Option, d.Comment)), names...)
+			return invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", firstOf(d.Option, d.Comment)), names...)
 		}
 	default:
 		return invalid("decision", "a decision", fmt.Sprintf("%q", d.Decision), accepted...)
