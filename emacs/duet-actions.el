@@ -63,18 +63,18 @@ If there is none it is an error, unless NOERROR is non-nil."
 (defun duet-fork (session)
   "Write a prompt for a new session that begins as SESSION did.
 It knows what was said up to the turn at point, or in the list of
-sessions up to the last turn but one."
+sessions up to the last turn."
   (interactive (list (duet-session-here)))
   (let* ((message (and (fboundp 'duet-transcript-message-at-point)
                        (null duet-session-at-point-function)
                        (duet-transcript-message-at-point)))
          (leaf (duet-session-leaf session))
          (run (if message (duet-message-run message)
-                (and leaf (duet-run-parent leaf)))))
-    (when (or (null run) (and leaf (equal run (duet-run-id leaf))))
-      (user-error (if message
-                      "This is the last turn: continue it, or move to an earlier one to fork"
-                    "A session of one turn cannot be forked; continue it")))
+                (and leaf (duet-run-id leaf)))))
+    (unless run
+      (user-error "There is nothing to fork yet"))
+    (when (and leaf (equal run (duet-run-id leaf)) (duet-session-active-run session))
+      (user-error "This turn is not over; fork an earlier one, or wait"))
     (duet-compose (duet-connection-here) session run)))
 
 (defun duet-archive (session)

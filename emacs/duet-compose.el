@@ -147,8 +147,9 @@ While an agent works in the session it waits for its turn."
     (duet-connection-request
      connection (if session 'continueSession 'launchSession)
      (if session
-         (list :session_id (or run (duet-session-leaf-id session))
-               :query text)
+         (append (list :session_id (or run (duet-session-leaf-id session))
+                       :query text)
+                 (and run (list :fork t)))
        (let ((more (apply #'append
                           (mapcar #'funcall duet-compose-parameters-functions))))
          (append (list :query text) more

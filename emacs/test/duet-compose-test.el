@@ -70,6 +70,27 @@
       (should (eq (current-buffer) buffer))
       (should (equal (buffer-string) "begun")))))
 
+(ert-deftest duet-compose-test-fork-of-the-last-turn ()
+  "A session is forked from its last turn too, once that is over."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet first"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'completed)
+      (save-window-excursion
+        (set-buffer buffer)
+        (goto-char (point-max))
+        (call-interactively #'duet-fork)
+        (duet-test-write-and-send "quiet second")
+        (duet-test-wait-for-transcript buffer)
+        (should-not (eq duet-session session))
+        (duet-test-wait-for-state duet-session 'completed)
+        (duet-test-wait-for-text (current-buffer) "first\\(.\\|\n\\)*second"))
+      (should (= (length (duet-session-runs session)) 1)))
+    (let ((session (duet-test-launch connection "quiet hang")))
+      (duet-test-wait-for-state session 'running)
+      (with-current-buffer (duet-transcript-open connection session)
+        (should-error (duet-fork session) :type 'user-error)))))
+
 (ert-deftest duet-compose-test-context ()
   "`@' is completed to files, the region and diagnostics."
   (duet-test-with-project connection

@@ -61,12 +61,15 @@
     (call-interactively (key-binding (kbd "RET")))
     (should (derived-mode-p 'duet-transcript-mode))
     (switch-to-buffer buffer)
-    (should-error (call-interactively (key-binding "f")) :type 'user-error)
     (call-interactively (key-binding "r"))
     (duet-test-write-and-send "quiet again")
     (duet-test-wait-for-text buffer "● +completed +quiet stream")
-    ;; Fork: after the first turn.
+    ;; Fork: from the list after the last turn, here after the first.
     (duet-sessions-test-go-to buffer "quiet stream")
+    (call-interactively (key-binding (kbd "RET")))
+    (duet-test-wait-for-text (current-buffer) "quiet again")
+    (goto-char (point-min))
+    (search-forward "quiet stream")
     (call-interactively (key-binding "f"))
     (duet-test-write-and-send "quiet elsewhere")
     (duet-test-wait-for (= (length (duet-model-session-list
