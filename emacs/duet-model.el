@@ -331,6 +331,9 @@ That is the first prompt if it is known, else the last."
   "Return the messages of SESSION, the oldest first."
   (reverse (duet-session-order session)))
 
+(defvar duet-model-late nil
+  "Whether what is added has waited, and may be older than what is there.")
+
 (defun duet-model--before-p (a b)
   "Return non-nil if the message A began before B, as far as they tell."
   (let ((one (duet-message-created a))
@@ -355,7 +358,7 @@ brought, and goes before it."
               (run-p () (equal (duet-message-run (car rest)) run)))
       (when (and rest (or (run-p) (cl-find run rest :key #'duet-message-run :test #'equal)))
         (while (not (run-p)) (next))
-        (while (and rest (run-p)
+        (while (and duet-model-late rest (run-p)
                     (not (eq (duet-message-kind (car rest)) 'prompt))
                     (duet-model--before-p message (car rest)))
           (next))))

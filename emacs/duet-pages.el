@@ -121,7 +121,8 @@ Return nil if it is there already; it is brought up to date then."
 
 (defun duet-model-page-loaded (session)
   "End the loading of SESSION: apply the events that have waited for it."
-  (let ((held (reverse (duet-session-held session))))
+  (let ((held (reverse (duet-session-held session)))
+        (duet-model-late t))
     (setf (duet-session-loaded session) t
           (duet-session-held session) nil)
     (pcase-dolist (`(,type ,data ,seq ,time) held)

@@ -288,7 +288,7 @@ def menu(home, emacs):
     terminal.press("?")
     terminal.see(r"X +Stop server$")
     terminal.press("X")
-    terminal.see(r"^The server is stopped$")
+    terminal.see(r"\(Duet-Sessions \[stopped\]\)")
 
 
 @scenario
