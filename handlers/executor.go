@@ -79,7 +79,9 @@ func (e executor) execute(ctx context.Context, h *hub.Hub, p executeParams) (exe
 	if err := checkToken(h, p.SessionToken); err != nil {
 		return executeResult{}, err
 	}
-	s, err := h.Launch(ctx, p.spec())
+	// A request that is cancelled just now must not leave a run behind that
+	// nobody knows of.
+	s, err := h.Launch(context.WithoutCancel(ctx), p.spec())
 	if err != nil {
 		return executeResult{}, err
 	}
