@@ -66,8 +66,14 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitR
 	return submitted(s), err
 }
 
+// submitted tells what was begun. A task that has ended by now was running
+// when it was submitted: clients of seed 000 expect no other state here.
 func submitted(s hub.Session) submitResult {
-	return submitResult{taskID(s.Task), stateNames[s.State].task, s.Agent, s.SessionID}
+	state := stateNames[s.State].task
+	if state != "queued" {
+		state = "running"
+	}
+	return submitResult{taskID(s.Task), state, s.Agent, s.SessionID}
 }
 
 // chatPriority is that of chat messages (seed 000's program): somebody waits.
