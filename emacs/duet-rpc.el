@@ -351,17 +351,20 @@ METHOD is a symbol or a string.  PARAMS nil means none."
 (defun duet-rpc-shutdown (connection &optional cleanup)
   "Ask the server behind CONNECTION to end, and wait until it has.
 One that serves other editors too goes on for them, without this one.
-It is killed if it takes longer than 2 seconds.  Kill the buffers of the
+It is killed if it does not answer within 2 seconds.  Kill the buffers of the
 connection too if CLEANUP is non-nil.
 
 Do not call this from `kill-emacs-hook'; without it the server ends too."
   (let ((process (jsonrpc--process connection))
+        (answered nil)
         (stays nil))
     (when (jsonrpc-running-p connection)
       (ignore-error duet-rpc-died
         (duet-rpc-request-async
          connection 'shutdown '(:reason "the editor is done with it")
-         :success-fn (lambda (result) (setq stays (eq (plist-get result :stays) t)))
+         :success-fn (lambda (result)
+                       (setq answered t
+                             stays (eq (plist-get result :stays) t)))
          :error-fn #'ignore))
       ;; What matters is that the end has been noticed, not that it has come:
       ;; the last replies may still have to be read.
@@ -370,7 +373,9 @@ Do not call this from `kill-emacs-hook'; without it the server ends too."
                         (duet-rpc--ended connection)
                         (> (float-time) deadline)))
           (accept-process-output nil 0.02))))
-    (if stays
+    ;; One that has answered and is still there serves somebody who has come
+    ;; meanwhile.
+    (if (and answered (process-live-p process))
         (process-send-eof process)
       (delete-process process)))
   (when cleanup

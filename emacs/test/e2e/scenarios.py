@@ -241,12 +241,14 @@ def two_emacsen(home, emacs):
     for terminal in first, second:
         terminal.see(r"^ ● completed")
         terminal.see_no(r"Duet\[")
-    # The one that has the hub ends; the other goes on.
-    first.close()
+    # The one that has the hub ends; its server stays for the other, and no longer.
+    server = first.close(stays=True)
     ask(second, "quiet alone", key="r")
     second.see(r"^❯ quiet alone$")
     second.see(r"^ ● completed")
     second.see(r"^Hello from")
+    second.close()
+    second.await_end(server)
 
 
 @scenario

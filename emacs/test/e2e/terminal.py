@@ -102,8 +102,8 @@ class Home:
 
     def close(self):
         """Ends all that was started, and removes the directory."""
-        for terminal in self.terminals:
-            terminal.close()
+        # A server may stay for another Emacs, so all of these go first.
+        Terminal.await_end([pid for terminal in self.terminals for pid in terminal.close(stays=True)])
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -195,10 +195,21 @@ class Terminal:
         os.kill(self.pid, signal.SIGKILL)
         wait_for(lambda: not alive(self.pid), "Emacs to be gone")
 
-    def close(self):
-        """Ends Emacs, its terminal and its server."""
+    def close(self, stays=False):
+        """Ends Emacs and its terminal; returns its servers, which end too.
+
+        Unless they stay, for another Emacs.
+        """
         server = [pid for pid, name in children(self.pid).items() if name == "duet-rpc"]
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
+        if stays:
+            return server
+        self.await_end(server)
+        return server
+
+    @staticmethod
+    def await_end(server):
+        """Waits until servers have ended."""
         try:
             wait_for(lambda: not any(map(alive, server)), "a server to end with its Emacs")
         except Failure:
