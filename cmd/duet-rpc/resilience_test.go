@@ -25,6 +25,8 @@ type site struct {
 	home string // no other process on the machine has this one
 	args []string
 	env  []string
+
+	binary string // the program, if it is not the one with the race detector
 }
 
 // newSite makes a project whose default agent is the demo agent, without its
@@ -62,6 +64,7 @@ func (s *site) database() string { return filepath.Join(s.state(), "duet.db") }
 // launch is how the program is started there.
 func (s *site) launch() launch {
 	return launch{
+		binary: s.binary,
 		args: append([]string{"--root", s.root}, s.args...),
 		env: append([]string{
 			"HOME=" + s.home, "DUET_DEMO_DELAY=0",
