@@ -65,7 +65,7 @@ func (s *site) database() string { return filepath.Join(s.state(), "duet.db") }
 func (s *site) launch() launch {
 	return launch{
 		binary: s.binary,
-		args: append([]string{"--root", s.root}, s.args...),
+		args:   append([]string{"--root", s.root}, s.args...),
 		env: append([]string{
 			"HOME=" + s.home, "DUET_DEMO_DELAY=0",
 			"XDG_CONFIG_HOME=" + filepath.Join(s.home, "config"), "XDG_STATE_HOME=" + filepath.Join(s.home, "state"),
