@@ -19,10 +19,12 @@ func (ndjsonFraming) next(r *Reader) ([]byte, error) {
 			r.drop(newline + 1)
 			r.enter(atFrame)
 			switch {
-			case wasRefused || skipSpace(line, 0) == len(line):
+			case wasRefused:
 				continue
-			case len(line) > r.limits.MaxFrame:
+			case len(line) > r.limits.MaxFrame: // white space too, as if it had come in pieces
 				return nil, r.oversizeLine()
+			case skipSpace(line, 0) == len(line):
+				continue
 			}
 			return line, nil
 		}
