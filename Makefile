@@ -56,7 +56,7 @@ cross: ## build and vet for every platform
 bench: build ## measure the program beside others (docs/performance.md); about 5 minutes
 	cd internal/bench && $(GO) run . -duet $(CURDIR)/$(BIN) $(BENCHFLAGS)
 
-load: ## the hub under 200 clients of all families (docs/performance.md); about 3 minutes
+load: ## the hub under 200 clients of all families (docs/performance.md); about 5 minutes
 	DUET_LOAD_TESTS=50 $(GO) test ./cmd/duet-rpc -run 'TestCrowd|TestIdleClients' -count=1 -v -timeout 15m
 
 docs: ## write docs/protocol.md from the registry
