@@ -52,7 +52,7 @@
       (when-let ((session (bound-and-true-p duet-session)))
         (let ((approvals (duet-session-approvals session)))
           (and approvals (null (cdr approvals)) (car approvals))))
-      (user-error "No question is here")))
+      (user-error "No question is here; j goes to the next one")))
 
 (defun duet-approval-connection (approval)
   "Return the connection whose server asks APPROVAL; nil if it waits no more."

@@ -22,7 +22,10 @@
 (require 'duet-actions)
 
 (declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-approve "duet-approval" (approval))
+(declare-function duet-approval-deny "duet-approval" (approval))
 (declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-approval-view "duet-approval-view" (approval))
 (declare-function duet-approvals "duet-approvals" ())
 (declare-function duet-diff "duet-diff" (session))
 
@@ -73,6 +76,10 @@ Each is called with the `duet-session' and returns a string or nil.")
     (define-key map "s" #'duet-search-or-say)
     (define-key map "j" #'duet-approval-next)
     (define-key map "w" #'duet-approvals)
+    ;; A question answers these where it stands; the only one, anywhere.
+    (define-key map "a" #'duet-approval-approve)
+    (define-key map "d" #'duet-approval-deny)
+    (define-key map "v" #'duet-approval-view)
     (define-key map "D" #'duet-diff)
     (define-key map "?" #'duet-menu-or-help)
     map)

@@ -295,10 +295,13 @@ What is said is kept."
       (duet-approval-next)
       (should (eq (current-buffer) buffer))
       (should (eq (get-text-property (point) 'duet-approval) approval))
+      ;; Who reads on at the end need not go there.
+      (goto-char (point-max))
       (call-interactively (key-binding "a"))
       (duet-test-wait-for (let ((next (car (duet-session-approvals session))))
                             (and next (not (eq next approval)))))
       (duet-approvals-flush)
+      (goto-char (point-min))
       (search-forward "[a] approve")
       (backward-char)
       (duet-transcript-visit)
