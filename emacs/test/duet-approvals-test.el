@@ -278,6 +278,7 @@ What is said is kept."
     (let* ((session (duet-test-launch connection "permit:2"))
            (buffer (duet-transcript-open connection session))
            (approval (duet-approvals-test--wait session)))
+      (duet-test-wait-for-text buffer "^❯ permit:2")
       (duet-approvals-flush)
       (with-current-buffer buffer
         (should (string-match-p "1 waiting: j" (duet-transcript--header)))
