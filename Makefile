@@ -19,7 +19,7 @@ run: build ## build, and have a session with the demo agent (the default)
 	$(BIN) --root "$$dir" prompt $$answer --agent demo "Greet the README's reader"
 
 build: ## build bin/duet-rpc
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/duet-rpc
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/duet-rpc
 
 test: ## all tests: Go with the race detector, Emacs, vscode-jsonrpc
 	.ci/install
