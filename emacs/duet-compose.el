@@ -187,13 +187,7 @@ THREAD is the session's id, or nil for a new one."
           (quit-restore-window window 'kill)
         (kill-buffer buffer))
       (when (buffer-live-p buffer) (kill-buffer buffer)))
-    (unless (gethash id (duet-model-runs model))
-      ;; The event that tells of it may come after this reply.
-      (duet-model-apply
-       model `(:event (:type "session_status_changed"
-                             :timestamp ,(format-time-string "%FT%T.%NZ" nil t)
-                             :data (:session_id ,id :thread_id ,new :state "queued"
-                                                :agent ,(duet-get-string result :agent))))))
+    (duet-model-sent model id new (duet-get-string result :agent))
     (let ((session (duet-model-session model new)))
       (when session
         (duet-transcript-show connection session t))

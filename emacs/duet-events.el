@@ -118,9 +118,8 @@ Nothing is signalled, whatever PARAMS are."
         (duet-log "A change of state that tells too little: %s" (duet-log-brief data))
       (let* ((session (duet-events--session model thread))
              (run (duet-events--run session id time)))
-        (setf (duet-run-state run) (intern state)
-              (duet-run-error run) (duet-get-string data :error)
-              (duet-run-error-code run) (duet-get-string data :error_code))
+        (duet-run-change run (intern state) time (duet-get-string data :error)
+                         (duet-get-string data :error_code))
         (when-let ((parent (duet-get-string data :parent_session_id)))
           (setf (duet-run-parent run) parent))
         (when-let ((title (duet-get-string data :title)))
@@ -132,6 +131,18 @@ Nothing is signalled, whatever PARAMS are."
         (when (eq (duet-session-loaded session) t)
           (duet-events--ended session run))
         (duet-model-announce model 'session session)))))
+
+(defun duet-model-sent (model id thread agent)
+  "Note in MODEL that the run ID of THREAD was asked for, from AGENT.
+The events that tell of it may come after the reply that did."
+  (unless (gethash id (duet-model-runs model))
+    (let* ((session (duet-events--session model thread))
+           (run (duet-events--run session id (format-time-string "%FT%T.%NZ" nil t))))
+      (duet-run-change run 'queued nil nil nil)
+      (when agent (setf (duet-session-agent session) agent))
+      (duet-events--touch session (duet-run-created run))
+      (duet-events--adopt model session id)
+      (duet-model-announce model 'session session))))
 
 (defun duet-events--ended (session run)
   "Say in SESSION that RUN did not end well, and why, if that is so."

@@ -60,6 +60,7 @@
   "One prompt and its execution."
   (id nil :documentation "The protocol's session_id.")
   (state nil :documentation "A symbol: queued, starting, running, ...")
+  (changed "" :documentation "When it got into that state, as the protocol writes it.")
   (created "" :documentation "A time as the protocol writes it.")
   (parent nil :documentation "The id of the run before it.")
   (query nil :documentation "The prompt.")
@@ -186,6 +187,31 @@ return soon: thousands of changes a second are to be expected."
 
 (defconst duet-active-states '(starting running waiting_input interrupting)
   "States of a run that an agent works on.")
+
+(defconst duet-ended-states '(completed failed timed_out cancelled interrupted discarded)
+  "States of a run that nothing more comes of.")
+
+(defun duet-run-change (run state time error code)
+  "Let RUN be in STATE since TIME, with ERROR and CODE, those of its failure.
+A reply may overtake events, and events a reply.  So what is older than
+what is known changes nothing, nor does what is as old and comes earlier
+in the life of a run.  An end is an end, whatever the clock did."
+  (let ((known (duet-run-changed run))
+        (rank (lambda (state)
+                (cond ((memq state '(nil draft)) 0)
+                      ((eq state 'queued) 1)
+                      ((eq state 'starting) 2)
+                      ((memq state duet-active-states) 3)
+                      (t 4)))))
+    (unless (and (or (duet-time-before-p time known)
+                     (and (not (duet-time-before-p known time))
+                          (< (funcall rank state) (funcall rank (duet-run-state run)))))
+                 (or (memq (duet-run-state run) duet-ended-states)
+                     (not (memq state duet-ended-states))))
+      (setf (duet-run-state run) state
+            (duet-run-changed run) (or time known)
+            (duet-run-error run) error
+            (duet-run-error-code run) code))))
 
 (defun duet-model-session (model id)
   "Return the session of MODEL that ID names, a thread or a run, or nil."

@@ -100,7 +100,7 @@ clicks on it; it must return at once."
     (cond
      ((memq state duet-active-states)
       (unless since (puthash id (float-time) duet-notify--running)))
-     (since
+     ((and since (memq state duet-ended-states))
       (remhash id duet-notify--running)
       (when (and (>= (- (float-time) since) duet-notify-long-run)
                  ;; That was somebody, who knows.

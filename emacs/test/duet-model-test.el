@@ -72,6 +72,39 @@
                            (duet-session-message-list session))
                    '((prompt 2) (plan 5) (text 7) (text 8))))))
 
+;; Seen: a reply that told of a run at work came before the event that it was
+;; queued, and the desktop was told that it had failed.
+(ert-deftest duet-model-test-state-does-not-go-back ()
+  "A run's state is the latest of those that replies and events tell."
+  (let* ((model (duet-model-create :root "/nowhere/"))
+         (at (lambda (second) (format "2026-01-01T00:00:0%d.5Z" second)))
+         (event (lambda (state second)
+                  (duet-model-apply
+                   model `(:event (:type "session_status_changed" :timestamp ,(funcall at second)
+                                         :data (:session_id "r1" :thread_id "t1" :state ,state))))))
+         (reply (lambda (state second)
+                  (duet-model-load-session
+                   model `(:id "r1" :thread_id "t1" :state ,state :query "Do"
+                               :last_activity_at ,(funcall at second)))))
+         (state (lambda () (duet-session-state (duet-model-session model "t1")))))
+    (duet-model-sent model "r1" "t1" "demo")
+    (should (eq (funcall state) 'queued))
+    (funcall reply "starting" 1)
+    (funcall event "queued" 1)
+    (should (eq (funcall state) 'starting))
+    (funcall event "starting" 1)
+    (funcall event "running" 2)
+    (funcall event "waiting_input" 3)
+    (funcall reply "running" 2)
+    (should (eq (funcall state) 'waiting_input))
+    (funcall event "running" 3)
+    (should (eq (funcall state) 'running))
+    ;; The clock is put back.
+    (funcall event "completed" 0)
+    (should (eq (funcall state) 'completed))
+    (funcall reply "running" 0)
+    (should (eq (funcall state) 'completed))))
+
 (ert-deftest duet-model-test-odd-events-signal-nothing ()
   "Whatever comes, nothing is signalled, and a transcript can show the rest."
   (let ((model (duet-model-test-model t))

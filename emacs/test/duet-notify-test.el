@@ -53,8 +53,8 @@ FOCUS is what frames say of theirs."
       (should (derived-mode-p 'duet-transcript-mode)))
     ;; Replayed questions and short turns are not worth it.
     (setq duet-notify-test--shown nil)
-    (let ((duet-notify-long-run 1000)
-          (session (progn (duet-test-launch connection "quiet"))))
+    (let* ((duet-notify-long-run 1000)
+           (session (duet-test-launch connection "quiet")))
       (duet-test-wait-for-state session 'completed)
       (duet-model-apply (duet-connection-model connection)
                         `(:seq 100000 :event
