@@ -95,7 +95,10 @@ Each is called with the `duet-session' and returns a string or nil.")
         bidi-paragraph-direction 'left-to-right
         duet-transcript--how (make-hash-table :test #'eq)
         header-line-format '(:eval (duet-transcript--header)))
-  (setq-local bidi-inhibit-bpa t)
+  ;; The number of a line says nothing here, and to count them takes longer than
+  ;; all else that a key does, once there are some megabytes.
+  (setq-local bidi-inhibit-bpa t
+              line-number-mode nil)
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
   (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
 

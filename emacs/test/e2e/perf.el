@@ -6,15 +6,16 @@
 ;;; Commentary:
 
 ;; The program `perf' beside this loads it into an Emacs in a terminal.  A timer
-;; that is due every 10 ms tells how long Emacs was busy; F5 is a key whose time
-;; of arrival on the screen is noted.
+;; that is due every 10 ms tells how long Emacs was busy; F5 to F9 are keys whose
+;; time of arrival on the screen is noted.
 
 ;;; Code:
 
 (require 'duet)
 
 (defvar perf-gaps nil "Seconds by which the timer was late.")
-(defvar perf-shown nil "When F5 had been handled and the screen was drawn.")
+(defvar perf-shown nil
+  "Keys, and when they had been handled and the screen was drawn.")
 (defvar perf-last nil "When the timer was called last.")
 
 (defun perf-begin ()
@@ -35,9 +36,10 @@
                      (duet-section-previous)
                    (goto-char (point-max))))
   (redisplay t)
-  (push (float-time) perf-shown))
+  (push (vector (upcase (symbol-name last-command-event)) (float-time)) perf-shown))
 
-(global-set-key (kbd "<f5>") #'perf-key)
+(dolist (key '("<f5>" "<f6>" "<f7>" "<f8>" "<f9>"))
+  (global-set-key (kbd key) #'perf-key))
 
 (defun perf-write (file)
   "Write what was measured to FILE, as JSON."
