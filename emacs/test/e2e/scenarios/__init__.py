@@ -1,0 +1,3 @@
+"""What users do, and what they then see."""
+
+from scenarios import changes, questions, sessions, terminals, trust  # noqa: F401

@@ -1,0 +1,179 @@
+"""Sessions: how they begin and go on, and what outlives what."""
+
+import os
+import signal
+
+from steps import ask, expect, scenario, start
+from terminal import Terminal, wait_for
+
+
+@scenario
+def first_start(home, emacs):
+    """Nothing is configured; the first command says what to do, and the demo agent does it."""
+    terminal = Terminal(home, emacs)
+    terminal.command("duet")
+    terminal.see(r"No sessions yet\.  c asks an agent for something, \? tells")
+    ask(terminal, "quiet please")
+    terminal.see(r"^❯ quiet please$")
+    terminal.see(r"^Hello from")
+    terminal.see(r"^ ● completed · demo")
+    terminal.press("l")
+    terminal.see(r"^ ● +completed +quiet please +demo +now$")
+
+
+@scenario
+def no_server(home, emacs):
+    """The program is not there: the message names it, and what to do."""
+    home.programs = "/usr/bin"
+    terminal = Terminal(home, emacs)
+    terminal.command("duet")
+    terminal.see(r"Cannot find the program duet-rpc; install it or set ‘?.?duet-rpc-command")
+    terminal.see(r"\*scratch\*")
+
+
+@scenario
+def streams_and_is_interrupted(home, emacs):
+    """What an agent says is there as it comes; i ends it, and r goes on."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stream:2000@20")
+    terminal.see(r"chunk 5 ")
+    terminal.see(r"^ ◐ running")
+    terminal.press("i")
+    terminal.see(r"^■ Interrupted")
+    terminal.see(r"^ ■ interrupted")
+    expect(not terminal.shows(r"chunk 2000"), "the turn was not interrupted in its midst", terminal)
+    ask(terminal, "quiet once more", key="r")
+    terminal.see(r"^❯ quiet once more$")
+    terminal.see(r"^ ● completed")
+
+
+@scenario
+def compose_loses_nothing(home, emacs):
+    """C-g, C-c C-k and a killed buffer leave what was written within reach."""
+    terminal = start(home, emacs)
+    terminal.press("c")
+    terminal.see(r"New session.*C-c C-c send")
+    terminal.type("quiet words that took long")
+    terminal.see(r"^quiet words that took long$")
+    terminal.press("C-g")
+    terminal.see(r"^Quit$")
+    terminal.see(r"^quiet words that took long$")
+    terminal.press("C-c", "C-k")
+    terminal.see(r"Not sent; M-p in a new prompt brings it back")
+    terminal.see_no(r"C-c C-c send")
+    terminal.press("c")
+    terminal.see(r"C-c C-c send")
+    terminal.press("M-p")
+    terminal.see(r"^quiet words that took long$")
+    terminal.press("C-x", "k", "Enter")
+    terminal.see_no(r"C-c C-c send")
+    terminal.press("c")
+    terminal.see(r"C-c C-c send")
+    terminal.press("M-p", "C-c", "C-c")
+    terminal.see(r"^❯ quiet words that took long$")
+    terminal.see(r"^ ● completed")
+
+
+@scenario
+def server_killed(home, emacs):
+    """A server that dies in the midst of a turn is started again; the turn can be continued."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stream:2000@20")
+    terminal.see(r"chunk 5 ")
+    first = terminal.server()
+    os.kill(first, signal.SIGKILL)
+    terminal.see(r"(?i)■ interrupted")
+    wait_for(lambda: terminal.server() != first, "another server", screen=terminal.screen)
+    terminal.see(r"^ ■ interrupted · demo")
+    ask(terminal, "quiet and on", key="r")
+    terminal.see(r"^❯ quiet and on$")
+    terminal.see(r"^ ● completed")
+
+
+@scenario
+def emacs_killed(home, emacs):
+    """Emacs dies while an agent works and while a question waits: another one has both."""
+    terminal = start(home, emacs)
+    ask(terminal, "hello")
+    terminal.see(r"waits for you")
+    terminal.press("l")
+    ask(terminal, "quiet stream:2000@20")
+    terminal.see(r"chunk 5 ")
+    terminal.kill()
+    terminal = start(home, emacs)
+    terminal.see(r"^ ■ +interrupted +quiet stream")
+    terminal.see(r"Duet\[1!\]")
+    terminal.press("j")
+    terminal.see(r"^\? Write +demo\.txt.*stale")
+    terminal.press("a")
+    terminal.see(r"^ ● completed")
+    terminal.see_no(r"Duet\[")
+    expect(home.read("demo.txt") == "Turn 1: hello\n", f"demo.txt: {home.read('demo.txt')!r}", terminal)
+
+
+@scenario
+def two_emacsen(home, emacs):
+    """Two Emacsen have a project open: each shows the session, and an answer counts in both."""
+    first = start(home, emacs)
+    second = start(home, emacs)
+    ask(first, "hello")
+    first.see(r"^\? Write +demo\.txt")
+    second.see(r"^ \? +waits for you +hello +demo")
+    second.see(r"Duet\[1!\]")
+    first.see(r"Duet\[1!\]")
+    second.press("j")
+    second.see(r"^\? Write +demo\.txt")
+    second.press("a")
+    first.see(r"^Duet: Write demo\.txt was approved elsewhere$")
+    first.see_no(r"^\? Write")
+    for terminal in first, second:
+        terminal.see(r"^ ● completed")
+        terminal.see_no(r"Duet\[")
+    # The one that has the hub ends; its server stays for the other, and no longer.
+    server = first.close(stays=True)
+    ask(second, "quiet alone", key="r")
+    second.see(r"^❯ quiet alone$")
+    second.see(r"^ ● completed")
+    second.see(r"^Hello from")
+    second.close()
+    second.await_end(server)
+
+
+@scenario
+def menu(home, emacs):
+    """The menu is there in each buffer, and begins things."""
+    terminal = start(home, emacs)
+    terminal.press("?")
+    terminal.see(r"c +Ask something new")
+    terminal.press("c")
+    terminal.see(r"New session.*C-c C-c send")
+    terminal.type("quiet from the menu")
+    terminal.see(r"^quiet from the menu$")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"^ ● completed")
+    terminal.press("?")
+    terminal.see(r"i +Interrupt")
+    terminal.press("C-g")
+    terminal.see_no(r"i +Interrupt")
+    terminal.press("?")
+    terminal.see(r"X +Stop server$")
+    terminal.press("X")
+    terminal.see(r"\(Duet-Sessions \[stopped\]\)")
+
+
+@scenario
+def reads_the_manual(home, emacs):
+    """The manual came with the package, and is in the list of manuals."""
+    if not home.has_manual():
+        return  # there is no makeinfo, which make manual tells
+    terminal = Terminal(home, emacs)
+    terminal.press("C-h", "i", "m")
+    terminal.see(r"^Menu item")
+    terminal.type("Duet")
+    terminal.press("Enter")
+    terminal.see(r"^Duet shows in Emacs what coding agents do")
+    terminal.press("m")
+    terminal.see(r"^Menu item")
+    terminal.type("Questions")
+    terminal.press("Enter")
+    terminal.see(r"An agent asks for leave before it runs a tool")

@@ -1,0 +1,35 @@
+"""What scenarios are made of, beside what a terminal can do."""
+
+from terminal import Failure, Terminal
+
+ALL = {}
+
+
+def scenario(function):
+    """Adds a scenario: a function of a home directory and an Emacs to start there."""
+    ALL[function.__name__] = function
+    return function
+
+
+def start(home, emacs, **arguments):
+    """Starts Emacs and shows the sessions of the project."""
+    terminal = Terminal(home, emacs, **arguments)
+    terminal.command("duet")
+    terminal.see(r"^ (No sessions yet|[○◐?●✗■] )")
+    return terminal
+
+
+def ask(terminal, prompt, key="c"):
+    """Writes a prompt for an agent, and sends it."""
+    terminal.press(key)
+    terminal.see(r"C-c C-c send")
+    terminal.type(prompt)
+    terminal.see(prompt[-20:])
+    terminal.press("C-c", "C-c")
+    terminal.see_no(r"C-c C-c send")
+
+
+def expect(condition, what, terminal):
+    """Fails with what is wrong and the screen, unless condition is true."""
+    if not condition:
+        raise Failure(f"{what}\n{terminal.screen()}")
