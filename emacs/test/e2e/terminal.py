@@ -76,6 +76,13 @@ class Home:
         with open(os.path.join(self.path, ".emacs.d", "init.el"), "w", encoding="utf-8") as file:
             file.write(text)
 
+    def configure(self, text):
+        """Writes the user's configuration of the server."""
+        folder = os.path.join(self.path, ".config", "duet")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "config.toml"), "w", encoding="utf-8") as file:
+            file.write(text)
+
     def write(self, name, text):
         """Writes a file of the project."""
         with open(os.path.join(self.project, name), "w", encoding="utf-8") as file:
@@ -169,6 +176,13 @@ class Terminal:
         regexp = re.compile(pattern, re.MULTILINE)
         wait_for(lambda: not regexp.search(self.screen()), f"the screen to be without {pattern!r}", deadline,
                  self._framed)
+
+    def see_cursor_at(self, pattern, deadline=DEADLINE):
+        """Waits until the cursor is in a line that pattern matches."""
+        def there():
+            line = int(self._tmux("display-message", "-p", "#{cursor_y}"))
+            return re.search(pattern, (self.screen().splitlines() + [""] * line)[line])
+        wait_for(there, f"the cursor at {pattern!r}", deadline, self._framed)
 
     def shows(self, pattern):
         """Tells whether the screen shows now what pattern matches."""

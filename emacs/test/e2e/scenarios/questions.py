@@ -83,3 +83,69 @@ def edits_and_answers(home, emacs):
     terminal.press("j", "1")
     terminal.see(r"^ ● completed")
     terminal.see_no(r"Duet\[")
+
+
+@scenario
+def answers_in_words(home, emacs):
+    """A question is answered by words: some that nobody can be told, none, and one that is offered."""
+    terminal = start(home, emacs, columns=110)
+    ask(terminal, "ask")
+    terminal.see(r"^\? Which colour do you like\?\n +\[r\] answer +\[1\] red")
+    terminal.press("j", "r")
+    terminal.see(r"^Which colour do you like\?$")
+    terminal.type("none of")
+    terminal.see(r"^Which colour do you like\? none of$")
+    terminal.press("C-g")
+    terminal.see(r"^Quit$")
+    terminal.see(r"Duet\[1!\]")
+    terminal.press("r")
+    terminal.see(r"^Which colour do you like\? none of$")
+    terminal.type(" these")
+    terminal.see(r"^Which colour do you like\? none of these$")
+    terminal.press("Enter")
+    terminal.see(r"^Duet: not answered, it goes on waiting: .*expected one of red, green, blue")
+    terminal.press("r")
+    terminal.see(r"^Which colour do you like\? none of these$")
+    terminal.press("C-a", "C-k", "g", "Tab")
+    terminal.see(r"^Which colour do you like\? green$")
+    terminal.press("Enter")
+    terminal.see(r"You answered: green\.")
+    terminal.see(r"^ ● completed")
+    terminal.see_no(r"Duet\[")
+
+
+@scenario
+def allows_from_now_on(home, emacs):
+    """What is allowed in a session is not asked there again, in the project nowhere."""
+    terminal = start(home, emacs, lines=50)
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "s")
+    terminal.see(r"^Let Write run in this session from now on, unasked\? \(y or n\)")
+    terminal.press("n")
+    terminal.see(r"^Nothing is decided$")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("s")
+    terminal.see(r"^Let Write run in this session from now on, unasked\? \(y or n\)")
+    terminal.press("y")
+    terminal.see(r"^Allowed in this session from now on: Write demo\.txt$")
+    terminal.see(r"^ ● completed")
+    terminal.see_no(r"^\? Write")  # whose r is another one
+    ask(terminal, "again", key="r")
+    wait_for(lambda: "Turn 2: again\n" in (home.read("demo.txt") or ""), "a change that was not asked about",
+             screen=terminal.screen)
+    terminal.see(r"^ ● completed")
+    # Another session asks, until the whole project is told.
+    terminal.press("l")
+    ask(terminal, "hello two")
+    terminal.see(r"^ \? waits for you")
+    terminal.press("j", "P")
+    terminal.see(r"^Let Write run in this project from now on, unasked\? \(y or n\)")
+    terminal.press("y")
+    terminal.see(r"^Allowed in this project from now on: Write demo\.txt$")
+    terminal.see(r"^ ● completed")
+    terminal.press("l")
+    ask(terminal, "hello three")
+    terminal.see(r"^❯ hello three$")
+    terminal.see(r"^ ● completed")
+    expect("hello three" in home.read("demo.txt"), "demo.txt was not changed", terminal)

@@ -1,0 +1,40 @@
+"""Where something was said."""
+
+from steps import ask, expect, scenario, start
+
+
+@scenario
+def searches(home, emacs):
+    """Places are listed with their sessions; RET goes to one, however long ago it was."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet walnuts grow here")
+    terminal.see(r"^ ● completed")
+    ask(terminal, "quiet stream:200 almonds", key="r")
+    terminal.see(r"^❯ quiet stream:200 almonds$|chunk 200 ")
+    terminal.see(r"^ ● completed")
+    terminal.press("l")
+    ask(terminal, "quiet walnuts of another kind")
+    terminal.see(r"^ ● completed")
+    terminal.press("l", "s")
+    terminal.see(r"^Search conversations: ?$")
+    terminal.type("walnuts grow")
+    terminal.press("Enter")
+    terminal.see(r"Said: walnuts grow  RET open")
+    terminal.see(r"^quiet walnuts grow here  you · 20")
+    expect(not terminal.shows(r"^ +quiet walnuts of another"), "what has not both words was found", terminal)
+    terminal.press("Enter")
+    terminal.see(r"^❯ quiet walnuts grow here$")
+    terminal.see_cursor_at(r"^❯ quiet walnuts grow here$")
+    # Nothing is found, and C-g leaves that as it is.
+    terminal.press("s")
+    terminal.see(r"^Search conversations: ?$")
+    terminal.type("pistachios")
+    terminal.press("Enter")
+    terminal.see(r"^ Nobody has said that\.$")
+    terminal.press("s")
+    terminal.see(r"^Search conversations: ?$")
+    terminal.type("chestnuts")
+    terminal.see(r"^Search conversations: chestnuts$")
+    terminal.press("C-g")
+    terminal.see(r"^Quit$")
+    terminal.see(r"Said: pistachios")
