@@ -33,3 +33,16 @@ def expect(condition, what, terminal):
     """Fails with what is wrong and the screen, unless condition is true."""
     if not condition:
         raise Failure(f"{what}\n{terminal.screen()}")
+
+
+def replace(terminal, old, new):
+    """Replaces text in the buffer."""
+    terminal.press("M-<")
+    terminal.command("replace-string")
+    terminal.see(r"^Replace string")
+    terminal.type(old)
+    terminal.press("Enter")
+    terminal.see(r"with:$")
+    terminal.type(new)
+    terminal.press("Enter")
+    terminal.see(r"^Replaced 1 occurrence$")

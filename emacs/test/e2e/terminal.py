@@ -71,9 +71,9 @@ class Home:
             "DUET_DEMO_DELAY": "2ms",
         }
 
-    def init(self, text):
+    def init(self, text, name="init.el"):
         """Writes the user's init file."""
-        with open(os.path.join(self.path, ".emacs.d", "init.el"), "w", encoding="utf-8") as file:
+        with open(os.path.join(self.path, ".emacs.d", name), "w", encoding="utf-8") as file:
             file.write(text)
 
     def configure(self, text):

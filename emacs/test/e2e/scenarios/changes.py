@@ -1,6 +1,6 @@
 """What a turn has changed."""
 
-from steps import ask, scenario, start
+from steps import ask, expect, replace, scenario, start
 from terminal import wait_for
 
 
@@ -22,3 +22,73 @@ def reviews_changes(home, emacs):
     terminal.press("u")
     wait_for(lambda: home.read("demo.txt") == "Turn 1: hello\n", "the change to be there again",
              screen=terminal.screen)
+
+
+@scenario
+def reverts_one_of_two(home, emacs):
+    """One change of two in a file is taken back on disk, unless that is edited and not saved."""
+    lines = [f"line {number}" for number in range(1, 21)]
+    home.write("demo.txt", "".join(line + "\n" for line in lines))
+    terminal = start(home, emacs, lines=50)
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "e")
+    terminal.see(r"Turn 1: hello\\n")
+    replace(terminal, "line 2\\n", "LINE TWO\\n")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"^ ● completed")
+    terminal.see(r"^± demo\.txt \+2 −1")
+    terminal.press("D")
+    terminal.see(r"^ 0 of 2 reviewed")
+    terminal.see(r"^\+LINE TWO$")
+    terminal.see(r"^\+Turn 1: hello$")
+    terminal.press("a")
+    terminal.see(r"^ 1 of 2 reviewed")
+    terminal.see_no(r"^\+LINE TWO$")
+    terminal.press("p", "u", "r")
+    terminal.see(r"^Reverted in demo\.txt$")
+    whole = "".join(line + "\n" for line in [*lines, "Turn 1: hello"])
+    wait_for(lambda: home.read("demo.txt") == whole, "one change to be taken back", screen=terminal.screen)
+    # Where somebody is at work, it is left alone.
+    terminal.press("Enter")
+    terminal.see_cursor_at(r"^line 18$")
+    terminal.type("mine ")
+    terminal.see(r"^mine line 18$")
+    terminal.press("C-x", "o")
+    terminal.see_cursor_at(r"^@@ -18")
+    terminal.press("r")
+    terminal.see(r"^demo\.txt has changes that are not saved; save or undo them first$")
+    expect(home.read("demo.txt") == whole, "demo.txt was changed", terminal)
+    terminal.see(r"^mine line 18$")
+
+
+@scenario
+def compares_with_ediff(home, emacs):
+    """Ediff shows a file before and after a turn, and leaves the windows as they were."""
+    home.write("demo.txt", "one\n")
+    terminal = start(home, emacs)
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed")
+    terminal.see_no(r"Duet\[")
+    terminal.press("D")
+    terminal.see(r"^\+Turn 1: hello$")
+    before = shown(terminal)
+    terminal.press("e")
+    terminal.see(r"^ *A: .*demo\.txt \(before\)")
+    terminal.see(r"^ *B: .*demo\.txt \(after\)")
+    terminal.press("n")
+    terminal.see(r"diff 1 of 1")
+    terminal.press("q")
+    terminal.see(r"Quit this Ediff session\? \(y or n\)")
+    terminal.press("y")
+    wait_for(lambda: shown(terminal) == before, "the windows to be as they were", screen=terminal.screen)
+    terminal.command("list-buffers")
+    terminal.see(r"^\S* +\*duet diff: hello\*")
+    expect(not terminal.shows(r"Control Panel|\(before\)|\(after\)"), "Ediff has left buffers behind", terminal)
+
+
+def shown(terminal):
+    """Returns what the screen shows, but for the echo area."""
+    return terminal.screen().splitlines()[:-1]

@@ -1,6 +1,6 @@
 """What agents ask, and how it is answered."""
 
-from steps import ask, expect, scenario, start
+from steps import ask, expect, replace, scenario, start
 from terminal import wait_for
 
 
@@ -62,16 +62,7 @@ def edits_and_answers(home, emacs):
     terminal.see(r"^\? Write +demo\.txt")
     terminal.press("j", "e")
     terminal.see(r"Turn 1: hello\\n")
-    terminal.press("M-<")
-    terminal.press("M-x")
-    terminal.type("replace-string")
-    terminal.press("Enter")
-    terminal.see(r"^Replace string")
-    terminal.type("hello")
-    terminal.press("Enter")
-    terminal.see(r"with:$")
-    terminal.type("goodbye")
-    terminal.press("Enter")
+    replace(terminal, "hello", "goodbye")
     terminal.see(r"Turn 1: goodbye\\n")
     terminal.press("C-c", "C-c")
     terminal.see(r"^ ● completed")

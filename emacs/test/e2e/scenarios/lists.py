@@ -1,0 +1,53 @@
+"""What is done with sessions as a whole."""
+
+from steps import ask, scenario, start
+
+
+@scenario
+def forks(home, emacs):
+    """A fork knows what was said up to the turn at point, and the session that it is of stays as it is."""
+    terminal = start(home, emacs, lines=50)
+    ask(terminal, "quiet first words")
+    terminal.see(r"^ ● completed")
+    ask(terminal, "quiet second words", key="r")
+    terminal.see(r"^❯ quiet second words$")
+    terminal.see(r"^ ● completed")
+    terminal.press("M-<")
+    ask(terminal, "quiet other words", key="f")
+    terminal.see(r"^❯ quiet other words$")
+    terminal.see(r"^ ● completed")
+    terminal.press("C-x", "1")
+    terminal.see_no(r"^❯ quiet second words$")
+    terminal.see(r"^❯ quiet first words$")
+    terminal.press("l")
+    terminal.see(r"^ ● +completed +quiet other words +demo")
+    terminal.see(r"^ ● +completed +quiet first words +demo")
+
+
+@scenario
+def archives(home, emacs):
+    """Sessions that are marked are put away and taken back, with their names."""
+    terminal = start(home, emacs)
+    for prompt in "quiet one", "quiet two", "quiet three":
+        ask(terminal, prompt)
+        terminal.see(rf"^❯ {prompt}$")
+        terminal.see(r"^ ● completed")
+        terminal.press("l")
+        terminal.see(rf"^ ● +completed +{prompt} ")
+    terminal.press("C-x", "1", "M-<", "m", "m")
+    terminal.see(r"^\* *● +completed +quiet three")
+    terminal.see(r"^\* *● +completed +quiet two")
+    terminal.press("A")
+    terminal.see(r"^2 archived$")
+    terminal.see_no(r"quiet (two|three)")
+    terminal.see(r"quiet one")
+    terminal.press("a")
+    terminal.see(r"^The archive$")
+    terminal.see(r"^ ● +completed +quiet two")
+    terminal.see_no(r"quiet one")
+    terminal.press("M-<", "A")
+    terminal.see(r"^Taken back from the archive$")
+    terminal.press("a")
+    terminal.see(r"^All but the archive$")
+    terminal.see(r"quiet one")
+    terminal.see(r"quiet (two|three)")
