@@ -28,6 +28,7 @@
 (declare-function vterm-mode "ext:vterm")
 (defvar vterm-shell)
 (defvar vterm-kill-buffer-on-exit)
+(defvar vterm-exit-functions)
 
 (defcustom duet-terminal-backend 'auto
   "What shows a terminal.
@@ -121,7 +122,18 @@ Return the buffer."
   (let ((vterm-shell (mapconcat #'shell-quote-argument command " "))
         (vterm-kill-buffer-on-exit nil))
     (vterm-mode))
+  (set-process-sentinel (get-buffer-process buffer) #'duet-terminal--vterm-ended)
   (duet-terminal--detach-quietly buffer))
+
+(defun duet-terminal--vterm-ended (process event)
+  "Say that PROCESS, which a vterm shows, has ended, as EVENT tells.
+Else vterm would kill the buffer, or Emacs would write that in its midst."
+  (let ((buffer (process-buffer process)))
+    (run-hook-with-args 'vterm-exit-functions (and (buffer-live-p buffer) buffer) event)
+    (when (and (buffer-live-p buffer) (not (process-live-p process)))
+      (with-current-buffer buffer
+        (setq mode-line-process ": ended")
+        (force-mode-line-update)))))
 
 (defun duet-terminal--detach-quietly (buffer)
   "Let BUFFER be killed without a question: what runs in its terminal goes on."
@@ -182,7 +194,7 @@ buffer: `duet-terminals' lists it."
   "Major mode of the list of the server's terminals.
 
 \\{duet-terminals-mode-map}"
-  (setq tabulated-list-format [("Terminal" 14 t) ("Runs" 36 t) ("Where" 26 t)
+  (setq tabulated-list-format [("Terminal" 14 t) ("Runs" 26 t) ("Where" 17 t)
                                ("" 0 nil)]
         tabulated-list-padding 1)
   (tabulated-list-init-header)

@@ -22,6 +22,10 @@ class Failure(Exception):
     """A step that did not do what was expected of it."""
 
 
+class Missing(Exception):
+    """What a scenario takes is not on this machine."""
+
+
 def wait_for(condition, what, deadline=DEADLINE, screen=None):
     """Returns what condition returns once that is true, until the deadline."""
     end = time.monotonic() + deadline
@@ -71,9 +75,9 @@ class Home:
             "DUET_DEMO_DELAY": "2ms",
         }
 
-    def init(self, text, name="init.el"):
-        """Writes the user's init file."""
-        with open(os.path.join(self.path, ".emacs.d", name), "w", encoding="utf-8") as file:
+    def init(self, text, name="init.el", add=False):
+        """Writes the user's init file, or adds to it."""
+        with open(os.path.join(self.path, ".emacs.d", name), "a" if add else "w", encoding="utf-8") as file:
             file.write(text)
 
     def configure(self, text):
@@ -158,12 +162,12 @@ class Terminal:
         """Types text, each character as a key."""
         self._tmux("send-keys", "-l", text)
 
-    def command(self, name):
-        """Calls a command by its name."""
-        self.press("M-x")
-        self.see(r"^M-x$")
+    def command(self, name, prefix=()):
+        """Calls a command by its name, after the keys of a prefix argument."""
+        self.press(*prefix, "M-x")
+        self.see(r"M-x$")
         self.type(name)
-        self.see(rf"^M-x {re.escape(name)}$")
+        self.see(rf"M-x {re.escape(name)}$")
         self.press("Enter")
 
     def see(self, pattern, deadline=DEADLINE):
