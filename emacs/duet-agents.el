@@ -204,7 +204,8 @@ One of `duet-compose-parameters-functions'."
          (name (condition-case nil
                    (completing-read (format-prompt "Agent for new sessions" default)
                                     names nil t nil nil default)
-                 (quit nil))))
+                 ;; In a timer Emacs does not say so itself.
+                 (quit (message "Quit") nil))))
     (when name
       (duet-agents--choose connection
                            (nth (cl-position name names :test #'equal) usable)))))

@@ -7,11 +7,13 @@ shows the screen.
 
 import glob
 import os
+import pty
 import re
 import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 DEADLINE = 20  # seconds; only what is broken takes them
@@ -139,6 +141,30 @@ class Terminal:
         if done.returncode:
             raise Failure(f"tmux {arguments[0]}: {done.stderr}")
         return done.stdout
+
+    def attach(self):
+        """Shows it in a window of a desktop, which has the focus."""
+        self._tmux("set-option", "-g", "focus-events", "on")
+        self.window, other = pty.openpty()
+        client = subprocess.Popen(["tmux", "-L", self.socket, "attach-session"], stdin=other, stdout=other,
+                                  stderr=other, env={**os.environ, "TERM": "xterm-256color"}, start_new_session=True)
+        os.close(other)
+
+        def draw():
+            try:
+                while os.read(self.window, 65536):
+                    pass
+            except OSError:  # there is nobody any more at the other end
+                pass
+            client.wait()
+            os.close(self.window)
+        threading.Thread(target=draw).start()
+        wait_for(lambda: "focused" in self._tmux("list-clients", "-F", "#{client_flags}"), "a client of tmux",
+                 screen=self._framed)
+
+    def focus(self, has):
+        """Gives the window the focus, or takes it away."""
+        os.write(self.window, b"\x1b[I" if has else b"\x1b[O")
 
     def screen(self):
         """Returns what the screen shows."""

@@ -1,0 +1,53 @@
+"""Who looks elsewhere is told by the desktop."""
+
+import os
+
+from steps import ask, expect, scenario, start
+from terminal import wait_for
+
+INIT = '''
+(setq duet-notify-long-run 0
+      duet-notify-function
+      (lambda (title text _)
+        (write-region (format "%s: %s\\n" title (string-replace "\\n" ", " text)) nil "~/told" t 'quiet)))
+(add-function :after after-focus-change-function
+              (lambda () (message "Has the focus: %s" (frame-focus-state))))
+'''
+
+
+@scenario
+def notifies(home, emacs):
+    """Of a question and of an end one is told while the terminal has no focus, and only then."""
+    def told():
+        try:
+            with open(os.path.join(home.path, "told"), encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
+    home.init(INIT)
+    terminal = start(home, emacs)
+    terminal.attach()
+    terminal.see(r"^Has the focus: t$")
+    ask(terminal, "hello")
+    terminal.see(r"Duet\[1!\]")
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed")
+    terminal.see_no(r"Duet\[")
+    expect(told() == "", "one who looks was told", terminal)
+    terminal.focus(False)
+    terminal.see(r"^Has the focus: nil$")
+    ask(terminal, "once more", key="r")
+    terminal.see(r"Duet\[1!\]")
+    question = "An agent wants leave: Write demo.txt, hello\n"
+    wait_for(lambda: told() == question, "a question to be told", screen=terminal.screen)
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed")
+    wait_for(lambda: told() == question + "An agent is done: hello\n", "an end to be told", screen=terminal.screen)
+    terminal.focus(True)
+    terminal.see(r"^Has the focus: t$")
+    terminal.see_no(r"Duet\[")
+    ask(terminal, "quiet now", key="r")
+    terminal.see(r"You asked: quiet now That is all")
+    terminal.see(r"^ ● completed")
+    expect(told().count("\n") == 2, "one who looks again was told", terminal)
