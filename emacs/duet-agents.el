@@ -23,6 +23,9 @@
 (require 'duet-compose)
 (require 'duet-connection)
 
+(declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-next "duet-approvals" ())
+
 (defvar duet-agents-chosen (make-hash-table :test #'equal)
   "Agents that were chosen, by the directories of their projects.")
 
@@ -61,6 +64,8 @@ One of `duet-compose-parameters-functions'."
     (define-key map "d" #'duet-agents-unchoose)
     (define-key map "w" #'duet-agents-copy-install)
     (define-key map "g" #'duet-agents-refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "l" #'duet)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-agents-mode'.")

@@ -20,6 +20,8 @@
 (require 'duet-actions)
 (require 'duet-diff-view)
 
+(declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-transcript-message-at-point "duet-transcript" ())
 (declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
 (declare-function ediff-setup-windows-plain "ediff-wind"
@@ -52,6 +54,8 @@
     (define-key map "[" #'duet-diff-earlier-turn)
     (define-key map "]" #'duet-diff-later-turn)
     (define-key map "g" #'duet-diff-refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "l" #'duet)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-diff-mode'.")

@@ -20,6 +20,9 @@
 (require 'duet-section)
 (require 'duet-transcript)
 
+(declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-next "duet-approvals" ())
+
 (defcustom duet-search-limit 50
   "How many places are listed at once; the server gives 200 at most."
   :type 'natnum
@@ -53,6 +56,8 @@
     (define-key map "m" #'duet-search-more)
     (define-key map "s" #'duet-search)
     (define-key map "g" #'duet-search-refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "l" #'duet)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-search-mode'.")

@@ -23,6 +23,8 @@
 (require 'duet-command)
 (require 'duet-connection)
 
+(declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-next "duet-approvals" ())
 (declare-function eat-mode "ext:eat")
 (declare-function eat-exec "ext:eat" (buffer name command startfile switches))
 (declare-function vterm-mode "ext:vterm")
@@ -186,6 +188,8 @@ buffer: `duet-terminals' lists it."
     (define-key map "t" #'duet-terminal)
     (define-key map "k" #'duet-terminals-close)
     (define-key map "g" #'duet-terminals-refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "l" #'duet)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-terminals-mode'.")

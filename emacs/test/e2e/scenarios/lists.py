@@ -22,6 +22,17 @@ def forks(home, emacs):
     terminal.press("l")
     terminal.see(r"^ ● +completed +quiet other words +demo")
     terminal.see(r"^ ● +completed +quiet first words +demo")
+    # In the list it is all that was said, and still another session.
+    terminal.press("M-<")
+    ask(terminal, "quiet last words", key="f")
+    terminal.see(r"^❯ quiet last words$")
+    terminal.see(r"^ ● completed")
+    terminal.press("C-x", "1")
+    terminal.see(r"^❯ quiet first words$")
+    terminal.see(r"^❯ quiet other words$")
+    terminal.press("l")
+    for name in "last", "other", "first":
+        terminal.see(rf"^ ● +completed +quiet {name} words +demo")
 
 
 @scenario

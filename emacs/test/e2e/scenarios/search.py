@@ -38,3 +38,5 @@ def searches(home, emacs):
     terminal.press("C-g")
     terminal.see(r"^Quit$")
     terminal.see(r"Said: pistachios")
+    terminal.press("l")
+    terminal.see_cursor_at(r"^ ● +completed +quiet walnuts")
