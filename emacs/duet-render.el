@@ -352,15 +352,17 @@ See `duet-render--line-counts'."
   "Return the text of MESSAGE, what a run has changed in a file."
   (let* ((data (duet-message-data message))
          (root (duet-render--root message))
-         (path (duet-get-string data :path)))
+         (diff (duet-get-string data :diff))
+         (path (or (duet-get-string data :path) "")))
     (concat (duet-render--signed "±" 'duet-heading)
             (duet-render-file (expand-file-name path root) root) " "
             (duet-render-counts (or (duet-get-number data :added) 0)
                                 (or (duet-get-number data :removed) 0))
-            (propertize "  changed by this turn" 'face 'duet-dim)
-            (if-let ((diff (duet-get-string data :diff)))
-                (concat "\n" (duet-render-diff diff))
-              ""))))
+            (propertize (if diff "  changed by this turn"
+                          (substitute-command-keys
+                           "  changed by this turn, \\<duet-transcript-mode-map>\\[duet-diff] shows how"))
+                        'face 'duet-dim)
+            (if diff (concat "\n" (duet-render-diff diff)) ""))))
 
 (provide 'duet-render)
 ;;; duet-render.el ends here

@@ -166,6 +166,35 @@
         (duet-test-wait-for-text buffer "That is all")
         (should (equal (duet-test-text buffer) text))))))
 
+;; Plans and changed files were there only for who had watched.
+(ert-deftest duet-transcript-test-reopen-plan-and-changes ()
+  "A transcript that is opened later has the plan and the changed files in their places."
+  (duet-test-with-project connection
+    (let* ((shown (lambda (buffer)
+                    (mapcar (lambda (line) (replace-regexp-in-string "  changed by.*" "" line))
+                            (seq-filter
+                             (lambda (line) (string-match-p "^\\([❯●±]\\|Plan\\|  [✓▸○]\\|Done\\)" line))
+                             (split-string (duet-test-text buffer) "\n")))))
+           (session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session)))
+      (dolist (prompt '(nil "again"))
+        (when prompt
+          (duet-test-request connection 'continueSession
+                             (list :session_id (duet-session-leaf-id session) :query prompt)))
+        (duet-test-request connection 'sendDecision
+                           (list :approval_id
+                                 (duet-approval-id
+                                  (duet-test-wait-for (car (duet-session-approvals session))))
+                                 :decision "approve"))
+        (duet-test-wait-for-state session 'completed))
+      (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo")
+      (let ((text (funcall shown buffer)))
+        (should (equal (length text) 14))
+        (kill-buffer buffer)
+        (setq buffer (duet-transcript-open connection session))
+        (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo.*D shows how$")
+        (should (equal (funcall shown buffer) text))))))
+
 (ert-deftest duet-transcript-test-earlier ()
   "A long conversation is shown from its end, and the rest when asked for."
   (duet-test-with-project connection
