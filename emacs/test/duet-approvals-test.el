@@ -425,7 +425,8 @@ What is said is kept."
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
       (duet-approval-view approval)
-      (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello$")
+      ;; What it would change stands before what the tool gets.
+      (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n\\(.*\n\\)*Input\n  {$")
       (should (derived-mode-p 'diff-mode))
       (should (string-match-p "^Session  hello$" (buffer-string)))
       (should (eq (key-binding "a") #'duet-approval-approve))
