@@ -299,6 +299,9 @@ What is said is kept."
       ;; Who reads on at the end need not go there.
       (goto-char (point-max))
       (call-interactively (key-binding "a"))
+      ;; The next key is not taken for an answer any more.
+      (search-backward "the answer is on its way")
+      (should (eq (key-binding "e") #'duet-transcript-earlier))
       (duet-test-wait-for (let ((next (car (duet-session-approvals session))))
                             (and next (not (eq next approval)))))
       (duet-approvals-flush)
