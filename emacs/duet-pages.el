@@ -44,6 +44,7 @@ Return nil if that is none."
                          :context_size (duet-get object :context_limit))))
         (duet-events--touch session changed)
         (duet-events--adopt model session id)
+        (duet-pages--ended session run)
         session))))
 
 (defun duet-model-load-sessions (model objects)
@@ -132,11 +133,16 @@ Return nil if it is there already; it is brought up to date then."
       (duet-log-guard "An event that was not understood"
         (duet-events--message session (duet-get-string data :session_id)
                               type data seq time)))
-    ;; No part of the conversation tells how its runs ended.
     (dolist (run (reverse (duet-session-runs session)))
-      (when (cl-find (duet-run-id run) (duet-session-order session)
-                     :key #'duet-message-run :test #'equal)
-        (duet-events--ended session run)))))
+      (duet-pages--ended session run))))
+
+(defun duet-pages--ended (session run)
+  "Say in SESSION how RUN ended, if that was not well and RUN is shown.
+No part of the conversation tells it."
+  (when (and (eq (duet-session-loaded session) t)
+             (cl-find (duet-run-id run) (duet-session-order session)
+                      :key #'duet-message-run :test #'equal))
+    (duet-events--ended session run)))
 
 
 ;;; Questions

@@ -195,6 +195,23 @@
         (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo.*D shows how$")
         (should (equal (funcall shown buffer) text))))))
 
+(ert-deftest duet-transcript-test-reopen-bad-ends ()
+  "A transcript tells of turns long ago that did not end well, in another Emacs too."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet fail"))
+           (id (duet-session-id session)))
+      (duet-test-wait-for-state session 'failed)
+      (duet-test-request connection 'continueSession
+                         (list :session_id (duet-session-leaf-id session) :query "quiet later"))
+      (duet-test-wait-for-state session 'completed)
+      (duet-connection-stop connection)
+      (remhash (duet-connection-root connection) duet-connections)
+      (let* ((connection (duet-connection-ensure default-directory))
+             (session (duet-test-wait-for (duet-connection-session connection id))))
+        (should (equal (length (duet-session-runs session)) 1))
+        (duet-test-wait-for-text (duet-transcript-open connection session)
+                                 "❯ quiet fail\\(.*\n\\)*✗ Failed.*\n\n❯ quiet later")))))
+
 (ert-deftest duet-transcript-test-earlier ()
   "A long conversation is shown from its end, and the rest when asked for."
   (duet-test-with-project connection
