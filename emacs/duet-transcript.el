@@ -101,7 +101,9 @@ Each is called with the `duet-session' and returns a string or nil.")
   ;; The number of a line says nothing here, and to count them takes longer than
   ;; all else that a key does, once there are some megabytes.
   (setq-local bidi-inhibit-bpa t
-              line-number-mode nil)
+              line-number-mode nil
+              ;; The end, which is being written, stays at the bottom.
+              scroll-conservatively 101)
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
   (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
 
