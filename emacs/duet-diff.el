@@ -22,7 +22,7 @@
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
-(declare-function duet-transcript-message-at-point "duet-transcript" ())
+(declare-function duet-transcript-message-at-point "duet-visit" ())
 (declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
 (declare-function ediff-setup-windows-plain "ediff-wind"
                   (buffer-a buffer-b buffer-c control-buffer))
