@@ -271,6 +271,13 @@ continued."
   "Return the connection of the current buffer's project."
   (or duet-connection (duet-connection-ensure default-directory)))
 
+(defun duet-only-in (mode)
+  "Signal a `user-error' unless the current buffer is in MODE; return nil.
+For commands that would harm a buffer that is not theirs."
+  (unless (derived-mode-p mode)
+    (user-error "This is for buffers in %s only"
+                (string-remove-suffix "-mode" (symbol-name mode)))))
+
 
 ;;; What is asked and told
 

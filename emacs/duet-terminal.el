@@ -242,7 +242,7 @@ A server that cannot list them has none."
 
 (defun duet-terminals-refresh ()
   "Ask the server for its terminals again."
-  (interactive nil duet-terminals-mode)
+  (interactive (duet-only-in 'duet-terminals-mode) duet-terminals-mode)
   (let ((buffer (current-buffer)))
     (duet-terminals-list duet-connection
                          (lambda (terminals)
