@@ -165,6 +165,10 @@ Point is at the beginning of the buffer when it is called."
     (goto-char (point-min))
     (call-interactively command nil (vector click))))
 
+(defun duet-test-look ()
+  "Make the buffer that the selected window shows the current one; return it."
+  (set-buffer (window-buffer)))
+
 (defmacro duet-test-typing (keys &rest body)
   "Evaluate BODY while KEYS are typed into the minibuffer, spelt as `kbd' has it.
 A question that takes one key in a window takes a RET after it here.  Keys
