@@ -176,6 +176,7 @@ that are missing are \\`C-g'."
   (declare (indent 1) (debug (form body)))
   ;; As long as a macro runs, the minibuffer does not read standard input.
   `(let ((executing-kbd-macro t)
+         (use-dialog-box nil)
          (unread-command-events (append (listify-key-sequence (kbd ,keys))
                                         (make-list 3 ?\C-g))))
      ,@body))
