@@ -110,7 +110,10 @@ What the functions call that they use is among it."
   (let ((functions (make-hash-table))
         (called '())
         (rest '()))
-    (dolist (file (directory-files duet-commands-test-folder t "\\`duet.*\\.el\\'"))
+    ;; What measures does not run with the tests.
+    (dolist (file (remove (expand-file-name "duet-perf-test.el" duet-commands-test-folder)
+                          (directory-files duet-commands-test-folder t
+                                           "\\`duet.*\\.el\\'")))
       (with-temp-buffer
         (insert-file-contents file)
         (let (form)
@@ -126,7 +129,11 @@ What the functions call that they use is among it."
           (push call called)
           (when-let ((body (and (eq (car call) 'call) (gethash (cdr call) functions))))
             (setq rest (append (duet-commands-test-calls body) rest))))))
-    called))
+    ;; An alias stands for its command.
+    (append (cl-loop for (kind . name) in called
+                     for real = (and (fboundp name) (symbol-function name))
+                     when (and real (symbolp real)) collect (cons kind real))
+            called)))
 
 
 ;;; Where they do not belong
@@ -165,6 +172,18 @@ An error that is for users does not."
 
 
 ;;; The tests
+
+(ert-deftest duet-commands-test-every-command ()
+  "There is a test that calls each command of the package as a user does."
+  (duet-commands-test-load)
+  (let* ((called (duet-commands-test-called))
+         (untested (cl-remove-if
+                    (lambda (command)
+                      (or (member (cons 'press command) called)
+                          (and (not (duet-commands-test-reads-p command))
+                               (member (cons 'call command) called))))
+                    (duet-commands-test-all))))
+    (should (equal untested '()))))
 
 (ert-deftest duet-commands-test-what-counts ()
   "What is said of a command is no call of it."
