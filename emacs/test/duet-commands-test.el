@@ -224,5 +224,78 @@ That is so whether the project's server runs or cannot be started."
           (should (equal (list command (duet-commands-test-harm command))
                          (list command nil))))))))
 
+(defun duet-commands-test-keys (map)
+  "Return the commands of Duet in MAP, those last that close their buffer."
+  (let (commands)
+    (map-keymap (lambda (_ binding)
+                  (cond ((keymapp binding)
+                         (setq commands (append (duet-commands-test-keys binding) commands)))
+                        ((and (symbolp binding)
+                              (string-prefix-p "duet-" (symbol-name binding)))
+                         (push binding commands))))
+                map)
+    (sort (delete-dups commands) (lambda (one other)
+                     (and (not (memq one '(duet-compose-cancel duet-trust-no)))
+                          (memq other '(duet-compose-cancel duet-trust-no)))))))
+
+(defun duet-commands-test-buffers (connection)
+  "Return buffers of all modes of Duet, about a session of CONNECTION.
+An agent wants leave there, and there is something at point."
+  (let* ((session (duet-test-launch connection "hello"))
+         (approval (duet-test-wait-for (car (duet-session-approvals session))))
+         (here (duet-sessions-buffer connection))
+         (transcript (duet-transcript-open connection session))
+         (show (lambda (function &rest arguments)
+                 (with-current-buffer here
+                   (goto-char (point-min))
+                   (apply function arguments))
+                 (window-buffer)))
+         (buffers (list here transcript
+                        (funcall show #'duet-approvals)
+                        (funcall show #'duet-approval-view approval)
+                        (funcall show #'duet-approval-edit approval)
+                        (funcall show #'duet-diff session)
+                        (funcall show #'duet-search "hello")
+                        (funcall show #'duet-terminals)
+                        (funcall show #'duet-agents)
+                        (funcall show #'duet-compose connection session))))
+    (duet-test-wait-for-text transcript "^❯ hello")
+    (duet-test-wait-for-text here "waits for you")
+    (duet-test-wait-for-text (nth 6 buffers) "you")
+    (duet-test-wait-for-text (nth 7 buffers) "No terminals")
+    (duet-test-wait-for-text (nth 8 buffers) "demo")
+    (with-current-buffer (car (last buffers)) (insert "Not lost"))
+    (dolist (buffer (butlast buffers))
+      (with-current-buffer buffer (goto-char (point-min))))
+    buffers))
+
+(ert-deftest duet-commands-test-no-server ()
+  "Where the server is gone no command fails but in words, and nothing is lost."
+  (duet-commands-test-load)
+  (duet-test-with-project connection
+    (duet-model-add-observer #'duet-approvals--observe)
+    (let* ((buffers (save-window-excursion (duet-commands-test-buffers connection)))
+           (duet-restart-delays '(1000))
+           (duet-compose-history (make-ring 10))
+           (called 0))
+      (setq duet-rpc-command '("no-such-program-anywhere"))
+      (signal-process (process-id (jsonrpc--process (duet-connection-rpc connection)))
+                      'SIGKILL)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'lost))
+      (duet-test-listening
+        (dolist (buffer buffers)
+          (dolist (command (with-current-buffer buffer
+                             (duet-commands-test-keys (current-local-map))))
+            (save-window-excursion
+              (switch-to-buffer buffer)
+              (cl-incf called)
+              (let ((mode major-mode))
+                (should (equal (list mode command (duet-commands-test-trouble command))
+                               (list mode command nil)))))))
+        (should-not (duet-test-heard "Wrong type\\|void")))
+      (should (> called 80))
+      (should-not (string-match-p "Wrong type\\|void\\|Symbol" (duet-test-log)))
+      (should (equal (ring-elements duet-compose-history) '("Not lost"))))))
+
 (provide 'duet-commands-test)
 ;;; duet-commands-test.el ends here
