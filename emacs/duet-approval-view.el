@@ -122,12 +122,14 @@
              do (when (and text (not (string-empty-p text)))
                   (insert (propertize (format "%-9s" label) 'font-lock-face 'duet-dim)
                           text "\n")))
+    (when-let ((diff (duet-get-string data :diff)))
+      (insert "\n" diff)
+      (unless (bolp) (insert "\n")))
+    ;; Below the diff, which tells the same of most tools, and is what one decides by.
     (when (and input (not (duet-approval-question-p approval)))
       (insert "\n" (propertize "Input" 'font-lock-face 'duet-heading) "\n"
               ;; No line of it must look like one of a diff.
               (replace-regexp-in-string "^" "  " (duet-approval--json input)) "\n"))
-    (when-let ((diff (duet-get-string data :diff)))
-      (insert "\n" diff))
     (goto-char (point-min))
     (forward-line (1- line))
     (restore-buffer-modified-p nil)))

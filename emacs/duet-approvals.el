@@ -55,6 +55,8 @@
      (duet-approvals--say object extra)
      (duet-approval-view-resolved object)
      (duet-approvals--soon))
+    ;; The next key may come at once, and is meant for something else.
+    ((and 'approval (guard (duet-approval-sending-p object))) (duet-approvals-flush))
     ((or 'approval 'connection) (duet-approvals--soon))
     ;; A question may be known before its session is, or before it is loaded.
     ((or 'session 'sessions 'messages-loaded)
@@ -196,7 +198,9 @@ mouse-1: list them")))))
                      (duet-approvals--button "[P] project"
                                              #'duet-approval-always-in-project))
                "  "))))))
-    (propertize text 'duet-approval approval 'keymap duet-approvals-inline-map)))
+    (propertize text 'duet-approval approval
+                'keymap (unless (duet-approval-sending-p approval)
+                          duet-approvals-inline-map))))
 
 (defun duet-approvals--take ()
   "Answer the question at point with the option at point."

@@ -303,8 +303,9 @@ code is -1 where no server answers.  Return the request's id, or nil."
                              (duet-log-guard (format "Reply to %s" method)
                                (funcall success-fn result))))
              :error-fn (lambda (err)
-                         (duet-log-guard (format "Error of %s" method)
-                           (funcall fail err))))
+                         (let ((inhibit-message nil))
+                           (duet-log-guard (format "Error of %s" method)
+                             (funcall fail err)))))
           (signal 'duet-rpc-died
                   (list (or (duet-connection-reason connection)
                             "the server is not running"))))

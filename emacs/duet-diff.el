@@ -20,7 +20,7 @@
 (require 'duet-actions)
 (require 'duet-diff-view)
 
-(declare-function duet-transcript-message-at-point "duet-transcript" ())
+(declare-function duet-transcript-message-at-point "duet-visit" ())
 (declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
 (declare-function ediff-setup-windows-plain "ediff-wind"
                   (buffer-a buffer-b buffer-c control-buffer))

@@ -209,11 +209,11 @@ The event has TYPE, DATA, the number SEQ and the TIME."
        ((and kind (or "message" "thinking" "system"))
         (duet-events--whole session run kind data seq time))
        (kind (duet-log "A message of a kind that is not known: %s" (duet-log-brief kind)))))
-    ("plan" (duet-events--put session run (concat "plan:" run) 'plan
+    ("plan" (duet-events--put session run (duet-events--plan-key run) 'plan
                               (duet-get-objects data :entries) seq time))
     ("diff_updated"
      (when-let ((path (duet-get-string data :path)))
-       (duet-events--put session run (format "diff:%s:%s" run path) 'diff
+       (duet-events--put session run (duet-events--diff-key run path) 'diff
                          data seq time)))
     ("task_error"
      (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
@@ -222,6 +222,14 @@ The event has TYPE, DATA, the number SEQ and the TIME."
        (duet-message-set-text message (or (duet-get-string data :message)
                                           "The agent reports an error"))
        (duet-events--add session message)))))
+
+(defun duet-events--plan-key (run)
+  "Return the key of the plan of RUN."
+  (concat "plan:" run))
+
+(defun duet-events--diff-key (run path)
+  "Return the key of what RUN has changed in the file PATH."
+  (format "diff:%s:%s" run path))
 
 (defun duet-events--delta (session run kind data seq time)
   "Add to a message of RUN in SESSION, of KIND, the text in DATA.
@@ -249,6 +257,8 @@ SEQ and TIME are the event's."
   (pcase type
     ("thinking" 'thinking)
     ("system" 'system)
+    ("plan" 'plan)
+    ("diff" 'diff)
     (_ (if (equal role "user") 'prompt 'text))))
 
 (defun duet-events--whole (session run type data seq time)

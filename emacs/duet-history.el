@@ -60,6 +60,7 @@ Then call DONE, or FAIL with the error."
    (lambda (result)
      (let ((first (null (duet-session-order session))))
        (duet-model-load-page session (duet-get result :events) 'newer)
+       (duet-history--ask connection session (duet-get result :events))
        (when first (setf (duet-session-offset session) offset)))
      (if-let ((next (duet-get-number result :next_offset)))
          (duet-history--newer connection session next fail done)
@@ -87,6 +88,7 @@ an error."
                (duet-history--fill connection session offset events end done count)
              (setf (duet-session-offset session) offset)
              (duet-model-load-page session events 'older)
+             (duet-history--ask connection session events)
              (duet-history-load-older connection session done
                                       (- count (- end offset))))))))))
 
@@ -107,8 +109,18 @@ CONNECTION, DONE and COUNT are those of `duet-history-load-older'."
              (duet-history--fill connection session offset all end done count)
            (setf (duet-session-offset session) offset)
            (duet-model-load-page session all 'older)
+           (duet-history--ask connection session all)
            (duet-history-load-older connection session done
                                     (- count (- end offset)))))))))
+
+(defun duet-history--ask (connection session objects)
+  "Ask CONNECTION for the runs in OBJECTS that SESSION does not know.
+OBJECTS are a part of its conversation, which does not tell how they
+ended."
+  (dolist (run (delete-dups (mapcar (lambda (object) (duet-get-string object :session_id))
+                                    objects)))
+    (when (and run (not (duet-session-run session run)))
+      (duet-connection-ask connection run))))
 
 (provide 'duet-history)
 ;;; duet-history.el ends here

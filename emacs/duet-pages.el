@@ -44,6 +44,7 @@ Return nil if that is none."
                          :context_size (duet-get object :context_limit))))
         (duet-events--touch session changed)
         (duet-events--adopt model session id)
+        (duet-pages--ended session run)
         session))))
 
 (defun duet-model-load-sessions (model objects)
@@ -83,11 +84,15 @@ Return nil if it is there already; it is brought up to date then."
   (let* ((type (duet-get-string object :event_type))
          (tool (member type '("tool_call" "tool_result")))
          (run (or (duet-get-string object :session_id) ""))
-         (key (if tool
-                  (concat run "/" (or (duet-get-string object :tool_id)
-                                      (duet-get-string object :tool_result_for_id)))
-                (or (duet-get-string object :key)
-                    (format "item-%s" (duet-get object :id)))))
+         (data (duet-get object :data))
+         (key (cond
+               (tool (concat run "/" (or (duet-get-string object :tool_id)
+                                         (duet-get-string object :tool_result_for_id))))
+               ((equal type "plan") (duet-events--plan-key run))
+               ((equal type "diff")
+                (duet-events--diff-key run (duet-get-string data :path)))
+               (t (or (duet-get-string object :key)
+                      (format "item-%s" (duet-get object :id))))))
          (seq (or (duet-get-number object :seq) 0))
          (old (duet-session-message session key))
          (text (or (duet-get-string object :content) ""))
@@ -105,10 +110,13 @@ Return nil if it is there already; it is brought up to date then."
             (duet-message-open message) open)
       (unless (duet-message-created message)
         (setf (duet-message-created message) (duet-get-string object :created_at)))
-      (if tool
-          (duet-events--tool-members message object)
-        (unless (and old (string= text (duet-message-text old)))
-          (duet-message-set-text message text)))
+      (pcase (duet-message-kind message)
+        ('tool (duet-events--tool-members message object))
+        ('plan (setf (duet-message-data message) (duet-get-objects data :entries)))
+        ;; What an event has brought has the diff itself.
+        ('diff (unless old (setf (duet-message-data message) data)))
+        (_ (unless (and old (string= text (duet-message-text old)))
+             (duet-message-set-text message text))))
       (when old
         ;; One that this very page has brought is not shown yet.
         (when (memq old (duet-session-order session))
@@ -125,11 +133,16 @@ Return nil if it is there already; it is brought up to date then."
       (duet-log-guard "An event that was not understood"
         (duet-events--message session (duet-get-string data :session_id)
                               type data seq time)))
-    ;; No part of the conversation tells how its runs ended.
     (dolist (run (reverse (duet-session-runs session)))
-      (when (cl-find (duet-run-id run) (duet-session-order session)
-                     :key #'duet-message-run :test #'equal)
-        (duet-events--ended session run)))))
+      (duet-pages--ended session run))))
+
+(defun duet-pages--ended (session run)
+  "Say in SESSION how RUN ended, if that was not well and RUN is shown.
+No part of the conversation tells it."
+  (when (and (eq (duet-session-loaded session) t)
+             (cl-find (duet-run-id run) (duet-session-order session)
+                      :key #'duet-message-run :test #'equal))
+    (duet-events--ended session run)))
 
 
 ;;; Questions

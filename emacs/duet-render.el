@@ -6,9 +6,8 @@
 ;;; Commentary:
 
 ;; `duet-render' makes the text of a message, with faces, all at once; what is
-;; still being written gets its later text as it comes.  Markup is rendered
-;; line by line, by `duet-render-markup', up to the last line that is whole: so
-;; each line is looked at once, however long the message gets.
+;; still being written gets its later text as it comes.  What an agent says gets
+;; the faces of its markup when it is looked at, by duet-markup.el.
 
 ;;; Code:
 
@@ -122,7 +121,7 @@ text and thoughts, is left alone.")
         (setq text (concat text "\n" more))))
     text))
 
-(defconst duet-render--line 5000
+(defconst duet-render-line-length 5000
   "How many characters a line has at most.
 Emacs before version 29 can hardly show a line that is much longer.")
 
@@ -134,13 +133,13 @@ It makes no difference whether a text is broken whole or piece by piece."
         (start 0)
         (newline -1)
         (parts '()))
-    (if (<= (+ column length) duet-render--line)
+    (if (<= (+ column length) duet-render-line-length)
         text
       (while (< start length)
         (when (and newline (< newline start))
           (setq newline (string-search "\n" text start)))
         (let ((end (or newline length))
-              (room (- duet-render--line column)))
+              (room (- duet-render-line-length column)))
           (if (> (- end start) room)
               (progn
                 (push (substring text start (+ start room)) parts)
@@ -353,55 +352,17 @@ See `duet-render--line-counts'."
   "Return the text of MESSAGE, what a run has changed in a file."
   (let* ((data (duet-message-data message))
          (root (duet-render--root message))
-         (path (duet-get-string data :path)))
+         (diff (duet-get-string data :diff))
+         (path (or (duet-get-string data :path) "")))
     (concat (duet-render--signed "±" 'duet-heading)
             (duet-render-file (expand-file-name path root) root) " "
             (duet-render-counts (or (duet-get-number data :added) 0)
                                 (or (duet-get-number data :removed) 0))
-            (propertize "  changed by this turn" 'face 'duet-dim)
-            (if-let ((diff (duet-get-string data :diff)))
-                (concat "\n" (duet-render-diff diff))
-              ""))))
-
-
-;;; Markup
-
-(defconst duet-render--inline
-  '(("`\\([^`\n]+\\)`" . duet-code)
-    ("\\*\\*\\([^*\n]+\\)\\*\\*" . bold)
-    ("\\_<__\\([^_\n]+\\)__\\_>" . bold)
-    ("\\(?:^\\|[^*[:alnum:]]\\)\\(\\*[^* \n][^*\n]*\\*\\)" . italic)
-    ("\\[[^]\n]+\\](\\([^) \n]+\\))" . link))
-  "Patterns inside a line and the faces of their first groups.")
-
-(defun duet-render-markup (beg end fence)
-  "Give faces to the lines of Markdown between BEG and END.
-FENCE says whether BEG is inside a block of code; return whether END is."
-  (save-excursion
-    (goto-char beg)
-    (while (< (point) end)
-      (let ((eol (min end (line-end-position))))
-        (cond
-         ((looking-at "[ \t]*\\(```\\|~~~\\)")
-          (add-face-text-property (point) eol 'duet-dim)
-          (setq fence (not fence)))
-         (fence (add-face-text-property (point) eol 'duet-code))
-         ((looking-at "#\\{1,6\\} ")
-          (add-face-text-property (point) eol 'duet-markup-heading))
-         (t
-          (when (looking-at "[ \t]*\\([-*+]\\|[0-9]+[.)]\\) ")
-            (add-face-text-property (match-beginning 1) (match-end 1) 'duet-heading))
-          (when (looking-at "[ \t]*> ?")
-            (add-face-text-property (point) eol 'duet-dim))
-          ;; No one writes markup into a line as long as that.
-          (when (< (- eol (point)) 5000)
-            (pcase-dolist (`(,pattern . ,face) duet-render--inline)
-              (save-excursion
-                (while (re-search-forward pattern eol t)
-                  (add-face-text-property (match-beginning 1) (match-end 1) face)))))))
-        (goto-char eol)
-        (forward-line 1)))
-    fence))
+            (propertize (if diff "  changed by this turn"
+                          (substitute-command-keys
+                           "  changed by this turn, \\<duet-transcript-mode-map>\\[duet-diff] shows how"))
+                        'face 'duet-dim)
+            (if diff (concat "\n" (duet-render-diff diff)) ""))))
 
 (provide 'duet-render)
 ;;; duet-render.el ends here

@@ -127,11 +127,21 @@ the connection when the server has ended, for whatever reason."
                   :on-shutdown (lambda (connection)
                                  (setf (duet-rpc--ended connection) t)
                                  (when on-shutdown
-                                   (funcall on-shutdown connection)))
+                                   (let ((inhibit-message nil))
+                                     (funcall on-shutdown connection))))
                   (duet-rpc--events-buffer-arguments))))
       (add-function :around (process-filter (jsonrpc--process connection))
                     #'duet-rpc--read)
+      (add-function :around (process-sentinel (jsonrpc--process connection))
+                    #'duet-rpc--changed)
       connection)))
+
+(defun duet-rpc--changed (sentinel process change)
+  "Have SENTINEL handle CHANGE of PROCESS, without what it says of it itself.
+jsonrpc.el shows a line for each server that ends, in place of what the
+user was just told.  The line is in *Messages* all the same."
+  (let ((inhibit-message t))
+    (funcall sentinel process change)))
 
 (defun duet-rpc--check-command (command)
   "Return COMMAND if it can be started; else tell the user why not."

@@ -19,6 +19,8 @@
 (require 'duet-history)
 (require 'duet-section)
 (require 'duet-render)
+(require 'duet-markup)
+(require 'duet-visit)
 (require 'duet-actions)
 
 (declare-function duet "duet" (&optional directory))
@@ -50,7 +52,7 @@ Each is called with the `duet-session' and returns a string or nil.")
   "A hash table: how each of those is to be brought up to date.
 `append' or `redraw'.")
 (defvar-local duet-transcript--markup nil
-  "Sections whose markup is to be rendered.")
+  "Sections that are to be looked at for blocks of code.")
 (defvar-local duet-transcript--timer nil
   "The timer that brings the buffer up to date.")
 (defvar-local duet-transcript--observer nil
@@ -90,6 +92,7 @@ Each is called with the `duet-session' and returns a string or nil.")
 
 \\{duet-transcript-mode-map}"
   (duet-section-setup)
+  (duet-markup-setup)
   (setq truncate-lines nil
         word-wrap t
         bidi-paragraph-direction 'left-to-right
@@ -98,7 +101,9 @@ Each is called with the `duet-session' and returns a string or nil.")
   ;; The number of a line says nothing here, and to count them takes longer than
   ;; all else that a key does, once there are some megabytes.
   (setq-local bidi-inhibit-bpa t
-              line-number-mode nil)
+              line-number-mode nil
+              ;; The end, which is being written, stays at the bottom.
+              scroll-conservatively 101)
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
   (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
 
@@ -273,7 +278,7 @@ Return non-nil if something is left to do; a timer goes on with it."
         (duet-transcript--update message how)))
     (setq duet-transcript--dirty (nconc duet-transcript--dirty (nreverse work)))
     (while (and duet-transcript--markup (< (float-time) end))
-      (unless (duet-transcript--markup-some (car duet-transcript--markup))
+      (unless (duet-markup-scan (car duet-transcript--markup))
         (pop duet-transcript--markup)))
     (when (or duet-transcript--dirty duet-transcript--markup)
       (duet-transcript--soon)
@@ -330,37 +335,10 @@ Without BEFORE it goes where the model has it.  Return it."
     section))
 
 (defun duet-transcript--mark-up (section)
-  "Have the markup of SECTION rendered soon."
+  "Have SECTION looked at for blocks of code soon."
   (unless (memq section duet-transcript--markup)
     (setq duet-transcript--markup (nconc duet-transcript--markup (list section)))
     (duet-transcript--soon)))
-
-(defun duet-transcript--markup-some (section)
-  "Render some markup of SECTION; return non-nil if there is more to do."
-  (let* ((message (duet-section-object section))
-         (start (or (duet-section-rendered section)
-                    (setf (duet-section-rendered section)
-                          (copy-marker (duet-section-beg section)))))
-         (last (marker-position (duet-section-end section)))
-         ;; The last line may not be whole.
-         (end (save-excursion
-                (goto-char (min last (+ start 8000)))
-                (if (and (= (point) last) (not (duet-message-open message)))
-                    last
-                  (max start (line-beginning-position))))))
-    (when (= end start)
-      ;; A line that is longer than a slice.
-      (setq end (save-excursion
-                  (goto-char (min last (+ start 8000)))
-                  (if (search-forward "\n" last t) (point)
-                    (if (duet-message-open message) start last)))))
-    (when (> end start)
-      (with-silent-modifications
-        (setf (duet-section-fence section)
-              (duet-render-markup (marker-position start) end
-                                  (duet-section-fence section))))
-      (set-marker start end)
-      (< end last))))
 
 
 ;;; What is earlier
@@ -404,44 +382,6 @@ Without BEFORE it goes where the model has it.  Return it."
      (lambda (err)
        (when (and err (buffer-live-p buffer))
          (message "Duet: %s" (duet-connection-error-text err)))))))
-
-
-;;; What point is on
-
-(defun duet-transcript-message-at-point ()
-  "Return the message at point, or nil."
-  (when-let ((section (duet-section-at)))
-    (duet-section-object section)))
-
-(defun duet-transcript-visit ()
-  "Visit the file at point, do what the button at point says, or fold."
-  (interactive)
-  (let ((file (get-text-property (point) 'duet-file))
-        (line (get-text-property (point) 'duet-line))
-        (action (get-text-property (point) 'duet-action)))
-    (cond
-     (action (call-interactively action))
-     (file
-      (let ((file (expand-file-name file)))
-        (unless (file-exists-p file)
-          (user-error "There is no file %s any more" (abbreviate-file-name file)))
-        (find-file-other-window file)
-        (when line
-          (goto-char (point-min))
-          (forward-line (1- line)))))
-     (t
-      ;; The line may name one.
-      (let ((next (next-single-property-change (line-beginning-position) 'duet-file
-                                               nil (line-end-position))))
-        (if (and next (get-text-property next 'duet-file))
-            (progn (goto-char next) (duet-transcript-visit))
-          (duet-section-toggle)))))))
-
-(defun duet-transcript-visit-mouse (event)
-  "Do what `duet-transcript-visit' does where EVENT, a click, was."
-  (interactive "e")
-  (mouse-set-point event)
-  (duet-transcript-visit))
 
 
 ;;; The header line

@@ -3,8 +3,10 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -46,7 +48,7 @@ type conversationEvent struct {
 	SessionID       string    `json:"session_id" doc:"Of the session in which it happened."`
 	ClaudeSessionID string    `json:"claude_session_id"`
 	Sequence        int       `json:"sequence" doc:"From 1, over the whole conversation."`
-	EventType       string    `json:"event_type" doc:"message, thinking, tool_call, tool_result or system."`
+	EventType       string    `json:"event_type" doc:"message, thinking, tool_call, tool_result or system; with LSP framing also plan, and diff for a file that the session has changed."`
 	CreatedAt       time.Time `json:"created_at"`
 	Role            string    `json:"role,omitempty" doc:"user or assistant."`
 	Content         string    `json:"content,omitempty"`
@@ -66,7 +68,7 @@ type conversationEvent struct {
 	Title    string          `json:"title,omitempty" doc:"Of a tool call: what it does, in words."`
 	ToolKind string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Status   string          `json:"status,omitempty" doc:"Of a tool call: pending, in_progress, completed or failed."`
-	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal."`
+	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal. Of a plan: entries. Of a diff: path, added, removed, binary."`
 }
 
 func (e *conversationEvent) texts() []*string {
@@ -88,7 +90,11 @@ func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (con
 	if err != nil {
 		return conversationResult{}, err
 	}
-	return conversationPage(eventsOf(c.Entries), p, room(ctx)), nil
+	entries := c.Entries
+	if server.ConnFrom(ctx).Framing() != frame.LSP {
+		entries = slices.DeleteFunc(entries, func(e hub.Entry) bool { return e.Kind == "plan" || e.Kind == "diff" })
+	}
+	return conversationPage(eventsOf(entries), p, room(ctx)), nil
 }
 
 // eventsOf makes entries events: a tool call that has a result becomes two.
@@ -104,7 +110,7 @@ func eventsOf(entries []hub.Entry) []*conversationEvent {
 			ParentToolUseID: e.ParentID, Seq: e.Seq,
 		}
 		if e.Kind != "tool_call" {
-			event.Role, event.Content, event.IsCompleted, event.Key = e.Role, e.Content, !e.Open, e.Key
+			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !e.Open, e.Key, e.Data
 			add(event)
 			continue
 		}

@@ -233,6 +233,53 @@ func TestSnapshots(t *testing.T) {
 	assert.Contains(t, r.Diff, added.Diff)
 }
 
+// Who comes later is told of the plan and of the changed files in their places;
+// seed 001's clients know no such events, and are not.
+func TestConversationHasPlansAndChanges(t *testing.T) {
+	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		before, after, later := "one\ntwo\n", "one\n2\n", "1\n2\n3\n"
+		file := filepath.Join(x.CWD, "a.txt")
+		x.report(catalog.EventPlan, catalog.Plan{Entries: []catalog.PlanEntry{{Content: "Look", Status: "in_progress"}, {Content: "Leap", Status: "pending"}}})
+		x.report(catalog.EventFileChange, catalog.FileChange{Path: file, Before: &before, After: &after})
+		x.say("Half.")
+		x.report(catalog.EventMessageStop, catalog.MessageMark{})
+		x.report(catalog.EventPlan, catalog.Plan{Entries: []catalog.PlanEntry{{Content: "Look", Status: "completed"}, {Content: "Leap", Status: "pending"}}})
+		x.report(catalog.EventFileChange, catalog.FileChange{Path: file, Before: &before, After: &later})
+		return done
+	})
+	c := w.connect(frame.LSP)
+	id := member[string](t, c.ask("launchSession", `{"query":"go"}`), "session_id")
+	w.ended(id)
+	events := func(c *client) (list []string) {
+		var r struct {
+			Events []struct {
+				Type    string `json:"event_type"`
+				Content string
+				Data    json.RawMessage
+				Seq     int64
+			}
+			Total int
+		}
+		require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+id+`"}`), &r))
+		assert.Len(t, r.Events, r.Total)
+		for _, e := range r.Events {
+			assert.Positive(t, e.Seq)
+			list = append(list, strings.ReplaceAll(strings.TrimSpace(e.Type+" "+e.Content+" "+string(e.Data)), w.dir, "DIR"))
+		}
+		return list
+	}
+	said := []string{"message go", "message Half."}
+	assert.Equal(t, []string{
+		said[0],
+		"plan - [x] Look\n- [ ] Leap " + `{"entries":[{"content":"Look","status":"completed"},{"content":"Leap","status":"pending"}]}`,
+		"diff DIR/a.txt " + `{"path":"DIR/a.txt","added":3,"removed":2}`,
+		said[1],
+	}, events(c))
+	assert.Equal(t, said, events(w.connect(frame.NDJSON)))
+	hit := object(t, c.ask("searchConversations", `{"query":"leap"}`))["hits"].([]any)[0].(map[string]any)
+	assert.Equal(t, "plan", hit["event_type"])
+}
+
 // Old clients scan lines of 1 MiB: what is longer is cut, or told in parts.
 func TestLongConversationsFitIntoALine(t *testing.T) {
 	long := strings.Repeat("long text ", 20_000)

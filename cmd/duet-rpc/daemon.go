@@ -41,7 +41,8 @@ Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
 	daemonStatusHelp = `Tell whether a hub runs here, and what it does.
 
 Exit status: 0 if a hub runs here, 1 if not.`
-	daemonLogsHelp = `Print the log of the project's daemons.
+	daemonLogsHelp = `Print the log of the project's daemons. One that is longer than 8 MiB when a
+daemon is started is put aside, as daemon.log.1 beside it.
 
 Exit status: 0 if it was printed, 1 if there is none.`
 )

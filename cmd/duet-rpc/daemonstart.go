@@ -116,6 +116,9 @@ func startOne(ctx context.Context, s *settings, p project.Project) error {
 	if err := checkNoHub(ctx, p); err != nil {
 		return err
 	}
+	if err := putAsideLongLog(daemonLog(p)); err != nil {
+		return fmt.Errorf("putting the long log of daemons aside: %w", err)
+	}
 	log, err := logging.OpenFile(daemonLog(p))
 	if err != nil {
 		return fmt.Errorf("opening the daemon's log: %w", err)
@@ -150,6 +153,19 @@ func startOne(ctx context.Context, s *settings, p project.Project) error {
 		case <-time.After(startPause):
 		}
 	}
+}
+
+// longLog is how many bytes a log may have to be written on by another daemon.
+const longLog = 8 << 20
+
+// putAsideLongLog renames a log that has become long to its name with .1, in
+// place of the one before. No daemon may be writing it.
+func putAsideLongLog(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() <= longLog {
+		return nil // whoever opens it tells what is wrong with it
+	}
+	return os.Rename(path, path+".1")
 }
 
 // lastWords is what a daemon that failed has said last, or where to look.

@@ -273,6 +273,11 @@ func TestDaemon(t *testing.T) {
 	_, err = s.command("daemon", "logs")
 	require.ErrorContains(t, err, "no daemon was started here")
 
+	// A log that has become long is put aside.
+	log := filepath.Join(s.state(), "logs", "daemon.log")
+	require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o700))
+	require.NoError(t, os.WriteFile(log, bytes.Repeat([]byte("old\n"), 2<<20+1), 0o600))
+
 	pid := s.daemon()
 	require.Equal(t, pid, s.lockHolder())
 	require.Equal(t, pid, s.daemon(), "the second start finds the first one's")
@@ -286,9 +291,13 @@ func TestDaemon(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, out, "started")
 	assert.Contains(t, out, fmt.Sprint("pid=", pid))
-	info, err := os.Stat(filepath.Join(s.state(), "logs", "daemon.log"))
+	assert.NotContains(t, out, "old")
+	info, err := os.Stat(log)
 	require.NoError(t, err)
 	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+	info, err = os.Stat(log + ".1")
+	require.NoError(t, err)
+	assert.EqualValues(t, 8<<20+4, info.Size())
 
 	// Editors come and go; what they began goes on.
 	editor := s.start()

@@ -308,6 +308,9 @@ What is said is kept."
       ;; Who reads on at the end need not go there.
       (goto-char (point-max))
       (call-interactively (key-binding "a"))
+      ;; The next key is not taken for an answer any more.
+      (search-backward "the answer is on its way")
+      (should (eq (key-binding "e") #'duet-transcript-earlier))
       (duet-test-wait-for (let ((next (car (duet-session-approvals session))))
                             (and next (not (eq next approval)))))
       (duet-approvals-flush)
@@ -514,7 +517,8 @@ What is said is kept."
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
       (duet-approval-view approval)
-      (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello$")
+      ;; What it would change stands before what the tool gets.
+      (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n\\(.*\n\\)*Input\n  {$")
       (should (derived-mode-p 'diff-mode))
       (should (string-match-p "^Session  hello$" (buffer-string)))
       (should (eq (key-binding "a") #'duet-approval-approve))

@@ -114,9 +114,20 @@
 (ert-deftest duet-connection-test-stop ()
   "A server that is stopped stays so until it is needed."
   (duet-test-with-project connection
-    (let ((pid (process-id (jsonrpc--process (duet-connection-rpc connection)))))
-      (call-interactively #'duet-stop)
-      (duet-test-wait-for (member (alist-get 'state (process-attributes pid)) '(nil "Z")))
+    (let* ((pid (process-id (jsonrpc--process (duet-connection-rpc connection))))
+           (inhibit-message nil)
+           (shown '())
+           (note (lambda (format &rest arguments)
+                   (unless inhibit-message
+                     (push (apply #'format-message (or format "") arguments) shown)))))
+      (advice-add 'message :before note)
+      (unwind-protect
+          (progn
+            (call-interactively #'duet-stop)
+            (duet-test-wait-for (member (alist-get 'state (process-attributes pid)) '(nil "Z")))
+            (duet-test-wait-for (null (process-live-p (get-process "duet-rpc")))))
+        (advice-remove 'message note))
+      (should (equal shown '("The server is stopped")))
       (should (eq (duet-connection-state connection) 'stopped))
       (let (err)
         (should-not (duet-connection-request connection 'ping nil

@@ -88,9 +88,10 @@ All that was started is gone afterwards, and so are the buffers."
         value)
     (while (not (setq value (funcall condition)))
       (when (> (float-time) deadline)
-        (ert-fail (format "Waited %s s for %S; the log has: %s" seconds form
+        (ert-fail (format "Waited %s s for %S; the log ends with: %s" seconds form
                           (with-current-buffer (get-buffer-create duet-log-buffer)
-                            (buffer-string)))))
+                            (buffer-substring (max (point-min) (- (point-max) 2000))
+                                              (point-max))))))
       (accept-process-output nil 0.02))
     value))
 

@@ -52,6 +52,40 @@
           (duet-transcript-visit)
           (should (equal (file-name-nondirectory buffer-file-name) "demo.txt")))))))
 
+(ert-deftest duet-transcript-test-places-in-prose ()
+  "RET goes to the file, the line and the address that an agent has written."
+  (duet-test-with-project connection
+    (let* ((file (expand-file-name "src/notes.txt" (duet-connection-root connection)))
+           (session (progn
+                      (make-directory (file-name-directory file))
+                      (write-region "one\ntwo\nthree\n" nil file nil 'silent)
+                      (duet-test-launch connection "quiet src/notes.txt:2, src/notes.txt. nowhere.txt:3 https://example.org/a?b=1")))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "That is all")
+      (with-current-buffer buffer
+        (cl-loop
+         for (text . line) in '(("src/notes.txt:2" . 2) ("src/notes.txt." . 1))
+         do (save-window-excursion
+              (goto-char (point-min))
+              (search-forward "You asked")
+              (search-forward text)
+              (goto-char (match-beginning 0))
+              (call-interactively #'duet-transcript-visit)
+              (should (equal (list buffer-file-name (line-number-at-pos))
+                             (list file line)))
+              (kill-buffer)))
+        (goto-char (point-max))
+        (search-backward "https:")
+        (let* ((visited nil)
+               (browse-url-browser-function (lambda (url &rest _) (setq visited url))))
+          (call-interactively #'duet-transcript-visit)
+          (should (equal visited "https://example.org/a?b=1")))
+        ;; What is not there is a word like any other.
+        (search-backward "nowhere")
+        (call-interactively #'duet-transcript-visit)
+        (should (duet-section-folded-p (duet-section-at)))))))
+
 (ert-deftest duet-transcript-test-fold-and-move ()
   "Sections fold and unfold, and n and p go from one to the next."
   (duet-test-with-project connection
@@ -139,6 +173,52 @@
         (duet-test-wait-for (eq (duet-session-loaded session) t))
         (duet-test-wait-for-text buffer "That is all")
         (should (equal (duet-test-text buffer) text))))))
+
+;; Plans and changed files were there only for who had watched.
+(ert-deftest duet-transcript-test-reopen-plan-and-changes ()
+  "A transcript that is opened later has the plan and the changed files in their places."
+  (duet-test-with-project connection
+    (let* ((shown (lambda (buffer)
+                    (mapcar (lambda (line) (replace-regexp-in-string "  changed by.*" "" line))
+                            (seq-filter
+                             (lambda (line) (string-match-p "^\\([❯●±]\\|Plan\\|  [✓▸○]\\|Done\\)" line))
+                             (split-string (duet-test-text buffer) "\n")))))
+           (session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session)))
+      (dolist (prompt '(nil "again"))
+        (when prompt
+          (duet-test-request connection 'continueSession
+                             (list :session_id (duet-session-leaf-id session) :query prompt)))
+        (duet-test-request connection 'sendDecision
+                           (list :approval_id
+                                 (duet-approval-id
+                                  (duet-test-wait-for (car (duet-session-approvals session))))
+                                 :decision "approve"))
+        (duet-test-wait-for-state session 'completed))
+      (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo")
+      (let ((text (funcall shown buffer)))
+        (should (equal (length text) 14))
+        (kill-buffer buffer)
+        (setq buffer (duet-transcript-open connection session))
+        (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo.*D shows how$")
+        (should (equal (funcall shown buffer) text))))))
+
+(ert-deftest duet-transcript-test-reopen-bad-ends ()
+  "A transcript tells of turns long ago that did not end well, in another Emacs too."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet fail"))
+           (id (duet-session-id session)))
+      (duet-test-wait-for-state session 'failed)
+      (duet-test-request connection 'continueSession
+                         (list :session_id (duet-session-leaf-id session) :query "quiet later"))
+      (duet-test-wait-for-state session 'completed)
+      (duet-connection-stop connection)
+      (remhash (duet-connection-root connection) duet-connections)
+      (let* ((connection (duet-connection-ensure default-directory))
+             (session (duet-test-wait-for (duet-connection-session connection id))))
+        (should (equal (length (duet-session-runs session)) 1))
+        (duet-test-wait-for-text (duet-transcript-open connection session)
+                                 "❯ quiet fail\\(.*\n\\)*✗ Failed.*\n\n❯ quiet later")))))
 
 (ert-deftest duet-transcript-test-earlier ()
   "A long conversation is shown from its end, and the rest when asked for."
@@ -278,7 +358,9 @@
 
 (ert-deftest duet-transcript-test-markup ()
   "Headings, code and lists have faces, however the text is cut into pieces."
-  (let ((text "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```sh\n# no title\n```\nend `x`"))
+  (let ((text (concat "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```sh\n# no title\n```\n"
+                      "````md\n```\nnested\n```\ninner\n````\n"
+                      "~~~\nwave\n```\nstill\n~~~\n```one`\nend `x`")))
     (dolist (size '(1 3 1000))
       (let* ((model (duet-model-create :root "/nowhere/"))
              (session (make-duet-session :id "t" :model model :loaded t))
@@ -292,15 +374,21 @@
                    do (duet-message-append
                        message (substring text start (min (length text) (+ start size))))
                    (duet-transcript--note message 'append)
-                   (duet-transcript-flush))
+                   (duet-transcript-flush)
+                   ;; As if it were looked at.
+                   (jit-lock-fontify-now))
           (setf (duet-message-open message) nil)
           (duet-transcript--note message 'redraw)
           (duet-transcript-flush)
           (cancel-timer (or duet-transcript--timer (timer-create)))
           (setq duet-session nil)
+          (jit-lock-fontify-now)
           (cl-loop for (string . face) in '(("Title" . duet-markup-heading)
                                             ("bold" . bold) ("code" . duet-code)
                                             ("no title" . duet-code) ("x" . duet-code)
+                                            ("nested" . duet-code) ("inner" . duet-code)
+                                            ("wave" . duet-code) ("still" . duet-code)
+                                            ("sh" . duet-dim) ("md" . duet-dim)
                                             ("Some" . nil) ("end" . nil))
                    do (goto-char (point-min))
                    (let ((case-fold-search nil))
@@ -311,7 +399,7 @@
 
 (ert-deftest duet-transcript-test-long-lines ()
   "Long lines are broken at the same places however they came."
-  (let ((duet-render--line 10))
+  (let ((duet-render-line-length 10))
     (dolist (text '("" "0123456789" "0123456789\n" "01234567890" "01234567890\n"
                     "0123456789\n01234567890123456789\n\n0123456789012345678901"))
       (let ((whole (duet-render-wrap text)))

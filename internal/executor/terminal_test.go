@@ -74,6 +74,14 @@ func TestTerminals(t *testing.T) {
 		assert.Contains(t, h.printed(id), "30 100")
 		assert.Contains(t, h.printed(id), "there ök")
 	})
+	t.Run("the same size again has the screen drawn", func(t *testing.T) {
+		id := shell(t, x, `trap 'echo drawn' WINCH; echo up; while :; do sleep 0.02; done`)
+		h.wait(t, func() bool { return strings.Contains(h.printed(id), "up") }, "that it is up")
+		require.NoError(t, x.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: 80, Rows: 24}))
+		h.wait(t, func() bool { return strings.Contains(h.printed(id), "drawn") }, "the screen")
+		_, err := x.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id})
+		require.NoError(t, err)
+	})
 	t.Run("what is no text", func(t *testing.T) {
 		id := shell(t, x, `printf 'a\303'; sleep 0.2; printf '\244b'; sleep 0.2; printf '\377'`)
 		h.wait(t, func() bool { return h.exit(id) != nil }, "the exit")

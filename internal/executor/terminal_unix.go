@@ -35,6 +35,9 @@ func (t *terminal) start(cols, rows int) error {
 	})
 }
 
+// resize gives the terminal a size. If it has that already its program is told
+// all the same: who attaches to it wants to see its screen, and a program draws
+// that when its size changes.
 func (t *terminal) resize(cols, rows int) error {
 	raw, err := t.proc.stdout.SyscallConn()
 	if err != nil {
@@ -42,7 +45,14 @@ func (t *terminal) resize(cols, rows int) error {
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
+		was, _ := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ)
 		failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(cols), Row: uint16(rows)})
+		if failed != nil || was == nil || int(was.Col) != cols || int(was.Row) != rows {
+			return
+		}
+		if group, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP); err == nil && group > 1 {
+			_ = unix.Kill(-group, unix.SIGWINCH) // it may have ended just now
+		}
 	})
 	if err != nil {
 		return err

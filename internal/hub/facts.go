@@ -30,8 +30,47 @@ func (h *Hub) applyPlan(t *store.Tx, r *report, run Run) error {
 	if err := h.announce(t, EventPlan, run, planData{idsOf(run), plan.Entries}); err != nil {
 		return err
 	}
+	if err := h.note(t, run, kindPlan, "", planText(plan), encode(planNote{plan.Entries})); err != nil {
+		return err
+	}
 	run.Metadata = withMember(run.Metadata, "plan", encode(plan.Entries))
 	return t.UpdateRun(run)
+}
+
+// planNote is what the conversation holds of a plan.
+type planNote struct {
+	Entries []catalog.PlanEntry `json:"entries"`
+}
+
+// planText is a plan for who knows nothing but texts, and to be found by.
+func planText(plan catalog.Plan) string {
+	var b strings.Builder
+	for _, e := range plan.Entries {
+		tick := " "
+		if e.Status == "completed" {
+			tick = "x"
+		}
+		fmt.Fprintf(&b, "- [%s] %s\n", tick, e.Content)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// note keeps in a run's conversation what was just announced: where it is new
+// at its end, else where it stands.
+func (h *Hub) note(t *store.Tx, run Run, kind, key, text string, data json.RawMessage) error {
+	item, err := t.NotedItem(h.ctx, run.ID, kind, key)
+	isNew := errors.Is(err, store.ErrNotFound)
+	if err != nil && !isNew {
+		return err
+	}
+	if isNew {
+		item = Item{Thread: run.Thread, Run: run.ID, Kind: kind, Key: key, Role: "assistant", Created: t.Now}
+	}
+	item.Seq, item.Content, item.Data, item.Updated = t.Seq(), text, data, t.Now
+	if isNew {
+		return t.InsertItem(&item)
+	}
+	return t.UpdateItem(item)
 }
 
 // withMember is an object with one member set.
@@ -194,5 +233,17 @@ func (h *Hub) applyChange(t *store.Tx, r *report, run Run) error {
 		cut := strings.LastIndexByte(data.Diff[:maxEventText], '\n') + 1
 		data.Diff, data.Cut = data.Diff[:cut], true
 	}
-	return h.announce(t, EventDiff, run, data)
+	if err := h.announce(t, EventDiff, run, data); err != nil {
+		return err
+	}
+	return h.note(t, run, kindDiff, d.Path, d.Path, encode(diffNote{d.Path, d.added, d.removed, d.Binary}))
+}
+
+// diffNote is what the conversation holds of a changed file; the change itself
+// is in getSessionSnapshots.
+type diffNote struct {
+	Path    string `json:"path"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
 }

@@ -16,6 +16,7 @@ const (
 	kindTool     = "tool_call"
 	kindSystem   = "system"
 	kindPlan     = "plan"
+	kindDiff     = "diff" // that a run has changed a file
 )
 
 // maxEventText is how much of a text an event carries; the item has all of

@@ -1,0 +1,77 @@
+;;; duet-visit.el --- What stands at point in a transcript  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; RET goes to what point is on: a file that a tool has named, a place or an
+;; address that an agent has written into its prose, a button; else it folds.
+
+;;; Code:
+
+(require 'subr-x)
+(require 'thingatpt)
+(require 'duet-section)
+
+(defun duet-transcript-message-at-point ()
+  "Return the message at point, or nil."
+  (when-let ((section (duet-section-at)))
+    (duet-section-object section)))
+
+(defun duet-transcript-visit ()
+  "Visit the file or address at point, do what the button there says, or fold."
+  (interactive)
+  (let ((action (get-text-property (point) 'duet-action))
+        (file (get-text-property (point) 'duet-file))
+        (url (thing-at-point-url-at-point))
+        (place (duet-visit--place)))
+    (cond
+     (action (call-interactively action))
+     (file (duet-visit--file file (get-text-property (point) 'duet-line)))
+     (url (browse-url url))
+     (place (duet-visit--file (car place) (cdr place)))
+     (t
+      ;; The line may name one.
+      (let ((next (next-single-property-change (line-beginning-position) 'duet-file
+                                               nil (line-end-position))))
+        (if (and next (get-text-property next 'duet-file))
+            (progn (goto-char next) (duet-transcript-visit))
+          (duet-section-toggle)))))))
+
+(defun duet-visit--file (file line)
+  "Visit FILE in another window, at LINE if that is non-nil."
+  (let ((file (expand-file-name file)))
+    (unless (file-exists-p file)
+      (user-error "There is no file %s any more" (abbreviate-file-name file)))
+    (find-file-other-window file)
+    (when line
+      (goto-char (point-min))
+      (forward-line (1- line)))))
+
+(defun duet-visit--place ()
+  "Return the file that the prose at point names, and the line: (FILE . LINE).
+Return nil if there is none.  LINE is nil where only the file is named."
+  (save-excursion
+    (let ((here (point))
+          (characters "-+@~/._[:alnum:]"))
+      (skip-chars-backward (concat characters ":") (line-beginning-position))
+      ;; Point may be on the colon, or on a number behind it.
+      (when (and (looking-at (format "\\([%s]+\\)\\(?::\\([0-9]+\\)\\)?" characters))
+                 (<= here (match-end 0)))
+        (let* ((line (match-string-no-properties 2))
+               ;; A full stop ends a sentence more often than a name.
+               (file (string-trim-right (match-string-no-properties 1) "\\.+")))
+          (when (and (not (string-empty-p file))
+                     (not (file-remote-p file))
+                     (file-regular-p (expand-file-name file)))
+            (cons file (and line (string-to-number line)))))))))
+
+(defun duet-transcript-visit-mouse (event)
+  "Do what `duet-transcript-visit' does where EVENT, a click, was."
+  (interactive "e")
+  (mouse-set-point event)
+  (duet-transcript-visit))
+
+(provide 'duet-visit)
+;;; duet-visit.el ends here
