@@ -408,7 +408,7 @@ They come one after the other, the oldest first."
 
 (defun duet-approvals-refresh ()
   "Ask all servers again for what waits."
-  (interactive)
+  (interactive (duet-only-in 'duet-approvals-mode) duet-approvals-mode)
   (maphash (lambda (_ connection)
              (when (duet-connection-rpc connection)
                (duet-connection-refresh connection)))

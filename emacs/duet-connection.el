@@ -129,8 +129,8 @@ Its server is started if there is none; this does not wait for it."
 
 (defun duet-connection--start (connection &optional loud)
   "Start the server of CONNECTION.
-If that fails it is lost; if LOUD is non-nil it is stopped, and the error
-is signalled."
+If that fails it is lost.  If LOUD is non-nil the error is signalled, and
+one that was stopped stays so."
   (when-let ((timer (duet-connection-timer connection)))
     (cancel-timer timer)
     (setf (duet-connection-timer connection) nil
@@ -156,6 +156,9 @@ is signalled."
      (if loud
          (progn
            (setf (duet-connection-attempts connection) 0)
+           ;; Else nobody would try again.
+           (when (eq (duet-connection-state connection) 'lost)
+             (duet-connection--lose connection (error-message-string err)))
            (signal (car err) (cdr err)))
        (duet-connection--lose connection (error-message-string err))))))
 
@@ -270,6 +273,13 @@ continued."
 (defun duet-connection-here ()
   "Return the connection of the current buffer's project."
   (or duet-connection (duet-connection-ensure default-directory)))
+
+(defun duet-only-in (mode)
+  "Signal a `user-error' unless the current buffer is in MODE; return nil.
+For commands that would harm a buffer that is not theirs."
+  (unless (derived-mode-p mode)
+    (user-error "This is for buffers in %s only"
+                (string-remove-suffix "-mode" (symbol-name mode)))))
 
 
 ;;; What is asked and told

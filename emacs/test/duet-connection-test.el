@@ -123,7 +123,7 @@
       (advice-add 'message :before note)
       (unwind-protect
           (progn
-            (duet-stop)
+            (call-interactively #'duet-stop)
             (duet-test-wait-for (member (alist-get 'state (process-attributes pid)) '(nil "Z")))
             (duet-test-wait-for (null (process-live-p (get-process "duet-rpc")))))
         (advice-remove 'message note))
@@ -173,6 +173,26 @@
       (let ((text (duet-test-text buffer)))
         (dotimes (n 100)
           (should (string-match-p (format "chunk %d " (1+ n)) text)))))))
+
+(ert-deftest duet-connection-test-restart ()
+  "Who does not wait for the next try starts the server at once.
+Where its program is not there the tries go on."
+  (duet-test-with-project connection
+    (let ((duet-restart-delays '(1000)))
+      (duet-connection-test-kill connection)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'lost))
+      (with-current-buffer (duet-sessions-buffer connection)
+        (let ((duet-rpc-command '("no-such-program-anywhere")))
+          (duet-test-should-say "Cannot find the program no-such-program-anywhere"
+            (call-interactively #'duet-connection-restart)))
+        (should (eq (duet-connection-state connection) 'lost))
+        (should (duet-connection-timer connection))
+        (call-interactively #'duet-connection-restart)
+        (should-not (duet-connection-timer connection))
+        (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+        (duet-test-listening
+          (call-interactively #'duet-connection-restart)
+          (should (duet-test-heard "the server is running")))))))
 
 (provide 'duet-connection-test)
 ;;; duet-connection-test.el ends here
