@@ -29,6 +29,7 @@
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approval-view "duet-approval-view" (approval))
 (declare-function duet-approvals "duet-approvals" ())
+(declare-function duet-approvals-catch "duet-approval-footer" ())
 (declare-function duet-diff "duet-diff" (session))
 
 (defcustom duet-transcript-delay 0.05
@@ -144,7 +145,8 @@ The window is selected unless the minibuffer is in use."
       (with-current-buffer buffer
         (goto-char (point-max))
         (dolist (window (get-buffer-window-list nil nil t))
-          (set-window-point window (point-max)))))))
+          (set-window-point window (point-max)))
+        (when (fboundp 'duet-approvals-catch) (duet-approvals-catch))))))
 
 (defun duet-transcript--load ()
   "Load the session of the buffer."

@@ -29,8 +29,9 @@
 ;;   duet-transcript.el  a session (sections: duet-section.el, looks: duet-render.el)
 ;;   duet-compose.el     where prompts are written
 ;;   duet-actions.el     what can be done with a session
-;;   duet-approvals.el   questions that wait (one: duet-approval.el,
-;;                       in full: duet-approval-view.el)
+;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
+;;                       duet-approval-view.el, at the end of a transcript:
+;;                       duet-approval-footer.el)
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
