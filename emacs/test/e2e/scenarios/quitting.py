@@ -63,10 +63,10 @@ def quits_questions(home, emacs):
     home.write(".duet.toml", '[agents.parrot]\ndriver = "command"\ncommand = ["/bin/echo", "Parrot says {prompt}"]\n')
     terminal = Terminal(home, emacs)
     terminal.command("duet")
-    terminal.see(r"Trust this file\?  y yes, n no")
+    terminal.see(r"Trust this file\?  C-c C-c yes, C-c C-k no")
     terminal.press("C-g")
     terminal.see(r"^Quit$")
-    terminal.see(r"Trust this file\?  y yes, n no")
+    terminal.see(r"Trust this file\?  C-c C-c yes, C-c C-k no")
     # Whoever does not want to say anything is left alone, and it is no.
     terminal.press("q")
     terminal.see_no(r"Trust this file\?")
