@@ -49,6 +49,9 @@ may run.")
 (defconst duet-connection-version "0.1"
   "The version of the server, its first two numbers, that this package is for.")
 
+(defvar duet-connection--patience 3
+  "How many seconds a server that is stopped may take to answer.")
+
 (defvar duet-connection--well 30
   "How many seconds a server must live to be no longer one that keeps dying.")
 
@@ -206,17 +209,17 @@ one that was stopped stays so."
 
 (defun duet-connection--ended (connection rpc)
   "Note that RPC, the server of CONNECTION, has ended."
+  ;; Others who waited for its last words may read them, too.
+  (run-at-time 1 nil #'duet-connection--bury rpc)
   (when (eq rpc (duet-connection-rpc connection))
     (setf (duet-connection-rpc connection) nil)
     (unless (eq (duet-connection-state connection) 'stopped)
-      ;; The last words come through another pipe; do not wait for them here.
+      ;; They come through another pipe; do not wait for them here.
       (run-at-time 0 nil
                    (lambda ()
                      (unless (or (duet-connection-rpc connection)
                                  (eq (duet-connection-state connection) 'stopped))
-                       (duet-connection--lose connection (duet-rpc--obituary rpc)))))
-      ;; Others who waited for it may read them, too.
-      (run-at-time 1 nil #'duet-connection--bury rpc))))
+                       (duet-connection--lose connection (duet-rpc--obituary rpc))))))))
 
 (defun duet-connection--bury (rpc)
   "Log what the server behind RPC last said, and kill the buffers of RPC."
@@ -257,10 +260,28 @@ continued."
   (duet-connection--enter connection 'stopped)
   (when-let ((rpc (duet-connection-rpc connection)))
     (setf (duet-connection-rpc connection) nil)
-    (ignore-errors (duet-rpc-notify rpc 'shutdown nil))
-    (run-at-time 3 nil (lambda ()
-                         (delete-process (jsonrpc--process rpc))
-                         (duet-connection--bury rpc)))))
+    (ignore-errors
+      (duet-rpc-request-async
+       rpc 'shutdown '(:reason "stopped in Emacs")
+       :success-fn (lambda (result)
+                     (duet-rpc-leave rpc)
+                     ;; To kill it now would end what runs for others.
+                     (setq rpc nil)
+                     (when (duet-get result :stays)
+                       (message "Duet: the server goes on for others")))
+       :error-fn #'ignore))
+    (run-at-time duet-connection--patience nil
+                 #'duet-connection--put-down (lambda () rpc) 2)))
+
+(defun duet-connection--put-down (server tries)
+  "Have the server end that the function SERVER returns, if it does not answer.
+It is killed when this was tried TRIES times; its answer may have come, and
+be read after the first."
+  (when-let ((rpc (funcall server)))
+    (if (> tries 1)
+        (run-at-time duet-connection--patience nil
+                     #'duet-connection--put-down server (1- tries))
+      (delete-process (jsonrpc--process rpc)))))
 
 (defun duet-connection-restart (connection)
   "Start the server of CONNECTION, now."

@@ -153,11 +153,14 @@ user was just told.  The line is in *Messages* all the same."
   command)
 
 (defun duet-rpc--unused-name (name)
-  "Return NAME, or NAME with a number if a process is called that already.
-The buffers of a connection are found by its name."
+  "Return NAME, or NAME with a number if a connection is called that already.
+jsonrpc.el finds the buffers of a connection by its name, so one that has
+ended has it too as long as they are there: with them the next server
+would be killed."
   (let ((candidate name)
         (number 1))
-    (while (get-process candidate)
+    (while (or (get-process candidate)
+               (get-buffer (format " *%s output*" candidate)))
       (setq candidate (format "%s<%d>" name (cl-incf number))))
     candidate))
 
@@ -412,13 +415,22 @@ Do not call this from `kill-emacs-hook'; without it the server ends too."
     ;; One that has answered and is still there serves somebody who has come
     ;; meanwhile.
     (if (and answered (process-live-p process))
-        (process-send-eof process)
+        (duet-rpc-leave connection)
       (delete-process process)))
   (when cleanup
     (mapc #'kill-buffer
           (delq nil (list (process-buffer (jsonrpc--process connection))
                           (jsonrpc-stderr-buffer connection)
                           (jsonrpc-events-buffer connection))))))
+
+;; Emacs keeps trying to read what a process has closed that goes on; Emacs 28
+;; does nothing else then, for ever.
+(defun duet-rpc-leave (connection)
+  "Have nothing to do any more with the server of CONNECTION, which may go on.
+It has answered a request to shut down, so nothing else will be answered."
+  (let ((process (jsonrpc--process connection)))
+    (set-process-filter process t)
+    (ignore-errors (process-send-eof process))))
 
 (defun duet-rpc--obituary (connection)
   "Tell, in one line, that the server of CONNECTION has ended, how and why."

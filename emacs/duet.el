@@ -43,6 +43,7 @@
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
 ;;   duet-trust.el       whether a project's .duet.toml may run programs
+;;   duet-quit.el        what ends with Emacs or with a server
 ;;   duet-command.el     what the program says on its command line
 
 ;;; Code:
@@ -55,6 +56,7 @@
 (require 'duet-notify)
 (require 'duet-diff)
 (require 'duet-marks)
+(require 'duet-quit)
 (require 'duet-secrets)
 (require 'duet-trust)
 
@@ -94,7 +96,7 @@ That is the current buffer's unless told; with a prefix argument ask."
 (defun duet-stop ()
   "End the server of the current buffer's project.
 What it runs is interrupted unless another editor has the project open,
-and can be continued."
+and can be continued; you are asked first."
   (interactive)
   (let ((connection (gethash (duet-project-root
                               (if duet-connection (duet-connection-root duet-connection)
@@ -102,8 +104,13 @@ and can be continued."
                              duet-connections)))
     (unless (and connection (duet-connection-rpc connection))
       (user-error "No server runs for this project"))
-    (duet-connection-stop connection)
-    (message "The server is stopped")))
+    (let ((turns (duet-quit-turns connection)))
+      (if (not (or (zerop turns)
+                   (y-or-n-p (concat (duet-quit-words turns)
+                                     ", unless another editor goes on; stop the server? "))))
+          (message "Nothing is stopped")
+        (duet-connection-stop connection)
+        (message "The server is stopped")))))
 
 (provide 'duet)
 ;;; duet.el ends here
