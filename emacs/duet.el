@@ -27,7 +27,8 @@
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-transcript.el  a session (sections: duet-section.el, looks: duet-render.el)
-;;   duet-compose.el     where prompts are written
+;;   duet-compose.el     where prompts are written (earlier ones:
+;;                       duet-compose-history.el)
 ;;   duet-actions.el     what can be done with a session
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:

@@ -1,7 +1,7 @@
 """C-g, wherever one is asked for something."""
 
 from steps import ask, expect, scenario, start
-from terminal import Terminal
+from terminal import Terminal, alive, wait_for
 
 # How one is asked, what is then shown, and what is typed before the C-g.
 PROMPTS = [
@@ -89,3 +89,36 @@ def quits_questions(home, emacs):
     terminal.see_no(r"Turn 1: hello\\n")
     see_clean_log(terminal)
     expect(home.read("demo.txt") is None, "the file was written", terminal)
+
+
+@scenario
+def quits_emacs(home, emacs):
+    """Who ends Emacs while an agent works is asked; what was being written is there in the next Emacs."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stream:5000@20")
+    terminal.see(r"chunk 5 ")
+    terminal.press("c")
+    terminal.see(r"C-c C-c send")
+    terminal.type("half a thought")
+    terminal.see(r"^half a thought")
+    terminal.press("C-x", "C-c")
+    terminal.see(r"^1 turn of agents would be interrupted; exit anyway\? \(y or n\)")
+    terminal.press("n")
+    terminal.see(r"exit anyway\? .* n$")
+    terminal.press("C-e")
+    terminal.see_no(r"exit anyway")
+    terminal.see(r"^half a thought")
+    terminal.see(r"^ ◐ +running")
+    terminal.press("C-x", "C-c")
+    terminal.see(r"exit anyway\?")
+    terminal.press("y")
+    wait_for(lambda: not alive(terminal.pid), "Emacs to be gone")
+    terminal = start(home, emacs)
+    terminal.see(r"^ ■ +interrupted +quiet stream:5000@20 +demo")
+    terminal.press("c")
+    terminal.see(r"C-c C-c send")
+    terminal.press("M-p")
+    terminal.see(r"^half a thought")
+    # Nothing runs, so there is nothing to ask.
+    terminal.press("C-c", "C-k", "C-x", "C-c")
+    wait_for(lambda: not alive(terminal.pid), "Emacs to be gone")
