@@ -204,7 +204,7 @@ one that was stopped stays so."
                  (string-prefix-p (concat duet-connection-version ".") version))
       (display-warning
        'duet (format "The program %s is version %s, and this package is for %s; update the older one"
-                     (car duet-rpc-command) (or version "unknown")
+                     (car (duet-rpc-words)) (or version "unknown")
                      duet-connection-version)))))
 
 (defun duet-connection--ended (connection rpc)

@@ -48,8 +48,9 @@
   :prefix "duet-")
 
 (defcustom duet-rpc-command '("duet-rpc")
-  "The program that serves Emacs, and its arguments."
-  :type '(repeat string)
+  "The program that serves Emacs, and its arguments.
+A list of strings, or one string that is split as a shell does it."
+  :type '(choice (repeat string) string)
   :risky t)
 
 (defcustom duet-rpc-request-timeout 10
@@ -102,7 +103,7 @@ Make one with `duet-rpc-connect'.")
   "Start a server and return a connection to it.
 
 COMMAND is the program and its arguments, `duet-rpc-command' if it is
-nil.  It runs in DIRECTORY, or in the current one.  NAME is what the
+nil, and written as that is.  It runs in DIRECTORY, or in the current one.  NAME is what the
 process and its buffers are called; a number is added if that is taken.
 
 NOTIFICATION-DISPATCHER and REQUEST-DISPATCHER are called with the
@@ -110,7 +111,7 @@ connection, a method (a symbol) and params whenever the server sends a
 notification or a request.  A request's result is what the function
 returns; without a function it is refused.  ON-SHUTDOWN is called with
 the connection when the server has ended, for whatever reason."
-  (let* ((command (duet-rpc--check-command (or command duet-rpc-command)))
+  (let* ((command (duet-rpc--check-command command))
          (directory (file-name-as-directory
                      (expand-file-name (or directory default-directory))))
          (name (duet-rpc--unused-name name)))
@@ -143,10 +144,23 @@ user was just told.  The line is in *Messages* all the same."
   (let ((inhibit-message t))
     (funcall sentinel process change)))
 
+(defun duet-rpc-words (&optional command)
+  "Return COMMAND as a list of strings, the program first.
+It is `duet-rpc-command' if it is nil.  What is neither such a list nor a
+string is a `user-error'."
+  (let* ((command (or command duet-rpc-command))
+         (words (if (stringp command) (split-string-shell-command command) command)))
+    (unless (and (consp words) (cl-every #'stringp words))
+      (user-error "`duet-rpc-command' must be a string, or a list of strings, the program first"))
+    (if (stringp command)
+        (cons (if (string-prefix-p "~" (car words)) (expand-file-name (car words))
+                (car words))
+              (cdr words))
+      words)))
+
 (defun duet-rpc--check-command (command)
-  "Return COMMAND if it can be started; else tell the user why not."
-  (unless (and (consp command) (cl-every #'stringp command))
-    (user-error "`duet-rpc-command' must be a list of strings, the program first"))
+  "Return COMMAND as a list if it can be started; else tell the user why not."
+  (setq command (duet-rpc-words command))
   (unless (executable-find (car command))
     (user-error "Cannot find the program %s; install it or set `duet-rpc-command'"
                 (car command)))
