@@ -41,6 +41,7 @@
 (require 'eieio)
 (require 'jsonrpc)
 (require 'map)
+(require 'subr-x)
 
 (defgroup duet nil
   "Work with coding agents."
@@ -149,8 +150,10 @@ user was just told.  The line is in *Messages* all the same."
 It is `duet-rpc-command' if it is nil.  What is neither such a list nor a
 string is a `user-error'."
   (let* ((command (or command duet-rpc-command))
-         (words (if (stringp command) (split-string-shell-command command) command)))
-    (unless (and (consp words) (cl-every #'stringp words))
+         (words (if (stringp command) (split-string-shell-command (string-trim command))
+                  command)))
+    (unless (and (consp words) (cl-every #'stringp words)
+                 (not (string-empty-p (car words))))
       (user-error "`duet-rpc-command' must be a string, or a list of strings, the program first"))
     (if (stringp command)
         (cons (if (string-prefix-p "~" (car words)) (expand-file-name (car words))
