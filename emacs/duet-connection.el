@@ -22,6 +22,7 @@
 (require 'duet-model)
 (require 'duet-events)
 (require 'duet-pages)
+(require 'duet-project)
 
 (defcustom duet-restart-delays '(1 2 4 8 16 30)
   "Seconds to wait before a server that died is started again.
@@ -74,26 +75,14 @@ may run.")
 (defvar-local duet-connection nil
   "The connection that the buffer belongs to.")
 
-(defun duet-project-root (directory)
-  "Return the directory of the project that DIRECTORY is in.
-That is the nearest with a .duet, a .duet.toml or a .git, as the server
-finds it, else DIRECTORY."
-  (let ((directory (file-name-as-directory (expand-file-name directory))))
-    (when (file-remote-p directory)
-      (user-error "Duet works in local directories only, %s is remote" directory))
-    (expand-file-name
-     (or (locate-dominating-file
-          directory
-          (lambda (parent)
-            (cl-some (lambda (name) (file-exists-p (expand-file-name name parent)))
-                     '(".duet" ".duet.toml" ".git"))))
-         directory))))
-
-(defun duet-connection-ensure (directory)
+(defun duet-connection-ensure (directory &optional ask)
   "Return the connection of the project that DIRECTORY is in.
-Its server is started if there is none; this does not wait for it."
+Its server is started if there is none; this does not wait for it.
+If ASK is non-nil, the user is asked before the first start where there is
+no project."
   (let* ((root (duet-project-root directory))
          (connection (or (gethash root duet-connections)
+                         (and ask (duet-project-confirm directory))
                          (puthash root (make-duet-connection
                                         :root root
                                         :model (duet-model-create :root root))
@@ -292,8 +281,9 @@ be read after the first."
     (duet-connection--start connection t)))
 
 (defun duet-connection-here ()
-  "Return the connection of the current buffer's project."
-  (or duet-connection (duet-connection-ensure default-directory)))
+  "Return the connection of the current buffer's project, for a command.
+Where there is no project the user is asked."
+  (or duet-connection (duet-connection-ensure default-directory t)))
 
 (defun duet-only-in (mode)
   "Signal a `user-error' unless the current buffer is in MODE; return nil.

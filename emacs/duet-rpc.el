@@ -104,8 +104,9 @@ Make one with `duet-rpc-connect'.")
   "Start a server and return a connection to it.
 
 COMMAND is the program and its arguments, `duet-rpc-command' if it is
-nil, and written as that is.  It runs in DIRECTORY, or in the current one.  NAME is what the
-process and its buffers are called; a number is added if that is taken.
+nil, and written as that is.  It runs in DIRECTORY, or in the current one.
+NAME is what the process and its buffers are called; a number is added if
+that is taken.
 
 NOTIFICATION-DISPATCHER and REQUEST-DISPATCHER are called with the
 connection, a method (a symbol) and params whenever the server sends a

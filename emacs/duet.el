@@ -22,6 +22,7 @@
 ;;
 ;;   duet-rpc.el         one server process, requests and notifications
 ;;   duet-connection.el  the connection of a project, which outlives its server
+;;                       (which project: duet-project.el)
 ;;   duet-events.el      from events to the model (from replies: duet-pages.el)
 ;;   duet-model.el       what is known of a project's sessions
 ;;   duet-history.el     earlier messages of a session, page by page
@@ -81,18 +82,22 @@
 That is the current buffer's unless told; with a prefix argument ask."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Project: " nil nil t))))
-  (duet-sessions-show (if directory (duet-connection-ensure directory)
-                        (duet-connection-ensure
-                         (if duet-connection (duet-connection-root duet-connection)
-                           default-directory)))))
+  (duet-sessions-show (duet--connection directory (called-interactively-p 'any))))
 
 ;;;###autoload
 (defun duet-new ()
   "Ask an agent for something in the project of the current buffer."
   (interactive)
-  (duet-compose (duet-connection-ensure
-                 (if duet-connection (duet-connection-root duet-connection)
-                   default-directory))))
+  (duet-compose (duet--connection nil (called-interactively-p 'any))))
+
+(defun duet--connection (directory ask)
+  "Return the connection of the project that DIRECTORY is in.
+It is that of the current buffer if DIRECTORY is nil.  Where there is no
+project ask, if ASK is non-nil."
+  (duet-connection-ensure
+   (or directory (if duet-connection (duet-connection-root duet-connection)
+                   default-directory))
+   ask))
 
 (defun duet-stop ()
   "End the server of the current buffer's project.
