@@ -397,6 +397,25 @@
                                         (get-text-property (match-beginning 0) 'face))
                                   (list size string face)))))))))
 
+(ert-deftest duet-transcript-test-edit-of-many-lines ()
+  "Of an edit are shown the lines that it changes, each with where it stands."
+  (let* ((rows (lambda (&rest others)
+                 (mapconcat (lambda (n) (or (alist-get n others) (format "row %d" n)))
+                            (number-sequence 1 40) "\n")))
+         (session (make-duet-session :id "t" :cwd "/nowhere/"))
+         (text (substring-no-properties
+                (duet-render (make-duet-tool
+                              :key "r/1" :kind 'tool :session session :run "r" :name "Edit"
+                              :diffs (list (list :path "/nowhere/a.txt" :old_text (funcall rows)
+                                                 :new_text (funcall rows '(5 . "five") '(30 . "x")))
+                                           (list :path "/nowhere/b.txt" :old_text "a"
+                                                 :new_text "a")))))))
+    (should (string-match-p "\\`○ Edit \\+2 −2\n  @@ a\\.txt:5\n   row 2\n" text))
+    (should (string-match-p "\n  -row 5\n  \\+five\n   row 6\n" text))
+    (should (string-match-p "\n  @@ a\\.txt:30\n   row 27\n" text))
+    (should (string-match-p "\n  b\\.txt is as it was\\'" text))
+    (should-not (string-match-p "row 15" text))))
+
 (ert-deftest duet-transcript-test-long-lines ()
   "Long lines are broken at the same places however they came."
   (let ((duet-render-line-length 10))
