@@ -136,6 +136,22 @@
       (should (eq (duet-connection-ensure default-directory) connection))
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))))
 
+(ert-deftest duet-connection-test-mistake-in-the-configuration ()
+  "A mistake in the project is shown in the list, and when it is mended all is well."
+  (duet-test-with-project connection
+    (duet-connection-stop connection)
+    (let* ((file (expand-file-name ".duet.toml" default-directory))
+           (duet-connection--mended 0.3)
+           (buffer (progn
+                     (write-region "hub = \n" nil file nil 'silent)
+                     (duet)
+                     (current-buffer))))
+      (duet-test-wait-for-text buffer "\\.duet\\.toml:1")
+      (should (eq (duet-connection-state connection) 'refused))
+      (write-region "" nil file nil 'silent)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      (duet-test-wait-for-text buffer "No sessions yet"))))
+
 (ert-deftest duet-connection-test-version ()
   "A server of another version is warned of, once."
   (let ((connection (make-duet-connection))
