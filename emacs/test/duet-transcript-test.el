@@ -226,6 +226,20 @@
         (duet-test-wait-for-text buffer shown)))
     (should (equal (duet-test-log) ""))))
 
+(ert-deftest duet-transcript-test-another-input ()
+  "A tool that was given another input shows what it then did."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session))
+           (approval (duet-test-wait-for (car (duet-session-approvals session)))))
+      (duet-test-wait-for-text buffer "^  \\+Turn 1: hello$")
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval) :decision "approve"
+                               :updated_input (list :content "one\ntwo\n")))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "^❯ Approved with another input: ")
+      (duet-test-wait-for-text buffer "^● Write demo.txt \\+2 −0\n.*\n.*\n  \\+one\n  \\+two\n"))))
+
 (ert-deftest duet-transcript-test-reopen-bad-ends ()
   "A transcript tells of turns long ago that did not end well, in another Emacs too."
   (duet-test-with-project connection

@@ -305,7 +305,7 @@ func (h *Hub) closeFold(t *store.Tx, run *Run) error {
 		if item.Result == "" {
 			item.Result = "the run ended before this did"
 		}
-		if err := h.changeTool(t, *run, &item, "tool_result"); err != nil {
+		if err := h.changeTool(t, *run, item, &item, "tool_result"); err != nil {
 			return err
 		}
 	}
