@@ -110,6 +110,7 @@ text and thoughts, is left alone.")
                 ('tool (duet-render--tool message))
                 ('plan (duet-render--plan message))
                 ('diff (duet-render--diff message))
+                ('answer (duet-render--answer message))
                 ('error (propertize (concat (duet-render-sign "✗") " "
                                             (duet-message-text message))
                                     'face 'duet-failed))
@@ -190,6 +191,24 @@ It makes no difference whether a text is broken whole or piece by piece."
           ("in_progress" (concat "\n  " (duet-render--signed "▸" 'duet-running) text))
           (_ (concat "\n  " (duet-render--signed "○" 'duet-dim) text)))))
     (duet-message-data message) "")))
+
+(defun duet-render--answer (message)
+  "Return the text of MESSAGE, what a human has answered to a question."
+  (let* ((data (duet-message-data message))
+         (said (duet-get-string data :response_text)))
+    (concat (duet-render--signed "❯" 'duet-prompt)
+            (propertize
+             (pcase (duet-get-string data :decision)
+               ("denied" "Denied: ")
+               ("approved" "Approved with another input: ")
+               (_ ""))
+             'face 'duet-dim)
+            (or (duet-get-string data :title) (duet-get-string data :tool_name)
+                "a question")
+            (if said
+                (concat "\n  " (propertize (duet-render-wrap (string-trim said))
+                                           'face 'duet-prompt))
+              ""))))
 
 
 ;;; Tools

@@ -204,6 +204,29 @@
         ;; What is earlier comes later.
         (duet-test-wait-for (equal (funcall shown buffer) text))))))
 
+(ert-deftest duet-transcript-test-answers-stay ()
+  "What was answered stands in the transcript, then and later."
+  (duet-test-with-project connection
+    (pcase-dolist (`(,prompt ,params ,shown)
+                   '(("quiet ask" (:decision "respond" :comment "red")
+                      "^❯ .+\\?\n  red\n")
+                     ("permit:1" (:decision "deny" :comment "not today")
+                      "^❯ Denied: .+\n  not today\n")))
+      (let* ((session (duet-test-launch connection prompt))
+             (buffer (duet-transcript-open connection session)))
+        (duet-test-wait-for-text buffer (concat "^❯ " prompt))
+        (duet-test-request connection 'sendDecision
+                           `(:approval_id
+                             ,(duet-approval-id
+                               (duet-test-wait-for (car (duet-session-approvals session))))
+                             ,@params))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-wait-for-text buffer shown)
+        (kill-buffer buffer)
+        (setq buffer (duet-transcript-open connection session))
+        (duet-test-wait-for-text buffer shown)))
+    (should (equal (duet-test-log) ""))))
+
 (ert-deftest duet-transcript-test-reopen-bad-ends ()
   "A transcript tells of turns long ago that did not end well, in another Emacs too."
   (duet-test-with-project connection

@@ -16,7 +16,8 @@ const (
 	kindTool     = "tool_call"
 	kindSystem   = "system"
 	kindPlan     = "plan"
-	kindDiff     = "diff" // that a run has changed a file
+	kindDiff     = "diff"     // that a run has changed a file
+	kindApproval = "approval" // what a human was asked and has answered
 )
 
 // maxEventText is how much of a text an event carries; the item has all of
