@@ -248,8 +248,22 @@ is tried again: the user may have mended it."
                      (max (point-min) (- (point-max) 1500)) (point-max)))))))
   (dolist (buffer (list (process-buffer (jsonrpc--process rpc))
                         (jsonrpc-stderr-buffer rpc)))
-    (when (buffer-live-p buffer)
+    ;; The next server has the name of this one, and so its buffers; to kill a
+    ;; buffer is to end what writes into it.
+    (when (and (buffer-live-p buffer) (not (duet-connection--in-use-p buffer rpc)))
       (let ((kill-buffer-query-functions nil)) (kill-buffer buffer)))))
+
+(defun duet-connection--in-use-p (buffer rpc)
+  "Return non-nil if a server other than RPC writes into BUFFER."
+  (let ((other nil))
+    (maphash (lambda (_ connection)
+               (when-let ((live (duet-connection-rpc connection)))
+                 (when (and (not (eq live rpc))
+                            (memq buffer (list (process-buffer (jsonrpc--process live))
+                                               (jsonrpc-stderr-buffer live))))
+                   (setq other live))))
+             duet-connections)
+    other))
 
 (defun duet-connection--lose (connection reason)
   "Note that the server of CONNECTION is gone for REASON; start it again later."
