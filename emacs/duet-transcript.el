@@ -184,7 +184,7 @@ Emacs leaves it where it was when the window was lower."
 
 (defun duet-transcript-refresh ()
   "Ask the server for the conversation again."
-  (interactive)
+  (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (let ((inhibit-read-only t)
         (session duet-session))
     (when (eq (duet-session-loaded session) 'loading)
@@ -400,7 +400,7 @@ Without BEFORE it goes where the model has it.  Return it."
 
 (defun duet-transcript-earlier ()
   "Load earlier messages."
-  (interactive)
+  (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (unless (> (duet-session-offset duet-session) 0)
     (user-error "This is the beginning of the conversation"))
   (let ((buffer (current-buffer)))
