@@ -7,7 +7,6 @@
 
 (require 'duet-test-lib)
 (require 'duet-approvals)
-(require 'duet-approvals-test)
 
 (defun duet-approval-footer-test-ask (connection session id)
   "Have somebody ask for leave to run ID in SESSION of CONNECTION; return it."
@@ -19,7 +18,7 @@
 
 (ert-deftest duet-approval-footer-test-keys-at-the-end ()
   "Whoever is at the end when a question comes has its keys at hand, and is back."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let ((shown (progn (duet-compose connection)
                         (duet-test-write-and-send "hello")
                         (duet-test-wait-for-transcript))))
@@ -57,7 +56,7 @@
 
 (ert-deftest duet-approval-footer-test-unseen ()
   "A window that is not selected, and a buffer in none, get to the question, too."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet hang"))
            (buffer (duet-transcript-open connection session)))
       (duet-test-wait-for-text buffer "^❯ quiet hang")
@@ -79,7 +78,7 @@
 
 (ert-deftest duet-approval-footer-test-next-of-this-session ()
   "In a transcript j goes to its own questions first, and then to all others."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((old (duet-test-launch connection "quiet hang old"))
            (own (duet-test-launch connection "quiet hang own"))
            (new (duet-test-launch connection "quiet hang new"))

@@ -8,20 +8,6 @@
 (require 'duet-test-lib)
 (require 'duet-approvals)
 
-(defmacro duet-approvals-test-with-project (name &rest body)
-  "Run BODY in a project of its own, with NAME bound to its connection.
-What is said is kept."
-  (declare (indent 1) (debug (symbolp body)))
-  `(duet-test-with-project ,name
-     (let ((global-mode-string '(""))
-           (duet-lighter--text nil))
-       (duet-model-add-observer #'duet-approvals--observe)
-       (duet-test-listening
-         (unwind-protect (save-window-excursion ,@body)
-           (when duet-approvals--timer
-             (cancel-timer duet-approvals--timer)
-             (setq duet-approvals--timer nil)))))))
-
 (defun duet-approvals-test--wait (session)
   "Wait until a question waits in SESSION, and return it."
   (duet-test-wait-for (car (duet-session-approvals session))))
@@ -47,7 +33,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-approve ()
   "A question is listed, counted in the mode line, and gone once it is answered."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (save-window-excursion (duet-approvals))
     (should (string-match-p "Nothing waits" (duet-approvals-test--list)))
     (let ((session (duet-test-launch connection "hello")))
@@ -70,7 +56,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-deny ()
   "Who denies says why; without a reason, or with \\`C-g', nothing is decided."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
       (duet-approvals)
@@ -93,7 +79,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-quit-keeps-draft ()
   "What was typed before a \\`C-g' is there when the question is looked at again."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
       (duet-approvals)
@@ -112,7 +98,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-edit ()
   "The input of a tool is edited as JSON; what is none is refused, and stays."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
       (duet-approvals)
@@ -155,7 +141,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-edit-unchanged ()
   "An input that was not changed is not sent as one that was."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
       (duet-approval-view approval)
@@ -195,7 +181,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-edit-from-conversation ()
   "The JSON of an input is found in the conversation, or the question's is taken."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session))
            (find (symbol-function 'duet-approval-edit--find))
@@ -225,7 +211,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-scopes ()
   "A tool that is allowed in the session or the project asks no more."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "permit:2"))
            (approval (duet-approvals-test--wait session)))
       (duet-approvals)
@@ -247,7 +233,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-respond ()
   "A question is answered with an option, by its number or in other words."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (pcase-dolist (`(,answer . ,said) '(("BLUE" . "answered: blue") (?2 . "answered: green")))
       (let* ((session (duet-test-launch connection "quiet ask"))
              (buffer (duet-transcript-open connection session))
@@ -283,7 +269,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-not-sent ()
   "Who is told that an answer was not taken can give another with the next key."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet ask"))
            (buffer (duet-transcript-open connection session))
            (bound '()))
@@ -306,7 +292,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-transcript ()
   "A question stands at the end of the transcript, and its keys answer it."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "permit:2"))
            (buffer (duet-transcript-open connection session))
            (approval (duet-approvals-test--wait session)))
@@ -351,7 +337,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-buttons ()
   "What stands below a question in a transcript is done by RET or by a click."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session))
            (approval (duet-approvals-test--wait session)))
@@ -389,7 +375,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-list-keys ()
   "The list shows a question in full, goes to it, and asks the servers again."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (call-interactively #'duet-approvals)
     (pcase-dolist (`(,key . ,command) '(("a" . duet-approval-approve)
                                         ("v" . duet-approval-view)))
@@ -428,7 +414,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-order ()
   "A question shows whether its tool call is told of before it or after."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet"))
            (buffer (duet-transcript-open connection session))
            (run (progn (duet-test-wait-for-state session 'completed)
@@ -514,7 +500,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-somebody-else ()
   "What somebody else has decided disappears, with a word; a second answer says so."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (save-window-excursion (duet-approvals))
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session))
@@ -536,7 +522,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-view ()
   "A question is shown in full, with the diff of an edit."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
       (duet-approval-view approval)
@@ -553,7 +539,7 @@ What is said is kept."
 
 (ert-deftest duet-approvals-test-lost-server ()
   "An answer that does not reach the server is not lost: the question goes on waiting."
-  (duet-approvals-test-with-project connection
+  (duet-test-with-questions connection
     (save-window-excursion (duet-approvals))
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session))

@@ -216,5 +216,19 @@ that are missing are \\`C-g'."
   (with-current-buffer (get-buffer-create duet-log-buffer)
     (buffer-substring-no-properties (point-min) (point-max))))
 
+(defmacro duet-test-with-questions (name &rest body)
+  "Run BODY in a project of its own, with NAME bound to its connection.
+Questions are shown, and what is said is kept."
+  (declare (indent 1) (debug (symbolp body)))
+  `(duet-test-with-project ,name
+     (let ((global-mode-string '(""))
+           (duet-lighter--text nil))
+       (duet-model-add-observer #'duet-approvals--observe)
+       (duet-test-listening
+         (unwind-protect (save-window-excursion ,@body)
+           (when duet-approvals--timer
+             (cancel-timer duet-approvals--timer)
+             (setq duet-approvals--timer nil)))))))
+
 (provide 'duet-test-lib)
 ;;; duet-test-lib.el ends here
