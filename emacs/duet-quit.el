@@ -71,10 +71,6 @@
       0
     (duet-quit--active connection)))
 
-(defun duet-quit-words (turns)
-  "Return in words that TURNS, a number, would be interrupted."
-  (format "%d turn%s of agents would be interrupted" turns (if (= turns 1) "" "s")))
-
 (defun duet-quit-query ()
   "Ask whether Emacs may end though agents work; return non-nil if it may.
 One of `kill-emacs-query-functions'."
@@ -86,7 +82,8 @@ One of `kill-emacs-query-functions'."
                                             0))))
                  duet-connections)
         (or (zerop turns)
-            (y-or-n-p (concat (duet-quit-words turns) "; exit anyway? "))))))
+            (y-or-n-p (format "%d turn%s of agents would be interrupted; exit anyway? "
+                              turns (if (= turns 1) "" "s")))))))
 
 (add-hook 'kill-emacs-query-functions #'duet-quit-query)
 (duet-model-add-observer #'duet-quit--observe)

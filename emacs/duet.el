@@ -113,8 +113,9 @@ and can be continued; you are asked first."
       (user-error "No server runs for this project"))
     (let ((turns (duet-quit-turns connection)))
       (if (not (or (zerop turns)
-                   (y-or-n-p (concat (duet-quit-words turns)
-                                     ", unless another editor goes on; stop the server? "))))
+                   ;; Where others are connected the server goes on for them.
+                   (y-or-n-p (format "Agents work on %d turn%s here; stop the server? "
+                                     turns (if (= turns 1) "" "s")))))
           (message "Nothing is stopped")
         (duet-connection-stop connection)
         (message "The server is stopped")))))

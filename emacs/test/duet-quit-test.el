@@ -90,7 +90,7 @@ It is known to the hub."
         (should-not (run-hook-with-args-until-failure 'kill-emacs-query-functions))
         (should (equal asked '("2 turns of agents would be interrupted; exit anyway? ")))
         (call-interactively #'duet-stop)
-        (should (string-prefix-p "2 turns of agents would be" (car asked)))
+        (should (equal (car asked) "Agents work on 2 turns here; stop the server? "))
         (should (eq (duet-connection-state connection) 'ready))
         (setq answer t)
         (should (duet-quit-query))

@@ -140,3 +140,30 @@ def allows_from_now_on(home, emacs):
     terminal.see(r"^❯ hello three$")
     terminal.see(r"^ ● completed")
     expect("hello three" in home.read("demo.txt"), "demo.txt was not changed", terminal)
+
+
+@scenario
+def answers_at_once(home, emacs):
+    """After a prompt was sent, the keys that its question tells of answer it where point is."""
+    terminal = start(home, emacs)
+    ask(terminal, "permit:2")
+    terminal.see(r"^ +\[a\] approve")
+    terminal.see_cursor_at(r"\[a\] approve")
+    terminal.press("s")
+    terminal.see(r"^Let .* run in this session from now on, unasked\?")
+    terminal.press("n")
+    terminal.see(r"^Nothing is decided")
+    terminal.press("a")
+    terminal.see(r"^Approved: ")
+    terminal.see(r"^ +\[a\] approve")
+    terminal.see_cursor_at(r"\[a\] approve")
+    terminal.press("a")
+    terminal.see(r"^ ● completed · demo")
+    terminal.see_cursor_at(r"^$")
+    # Somebody who reads elsewhere is left alone.
+    ask(terminal, "hello")
+    terminal.press("M-<")
+    terminal.see(r"1 waiting: j")
+    terminal.see_cursor_at(r"^❯ permit:2")
+    terminal.press("j")
+    terminal.see_cursor_at(r"^\? Write +demo\.txt")

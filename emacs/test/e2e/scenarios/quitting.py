@@ -122,3 +122,31 @@ def quits_emacs(home, emacs):
     # Nothing runs, so there is nothing to ask.
     terminal.press("C-c", "C-k", "C-x", "C-c")
     wait_for(lambda: not alive(terminal.pid), "Emacs to be gone")
+
+
+@scenario
+def stops_the_server(home, emacs):
+    """Who stops the server of a project leaves what runs for another Emacs, and can start it again at once."""
+    one = start(home, emacs)
+    one.see(r"No sessions yet")
+    other = start(home, emacs)
+    ask(other, "quiet stream:200@25")
+    other.see(r"chunk 5 ")
+    one.see(r"^ ◐ +running")
+    one.command("duet-stop")
+    one.see(r"^Agents work on 1 turn here; stop the server\? \(y or n\)")
+    one.press("y")
+    one.see(r"the server goes on for others")
+    one.see(r"\[stopped\]")
+    # Emacs is there, and the agent, well after one that does not answer is killed.
+    other.see(r"chunk 199 ")
+    other.see(r"^ ● completed · demo")
+    for _ in range(3):
+        one.press("g")
+        one.see(r"^ ● +completed +quiet stream")
+        one.see_no(r"\[(stopped|starting…|server lost.*)\]")
+        one.command("duet-stop")
+        one.see(r"\[stopped\]")
+    one.press("g")
+    one.see_no(r"\[stopped\]")
+    expect(not one.shows(r"another try"), "the new server has ended", one)
