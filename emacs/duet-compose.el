@@ -112,7 +112,13 @@ One that was begun before is gone on with."
               default-directory (duet-connection-root connection))
         (duet-compose--list-files)))
     (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
-                            (window-height . 10)))))
+                            (window-height . duet-compose--fit)))))
+
+(defun duet-compose--fit (window)
+  "Make WINDOW ten lines high, as far as others can spare them."
+  (let ((lines (window-resizable window (- 10 (window-total-height window)))))
+    (unless (zerop lines)
+      (window-resize window lines))))
 
 (defun duet-compose--text ()
   "Return what is written in the buffer."

@@ -75,6 +75,24 @@ def compose_loses_nothing(home, emacs):
 
 
 @scenario
+def shows_the_end(home, emacs):
+    """Beside a list and a prompt the transcript keeps some room, and then shows its end again."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet words")
+    terminal.see(r"^❯ quiet words$")
+    terminal.see(r"^ ● completed")
+    terminal.press("r")
+    terminal.see(r"C-c C-c send")
+    terminal.see(r"^ ● completed · demo")
+    terminal.press("C-c", "C-k")
+    terminal.see_no(r"C-c C-c send")
+    terminal.see(r"^❯ quiet words$")
+    ask(terminal, "quiet crash", key="r")
+    terminal.see(r"^❯ quiet crash$")
+    terminal.see(r"^✗ Failed: demo exited with status 3")
+
+
+@scenario
 def server_killed(home, emacs):
     """A server that dies in the midst of a turn is started again; the turn can be continued."""
     terminal = start(home, emacs)
