@@ -95,6 +95,7 @@ def answers_in_words(home, emacs):
     terminal.see(r"^Which colour do you like\? none of these$")
     terminal.press("Enter")
     terminal.see(r"^Duet: not answered, it goes on waiting: .*expected one of red, green, blue")
+    terminal.see(r"^ +\[r\] answer")  # which was not there while the answer was on its way
     terminal.press("r")
     terminal.see(r"^Which colour do you like\? none of these$")
     terminal.press("C-a", "C-k", "g", "Tab")
