@@ -67,6 +67,7 @@ launchSession, such as (:agent \"claude\").")
   (setq header-line-format '(:eval (duet-compose--header)))
   (add-hook 'completion-at-point-functions #'duet-compose-complete nil t)
   (add-hook 'kill-buffer-hook #'duet-compose--keep nil t)
+  (add-hook 'kill-emacs-query-functions #'duet-compose--leave-p)
   (visual-line-mode))
 
 (defun duet-compose--header ()
@@ -134,6 +135,19 @@ One that was begun before is gone on with."
 (defun duet-compose--keep ()
   "Keep what is written; the buffer is killed."
   (duet-compose-remember (duet-compose--text)))
+
+(defun duet-compose--leave-p ()
+  "Return non-nil if Emacs may end: nothing is written that is not sent.
+If something is, ask."
+  (let ((count (cl-count-if
+                (lambda (buffer)
+                  (with-current-buffer buffer
+                    (and (derived-mode-p 'duet-compose-mode)
+                         (not (string-empty-p (duet-compose--text))))))
+                (buffer-list))))
+    (or (zerop count)
+        (yes-or-no-p (if (= count 1) "A prompt is not sent; leave it behind? "
+                       (format "%d prompts are not sent; leave them behind? " count))))))
 
 (defun duet-compose-send ()
   "Send the prompt.

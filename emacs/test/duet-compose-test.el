@@ -70,6 +70,21 @@
       (should (eq (current-buffer) buffer))
       (should (equal (buffer-string) "begun")))))
 
+(ert-deftest duet-compose-test-leave ()
+  "Emacs is not left without a question while a prompt is not sent."
+  (duet-compose-test-with connection
+    (let ((asked 0) (answer nil))
+      (cl-letf (((symbol-function 'yes-or-no-p)
+                 (lambda (_) (cl-incf asked) answer)))
+        (should (run-hook-with-args-until-failure 'kill-emacs-query-functions))
+        (should (= asked 0))
+        (insert "written")
+        (should-not (run-hook-with-args-until-failure 'kill-emacs-query-functions))
+        (setq answer t)
+        (should (run-hook-with-args-until-failure 'kill-emacs-query-functions))
+        (should (= asked 2)))
+      (erase-buffer))))
+
 (ert-deftest duet-compose-test-fork-of-the-last-turn ()
   "A session is forked from its last turn too, once that is over."
   (duet-test-with-project connection

@@ -1,7 +1,7 @@
 """C-g, wherever one is asked for something."""
 
 from steps import ask, expect, scenario, start
-from terminal import Terminal
+from terminal import Terminal, alive, wait_for
 
 # How one is asked, what is then shown, and what is typed before the C-g.
 PROMPTS = [
@@ -89,3 +89,31 @@ def quits_questions(home, emacs):
     terminal.see_no(r"Turn 1: hello\\n")
     see_clean_log(terminal)
     expect(home.read("demo.txt") is None, "the file was written", terminal)
+
+
+@scenario
+def leaves(home, emacs):
+    """To leave Emacs takes a yes if a prompt is not sent, else none; what ran can be continued."""
+    home.init("(setq duet-terminal-backend 'term)\n")
+    terminal = start(home, emacs)
+    terminal.press("c")
+    terminal.see(r"New session.*C-c C-c send")
+    terminal.type("quiet stream:5000@20")
+    terminal.see(r"^quiet stream:5000@20$")
+    terminal.press("C-x", "C-c")
+    terminal.see(r"^A prompt is not sent; leave it behind\? \(yes or no\)")
+    terminal.press("C-g")
+    terminal.see(r"^quiet stream:5000@20$")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"chunk 5 ")
+    terminal.command("duet-terminal")
+    terminal.see(r"^[#$] *$")
+    server = terminal.server()
+    terminal.press("C-x", "o", "C-x", "C-c")
+    wait_for(lambda: not alive(terminal.pid), "Emacs to end", screen=terminal.screen)
+    terminal.await_end([server])
+    terminal = start(home, emacs)
+    terminal.see(r"^ ■ +interrupted +quiet stream")
+    ask(terminal, "quiet and on", key="r")
+    terminal.see(r"^❯ quiet and on$")
+    terminal.see(r"^ ● completed")
