@@ -11,6 +11,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'subr-x)
 (require 'duet-connection)
 
 (declare-function duet-compose "duet-compose" (connection &optional session run))
@@ -95,9 +96,13 @@ sessions up to the last turn."
   "Call SESSION by TITLE."
   (interactive (let ((session (duet-session-here)))
                  (list session (read-string "Title: " (duet-session-name session)))))
-  (duet-connection-request
-   (duet-connection-here) 'updateSessionTitle
-   (list :session_id (duet-session-leaf-id session) :title title)))
+  (let ((title (string-trim title)))
+    (when (string-empty-p title)
+      (user-error "A session needs a name"))
+    (duet-connection-request
+     (duet-connection-here) 'updateSessionTitle
+     (list :session_id (duet-session-leaf-id session) :title title)
+     :success-fn (lambda (_) (message "Renamed: %s" title)))))
 
 (defun duet-menu-or-help ()
   "Show the menu of Duet, or what the keys do where there is none."

@@ -95,7 +95,7 @@ One of `duet-compose-parameters-functions'."
 
 (defun duet-agents-refresh ()
   "Ask again which agents there are."
-  (interactive nil duet-agents-mode)
+  (interactive (duet-only-in 'duet-agents-mode) duet-agents-mode)
   (let ((buffer (current-buffer)))
     (duet-agents--fetch duet-connection
                         (lambda (agents)
@@ -148,7 +148,7 @@ One of `duet-compose-parameters-functions'."
 
 (defun duet-agents-choose ()
   "Ask the agent at point when a session begins in this project."
-  (interactive nil duet-agents-mode)
+  (interactive (duet-only-in 'duet-agents-mode) duet-agents-mode)
   (duet-agents--choose duet-connection (duet-agents--at-point))
   (duet-agents-refresh))
 
@@ -173,7 +173,7 @@ One of `duet-compose-parameters-functions'."
 
 (defun duet-agents-copy-install ()
   "Copy what installs the agent at point."
-  (interactive nil duet-agents-mode)
+  (interactive (duet-only-in 'duet-agents-mode) duet-agents-mode)
   (let ((install (duet-get-string (duet-agents--at-point) :install)))
     (unless install (user-error "There is nothing to install for this one"))
     (kill-new install)

@@ -56,7 +56,8 @@
      (duet-approval-view-resolved object)
      (duet-approvals--soon))
     ;; The next key may come at once, and is meant for something else.
-    ((and 'approval (guard (duet-approval-sending-p object))) (duet-approvals-flush))
+    ((and 'approval (guard (or (duet-approval-sending-p object) (eq extra 'not-sent))))
+     (duet-approvals-flush))
     ((or 'approval 'connection) (duet-approvals--soon))
     ;; A question may be known before its session is, or before it is loaded.
     ((or 'session 'sessions 'messages-loaded)
@@ -408,7 +409,7 @@ They come one after the other, the oldest first."
 
 (defun duet-approvals-refresh ()
   "Ask all servers again for what waits."
-  (interactive)
+  (interactive (duet-only-in 'duet-approvals-mode) duet-approvals-mode)
   (maphash (lambda (_ connection)
              (when (duet-connection-rpc connection)
                (duet-connection-refresh connection)))

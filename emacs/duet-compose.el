@@ -152,7 +152,7 @@ If something is, ask."
 (defun duet-compose-send ()
   "Send the prompt.
 While an agent works in the session it waits for its turn."
-  (interactive)
+  (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (let ((text (duet-compose--text))
         (buffer (current-buffer))
         (connection duet-connection)
@@ -218,7 +218,7 @@ THREAD is the session's id, or nil for a new one."
 
 (defun duet-compose-cancel ()
   "Do not send the prompt; \\<duet-compose-mode-map>\\[duet-compose-previous] has it next time."
-  (interactive)
+  (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (let ((empty (string-empty-p (duet-compose--text))))
     (quit-window t)
     (unless empty
@@ -226,7 +226,9 @@ THREAD is the session's id, or nil for a new one."
 
 (defun duet-compose-previous (&optional count)
   "Replace what is written by the prompt before, or the COUNTth before."
-  (interactive "p")
+  (interactive (or (duet-only-in 'duet-compose-mode)
+                   (list (prefix-numeric-value current-prefix-arg)))
+               duet-compose-mode)
   (when (ring-empty-p duet-compose-history)
     (user-error "No prompt was written before"))
   (let ((place (+ (or duet-compose--place -1) (or count 1)))
@@ -243,7 +245,9 @@ THREAD is the session's id, or nil for a new one."
 
 (defun duet-compose-next (&optional count)
   "Replace what is written by the prompt after, or the COUNTth after."
-  (interactive "p")
+  (interactive (or (duet-only-in 'duet-compose-mode)
+                   (list (prefix-numeric-value current-prefix-arg)))
+               duet-compose-mode)
   (unless duet-compose--place
     (user-error "There is no later prompt"))
   (duet-compose-previous (- (or count 1))))

@@ -151,7 +151,7 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
 
 (defun duet-diff-refresh ()
   "Ask the server again for what the turn has changed."
-  (interactive)
+  (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
   (let* ((buffer (current-buffer))
          (run duet-diff--run)
          (known (duet-session-run duet-session run)))
@@ -179,7 +179,7 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
 
 (defun duet-diff-earlier-turn (&optional later)
   "Show what the turn before has changed; if LATER is non-nil the next."
-  (interactive)
+  (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
   (let* ((runs (duet-session-runs duet-session))
          (place (cl-position duet-diff--run runs :key #'duet-run-id :test #'equal))
          (next (and place (if later (1- place) (1+ place))))
@@ -191,7 +191,7 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
 
 (defun duet-diff-later-turn ()
   "Show what the next turn has changed."
-  (interactive)
+  (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
   (duet-diff-earlier-turn t))
 
 

@@ -45,19 +45,19 @@
 
 (defun duet-mark ()
   "Mark the session at point and go to the next."
-  (interactive nil duet-sessions-mode)
+  (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (cl-pushnew (duet-session-here) duet-marks--sessions)
   (tabulated-list-put-tag (propertize "*" 'face 'duet-mark) t))
 
 (defun duet-unmark ()
   "Unmark the session at point and go to the next."
-  (interactive nil duet-sessions-mode)
+  (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (setq duet-marks--sessions (delq (duet-session-here) duet-marks--sessions))
   (tabulated-list-put-tag " " t))
 
 (defun duet-unmark-all ()
   "Unmark all sessions."
-  (interactive nil duet-sessions-mode)
+  (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (setq duet-marks--sessions nil)
   (tabulated-list-clear-all-tags))
 

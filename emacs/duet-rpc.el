@@ -336,10 +336,36 @@ Left alone, Emacs would wait some 30 ms for more output."
         (run-at-time 0 nil #'wake)
       (wake))))
 
+(defconst duet-rpc--no-nul
+  (not (ignore-errors (json-parse-string "\"\\u0000\"")))
+  "Whether Emacs takes JSON with a NUL in it for none, as Emacs 28 does.
+A reply would never be answered then, and an event be lost.")
+
 (defun duet-rpc--read (filter process output)
   "Call FILTER with PROCESS and OUTPUT, and let others know."
   (let ((duet-rpc--reading t))
-    (funcall filter process output)))
+    (funcall filter process
+             (if duet-rpc--no-nul (duet-rpc--without-nul process output) output))))
+
+(defun duet-rpc--without-nul (process output)
+  "Return OUTPUT of PROCESS with each NUL replaced by U+FFFD, which is as long.
+What may be the beginning of one is kept back for the next output."
+  (let ((text (concat (process-get process 'duet-rpc--kept) output))
+        (kept nil))
+    ;; A whole run of backslashes, since their number tells what they mean.
+    (when (string-match-p "\\\\u?0*\\'" text (max 0 (- (length text) 5)))
+      (setq kept (string-match "\\\\+\\(?:u0\\{0,3\\}\\)?\\'" text)))
+    (process-put process 'duet-rpc--kept (and kept (substring text kept)))
+    (when kept (setq text (substring text 0 kept)))
+    (if (not (string-search "\\u0000" text))
+        text
+      (replace-regexp-in-string
+       "\\\\+u0000"
+       (lambda (match)
+         (if (cl-oddp (- (length match) 5))
+             (concat (substring match 0 -4) "fffd")
+           match))
+       text t t))))
 
 (defun duet-rpc-cancel (connection id)
   "Tell CONNECTION that nobody waits for the answer to the request ID any more.

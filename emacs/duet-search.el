@@ -105,7 +105,7 @@ The last word may be the beginning of one."
 
 (defun duet-search-refresh ()
   "Search again."
-  (interactive nil duet-search-mode)
+  (interactive (duet-only-in 'duet-search-mode) duet-search-mode)
   (let ((inhibit-read-only t))
     (erase-buffer)
     (insert (propertize "\n Searching…" 'face 'shadow)))
@@ -114,7 +114,7 @@ The last word may be the beginning of one."
 
 (defun duet-search-more ()
   "List more places."
-  (interactive nil duet-search-mode)
+  (interactive (duet-only-in 'duet-search-mode) duet-search-mode)
   (unless duet-search--next
     (user-error "There are no more"))
   (duet-search--fetch duet-search--next))

@@ -180,6 +180,7 @@ What has its point in the section keeps the line and the column."
   "Fold all sections, or unfold them if all are folded."
   (interactive)
   (let (sections)
+    (unless duet-sections (user-error "There is nothing to fold here"))
     (maphash (lambda (_ section) (push section sections)) duet-sections)
     (if (cl-every #'duet-section-folded-p sections)
         (mapc #'duet-section--unfold sections)

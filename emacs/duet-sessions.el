@@ -177,7 +177,7 @@
   (let ((status (duet-connection-status duet-connection)))
     (concat "\n "
             (cond
-             ((eq (duet-connection-state duet-connection) 'lost)
+             ((memq (duet-connection-state duet-connection) '(lost refused))
               (format "%s\n %s"
                       (or (duet-connection-reason duet-connection) "") status))
              (status status)
@@ -252,19 +252,19 @@ This is many times faster than `parse-time-string'."
 
 (defun duet-sessions-compose ()
   "Write the first prompt of a new session."
-  (interactive)
+  (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (duet-compose duet-connection))
 
 (defun duet-sessions-toggle-archived ()
   "Show what was put away, or all else again."
-  (interactive)
+  (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (setq duet-sessions--archived (not duet-sessions--archived))
   (duet-sessions--print)
   (message (if duet-sessions--archived "The archive" "All but the archive")))
 
 (defun duet-sessions-refresh ()
   "Ask the server for the sessions again; start it if it is not there."
-  (interactive)
+  (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (if (duet-connection-rpc duet-connection)
       (duet-connection-refresh duet-connection)
     (duet-connection-restart duet-connection))

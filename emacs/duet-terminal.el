@@ -150,6 +150,13 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
                      (process-live-p (get-buffer-process buffer))))
               (buffer-list)))
 
+(defun duet-terminal--parse (text)
+  "Return the program and its arguments that TEXT, a shell command, means.
+What takes a shell is left to one."
+  (if (string-match-p "[][|&;<>()$`*?~#=!{}\n\\]" text)
+      (list shell-file-name shell-command-switch text)
+    (split-string-shell-command (string-trim text))))
+
 ;;;###autoload
 (defun duet-terminal (&optional command)
   "Start a program in a new terminal of the server, in the project's directory.
@@ -157,7 +164,7 @@ It is your shell, or what `duet-terminal-shell' says.  With a prefix
 argument you are asked for the COMMAND.  What runs there outlives the
 buffer: `duet-terminals' lists it."
   (interactive (list (and current-prefix-arg
-                          (split-string-and-unquote
+                          (duet-terminal--parse
                            (read-shell-command "Run in a terminal: ")))))
   (let ((connection (duet-connection-here))
         (command (or command duet-terminal-shell)))
@@ -258,7 +265,7 @@ A server that cannot list them has none."
 
 (defun duet-terminals-refresh ()
   "Ask the server for its terminals again."
-  (interactive nil duet-terminals-mode)
+  (interactive (duet-only-in 'duet-terminals-mode) duet-terminals-mode)
   (let ((buffer (current-buffer)))
     (duet-terminals-list duet-connection
                          (lambda (terminals)

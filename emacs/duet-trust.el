@@ -200,7 +200,7 @@ You can change your mind later: M-x duet-trust\n"
 
 (defun duet-trust-yes ()
   "Trust the file that the buffer shows, as it is."
-  (interactive nil duet-trust-mode)
+  (interactive (duet-only-in 'duet-trust-mode) duet-trust-mode)
   (let* ((connection duet-connection)
          (root (duet-connection-root connection))
          (buffer (current-buffer)))
@@ -219,7 +219,7 @@ You can change your mind later: M-x duet-trust\n"
 (defun duet-trust-no ()
   "Do not trust the file that the buffer shows.
 While it is the same you are asked no more."
-  (interactive nil duet-trust-mode)
+  (interactive (duet-only-in 'duet-trust-mode) duet-trust-mode)
   (let ((root (duet-connection-root duet-connection))
         (buffer (current-buffer))
         (trusted (duet-get duet-trust--state :trusted)))
@@ -241,7 +241,7 @@ While it is the same you are asked no more."
 
 (defun duet-trust-visit ()
   "Show the file that is asked about."
-  (interactive nil duet-trust-mode)
+  (interactive (duet-only-in 'duet-trust-mode) duet-trust-mode)
   (find-file-other-window (expand-file-name ".duet.toml"
                                             (duet-connection-root duet-connection))))
 

@@ -24,7 +24,8 @@
        (duet-connection-restart connection)
        (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
        (save-window-excursion
-         (with-current-buffer (duet-sessions-buffer connection) (duet-agents))
+         (with-current-buffer (duet-sessions-buffer connection)
+           (call-interactively #'duet-agents))
          (setq list (window-buffer (selected-window)))
          (duet-test-wait-for-text list "^ \\* +demo ")
          ,@body))))
@@ -41,14 +42,22 @@
    (with-current-buffer list
      (should (string-match-p "theirs.*you do not trust" (buffer-string)))
      (should (string-match-p "codex.*not installed: npm install" (buffer-string)))
-     (dolist (name '("codex" "theirs"))
+     (pcase-dolist (`(,name . ,words) '(("codex" . "is not installed: npm")
+                                        ("theirs" . "do not trust: M-x duet-trust")))
        (duet-agents-test-go-to name)
-       (should-error (call-interactively #'duet-agents-choose) :type 'user-error))
+       (duet-test-should-say words (duet-test-press "RET" #'duet-agents-choose)))
      (duet-agents-test-go-to "codex")
-     (call-interactively #'duet-agents-copy-install)
+     (duet-test-press "w" #'duet-agents-copy-install)
      (should (string-match-p "npm install" (car kill-ring)))
      (duet-agents-test-go-to "mine")
-     (call-interactively #'duet-agents-choose)
+     (duet-test-should-say "nothing to install"
+       (duet-test-press "w" #'duet-agents-copy-install))
+     (goto-char (point-max))
+     (pcase-dolist (`(,key . ,command) '(("RET" . duet-agents-choose)
+                                         ("w" . duet-agents-copy-install)))
+       (duet-test-should-say "There is no agent here" (duet-test-press key command)))
+     (duet-agents-test-go-to "mine")
+     (duet-test-press "RET" #'duet-agents-choose)
      (duet-test-wait-for-text list "^ \\* +mine ")
      (should (equal (tabulated-list-get-id) "mine")))
    (with-current-buffer (duet-sessions-buffer connection)
@@ -58,28 +67,46 @@
                    (car (duet-model-session-list (duet-connection-model connection))))))
      (duet-test-wait-for-state session 'completed)
      (should (equal (duet-session-agent session) "mine")))
-   (with-current-buffer list (call-interactively #'duet-agents-unchoose))
+   (with-current-buffer list (duet-test-press "d" #'duet-agents-unchoose))
    (duet-test-wait-for-text list "^ \\* +demo ")))
+
+(ert-deftest duet-agents-test-refresh ()
+  "g looks again; a program that cannot be run says so, and leaves the list."
+  (duet-agents-test-with
+   (with-current-buffer list
+     (with-temp-file (expand-file-name "../config/duet/config.toml" root)
+       (insert "[agents.newer]\ndriver = \"command\"\ncommand = [\"echo\", \"x\"]\n"))
+     (duet-test-press "g" #'duet-agents-refresh)
+     (duet-test-wait-for-text list "^ +newer ")
+     (let ((duet-rpc-command '("no-such-program-anywhere")))
+       (duet-test-listening
+         (duet-test-press "g" #'duet-agents-refresh)
+         (should (duet-test-heard "no-such-program-anywhere"))))
+     (should (string-match-p "^ +newer " (buffer-string))))))
 
 (ert-deftest duet-agents-test-read ()
   "The agent can be chosen in the minibuffer, from those that can be asked."
   (duet-agents-test-with
-   (let (offered)
-     (cl-letf (((symbol-function 'completing-read)
-                (lambda (_prompt names &rest _) (setq offered names) "mine")))
-       (with-current-buffer (duet-sessions-buffer connection)
-         (call-interactively #'duet-choose-agent)
-         (duet-test-wait-for (duet-agents-chosen connection))))
+   (with-current-buffer (duet-sessions-buffer connection)
+     (let (offered)
+       (minibuffer-with-setup-hook
+           (lambda () (setq offered (all-completions "" minibuffer-completion-table)))
+         (duet-test-typing "min TAB RET"
+           (call-interactively #'duet-choose-agent)
+           (duet-test-wait-for (duet-agents-chosen connection))))
+       ;; Those that cannot be asked are not.
+       (should (equal (sort offered #'string<) '("demo" "mine"))))
      (should (equal (duet-agents-chosen connection) "mine"))
-     (should (equal (sort offered #'string<) '("demo" "mine"))))
-   ;; C-g leaves it as it was.
-   (let (asked)
-     (cl-letf (((symbol-function 'completing-read)
-                (lambda (&rest _) (setq asked t) (signal 'quit nil))))
-       (with-current-buffer (duet-sessions-buffer connection)
+     ;; C-g leaves it as it was.
+     (duet-test-typing "C-g"
+       (call-interactively #'duet-choose-agent)
+       (duet-test-wait-for (length< unread-command-events 4)))
+     (should (equal (duet-agents-chosen connection) "mine"))
+     ;; The default is what is chosen.
+     (duet-test-listening
+       (duet-test-typing "RET"
          (call-interactively #'duet-choose-agent)
-         (duet-test-wait-for asked)))
-     (should (equal (duet-agents-chosen connection) "mine")))))
+         (duet-test-wait-for (duet-test-heard "^New sessions ask mine$")))))))
 
 (ert-deftest duet-agents-test-mode ()
   "A session whose agent may edit edits without asking."
@@ -87,7 +114,10 @@
     (let ((session (duet-test-launch connection "quiet")))
       (duet-test-wait-for-state session 'completed)
       (with-current-buffer (duet-transcript-open connection session)
-        (duet-set-mode session "acceptEdits")
+        (should (eq 'quit (condition-case nil
+                              (duet-test-typing "C-g" (call-interactively #'duet-set-mode))
+                            (quit 'quit))))
+        (duet-test-typing "edits TAB RET" (call-interactively #'duet-set-mode))
         (duet-test-wait-for (equal (duet-session-mode session) "acceptEdits"))
         (duet-test-request connection 'continueSession
                            (list :session_id (duet-session-leaf-id session)
@@ -96,20 +126,27 @@
         (duet-test-wait-for-state session 'completed 'waiting_input)
         (should (eq (duet-session-state session) 'completed))
         ;; To let it do all takes a yes.
-        (cl-letf (((symbol-function 'completing-read)
-                   (lambda (&rest _) "asks nothing"))
-                  ((symbol-function 'yes-or-no-p) #'ignore))
-          (should-error (call-interactively #'duet-set-mode) :type 'user-error))
+        (duet-test-typing "asks SPC nothing RET no RET"
+          (duet-test-should-say "The mode is as it was"
+            (call-interactively #'duet-set-mode)))
         (duet-test-request connection 'ping nil)
         (should (equal (duet-session-mode session) "acceptEdits"))
-        (cl-letf (((symbol-function 'read-string) (lambda (&rest _) " big ")))
-          (call-interactively #'duet-set-model))
+        (duet-test-typing "asks SPC nothing RET yes RET"
+          (call-interactively #'duet-set-mode))
+        (duet-test-wait-for (equal (duet-session-mode session) "bypassPermissions"))
+        (duet-test-typing "SPC RET"
+          (duet-test-should-say "No model is named" (call-interactively #'duet-set-model)))
+        (duet-test-typing "big SPC RET" (call-interactively #'duet-set-model))
         (duet-test-wait-for
          (equal (duet-get-string (duet-test-request
                                   connection 'getSessionState
                                   (list :session_id (duet-session-leaf-id session)))
                                  :session :model)
-                "big"))))))
+                "big")))
+      (with-temp-buffer
+        (dolist (command '(duet-set-mode duet-set-model))
+          (duet-test-should-say "There is no session here"
+            (call-interactively command)))))))
 
 (provide 'duet-agents-test)
 ;;; duet-agents-test.el ends here

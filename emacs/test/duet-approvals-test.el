@@ -8,31 +8,19 @@
 (require 'duet-test-lib)
 (require 'duet-approvals)
 
-(defvar duet-approvals-test--said nil
-  "What was said, the last first.")
-
 (defmacro duet-approvals-test-with-project (name &rest body)
   "Run BODY in a project of its own, with NAME bound to its connection.
 What is said is kept."
   (declare (indent 1) (debug (symbolp body)))
   `(duet-test-with-project ,name
-     (let ((duet-approvals-test--said nil)
-           (global-mode-string '(""))
+     (let ((global-mode-string '(""))
            (duet-lighter--text nil))
        (duet-model-add-observer #'duet-approvals--observe)
-       (cl-letf (((symbol-function 'message)
-                  (lambda (format &rest arguments)
-                    (push (if format (apply #'format-message format arguments) "")
-                          duet-approvals-test--said)
-                    nil)))
+       (duet-test-listening
          (unwind-protect (save-window-excursion ,@body)
            (when duet-approvals--timer
              (cancel-timer duet-approvals--timer)
              (setq duet-approvals--timer nil)))))))
-
-(defun duet-approvals-test--heard (regexp)
-  "Return non-nil if something was said that REGEXP matches."
-  (cl-some (lambda (line) (string-match-p regexp line)) duet-approvals-test--said))
 
 (defun duet-approvals-test--wait (session)
   "Wait until a question waits in SESSION, and return it."
@@ -43,6 +31,13 @@ What is said is kept."
   (duet-approvals-flush)
   (with-current-buffer "*duet questions*"
     (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun duet-approvals-test--go-to (approval)
+  "Go to APPROVAL in the list of questions."
+  (duet-approvals)
+  (goto-char (point-min))
+  (while (not (eq (tabulated-list-get-id) approval))
+    (should (zerop (forward-line 1)))))
 
 (defun duet-approvals-test--file (connection)
   "Return what is in the file that the demo agent of CONNECTION edits, or nil."
@@ -65,11 +60,11 @@ What is said is kept."
       (should (tabulated-list-get-id))
       (call-interactively #'duet-approval-approve)
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for (duet-approvals-test--heard "^Approved: Write demo.txt$"))
+      (duet-test-wait-for (duet-test-heard "^Approved: Write demo.txt$"))
       (should (string-match-p "Nothing waits" (duet-approvals-test--list)))
       (should-not duet-lighter--text)
       (should-error (call-interactively #'duet-approval-approve) :type 'user-error)
-      (should-not (duet-approvals-test--heard "elsewhere"))
+      (should-not (duet-test-heard "elsewhere"))
       (should (equal (duet-approvals-test--file connection) "Turn 1: hello\n"))
       (should (equal (duet-test-log) "")))))
 
@@ -78,15 +73,19 @@ What is said is kept."
   (duet-approvals-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
-      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) " ")))
-        (should-error (duet-approval-deny approval) :type 'user-error))
-      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (signal 'quit nil))))
-        (should (eq 'quit (condition-case nil (duet-approval-deny approval) (quit 'quit)))))
+      (duet-approvals)
+      (duet-test-typing "SPC RET"
+        (duet-test-should-say "needs a reason"
+          (duet-test-press "d" #'duet-approval-deny)))
+      (should (eq 'quit (condition-case nil
+                            (duet-test-typing "C-g"
+                              (duet-test-press "d" #'duet-approval-deny))
+                          (quit 'quit))))
       (should (eq (duet-approvals-test--wait session) approval))
-      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "not today")))
-        (duet-approval-deny approval))
+      (duet-test-typing "not SPC today RET"
+        (duet-test-press "d" #'duet-approval-deny))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for (duet-approvals-test--heard "^Denied: Write demo.txt$"))
+      (duet-test-wait-for (duet-test-heard "^Denied: Write demo.txt$"))
       (should-not (duet-approvals-test--file connection))
       (let ((result (duet-test-request connection 'getApproval
                                        (list :approval_id (duet-approval-id approval)))))
@@ -96,38 +95,41 @@ What is said is kept."
   "What was typed before a \\`C-g' is there when the question is looked at again."
   (duet-approvals-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
-           (approval (duet-approvals-test--wait session))
-           drafts)
-      ;; A minibuffer cannot be typed into in batch; its hooks run all the same.
-      (cl-letf (((symbol-function 'read-string)
-                 (lambda (_prompt draft &rest _)
-                   (push draft drafts)
-                   (with-temp-buffer
-                     (run-hooks 'minibuffer-setup-hook)
-                     (insert (or draft "") "because ")
-                     (unwind-protect (signal 'quit nil)
-                       (run-hooks 'minibuffer-exit-hook))))))
-        (dotimes (_ 3)
-          (condition-case nil (duet-approval-deny approval) (quit nil))))
-      (should (equal (nreverse drafts) '(nil "because " "because because "))))))
+           (approval (duet-approvals-test--wait session)))
+      (duet-approvals)
+      (dolist (word '("because " "it " "is "))
+        (should (eq 'quit (condition-case nil
+                              (duet-test-typing (concat (key-description word) " C-g")
+                                (duet-test-press "d" #'duet-approval-deny))
+                            (quit 'quit)))))
+      (duet-test-typing "late RET"
+        (duet-test-press "d" #'duet-approval-deny))
+      (duet-test-wait-for-state session 'completed)
+      (let ((result (duet-test-request connection 'getApproval
+                                       (list :approval_id (duet-approval-id approval)))))
+        (should (equal (duet-get-string result :approval :comment)
+                       "because it is late"))))))
 
 (ert-deftest duet-approvals-test-edit ()
   "The input of a tool is edited as JSON; what is none is refused, and stays."
   (duet-approvals-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
-      (duet-approval-edit approval)
+      (duet-approvals)
+      (duet-test-press "e" #'duet-approval-edit)
       (should (derived-mode-p 'duet-approval-edit-mode))
       (should (string-match-p "\"content\": \"Turn 1: hello\\\\n\"" (buffer-string)))
       ;; A member without a value.
       (goto-char (point-min))
       (insert "{\"content\": ")
-      (should-error (duet-approval-edit-send) :type 'user-error)
+      (duet-test-should-say "This is no JSON"
+        (duet-test-press "C-c C-c" #'duet-approval-edit-send))
       (should (buffer-live-p (current-buffer)))
       (dolist (text '("" "[1]" "{} {}" "{\"a\": }" "\"text\""))
         (erase-buffer)
         (insert text)
-        (should-error (duet-approval-edit-send) :type 'user-error))
+        (duet-test-should-say "no JSON\\|follows the JSON\\|must be an object"
+          (duet-test-press "C-c C-c" #'duet-approval-edit-send)))
       (should (duet-approval-connection approval))
       ;; Cancelled, and gone on with.
       (erase-buffer)
@@ -135,12 +137,14 @@ What is said is kept."
                       (json-encode (expand-file-name "demo.txt"
                                                      (duet-connection-root connection)))))
       (let ((buffer (current-buffer)))
-        (duet-approval-edit-cancel)
-        (duet-approval-edit approval)
+        (duet-test-press "C-c C-k" #'duet-approval-edit-cancel)
+        (should (duet-test-heard "^Nothing is decided$"))
+        (duet-approvals)
+        (duet-test-press "e" #'duet-approval-edit)
         (should (eq (current-buffer) buffer))
-        (duet-approval-edit-send))
+        (duet-test-press "C-c C-c" #'duet-approval-edit-send))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for (duet-approvals-test--heard "^Approved with another input"))
+      (duet-test-wait-for (duet-test-heard "^Approved with another input"))
       (let ((result (duet-test-request connection 'getApproval
                                        (list :approval_id (duet-approval-id approval)))))
         (should (equal (duet-get-string result :approval :updated_input :content)
@@ -154,8 +158,9 @@ What is said is kept."
   (duet-approvals-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
-      (duet-approval-edit approval)
-      (duet-approval-edit-send)
+      (duet-approval-view approval)
+      (duet-test-press "e" #'duet-approval-edit)
+      (duet-test-press "C-c C-c" #'duet-approval-edit-send)
       (duet-test-wait-for-state session 'completed)
       (let ((result (duet-test-request connection 'getApproval
                                        (list :approval_id (duet-approval-id approval)))))
@@ -223,17 +228,17 @@ What is said is kept."
   (duet-approvals-test-with-project connection
     (let* ((session (duet-test-launch connection "permit:2"))
            (approval (duet-approvals-test--wait session)))
-      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
-        (duet-approval-always approval))
-      (should (duet-approvals-test--heard "Nothing is decided"))
+      (duet-approvals)
+      (duet-test-typing "n RET" (duet-test-press "s" #'duet-approval-always))
+      (should (duet-test-heard "Nothing is decided"))
       (should-not (duet-approval-sending-p approval))
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
-        (duet-approval-always approval))
-      (duet-test-wait-for (duet-approvals-test--heard "^Allowed in this session")))
+      (duet-test-typing "y RET" (duet-test-press "s" #'duet-approval-always))
+      (duet-test-wait-for (duet-test-heard "^Allowed in this session")))
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
-        (duet-approval-always-in-project approval))
+      ;; The first session asks for another command meanwhile.
+      (duet-approvals-test--go-to approval)
+      (duet-test-typing "y RET" (duet-test-press "P" #'duet-approval-always-in-project))
       (duet-test-wait-for-state session 'completed)
       (setq session (duet-test-launch connection "hello again"))
       (duet-test-wait-for-state session 'completed)
@@ -247,30 +252,57 @@ What is said is kept."
       (let* ((session (duet-test-launch connection "quiet ask"))
              (buffer (duet-transcript-open connection session))
              (approval (duet-approvals-test--wait session)))
-        (should-error (duet-approval-deny approval) :type 'user-error)
-        (should-error (duet-approval-edit approval) :type 'user-error)
+        (duet-approvals)
+        (pcase-dolist (`(,key ,command ,words)
+                       '(("d" duet-approval-deny "is answered, with r")
+                         ("e" duet-approval-edit "no input")
+                         ("s" duet-approval-always "no standing answer")
+                         ("P" duet-approval-always-in-project "no standing answer")))
+          (duet-test-should-say words (duet-test-press key command)))
         (if (numberp answer)
             (with-current-buffer buffer
               (duet-approvals-flush)
               (goto-char (point-min))
               (search-forward "[2] green")
-              (let ((last-command-event ?7))
-                (should-error (duet-approval-choose) :type 'user-error))
-              (let ((last-command-event answer))
-                (duet-approval-choose)))
-          (cl-letf (((symbol-function 'completing-read)
-                     (lambda (_ options &rest _)
-                       (should (equal options '("red" "green" "blue")))
-                       answer)))
-            ;; Other words cannot be told to the agent.
-            (let ((answer "dark red"))
-              (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) answer)))
-                (duet-approval-respond approval)))
-            (duet-test-wait-for (duet-approvals-test--heard "not answered, it goes on waiting: .*red.*green.*blue"))
-            (should-not (duet-approval-sending-p approval))
-            (duet-approval-respond approval)))
+              (duet-test-should-say "no option 7"
+                (duet-test-press "7" #'duet-approval-choose))
+              (duet-test-press (string answer) #'duet-approval-choose))
+          (duet-test-typing "SPC RET"
+            (duet-test-should-say "Not answered"
+              (duet-test-press "r" #'duet-approval-respond)))
+          ;; Other words cannot be told to the agent.
+          (duet-test-typing "C-a C-k dark SPC red RET"
+            (duet-test-press "r" #'duet-approval-respond))
+          (duet-test-wait-for (duet-test-heard "not answered, it goes on waiting: .*red.*green.*blue"))
+          (should-not (duet-approval-sending-p approval))
+          (duet-test-typing (concat "C-a C-k " answer " RET")
+            ;; To approve a question is to answer it.
+            (duet-test-press "a" #'duet-approval-approve)))
         (duet-test-wait-for-state session 'completed)
         (duet-test-wait-for-text buffer said)))))
+
+(ert-deftest duet-approvals-test-not-sent ()
+  "Who is told that an answer was not taken can give another with the next key."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet ask"))
+           (buffer (duet-transcript-open connection session))
+           (bound '()))
+      (duet-approvals-test--wait session)
+      (duet-approvals-flush)
+      (switch-to-buffer buffer)
+      (goto-char (point-max))
+      (search-backward "? Which")
+      (cl-letf (((symbol-function 'message)
+                 (lambda (format &rest _)
+                   (when (string-match-p "not answered" (or format ""))
+                     (with-current-buffer buffer
+                       (push (key-binding "r") bound))))))
+        (duet-test-typing "dark SPC red RET"
+          (duet-test-press "r" #'duet-approval-respond))
+        ;; On its way it takes no other.
+        (should-not (eq (key-binding "r") #'duet-approval-respond))
+        (duet-test-wait-for bound))
+      (should (equal bound '(duet-approval-respond))))))
 
 (ert-deftest duet-approvals-test-transcript ()
   "A question stands at the end of the transcript, and its keys answer it."
@@ -293,7 +325,7 @@ What is said is kept."
         (goto-char (point-min))
         (should (eq (key-binding "e") #'duet-transcript-earlier)))
       (should-not (eq (current-buffer) buffer))
-      (duet-approval-next)
+      (call-interactively #'duet-approval-next)
       (should (eq (current-buffer) buffer))
       (should (eq (get-text-property (point) 'duet-approval) approval))
       ;; Who reads on at the end need not go there.
@@ -308,11 +340,91 @@ What is said is kept."
       (goto-char (point-min))
       (search-forward "[a] approve")
       (backward-char)
-      (duet-transcript-visit)
+      (duet-test-press "RET" #'duet-approvals-act)
       (duet-test-wait-for-state session 'completed)
       (duet-approvals-flush)
       (should-not (string-match-p "\\[a\\] approve" (duet-test-text buffer)))
-      (should-error (duet-approval-next) :type 'user-error))))
+      (duet-test-should-say "Nothing waits for you"
+        (duet-test-press "j" #'duet-approval-next))
+      (dolist (key '("a" "d" "v"))
+        (duet-test-should-say "No question is here" (call-interactively (key-binding key)))))))
+
+(ert-deftest duet-approvals-test-buttons ()
+  "What stands below a question in a transcript is done by RET or by a click."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session))
+           (approval (duet-approvals-test--wait session)))
+      (duet-approvals-flush)
+      (switch-to-buffer buffer)
+      (goto-char (point-max))
+      (search-backward "[v] view")
+      (duet-test-click #'duet-approvals-act-mouse)
+      (should (derived-mode-p 'duet-approval-view-mode))
+      (should (eq duet-approval approval))
+      (switch-to-buffer buffer)
+      (goto-char (point-max))
+      ;; Beside the buttons it is shown in full, too.
+      (search-backward "? Write")
+      (duet-test-press "RET" #'duet-approvals-act)
+      (should (derived-mode-p 'duet-approval-view-mode))
+      (duet-test-press "a" #'duet-approval-approve)
+      (duet-test-wait-for-state session 'completed))
+    (dolist (press (list (lambda () (duet-test-press "RET" #'duet-approvals-act))
+                         (lambda () (duet-test-click #'duet-approvals-act-mouse))
+                         (lambda () (call-interactively #'duet-approvals--take))))
+      (let* ((session (duet-test-launch connection "quiet ask"))
+             (buffer (duet-transcript-open connection session)))
+        (duet-approvals-test--wait session)
+        (duet-approvals-flush)
+        (switch-to-buffer buffer)
+        (goto-char (point-max))
+        (search-backward "[2] green")
+        (funcall press)
+        (duet-test-wait-for-text buffer "answered: green")))
+    (with-temp-buffer
+      (duet-test-should-say "No question is here" (call-interactively #'duet-approvals-act))
+      (duet-test-should-say "No question is here"
+        (call-interactively #'duet-approvals--take)))))
+
+(ert-deftest duet-approvals-test-list-keys ()
+  "The list shows a question in full, goes to it, and asks the servers again."
+  (duet-approvals-test-with-project connection
+    (call-interactively #'duet-approvals)
+    (pcase-dolist (`(,key . ,command) '(("a" . duet-approval-approve)
+                                        ("v" . duet-approval-view)))
+      (duet-test-should-say "No question is here" (duet-test-press key command)))
+    (duet-test-should-say "Nothing waits for you"
+      (duet-test-press "j" #'duet-approval-next))
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session))
+           (list (current-buffer)))
+      (duet-approvals-flush)
+      (duet-test-press "RET" #'duet-approval-view)
+      (should (derived-mode-p 'duet-approval-view-mode))
+      (pop-to-buffer list)
+      (duet-test-press "o" #'duet-approval-next)
+      (should (derived-mode-p 'duet-transcript-mode))
+      (should (eq duet-session session))
+      (duet-test-press "j" #'duet-approval-next)
+      (should (duet-test-heard "the only question"))
+      (duet-test-press "w" #'duet-approvals)
+      (should (eq (current-buffer) list))
+      ;; As if no event had told of it.
+      (remhash (duet-approval-id approval)
+               (duet-model-approvals (duet-connection-model connection)))
+      (should (string-match-p "Nothing waits" (duet-approvals-test--list)))
+      (duet-test-press "g" #'duet-approvals-refresh)
+      (duet-test-wait-for (string-match-p "Write +demo" (duet-approvals-test--list)))
+      ;; Without a server the question stays, and the answer is not lost on the way.
+      (let ((duet-restart-delays '(1000)))
+        (signal-process (process-id (jsonrpc--process (duet-connection-rpc connection)))
+                        'SIGKILL)
+        (duet-test-wait-for (eq (duet-connection-state connection) 'lost)))
+      (duet-test-press "g" #'duet-approvals-refresh)
+      (duet-test-press "a" #'duet-approval-approve)
+      (should (duet-test-heard "not answered, it goes on waiting: "))
+      (should (string-match-p "Write +demo" (duet-approvals-test--list))))))
 
 (ert-deftest duet-approvals-test-order ()
   "A question shows whether its tool call is told of before it or after."
@@ -352,10 +464,10 @@ What is said is kept."
       (duet-approvals-flush)
       (duet-test-wait-for-text buffer "Call two[^?]*\\? Bash  run two\n")
       (should-not (string-match-p "\\? Bash  run one" (duet-test-text buffer)))
-      (should (duet-approvals-test--heard "^Duet: Run one was approved elsewhere$"))
+      (should (duet-test-heard "^Duet: Run one was approved elsewhere$"))
       (funcall tell "approval_resolved" :approval_id "two" :decision "cancelled"
                :decided_by "end")
-      (should (duet-approvals-test--heard "^Duet: Run two was withdrawn")))))
+      (should (duet-test-heard "^Duet: Run two was withdrawn")))))
 
 (ert-deftest duet-approvals-test-projects ()
   "The list has the questions of all projects that are connected, the oldest first."
@@ -410,7 +522,7 @@ What is said is kept."
       (duet-test-request connection 'sendDecision
                          (list :approval_id (duet-approval-id approval)
                                :decision "deny" :comment "no no"))
-      (duet-test-wait-for (duet-approvals-test--heard
+      (duet-test-wait-for (duet-test-heard
                            "^Duet: Write demo.txt was denied elsewhere: no no$"))
       (should (string-match-p "Nothing waits" (duet-approvals-test--list)))
       (should-not (buffer-live-p view))
@@ -419,7 +531,7 @@ What is said is kept."
       (puthash (duet-approval-id approval) approval
                (duet-model-approvals (duet-connection-model connection)))
       (duet-approval-approve approval)
-      (duet-test-wait-for (duet-approvals-test--heard "denied already"))
+      (duet-test-wait-for (duet-test-heard "denied already"))
       (should-not (duet-approval-connection approval)))))
 
 (ert-deftest duet-approvals-test-view ()
@@ -457,7 +569,7 @@ What is said is kept."
       (signal-process process 'KILL)
       (duet-test-wait-for (not (eq (duet-connection-state connection) 'ready)))
       (funcall fail (list :code -1 :message "Server died"))
-      (duet-test-wait-for (duet-approvals-test--heard "it goes on waiting"))
+      (duet-test-wait-for (duet-test-heard "it goes on waiting"))
       (should-not (duet-approval-sending-p approval))
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
       ;; The one that comes after it knows the question, as a stale one.

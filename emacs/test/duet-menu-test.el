@@ -77,5 +77,72 @@
             (transient-quit-all)
             (transient--emergency-exit)))))))
 
+(ert-deftest duet-menu-test-help ()
+  "? shows the menu in the buffers of Duet."
+  (duet-test-with-project connection
+    (save-window-excursion
+      (switch-to-buffer (duet-sessions-buffer connection))
+      (unwind-protect
+          (progn
+            (duet-test-press "?" #'duet-menu-or-help)
+            (should (eq (oref transient--prefix command) 'duet-dispatch)))
+        (transient-quit-all)
+        (transient--emergency-exit)))))
+
+(ert-deftest duet-menu-test-archive ()
+  "The menu archives what is marked in a list, else the session, and takes it back."
+  (duet-test-with-project connection
+    (let ((sessions (mapcar (lambda (n)
+                              (duet-test-launch connection (format "quiet no %d" n)))
+                            '(1 2 3)))
+          (buffer (duet-sessions-buffer connection)))
+      (dolist (session sessions) (duet-test-wait-for-state session 'completed))
+      (with-current-buffer buffer
+        (duet-sessions--print)
+        (goto-char (point-min))
+        (duet-test-press "m" #'duet-mark)
+        (duet-test-press "m" #'duet-mark)
+        (call-interactively #'duet-menu-archive)
+        (duet-test-wait-for (length= (cl-remove-if #'duet-session-archived sessions) 1)))
+      (let ((session (cl-find-if-not #'duet-session-archived sessions)))
+        (with-current-buffer (duet-transcript-open connection session)
+          (call-interactively #'duet-menu-archive)
+          (duet-test-wait-for (duet-session-archived session))
+          (call-interactively #'duet-menu-archive)
+          (duet-test-wait-for (not (duet-session-archived session)))))
+      (with-temp-buffer
+        (duet-test-should-say "There is no session here"
+          (call-interactively #'duet-menu-archive))))))
+
+(ert-deftest duet-menu-test-restart ()
+  "The menu asks the server again, and starts it where it is gone."
+  (duet-test-with-project connection
+    (with-temp-buffer
+      (setq default-directory (duet-connection-root connection))
+      (duet-test-listening
+        (call-interactively #'duet-menu-restart)
+        (should (duet-test-heard "Asked the server again"))
+        (call-interactively #'duet-stop)
+        (should (duet-test-heard "The server is stopped"))
+        (call-interactively #'duet-menu-restart)
+        (duet-test-wait-for (eq (duet-connection-state connection) 'ready))))))
+
+(ert-deftest duet-menu-test-buffers ()
+  "The menu shows the options and the log."
+  (save-window-excursion
+    (call-interactively #'duet-menu-customize)
+    (duet-test-look)
+    (unwind-protect
+        (should (string-match-p "Duet Rpc Command" (buffer-string)))
+      (kill-buffer))
+    (duet-log "something odd: %s" "100%")
+    (call-interactively #'duet-log-show)
+    (should (derived-mode-p 'duet-log-mode))
+    (should (string-match-p "something odd: 100%" (buffer-string)))
+    (kill-buffer)
+    ;; It may be looked at before there is anything in it.
+    (call-interactively #'duet-log-show)
+    (should (derived-mode-p 'duet-log-mode))))
+
 (provide 'duet-menu-test)
 ;;; duet-menu-test.el ends here

@@ -504,12 +504,33 @@ One that has ended counts even where nobody has looked at its status yet."
       (should (equal (duet-rpc-error-data err) '(:method "größe.日本.🎉"))))))
 
 (ert-deftest duet-rpc-test-nul ()
-  "A NUL comes back, where Emacs can read one."
-  (skip-unless (condition-case nil
-                   (equal (json-parse-string "\"\\u0000\"") "\0")
-                 (error nil)))
-  (duet-rpc-test-with (connection (duet-rpc-test-connect))
-    (should (equal (duet-rpc-request connection 'echo ["a\0b"]) ["a\0b"]))))
+  "A NUL comes back, or what stands for it where Emacs cannot read one."
+  (let ((nul (if (ignore-errors (json-parse-string "\"\\u0000\"")) "\0" "\ufffd")))
+    (duet-rpc-test-with (connection (duet-rpc-test-connect))
+      (should (equal (duet-rpc-request connection 'echo ["a\0b\0\0" "\\u0000" "\\\0"])
+                     (vector (concat "a" nul "b" nul nul) "\\u0000" (concat "\\" nul))))
+      ;; However it is cut into pieces.
+      (let ((text (make-string 50000 0)))
+        (should (equal (duet-rpc-request connection 'echo (vector text))
+                       (vector (replace-regexp-in-string "\0" nul text))))))))
+
+(ert-deftest duet-rpc-test-without-nul ()
+  "A NUL is replaced wherever output is cut, and what looks like one is not."
+  (let ((process (make-pipe-process :name "duet-rpc-test" :noquery t))
+        (text "{\"a\":\"x\\u0000\\u0000y\\\\u0000\\\\\\u0000\\n\\u000a\\\\\",\"\\u0000\":0}")
+        (expected "{\"a\":\"x\\ufffd\\ufffdy\\\\u0000\\\\\\ufffd\\n\\u000a\\\\\",\"\\ufffd\":0}"))
+    (unwind-protect
+        (progn
+          (should (equal (duet-rpc--without-nul process text) expected))
+          (dotimes (cut (length text))
+            (should (equal (concat (duet-rpc--without-nul process (substring text 0 cut))
+                                   (duet-rpc--without-nul process (substring text cut)))
+                           expected)))
+          (should (equal (mapconcat (lambda (char)
+                                      (duet-rpc--without-nul process (string char)))
+                                    text "")
+                         expected)))
+      (delete-process process))))
 
 
 ;;; Long-running requests

@@ -11,7 +11,12 @@
 (defun duet-search-test-results (connection query)
   "Search for QUERY in CONNECTION's project; return the buffer of results."
   (with-current-buffer (duet-sessions-buffer connection)
-    (save-window-excursion (duet-search query)))
+    (save-window-excursion
+      (duet-test-typing (concat (mapconcat (lambda (char)
+                                             (concat "C-q " (key-description (string char))))
+                                           query " ")
+                                " RET")
+        (duet-test-press "s" #'duet-search-or-say))))
   (let ((buffer (cl-find-if (lambda (buffer)
                               (eq (buffer-local-value 'major-mode buffer)
                                   'duet-search-mode))
@@ -90,9 +95,10 @@
           (duet-test-wait-for (> (funcall count) 2))
           (while duet-search--next
             (let ((before duet-search--next))
-              (call-interactively #'duet-search-more)
+              (duet-test-press "m" #'duet-search-more)
               (duet-test-wait-for (not (eql before duet-search--next)))))
-          (should-error (call-interactively #'duet-search-more) :type 'user-error)
+          (duet-test-should-say "There are no more"
+            (duet-test-press "m" #'duet-search-more))
           (goto-char (point-min))
           (let ((hits (list (get-text-property (point) 'duet-hit))))
             (while (duet-search--move 1)
@@ -103,20 +109,65 @@
               (while (duet-search--move -1)
                 (push (get-text-property (point) 'duet-hit) back))
               (should (equal back (nreverse hits))))
-            (should (bobp))))))))
+            (should (bobp)))
+          (let ((first (get-text-property (point) 'duet-hit)))
+            (duet-test-press "n" #'duet-search-next)
+            (should-not (eq (get-text-property (point) 'duet-hit) first))
+            (duet-test-press "n" #'duet-search-next)
+            (duet-test-press "p" #'duet-search-previous 2)
+            (should (eq (get-text-property (point) 'duet-hit) first))
+            ;; There is an end in both directions.
+            (duet-test-press "p" #'duet-search-previous)
+            (should (bobp)))
+          (duet-test-press "g" #'duet-search-refresh)
+          (should (string-match-p "Searching…" (buffer-string)))
+          (duet-test-wait-for (= (funcall count) 2)))))))
+
+(ert-deftest duet-search-test-other-window ()
+  "C-o shows a place and stays in the list; a click goes there."
+  (duet-test-with-project connection
+    (let ((session (duet-test-launch connection "quiet about zebras")))
+      (duet-test-wait-for-state session 'completed)
+      (let ((results (duet-search-test-results connection "zebras")))
+        (save-window-excursion
+          (switch-to-buffer results)
+          (delete-other-windows)
+          (goto-char (point-min))
+          (duet-test-press "C-o" #'duet-search-display)
+          (let ((buffer (duet-test-wait-for (duet-transcript-buffer session))))
+            (duet-test-wait-for (with-current-buffer buffer (looking-at-p "zebras")))
+            (should (get-buffer-window buffer))
+            (should (eq (window-buffer) results))
+            (with-current-buffer buffer (goto-char (point-max)))
+            (set-buffer results)
+            (search-forward "zebras")
+            (duet-test-click #'duet-search-visit-mouse)
+            (duet-test-wait-for (with-current-buffer buffer (looking-at-p "zebras")))
+            (should (eq (window-buffer) buffer)))
+          (switch-to-buffer results)
+          (goto-char (point-max))
+          (pcase-dolist (`(,key . ,command) '(("RET" . duet-search-visit)
+                                              ("C-o" . duet-search-display)))
+            (duet-test-should-say "There is no place here"
+              (duet-test-press key command))))))))
 
 (ert-deftest duet-search-test-errors ()
   "Nothing, odd words and a server that is not there are no accident."
   (duet-test-with-project connection
     (with-current-buffer (duet-sessions-buffer connection)
-      (should-error (duet-search " ") :type 'user-error))
+      (duet-test-typing "SPC RET"
+        (duet-test-should-say "nothing to search for"
+          (call-interactively #'duet-search)))
+      (should (eq 'quit (condition-case nil
+                            (duet-test-typing "a C-g" (call-interactively #'duet-search))
+                          (quit 'quit)))))
     (dolist (query '("\"" "(" "a OR" "*" "-x" "«" "a\nb" "%s" "x:y"))
       (with-current-buffer (duet-search-test-results connection query)
         (should (> (buffer-size) 0))
         (should (stringp (format-mode-line header-line-format)))))
     (duet-test-end connection)
-    (should (string-match-p "." (duet-test-text
-                                 (duet-search-test-results connection "word"))))))
+    (should (string-match-p "not running" (duet-test-text
+                                           (duet-search-test-results connection "word"))))))
 
 (provide 'duet-search-test)
 ;;; duet-search-test.el ends here

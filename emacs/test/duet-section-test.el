@@ -121,7 +121,7 @@
       (should-not (invisible-p (duet-section-beg (duet-section-get "c"))))
       (duet-section-toggle)
       (should-not (invisible-p (1- (duet-section-end section))))
-      (duet-section-toggle-all)
+      (call-interactively #'duet-section-toggle-all)
       (maphash (lambda (_ section) (should (duet-section-folded-p section)))
                duet-sections)
       (duet-section-toggle-all)
@@ -132,17 +132,33 @@
   "There is an end in both directions."
   (duet-section-test-with
     (goto-char (point-min))
-    (duet-section-next)
+    (call-interactively #'duet-section-next)
     (should (looking-at "b1"))
-    (duet-section-next 5)
+    (let ((current-prefix-arg 5)) (call-interactively #'duet-section-next))
     (should (eobp))
-    (duet-section-previous)
+    (call-interactively #'duet-section-previous)
     (should (looking-at "c1"))
     (forward-line 1)
-    (duet-section-previous)
+    (call-interactively #'duet-section-previous)
     (should (looking-at "c1"))
-    (duet-section-previous 9)
+    (let ((current-prefix-arg 9)) (call-interactively #'duet-section-previous))
     (should (bobp))))
+
+(ert-deftest duet-section-test-nothing ()
+  "Where there is no section there is nothing to fold, and nowhere to go."
+  (with-temp-buffer
+    (dolist (setup (list #'ignore #'duet-section-setup))
+      (funcall setup)
+      (duet-test-should-say "nothing to fold" (call-interactively #'duet-section-toggle))
+      (call-interactively #'duet-section-next)
+      (call-interactively #'duet-section-previous))
+    (should (bobp))))
+
+(ert-deftest duet-section-test-not-here ()
+  "A buffer without sections says so when all of them are to be folded."
+  (with-temp-buffer
+    (duet-test-should-say "nothing to fold"
+      (call-interactively #'duet-section-toggle-all))))
 
 (provide 'duet-section-test)
 ;;; duet-section-test.el ends here

@@ -29,8 +29,12 @@
     (duet-test-wait-for-text buffer "No sessions yet\\.  c asks")
     (call-interactively #'duet-sessions-toggle-archived)
     (duet-test-wait-for-text buffer "Nothing is in the archive")
-    (should-error (call-interactively #'duet-sessions-open) :type 'user-error)
-    (should-error (call-interactively #'duet-interrupt) :type 'user-error)))
+    (pcase-dolist (`(,key . ,command)
+                   '(("RET" . duet-sessions-open) ("i" . duet-interrupt)
+                     ("r" . duet-continue) ("f" . duet-fork) ("T" . duet-rename)
+                     ("A" . duet-archive-marked) ("m" . duet-mark) ("D" . duet-diff)))
+      (duet-test-should-say "There is no session here"
+        (duet-test-press key command)))))
 
 (ert-deftest duet-sessions-test-live ()
   "The list follows the sessions, and point stays on its own."
@@ -48,29 +52,29 @@
 (ert-deftest duet-sessions-test-commands ()
   "The keys of the list do what they promise."
   (duet-sessions-test-with-list connection buffer
-    (call-interactively (key-binding "c"))
+    (duet-test-press "c" #'duet-sessions-compose)
     (duet-test-write-and-send "quiet stream:1000@50")
     (duet-test-wait-for-transcript)
     (duet-test-wait-for-text (current-buffer) "chunk 1 ")
     (duet-test-wait-for-text buffer "◐ +running +quiet stream")
     (switch-to-buffer buffer)
     (duet-sessions-test-go-to buffer "quiet stream")
-    (call-interactively (key-binding "i"))
+    (duet-test-press "i" #'duet-interrupt)
     (duet-test-wait-for-text buffer "■ +interrupted +quiet stream")
     (duet-sessions-test-go-to buffer "quiet stream")
-    (call-interactively (key-binding (kbd "RET")))
+    (duet-test-press "RET" #'duet-sessions-open)
     (should (derived-mode-p 'duet-transcript-mode))
     (switch-to-buffer buffer)
-    (call-interactively (key-binding "r"))
+    (duet-test-press "r" #'duet-continue)
     (duet-test-write-and-send "quiet again")
     (duet-test-wait-for-text buffer "● +completed +quiet stream")
     ;; Fork: from the list after the last turn, here after the first.
     (duet-sessions-test-go-to buffer "quiet stream")
-    (call-interactively (key-binding (kbd "RET")))
+    (duet-test-press "RET" #'duet-sessions-open)
     (duet-test-wait-for-text (current-buffer) "quiet again")
     (goto-char (point-min))
     (search-forward "quiet stream")
-    (call-interactively (key-binding "f"))
+    (duet-test-press "f" #'duet-fork)
     (duet-test-write-and-send "quiet elsewhere")
     (duet-test-wait-for (= (length (duet-model-session-list
                                     (duet-connection-model connection)))
@@ -82,14 +86,10 @@
     ;; The archive.
     (switch-to-buffer buffer)
     (duet-sessions-test-go-to buffer "quiet elsewhere")
-    (call-interactively (key-binding "A"))
+    (duet-test-press "A" #'duet-archive-marked)
     (duet-test-wait-for (not (string-match-p "elsewhere" (duet-test-text buffer))))
-    (call-interactively (key-binding "a"))
-    (duet-test-wait-for-text buffer "elsewhere")
-    (call-interactively (key-binding "g"))
-    (duet-sessions-test-go-to buffer "elsewhere")
-    (duet-rename (duet-session-here) "A new name")
-    (duet-test-wait-for-text buffer "A new name")))
+    (duet-test-press "a" #'duet-sessions-toggle-archived)
+    (duet-test-wait-for-text buffer "elsewhere")))
 
 (ert-deftest duet-sessions-test-listed-after-restart ()
   "Sessions of an earlier Emacs are listed, and can be opened and gone on with."
@@ -126,6 +126,144 @@
                                                   (- (float-time) seconds) t))
                              age)))
   (should (equal (duet-sessions--age "") "")))
+
+(ert-deftest duet-sessions-test-rename ()
+  "T asks for another name; what is given up or empty changes nothing."
+  (duet-sessions-test-with-list connection buffer
+    (let ((session (duet-test-launch connection "quiet one")))
+      (duet-test-wait-for-text buffer "● +completed +quiet one")
+      (duet-sessions-test-go-to buffer "quiet one")
+      (should (eq 'quit (condition-case nil
+                            (duet-test-typing "C-a x C-g"
+                              (duet-test-press "T" #'duet-rename))
+                          (quit 'quit))))
+      (duet-test-listening
+        (duet-test-typing "C-a C-k SPC RET"
+          (duet-test-should-say "needs a name"
+            (duet-test-press "T" #'duet-rename)))
+        ;; The old name is there to be changed.
+        (duet-test-typing "SPC 100 % RET"
+          (duet-test-press "T" #'duet-rename))
+        (duet-test-wait-for (duet-test-heard "^Renamed: quiet one 100%$")))
+      (duet-test-wait-for-text buffer "quiet one 100%")
+      ;; So does the server.
+      (should (equal (duet-get-string (duet-test-request
+                                       connection 'getSessionState
+                                       (list :session_id (duet-session-leaf-id session)))
+                                      :session :title)
+                     "quiet one 100%")))))
+
+(ert-deftest duet-sessions-test-archive ()
+  "A session is put away from its transcript, and taken back."
+  (duet-sessions-test-with-list connection buffer
+    (let ((session (duet-test-launch connection "quiet one")))
+      (duet-test-wait-for-text buffer "● +completed +quiet one")
+      (duet-test-listening
+        (with-current-buffer (duet-transcript-open connection session)
+          (call-interactively #'duet-archive)
+          (duet-test-wait-for (duet-test-heard "^Archived$"))
+          (duet-test-wait-for-text buffer "No sessions yet")
+          (call-interactively #'duet-archive)
+          (duet-test-wait-for (duet-test-heard "^Taken back from the archive$"))
+          (duet-test-wait-for-text buffer "quiet one"))
+        (with-temp-buffer
+          (duet-test-should-say "There is no session here"
+            (call-interactively #'duet-archive)))))))
+
+(ert-deftest duet-sessions-test-mouse ()
+  "A click opens the session that is clicked at."
+  (duet-sessions-test-with-list connection buffer
+    (let ((session (duet-test-launch connection "quiet one")))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-state (duet-test-launch connection "quiet two") 'completed)
+      (duet-test-wait-for-text buffer "quiet two.*\n.*quiet one")
+      (duet-sessions-test-go-to buffer "quiet one")
+      (duet-test-click #'duet-sessions-open-mouse)
+      (should (eq duet-session session))
+      (switch-to-buffer buffer)
+      (goto-char (point-max))
+      (duet-test-should-say "There is no session here"
+        (call-interactively #'duet-sessions-open-mouse nil
+                            (vector `(mouse-2 (,(selected-window) ,(point-max) (0 . 0) 0))))))))
+
+(ert-deftest duet-sessions-test-refresh ()
+  "g asks the server again, and starts it where it was stopped."
+  (duet-sessions-test-with-list connection buffer
+    (let* ((session (duet-test-launch connection "quiet one"))
+           (sessions (duet-model-sessions (duet-connection-model connection))))
+      (duet-test-wait-for-text buffer "● +completed +quiet one")
+      ;; As if no event had told of it.
+      (remhash (duet-session-id session) sessions)
+      (duet-sessions--print)
+      (should (string-match-p "No sessions yet" (buffer-string)))
+      (duet-test-press "g" #'duet-sessions-refresh)
+      (duet-test-wait-for-text buffer "● +completed +quiet one")
+      (call-interactively #'duet-stop)
+      (should (eq (duet-connection-state connection) 'stopped))
+      (duet-test-wait-for (string-match-p "stopped" (duet-sessions--mode-line)))
+      (let ((duet-rpc-command '("no-such-program-anywhere")))
+        (duet-test-should-say "Cannot find the program no-such-program-anywhere"
+          (duet-test-press "g" #'duet-sessions-refresh)))
+      (duet-test-press "g" #'duet-sessions-refresh)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))))
+
+(ert-deftest duet-sessions-test-entry ()
+  "The list is shown from any buffer of the project, and of another if asked."
+  (duet-test-with-project connection
+    (let* ((root (duet-connection-root connection))
+           (other (file-name-as-directory (expand-file-name "../other" root))))
+      (make-directory (expand-file-name "sub" root))
+      (make-directory (expand-file-name ".duet" other) t)
+      (save-window-excursion
+        (with-temp-buffer
+          (setq default-directory (expand-file-name "sub/" root))
+          (call-interactively #'duet))
+        (duet-test-look)
+        (should (derived-mode-p 'duet-sessions-mode))
+        (should (eq duet-connection connection))
+        ;; A transcript belongs to its project, wherever its agent works.
+        (let ((session (duet-test-launch connection "quiet one")))
+          (switch-to-buffer (duet-transcript-open connection session))
+          (setq default-directory other)
+          (duet-test-press "l" #'duet)
+          (should (derived-mode-p 'duet-sessions-mode))
+          (should (eq duet-connection connection)))
+        (should (eq 'quit (condition-case nil
+                              (let ((current-prefix-arg '(4)))
+                                (duet-test-typing "C-g" (call-interactively #'duet)))
+                            (quit 'quit))))
+        (let ((current-prefix-arg '(4)))
+          (duet-test-typing (concat "C-a C-k " (key-description other) " RET")
+            (call-interactively #'duet)))
+        (should (derived-mode-p 'duet-sessions-mode))
+        (should (equal (duet-connection-root duet-connection) other))
+        (let ((second duet-connection))
+          (duet-test-wait-for (eq (duet-connection-state second) 'ready))
+          (duet-test-end second))
+        (with-temp-buffer
+          (setq default-directory "/ssh:nowhere:/tmp/")
+          (duet-test-should-say "local directories only" (call-interactively #'duet))
+          (duet-test-should-say "local directories only" (call-interactively #'duet-new)))))))
+
+(ert-deftest duet-sessions-test-new ()
+  "A prompt for a new session is written from any buffer of the project."
+  (duet-test-with-project connection
+    (save-window-excursion
+      (with-temp-buffer
+        (setq default-directory (duet-connection-root connection))
+        (call-interactively #'duet-new))
+      (duet-test-look)
+      (should (derived-mode-p 'duet-compose-mode))
+      (should-not duet-session)
+      (duet-test-write-and-send "quiet please")
+      (duet-test-wait-for-transcript)
+      (should (eq duet-connection connection))
+      (let ((first duet-session))
+        (call-interactively #'duet-new)
+        (should-not duet-session)
+        (duet-test-write-and-send "quiet again")
+        (duet-test-wait-for-transcript (duet-transcript-buffer first))
+        (should-not (eq duet-session first))))))
 
 (provide 'duet-sessions-test)
 ;;; duet-sessions-test.el ends here

@@ -14,22 +14,18 @@
     (set-process-query-on-exit-flag (get-buffer-process buffer) nil)
     (delete-process (get-buffer-process buffer))))
 
-(defun duet-terminal-test-lists-p (connection)
-  "Return non-nil if the server of CONNECTION can list its terminals."
-  (let (outcome)
-    (duet-connection-request connection 'terminal.list nil
-                             :success-fn (lambda (_) (setq outcome '(t)))
-                             :error-fn (lambda (_) (setq outcome '(nil))))
-    (car (duet-test-wait-for outcome))))
-
 (ert-deftest duet-terminal-test-new ()
   "A new terminal runs in the project, and in the server that Emacs has started."
   (duet-test-with-project connection
     (save-window-excursion
       (let ((duet-terminal-backend 'term) buffer)
         (with-current-buffer (duet-sessions-buffer connection)
-          (duet-terminal '("sh" "-c" "echo it is $(basename $PWD); read x; echo got $x"))
-          (setq buffer (current-buffer)))
+          (duet-test-typing
+              (concat (mapconcat (lambda (char) (key-description (string char)))
+                                 "sh -c 'echo it is $(basename $PWD); read x; echo got $x'"
+                                 " ")
+                      " RET")
+            (let ((current-prefix-arg '(4))) (call-interactively #'duet-terminal))))
         (setq buffer (window-buffer (selected-window)))
         (unwind-protect
             (progn
@@ -44,7 +40,6 @@
 (ert-deftest duet-terminal-test-detach-and-attach ()
   "To kill the buffer detaches, and the list attaches again."
   (duet-test-with-project connection
-    (skip-unless (duet-terminal-test-lists-p connection))
     (save-window-excursion
       (let ((duet-terminal-backend 'term) list)
         (with-current-buffer (duet-sessions-buffer connection)
@@ -53,12 +48,12 @@
           (duet-test-wait-for-text buffer "first")
           (kill-buffer buffer))
         (with-current-buffer (duet-sessions-buffer connection)
-          (duet-terminals))
+          (call-interactively #'duet-terminals))
         (setq list (window-buffer (selected-window)))
         (duet-test-wait-for-text list "sh -c echo first")
         (with-current-buffer list
           (goto-char (point-min))
-          (call-interactively #'duet-terminals-attach))
+          (duet-test-press "RET" #'duet-terminals-attach))
         (let ((buffer (window-buffer (selected-window))))
           (unwind-protect
               (progn
@@ -71,10 +66,53 @@
                 (should (eq (window-buffer (selected-window)) buffer)))
             (duet-terminal-test-end buffer)))
         (with-current-buffer list
-          (cl-letf (((symbol-function 'yes-or-no-p) #'always))
-            (goto-char (point-min))
-            (call-interactively #'duet-terminals-close)))
-        (duet-test-wait-for-text list "No terminals")))))
+          (goto-char (point-min))
+          (duet-test-typing "no RET" (duet-test-press "k" #'duet-terminals-close))
+          ;; Nothing has ended.
+          (duet-test-press "g" #'duet-terminals-refresh)
+          (duet-test-request connection 'ping nil)
+          (should (string-match-p "sh -c echo first" (buffer-string)))
+          (duet-test-typing "yes RET" (duet-test-press "k" #'duet-terminals-close)))
+        (duet-test-wait-for-text list "No terminals")
+        (with-current-buffer list
+          (pcase-dolist (`(,key . ,command) '(("RET" . duet-terminals-attach)
+                                              ("k" . duet-terminals-close)))
+            (duet-test-should-say "There is no terminal here"
+              (duet-test-press key command))))))))
+
+(ert-deftest duet-terminal-test-keys ()
+  "A terminal is started from the list, with the shell that is configured.
+Without a server, or without its program, that is said."
+  (duet-test-with-project connection
+    (save-window-excursion
+      (let ((duet-terminal-backend 'term)
+            (duet-terminal-shell '("sh" "-c" "echo ready; read x"))
+            list)
+        (with-current-buffer (duet-sessions-buffer connection)
+          (call-interactively #'duet-terminals))
+        (setq list (window-buffer))
+        (duet-test-wait-for-text list "No terminals\\.  [ct] starts one")
+        (with-current-buffer list
+          (duet-test-press "c" #'duet-terminal))
+        (let ((buffer (window-buffer)))
+          (unwind-protect
+              (progn
+                (duet-test-wait-for-text buffer "ready")
+                (with-current-buffer list (duet-test-press "g" #'duet-terminals-refresh))
+                (duet-test-wait-for-text list "sh -c echo ready")
+                ;; What ends is listed no more.
+                (with-current-buffer buffer (term-send-raw-string "\r"))
+                (duet-test-wait-for-text list "No terminals"))
+            (duet-terminal-test-end buffer)))
+        (let ((buffers (buffer-list)))
+          (with-current-buffer list
+            (let ((duet-rpc-command '("no-such-program-anywhere")))
+              (duet-test-should-say "Cannot find the program no-such-program-anywhere"
+                (duet-test-press "t" #'duet-terminal)))
+            (call-interactively #'duet-stop)
+            (duet-test-should-say "The server is not running"
+              (duet-test-press "t" #'duet-terminal)))
+          (should-not (cl-set-difference (buffer-list) buffers)))))))
 
 (ert-deftest duet-terminal-test-no-list ()
   "A server that cannot list terminals has none."
@@ -91,6 +129,19 @@
         (save-window-excursion
           (with-current-buffer (duet-sessions-buffer connection) (duet-terminals))
           (duet-test-wait-for-text (window-buffer (selected-window)) "No terminals"))))))
+
+(ert-deftest duet-terminal-test-command ()
+  "What is typed is taken apart as a shell does it, or left to one."
+  (let ((shell-file-name "/bin/sh") (shell-command-switch "-c"))
+    (pcase-dolist (`(,typed . ,command)
+                   '(("" . nil) ("  " . nil) ("htop" . ("htop"))
+                     ("make -k  'a b' \"c d\"" . ("make" "-k" "a b" "c d"))
+                     ("ls *.el" . ("/bin/sh" "-c" "ls *.el"))
+                     ("a | b" . ("/bin/sh" "-c" "a | b"))
+                     ("A=1 b" . ("/bin/sh" "-c" "A=1 b"))
+                     ("sh -c 'echo $HOME'" . ("/bin/sh" "-c" "sh -c 'echo $HOME'"))
+                     ("cd x; ls" . ("/bin/sh" "-c" "cd x; ls"))))
+      (should (equal (list typed (duet-terminal--parse typed)) (list typed command))))))
 
 (ert-deftest duet-terminal-test-backends ()
   "A backend that is not installed is named; term always is there."

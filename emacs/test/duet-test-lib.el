@@ -143,6 +143,71 @@ It is the current buffer then."
                         (derived-mode-p 'duet-transcript-mode))
                       buffer)))))
 
+(defun duet-test-press (keys command &optional prefix)
+  "Press KEYS where point is, and check that they call COMMAND.
+They are spelt as `kbd' has it.  PREFIX is the prefix argument."
+  (let* ((keys (kbd keys))
+         (last-command-event (aref keys (1- (length keys))))
+         (last-input-event last-command-event)
+         (this-command command)
+         (current-prefix-arg prefix))
+    (should (eq (key-binding keys) command))
+    (call-interactively command nil (vconcat keys))))
+
+(defun duet-test-click (command)
+  "Click where point is in the selected window, and check that it calls COMMAND.
+Point is at the beginning of the buffer when it is called."
+  (let* ((click (list 'mouse-2 (list (selected-window) (point) '(0 . 0) 0)))
+         (last-command-event click)
+         (last-input-event click)
+         (this-command command))
+    (should (eq (current-buffer) (window-buffer)))
+    (should (eq (key-binding [mouse-2]) command))
+    (goto-char (point-min))
+    (call-interactively command nil (vector click))))
+
+(defun duet-test-look ()
+  "Make the buffer that the selected window shows the current one; return it."
+  (set-buffer (window-buffer)))
+
+(defmacro duet-test-typing (keys &rest body)
+  "Evaluate BODY while KEYS are typed into the minibuffer, spelt as `kbd' has it.
+A question that takes one key in a window takes a RET after it here.  Keys
+that are missing are \\`C-g'."
+  (declare (indent 1) (debug (form body)))
+  ;; As long as a macro runs, the minibuffer does not read standard input.
+  `(let ((executing-kbd-macro t)
+         (use-dialog-box nil)
+         (unread-command-events (append (listify-key-sequence (kbd ,keys))
+                                        (make-list 3 ?\C-g))))
+     ,@body))
+
+(defmacro duet-test-should-say (regexp &rest body)
+  "Check that BODY ends in a `user-error' whose text REGEXP matches."
+  (declare (indent 1) (debug (form body)))
+  `(should (string-match-p ,regexp
+                           (cadr (should-error (progn ,@body) :type 'user-error)))))
+
+(defvar duet-test-said nil
+  "What was said in the echo area, the last first.")
+
+(defmacro duet-test-listening (&rest body)
+  "Evaluate BODY; what is said meanwhile `duet-test-heard' knows."
+  (declare (indent 0) (debug (body)))
+  `(let ((duet-test-said nil))
+     (cl-letf (((symbol-function 'message) #'duet-test-note))
+       ,@body)))
+
+(defun duet-test-note (format &rest arguments)
+  "Note what FORMAT and ARGUMENTS, those of `message', say."
+  (when format
+    (push (apply #'format-message format arguments) duet-test-said)
+    (car duet-test-said)))
+
+(defun duet-test-heard (regexp)
+  "Return non-nil if something was said that REGEXP matches."
+  (cl-some (lambda (line) (string-match-p regexp line)) duet-test-said))
+
 (defun duet-test-log ()
   "Return the text of the log."
   (with-current-buffer (get-buffer-create duet-log-buffer)

@@ -96,22 +96,27 @@
       (with-current-buffer buffer
         (goto-char (point-min))
         (should (looking-at "❯ quiet"))
-        (duet-section-next)
+        (duet-test-press "n" #'duet-section-next)
         (should (looking-at "Hello from"))
-        (duet-section-next)
+        (duet-test-press "n" #'duet-section-next)
         (should (looking-at "● "))
         (let ((body (1+ (line-end-position))))
           (should (invisible-p body))
-          (duet-section-toggle)
+          (duet-test-press "TAB" #'duet-section-toggle)
           (should-not (invisible-p body))
           (goto-char body)
-          (duet-section-toggle)
+          (duet-test-press "TAB" #'duet-section-toggle)
           (should (invisible-p body))
-          (should (looking-at "● ")))
-        (duet-section-previous)
+          (should (looking-at "● "))
+          (duet-test-press "<backtab>" #'duet-section-toggle-all)
+          (duet-test-press "<backtab>" #'duet-section-toggle-all)
+          (should-not (invisible-p body)))
+        (duet-test-press "p" #'duet-section-previous)
         (should (looking-at "Hello from"))
+        (duet-test-press "p" #'duet-section-previous 5)
+        (should (bobp))
         (goto-char (point-max))
-        (duet-section-previous)
+        (duet-test-press "p" #'duet-section-previous)
         (should (looking-at "The command\\|That\\|Tools\\|[A-Z]"))))))
 
 (ert-deftest duet-transcript-test-interrupt-and-continue ()
@@ -161,7 +166,10 @@
         (duet-test-wait-for (eq (duet-session-loaded session) t))
         (duet-test-wait-for-text buffer "That is all")
         (should (equal (duet-test-text buffer) text))
-        (with-current-buffer buffer (call-interactively #'duet-transcript-refresh))
+        (with-current-buffer buffer
+          (duet-test-press "g" #'duet-transcript-refresh)
+          (duet-test-should-say "being loaded already"
+            (duet-test-press "g" #'duet-transcript-refresh)))
         (duet-test-wait-for (eq (duet-session-loaded session) t))
         (duet-test-wait-for-text buffer "That is all")
         (should (equal (duet-test-text buffer) text))))))
@@ -193,7 +201,45 @@
         (kill-buffer buffer)
         (setq buffer (duet-transcript-open connection session))
         (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo.*D shows how$")
-        (should (equal (funcall shown buffer) text))))))
+        ;; What is earlier comes later.
+        (duet-test-wait-for (equal (funcall shown buffer) text))))))
+
+(ert-deftest duet-transcript-test-answers-stay ()
+  "What was answered stands in the transcript, then and later."
+  (duet-test-with-project connection
+    (pcase-dolist (`(,prompt ,params ,shown)
+                   '(("quiet ask" (:decision "respond" :comment "red")
+                      "^❯ .+\\?\n  red\n")
+                     ("permit:1" (:decision "deny" :comment "not today")
+                      "^❯ Denied: .+\n  not today\n")))
+      (let* ((session (duet-test-launch connection prompt))
+             (buffer (duet-transcript-open connection session)))
+        (duet-test-wait-for-text buffer (concat "^❯ " prompt))
+        (duet-test-request connection 'sendDecision
+                           `(:approval_id
+                             ,(duet-approval-id
+                               (duet-test-wait-for (car (duet-session-approvals session))))
+                             ,@params))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-wait-for-text buffer shown)
+        (kill-buffer buffer)
+        (setq buffer (duet-transcript-open connection session))
+        (duet-test-wait-for-text buffer shown)))
+    (should (equal (duet-test-log) ""))))
+
+(ert-deftest duet-transcript-test-another-input ()
+  "A tool that was given another input shows what it then did."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session))
+           (approval (duet-test-wait-for (car (duet-session-approvals session)))))
+      (duet-test-wait-for-text buffer "^  \\+Turn 1: hello$")
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval) :decision "approve"
+                               :updated_input (list :content "one\ntwo\n")))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "^❯ Approved with another input: ")
+      (duet-test-wait-for-text buffer "^● Write demo.txt \\+2 −0\n.*\n.*\n  \\+one\n  \\+two\n"))))
 
 (ert-deftest duet-transcript-test-reopen-bad-ends ()
   "A transcript tells of turns long ago that did not end well, in another Emacs too."
@@ -227,18 +273,93 @@
         (let ((count 0))
           (while (> (duet-session-offset session) 0)
             (let ((offset (duet-session-offset session)))
-              (duet-transcript-earlier)
+              ;; With the key, and with the button.
+              (if (cl-oddp count)
+                  (duet-test-press "e" #'duet-transcript-earlier)
+                (goto-char (point-min))
+                (duet-test-press "RET" #'duet-transcript-visit))
               (duet-test-wait-for (< (duet-session-offset session) offset))
               (should (< (cl-incf count) 20)))))
         (duet-test-wait-for-text buffer "❯ quiet tools:60")
         (should-not (string-match-p "earlier messages" (duet-test-text buffer)))
-        (should-error (duet-transcript-earlier) :type 'user-error)
+        (duet-test-should-say "the beginning of the conversation"
+          (duet-test-press "e" #'duet-transcript-earlier))
         ;; All of them, in order.
         (goto-char (point-min))
         (let (numbers)
           (while (re-search-forward "^● .* echo \\([0-9]+\\)$" nil t)
             (push (string-to-number (match-string 1)) numbers))
           (should (equal (nreverse numbers) (number-sequence 1 60))))))))
+
+(ert-deftest duet-transcript-test-visit ()
+  "RET and a click open the file that is named, fold, and say what is gone."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id
+                               (duet-approval-id
+                                (duet-test-wait-for (car (duet-session-approvals session))))
+                               :decision "approve"))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "^± demo.txt \\+1 −0")
+      (save-window-excursion
+        (dolist (press (list (lambda () (duet-test-press "RET" #'duet-transcript-visit))
+                             (lambda () (duet-test-click #'duet-transcript-visit-mouse))))
+          (switch-to-buffer buffer)
+          (goto-char (point-min))
+          (search-forward "± demo")
+          (funcall press)
+          (should (equal (file-name-nondirectory (buffer-file-name (window-buffer)))
+                         "demo.txt")))
+        (switch-to-buffer buffer)
+        (delete-file (expand-file-name "demo.txt" (duet-connection-root connection)))
+        (search-backward "± demo")
+        (duet-test-should-say "no file .*demo.txt any more"
+          (duet-test-press "RET" #'duet-transcript-visit))
+        ;; Where no file is named it folds.
+        (goto-char (point-min))
+        (search-forward "Read the request")
+        (let ((place (point)))
+          (duet-test-press "RET" #'duet-transcript-visit)
+          (should (invisible-p place))
+          (should (looking-at "Plan")))))))
+
+(ert-deftest duet-transcript-test-not-connected ()
+  "Where no server answers, what was asked of it says so, and is not lost."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet tools:60"))
+           (duet-history-messages 30)
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for (eq (duet-session-loaded session) t))
+      (duet-test-wait-for-text buffer "That is all")
+      (with-current-buffer buffer
+        (call-interactively #'duet-stop)
+        (should (string-match-p "stopped" (duet-transcript--header)))
+        (duet-test-should-say "No server runs" (call-interactively #'duet-stop))
+        (duet-test-listening
+          (duet-test-typing "2 RET" (duet-test-press "T" #'duet-rename))
+          (call-interactively #'duet-archive)
+          (should (length= (seq-filter (lambda (text) (string-search "not running" text))
+                                       duet-test-said)
+                           2)))
+        (should-not (duet-session-archived session))
+        ;; The prompt stays where it was written.
+        (save-window-excursion
+          (duet-test-press "c" #'duet-continue)
+          (duet-test-listening
+            (duet-test-write-and-send "quiet more")
+            (should (duet-test-heard "not sent: .*not running")))
+          (should (equal (buffer-string) "quiet more"))
+          (call-interactively #'duet-connection-restart)
+          (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+          (duet-test-listening
+            (call-interactively #'duet-connection-restart)
+            (should (duet-test-heard "the server is running")))
+          (duet-test-press "C-c C-c" #'duet-compose-send)
+          (duet-test-wait-for-transcript)))
+      (duet-test-wait-for-text buffer "❯ quiet more\n\nHello"))))
 
 (ert-deftest duet-transcript-test-windows ()
   "A window at the end follows, and another stays where it is."
@@ -313,6 +434,25 @@
                    (should (equal (list size string
                                         (get-text-property (match-beginning 0) 'face))
                                   (list size string face)))))))))
+
+(ert-deftest duet-transcript-test-edit-of-many-lines ()
+  "Of an edit are shown the lines that it changes, each with where it stands."
+  (let* ((rows (lambda (&rest others)
+                 (mapconcat (lambda (n) (or (alist-get n others) (format "row %d" n)))
+                            (number-sequence 1 40) "\n")))
+         (session (make-duet-session :id "t" :cwd "/nowhere/"))
+         (text (substring-no-properties
+                (duet-render (make-duet-tool
+                              :key "r/1" :kind 'tool :session session :run "r" :name "Edit"
+                              :diffs (list (list :path "/nowhere/a.txt" :old_text (funcall rows)
+                                                 :new_text (funcall rows '(5 . "five") '(30 . "x")))
+                                           (list :path "/nowhere/b.txt" :old_text "a"
+                                                 :new_text "a")))))))
+    (should (string-match-p "\\`○ Edit \\+2 −2\n  @@ /nowhere/a\\.txt:5\n   row 2\n" text))
+    (should (string-match-p "\n  -row 5\n  \\+five\n   row 6\n" text))
+    (should (string-match-p "\n  @@ /nowhere/a\\.txt:30\n   row 27\n" text))
+    (should (string-match-p "\n  /nowhere/b\\.txt is as it was\\'" text))
+    (should-not (string-match-p "row 15" text))))
 
 (ert-deftest duet-transcript-test-long-lines ()
   "Long lines are broken at the same places however they came."

@@ -132,5 +132,26 @@ command = [\"echo\", \"from the project\"]
     (with-current-buffer (duet-sessions-buffer connection)
       (should-error (call-interactively #'duet-trust) :type 'user-error))))
 
+(ert-deftest duet-trust-test-visit ()
+  "RET shows the file that is asked about, and g looks at it again."
+  (duet-trust-test-with duet-trust-test-config
+    (save-window-excursion
+      (duet-trust-test-restart connection)
+      (set-buffer (duet-test-wait-for (duet-trust-test-buffer)))
+      (duet-test-press "RET" #'duet-trust-visit)
+      (should (equal (file-name-nondirectory (buffer-file-name (window-buffer)))
+                     ".duet.toml"))
+      (with-temp-file (expand-file-name ".duet.toml" root)
+        (insert duet-trust-test-config "env = { GREETING = \"hi\" }\n"))
+      (set-buffer (duet-trust-test-buffer))
+      (duet-test-press "g" #'duet-trust)
+      (duet-test-wait-for-text (duet-trust-test-buffer) "GREETING.*hi")
+      (set-buffer (duet-trust-test-buffer))
+      (let ((duet-rpc-command '("no-such-program-anywhere")))
+        (duet-test-press "y" #'duet-trust-yes))
+      (should (duet-trust-test-buffer))
+      (duet-test-press "n" #'duet-trust-no)
+      (should-not (duet-trust-test-buffer)))))
+
 (provide 'duet-trust-test)
 ;;; duet-trust-test.el ends here
