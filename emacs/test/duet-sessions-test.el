@@ -162,7 +162,7 @@
         (with-current-buffer (duet-transcript-open connection session)
           (call-interactively #'duet-archive)
           (duet-test-wait-for (duet-test-heard "^Archived$"))
-          (duet-test-wait-for-text buffer "No sessions yet")
+          (duet-test-wait-for-text buffer "All sessions are in the archive")
           (call-interactively #'duet-archive)
           (duet-test-wait-for (duet-test-heard "^Taken back from the archive$"))
           (duet-test-wait-for-text buffer "quiet one"))
