@@ -259,6 +259,8 @@ class Terminal:
         """
         server = [pid for pid, name in children(self.pid).items() if name == "duet-rpc"]
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
+        # At its end Emacs writes into its home.
+        wait_for(lambda: not alive(self.pid), "Emacs to end")
         if stays:
             return server
         self.await_end(server)
