@@ -6,8 +6,9 @@
 ;;; Commentary:
 
 ;; A prompt is written in a buffer of its own.  Nothing that was written is
-;; lost: what is sent, cancelled or killed can be had again with \\`M-p', and a
-;; prompt that the server refuses stays where it is.
+;; lost: what is sent, cancelled or killed can be had again with \\`M-p', in the
+;; next Emacs too (duet-compose-history.el), and a prompt that the server refuses
+;; stays where it is.
 ;;
 ;; `@' is completed: to a file of the project, or to what the buffer that one
 ;; came from has: its region, its diagnostics.
@@ -17,20 +18,13 @@
 (require 'cl-lib)
 (require 'ring)
 (require 'subr-x)
+(require 'duet-compose-history)
 (require 'duet-connection)
 (require 'duet-transcript)
 
 (declare-function flymake-diagnostics "flymake" (&optional beg end))
 (declare-function flymake-diagnostic-beg "flymake" (diag))
 (declare-function flymake-diagnostic-text "flymake" (diag))
-
-(defcustom duet-compose-history-size 100
-  "How many prompts are kept for \\<duet-compose-mode-map>\\[duet-compose-previous]."
-  :type 'natnum
-  :group 'duet)
-
-(defvar duet-compose-history (make-ring duet-compose-history-size)
-  "Prompts that were written, the last first.")
 
 (defvar duet-compose-parameters-functions nil
   "Functions that add parameters to the launch of a session.
@@ -67,7 +61,6 @@ launchSession, such as (:agent \"claude\").")
   (setq header-line-format '(:eval (duet-compose--header)))
   (add-hook 'completion-at-point-functions #'duet-compose-complete nil t)
   (add-hook 'kill-buffer-hook #'duet-compose--keep nil t)
-  (add-hook 'kill-emacs-query-functions #'duet-compose--leave-p)
   (visual-line-mode))
 
 (defun duet-compose--header ()
@@ -125,29 +118,9 @@ One that was begun before is gone on with."
   "Return what is written in the buffer."
   (string-trim (buffer-substring-no-properties (point-min) (point-max))))
 
-(defun duet-compose-remember (text)
-  "Add TEXT to the history of prompts."
-  (unless (or (string-empty-p text)
-              (and (not (ring-empty-p duet-compose-history))
-                   (string= text (ring-ref duet-compose-history 0))))
-    (ring-insert duet-compose-history text)))
-
 (defun duet-compose--keep ()
   "Keep what is written; the buffer is killed."
   (duet-compose-remember (duet-compose--text)))
-
-(defun duet-compose--leave-p ()
-  "Return non-nil if Emacs may end: nothing is written that is not sent.
-If something is, ask."
-  (let ((count (cl-count-if
-                (lambda (buffer)
-                  (with-current-buffer buffer
-                    (and (derived-mode-p 'duet-compose-mode)
-                         (not (string-empty-p (duet-compose--text))))))
-                (buffer-list))))
-    (or (zerop count)
-        (yes-or-no-p (if (= count 1) "A prompt is not sent; leave it behind? "
-                       (format "%d prompts are not sent; leave them behind? " count))))))
 
 (defun duet-compose-send ()
   "Send the prompt.
@@ -229,6 +202,7 @@ THREAD is the session's id, or nil for a new one."
   (interactive (or (duet-only-in 'duet-compose-mode)
                    (list (prefix-numeric-value current-prefix-arg)))
                duet-compose-mode)
+  (duet-compose-history-load)
   (when (ring-empty-p duet-compose-history)
     (user-error "No prompt was written before"))
   (let ((place (+ (or duet-compose--place -1) (or count 1)))
