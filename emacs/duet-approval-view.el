@@ -14,6 +14,7 @@
 (require 'subr-x)
 (require 'json)
 (require 'diff-mode)
+(require 'duet-actions)
 (require 'duet-approval)
 
 (defvar duet-approval-view-mode-map
