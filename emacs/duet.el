@@ -34,6 +34,7 @@
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
+;;   duet-revert.el      buffers that visit what agents write
 ;;   duet-menu.el        all of this in one menu
 ;;   duet-marks.el       marks in the list of sessions
 ;;   duet-search.el      where in all conversations something was said
