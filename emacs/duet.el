@@ -54,6 +54,7 @@
 (require 'duet-approvals)
 (require 'duet-notify)
 (require 'duet-diff)
+(require 'duet-revert)
 (require 'duet-marks)
 (require 'duet-secrets)
 (require 'duet-trust)
