@@ -32,11 +32,15 @@ If there is none it is an error, unless NOERROR is non-nil."
 
 (defun duet-session-mode-words (session)
   "Return the permission mode of SESSION in words; nil for the usual one."
-  (pcase (duet-session-mode session)
+  (duet-mode-words (duet-session-mode session)))
+
+(defun duet-mode-words (mode)
+  "Return the permission mode MODE in words; nil for the usual one."
+  (pcase mode
     ((or 'nil "default") nil)
     ("acceptEdits" "accepts edits")
     ("bypassPermissions" "asks nothing")
-    (mode mode)))
+    (_ mode)))
 
 (defun duet-render-number (number)
   "Return NUMBER, which may be large, in a few characters."
