@@ -85,7 +85,8 @@ sessions up to the last turn."
 (defun duet-archive (session)
   "Put SESSION away, or take it back."
   (interactive (list (duet-session-here)))
-  (let ((archived (not (duet-session-archived session))))
+  (let ((archived (not (duet-session-archived session)))
+        (hint (duet-archive-hint)))
     (duet-connection-request
      (duet-connection-here) 'archiveSession
      (list :session_id (duet-session-leaf-id session)
@@ -94,7 +95,15 @@ sessions up to the last turn."
      (lambda (_)
        (setf (duet-session-archived session) archived)
        (duet-model-announce (duet-session-model session) 'session session)
-       (message (if archived "Archived" "Taken back from the archive"))))))
+       (message "%s" (if archived (concat "Archived" hint)
+                       "Taken back from the archive"))))))
+
+(defun duet-archive-hint ()
+  "Return which key shows the archive, to be added to a message."
+  (substitute-command-keys
+   (concat "; \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived]"
+           (if (derived-mode-p 'duet-sessions-mode) "" " in the list of sessions")
+           " shows the archive")))
 
 (defun duet-rename (session title)
   "Call SESSION by TITLE."

@@ -18,6 +18,7 @@
 (require 'ring)
 (require 'subr-x)
 (require 'duet-connection)
+(require 'duet-sessions)
 (require 'duet-transcript)
 
 (declare-function duet-agents-asked "duet-agents" (connection))
@@ -217,7 +218,9 @@ THREAD is the session's id, or nil for a new one."
   (let* ((model (duet-connection-model connection))
          (id (duet-get-string result :session_id))
          (new (duet-get-string result :thread_id))
-         (window (get-buffer-window buffer t)))
+         (window (get-buffer-window buffer t))
+         (origin (and (buffer-live-p buffer)
+                      (buffer-local-value 'duet-compose--origin buffer))))
     (when (buffer-live-p buffer)
       (if window
           (quit-restore-window window 'kill)
@@ -226,6 +229,10 @@ THREAD is the session's id, or nil for a new one."
     (duet-model-sent model id new (duet-get-string result :agent))
     (let ((session (duet-model-session model new)))
       (when session
+        ;; Who comes back to the list is at what was asked for there.
+        (when (and (null thread) (buffer-live-p origin)
+                   (with-current-buffer origin (derived-mode-p 'duet-sessions-mode)))
+          (duet-sessions-go-to origin session))
         (duet-transcript-show connection session t))
       (when (and session (equal thread new)
                  (> (duet-session-queued session) 0)
