@@ -265,7 +265,7 @@ This is many times faster than `parse-time-string'."
 (defun duet-sessions--mode-line ()
   "Return what the mode line says of the connection."
   (if-let ((status (and duet-connection (duet-connection-status duet-connection))))
-      (propertize (concat " [" status "]") 'face 'warning)
+      (concat " " (propertize (concat "[" status "]") 'face 'duet-attention))
     ""))
 
 

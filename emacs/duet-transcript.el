@@ -394,8 +394,7 @@ Without BEFORE it goes where the model has it.  Return it."
            (queued (duet-session-queued duet-session))
            (parts
             (list
-             (concat (duet-render-state (duet-session-state duet-session)) " "
-                     (duet-render-state-name (duet-session-state duet-session)))
+             (duet-render-state-header (duet-session-state duet-session))
              (when-let ((status (duet-connection-status duet-connection)))
                (propertize status 'face 'duet-failed))
              (when (eq (duet-session-loaded duet-session) 'loading) "loading…")
