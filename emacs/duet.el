@@ -37,6 +37,7 @@
 ;;   duet-revert.el      buffers that visit what agents write
 ;;   duet-menu.el        all of this in one menu
 ;;   duet-marks.el       marks in the list of sessions
+;;   duet-prompts.el     from prompt to prompt in a transcript
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-terminal.el    the server's terminals
 ;;   duet-agents.el      which agents there are, and how a session's one works
@@ -56,6 +57,7 @@
 (require 'duet-diff)
 (require 'duet-revert)
 (require 'duet-marks)
+(require 'duet-prompts)
 (require 'duet-secrets)
 (require 'duet-trust)
 
