@@ -113,14 +113,7 @@
     (remove-overlays)
     (erase-buffer)
     (if (null duet-diff--files)
-        (insert "\n "
-                (if (memq duet-diff--state duet-active-states)
-                    "This turn has changed no file so far.\n"
-                  "This turn has changed no file.\n")
-                (if (cdr (duet-session-runs duet-session))
-                    (substitute-command-keys
-                     "\n \\<duet-diff-mode-map>\\[duet-diff-earlier-turn] shows the turn before, \\[duet-diff-later-turn] the next.\n")
-                  ""))
+        (insert (duet-diff--nothing))
       (mapc #'duet-diff--insert duet-diff--files))
     (restore-buffer-modified-p nil)
     (goto-char (or (and place (duet-diff--position place))
@@ -129,6 +122,20 @@
     (dolist (window (get-buffer-window-list nil nil t))
       (set-window-point window (point)))
     (force-mode-line-update)))
+
+(defun duet-diff--nothing ()
+  "Return what stands there where no file does.
+Some agents do not tell what they change."
+  (concat "\n The agent has told of no changed file"
+          (if (memq duet-diff--state duet-active-states) " so far.\n" ".\n")
+          (substitute-command-keys
+           (concat
+            (if (vc-responsible-backend default-directory t)
+                "\n \\[vc-root-diff] (vc-root-diff) shows all that differs from the last commit,\n \\[vc-diff] (vc-diff) in the buffer of a file what differs there.\n"
+              "")
+            (if (cdr (duet-session-runs duet-session))
+                "\n \\<duet-diff-mode-map>\\[duet-diff-earlier-turn] shows the turn before, \\[duet-diff-later-turn] the next.\n"
+              "")))))
 
 (defun duet-diff--place (item)
   "Return the item that is now what ITEM was before all was read anew."
