@@ -50,7 +50,8 @@ If there is none it is an error, unless NOERROR is non-nil."
 
 (defun duet-interrupt (session)
   "Interrupt SESSION; it can be continued."
-  (interactive (list (duet-session-here)))
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((run (or (duet-session-active-run session)
                  (cl-find 'queued (duet-session-runs session) :key #'duet-run-state))))
     (unless run
@@ -62,14 +63,16 @@ If there is none it is an error, unless NOERROR is non-nil."
 
 (defun duet-continue (session)
   "Write the next prompt of SESSION."
-  (interactive (list (duet-session-here)))
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (duet-compose (duet-connection-here) session))
 
 (defun duet-fork (session)
   "Write a prompt for a new session that begins as SESSION did.
 It knows what was said up to the turn at point, or in the list of
 sessions up to the last turn."
-  (interactive (list (duet-session-here)))
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let* ((message (and (fboundp 'duet-transcript-message-at-point)
                        (null duet-session-at-point-function)
                        (duet-transcript-message-at-point)))
@@ -84,7 +87,8 @@ sessions up to the last turn."
 
 (defun duet-archive (session)
   "Put SESSION away, or take it back."
-  (interactive (list (duet-session-here)))
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((archived (not (duet-session-archived session)))
         (hint (duet-archive-hint)))
     (duet-connection-request
@@ -108,7 +112,8 @@ sessions up to the last turn."
 (defun duet-rename (session title)
   "Call SESSION by TITLE."
   (interactive (let ((session (duet-session-here)))
-                 (list session (read-string "Title: " (duet-session-name session)))))
+                 (list session (read-string "Title: " (duet-session-name session))))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((title (string-trim title)))
     (when (string-empty-p title)
       (user-error "A session needs a name"))
@@ -126,7 +131,7 @@ sessions up to the last turn."
 
 (defun duet-search-or-say ()
   "Search all conversations."
-  (interactive)
+  (interactive nil duet-sessions-mode duet-transcript-mode)
   (if (commandp 'duet-search)
       (call-interactively 'duet-search)
     (user-error "There is no search in this version")))

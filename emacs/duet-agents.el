@@ -256,7 +256,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
      (when (and (equal mode "bypassPermissions")
                 (not (yes-or-no-p "Let the agent run and change anything, unasked? ")))
        (user-error "The mode is as it was"))
-     (list session mode)))
+     (list session mode))
+   duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (duet-connection-request
    (duet-connection-here) 'updateSessionSettings
    (list :session_id (duet-session-leaf-id session) :permission_mode mode)
@@ -269,7 +270,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 (defun duet-set-model (session model)
   "Have the agent of SESSION use MODEL, one that it knows, from its next turn on."
   (interactive (list (duet-session-here)
-                     (string-trim (read-string "Model: " nil 'duet-agents--models))))
+                     (string-trim (read-string "Model: " nil 'duet-agents--models)))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (when (string-empty-p model) (user-error "No model is named"))
   (duet-connection-request
    (duet-connection-here) 'updateSessionSettings

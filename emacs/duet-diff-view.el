@@ -220,7 +220,7 @@ From BODY on it is hidden once it is decided."
 
 (defun duet-diff-toggle ()
   "Fold the change at point, or unfold it."
-  (interactive)
+  (interactive nil duet-diff-mode)
   (pcase-let* ((`(,_ . ,hunk) (duet-diff--here))
                (beg (duet-diff--position hunk))
                (body (save-excursion (goto-char beg) (line-end-position)))
@@ -253,7 +253,7 @@ From BODY on it is hidden once it is decided."
 
 (defun duet-diff-next (&optional count)
   "Go to the next change, or to the COUNTth; back if it is negative."
-  (interactive "p")
+  (interactive "p" duet-diff-mode)
   (let* ((count (or count 1))
          (starts (delq nil (mapcar #'duet-diff--position (duet-diff--items))))
          (there (if (< count 0)
@@ -267,12 +267,12 @@ From BODY on it is hidden once it is decided."
 
 (defun duet-diff-previous (&optional count)
   "Go to the change before, or to the COUNTth before."
-  (interactive "p")
+  (interactive "p" duet-diff-mode)
   (duet-diff-next (- (or count 1))))
 
 (defun duet-diff-next-file (&optional count)
   "Go to the next file, or to the COUNTth; back if it is negative."
-  (interactive "p")
+  (interactive "p" duet-diff-mode)
   (let* ((count (or count 1))
          (file (get-text-property (point) 'duet-diff-file))
          (place (or (cl-position file duet-diff--files)
@@ -284,7 +284,7 @@ From BODY on it is hidden once it is decided."
 
 (defun duet-diff-previous-file (&optional count)
   "Go to the file before, or to the COUNTth before."
-  (interactive "p")
+  (interactive "p" duet-diff-mode)
   (duet-diff-next-file (- (or count 1))))
 
 (provide 'duet-diff-view)

@@ -92,7 +92,7 @@
 
 (defun duet-menu-archive ()
   "Archive the session, or all marked ones in a list."
-  (interactive)
+  (interactive nil duet-sessions-mode duet-transcript-mode)
   (if (derived-mode-p 'duet-sessions-mode)
       (duet-archive-marked)
     (duet-archive (duet-session-here))))

@@ -273,12 +273,12 @@ This is many times faster than `parse-time-string'."
 
 (defun duet-sessions-open ()
   "Show the session at point."
-  (interactive)
+  (interactive nil duet-sessions-mode)
   (duet-transcript-show duet-connection (duet-session-here)))
 
 (defun duet-sessions-open-mouse (event)
   "Show the session where EVENT, a click, was."
-  (interactive "e")
+  (interactive "e" duet-sessions-mode)
   (mouse-set-point event)
   (duet-sessions-open))
 

@@ -161,7 +161,7 @@ The window is selected unless the minibuffer is in use."
 
 (defun duet-transcript-refresh ()
   "Ask the server for the conversation again."
-  (interactive)
+  (interactive nil duet-transcript-mode)
   (let ((inhibit-read-only t)
         (session duet-session))
     (when (eq (duet-session-loaded session) 'loading)
@@ -373,7 +373,7 @@ Without BEFORE it goes where the model has it.  Return it."
 
 (defun duet-transcript-earlier ()
   "Load earlier messages."
-  (interactive)
+  (interactive nil duet-transcript-mode)
   (unless (> (duet-session-offset duet-session) 0)
     (user-error "This is the beginning of the conversation"))
   (let ((buffer (current-buffer)))

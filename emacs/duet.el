@@ -35,7 +35,7 @@
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
 ;;   duet-revert.el      buffers that visit what agents write
-;;   duet-menu.el        all of this in one menu
+;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions
 ;;   duet-prompts.el     from prompt to prompt in a transcript
 ;;   duet-search.el      where in all conversations something was said
@@ -60,6 +60,7 @@
 (require 'duet-prompts)
 (require 'duet-secrets)
 (require 'duet-trust)
+(require 'duet-menu-bar)
 
 ;; These take other packages of Emacs with them, so they come when they are
 ;; needed.
