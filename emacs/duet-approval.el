@@ -219,7 +219,7 @@ goes on waiting."
      (lambda (err)
        (remhash id duet-approval--sending)
        (duet-model-announce model 'approval (duet-approval-session approval connection)
-                            approval)
+                            approval 'not-sent)
        (message "Duet: not answered, it goes on waiting: %s"
                 (duet-connection-error-text err))))))
 

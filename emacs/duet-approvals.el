@@ -56,7 +56,8 @@
      (duet-approval-view-resolved object)
      (duet-approvals--soon))
     ;; The next key may come at once, and is meant for something else.
-    ((and 'approval (guard (duet-approval-sending-p object))) (duet-approvals-flush))
+    ((and 'approval (guard (or (duet-approval-sending-p object) (eq extra 'not-sent))))
+     (duet-approvals-flush))
     ((or 'approval 'connection) (duet-approvals--soon))
     ;; A question may be known before its session is, or before it is loaded.
     ((or 'session 'sessions 'messages-loaded)

@@ -52,12 +52,15 @@ may run.")
 (defvar duet-connection--well 30
   "How many seconds a server must live to be no longer one that keeps dying.")
 
+(defvar duet-connection--mended 5
+  "How many seconds after a refusal the server is asked again.")
+
 (cl-defstruct (duet-connection (:copier nil))
   "The connection of a project."
   (root nil :documentation "The project's directory.")
   (model nil :documentation "Its `duet-model'.")
   (rpc nil :documentation "The `duet-rpc-connection', or nil.")
-  (state 'stopped :documentation "starting, ready, lost or stopped.")
+  (state 'stopped :documentation "starting, ready, refused, lost or stopped.")
   (reason nil :documentation "Why it is lost, in words.")
   (version nil :documentation "The server's version.")
   (attempts 0 :documentation "How often it was started since it last was well.")
@@ -112,6 +115,7 @@ Its server is started if there is none; this does not wait for it."
   (pcase (duet-connection-state connection)
     ('starting "starting…")
     ('stopped "stopped")
+    ('refused "the server has no sessions")
     ('lost (format "server lost%s"
                    (if-let ((next (duet-connection-next connection)))
                        (format ", next try in %d s"
@@ -175,6 +179,12 @@ one that was stopped stays so."
    (lambda (result)
      (duet-connection--check-version connection
                                      (duet-get-string result :serverInfo :version))))
+  (duet-connection--subscribe connection))
+
+(defun duet-connection--subscribe (connection)
+  "Subscribe to the events of the server of CONNECTION.
+Where it has no sessions, since something is wrong with the project, that
+is tried again: the user may have mended it."
   (duet-connection-request
    connection 'Subscribe
    (when-let ((seq (duet-model-seq (duet-connection-model connection))))
@@ -191,7 +201,16 @@ one that was stopped stays so."
    :error-fn
    (lambda (err)
      (unless (eql (plist-get err :code) -1)
-       (message "Duet: no events from the server: %s" (plist-get err :message))))))
+       (let ((text (duet-connection-error-text err))
+             (rpc (duet-connection-rpc connection)))
+         (unless (equal text (duet-connection-reason connection))
+           (message "Duet: %s" text))
+         (run-at-time duet-connection--mended nil
+                      (lambda ()
+                        (when (and rpc (eq rpc (duet-connection-rpc connection))
+                                   (eq (duet-connection-state connection) 'refused))
+                          (duet-connection--subscribe connection))))
+         (duet-connection--enter connection 'refused text))))))
 
 (defun duet-connection--check-version (connection version)
   "Note the VERSION of the server of CONNECTION; warn once of one that differs."
@@ -229,8 +248,22 @@ one that was stopped stays so."
                      (max (point-min) (- (point-max) 1500)) (point-max)))))))
   (dolist (buffer (list (process-buffer (jsonrpc--process rpc))
                         (jsonrpc-stderr-buffer rpc)))
-    (when (buffer-live-p buffer)
+    ;; The next server has the name of this one, and so its buffers; to kill a
+    ;; buffer is to end what writes into it.
+    (when (and (buffer-live-p buffer) (not (duet-connection--in-use-p buffer rpc)))
       (let ((kill-buffer-query-functions nil)) (kill-buffer buffer)))))
+
+(defun duet-connection--in-use-p (buffer rpc)
+  "Return non-nil if a server other than RPC writes into BUFFER."
+  (let ((other nil))
+    (maphash (lambda (_ connection)
+               (when-let ((live (duet-connection-rpc connection)))
+                 (when (and (not (eq live rpc))
+                            (memq buffer (list (process-buffer (jsonrpc--process live))
+                                               (jsonrpc-stderr-buffer live))))
+                   (setq other live))))
+             duet-connections)
+    other))
 
 (defun duet-connection--lose (connection reason)
   "Note that the server of CONNECTION is gone for REASON; start it again later."
@@ -371,6 +404,12 @@ The model is told what comes."
 
 (defun duet-connection-refresh (connection)
   "Ask the server of CONNECTION for its sessions and for what waits."
+  (if (eq (duet-connection-state connection) 'refused)
+      (duet-connection--subscribe connection) ; which refreshes
+    (duet-connection--refresh connection)))
+
+(defun duet-connection--refresh (connection)
+  "Do what `duet-connection-refresh' says, with CONNECTION that is well."
   (duet-connection--list connection nil 0)
   (duet-connection-request
    connection 'fetchApprovals nil

@@ -49,7 +49,7 @@ Nothing is signalled, whatever PARAMS are."
      (duet-model-announce model 'terminal nil data type))
     ("secret_requested" (duet-model-announce model 'secret nil data))
     ("lagged" (duet-model-announce model 'lagged nil data))
-    ("approval_resolved" (duet-events--resolved model data))
+    ("approval_resolved" (duet-events--resolved model data seq time))
     ("new_approval" (duet-events--approval model data time))
     (_
      (let* ((run (duet-get-string data :session_id))
@@ -233,6 +233,10 @@ The event has TYPE, DATA, the number SEQ and the TIME."
   "Return the key of what RUN has changed in the file PATH."
   (format "diff:%s:%s" run path))
 
+(defun duet-events--answer-key (id)
+  "Return the key of the answer to the question ID."
+  (concat "answer:" id))
+
 (defun duet-events--delta (session run kind data seq time)
   "Add to a message of RUN in SESSION, of KIND, the text in DATA.
 SEQ and TIME are the event's."
@@ -261,6 +265,7 @@ SEQ and TIME are the event's."
     ("system" 'system)
     ("plan" 'plan)
     ("diff" 'diff)
+    ("approval" 'answer)
     (_ (if (equal role "user") 'prompt 'text))))
 
 (defun duet-events--whole (session run type data seq time)
@@ -378,18 +383,28 @@ SEQ and TIME are the event's."
                              approval))
     (duet-log "A question without an id: %s" (duet-log-brief data))))
 
-(defun duet-events--resolved (model data)
-  "Take out of MODEL the question whose answer DATA tell."
+(defun duet-events--answered (session data seq time)
+  "Keep in SESSION what a human has answered, as DATA tell, SEQ and TIME.
+The server tells of the same answers in a conversation that is loaded."
+  (when (and session (eq (duet-session-loaded session) t)
+             (equal (duet-get-string data :decided_by) "user")
+             (or (not (equal (duet-get-string data :decision) "approved"))
+                 (duet-get data :input_was_edited)))
+    (duet-events--put session (duet-get-string data :session_id)
+                      (duet-events--answer-key (duet-get-string data :approval_id))
+                      'answer data (or seq 0) time)))
+
+(defun duet-events--resolved (model data &optional seq time)
+  "Take out of MODEL the question whose answer DATA tell, SEQ and TIME."
   (when-let* ((id (duet-get-string data :approval_id))
               (approval (or (gethash id (duet-model-approvals model))
                             (make-duet-approval :id id))))
     (remhash id (duet-model-approvals model))
     (setf (duet-approval-status approval)
           (intern (or (duet-get-string data :decision) "resolved")))
-    (duet-model-announce model 'approval-resolved
-                         (gethash (duet-get-string data :session_id)
-                                  (duet-model-runs model))
-                         approval data)))
+    (let ((session (gethash (duet-get-string data :session_id) (duet-model-runs model))))
+      (duet-events--answered session data seq time)
+      (duet-model-announce model 'approval-resolved session approval data))))
 
 (provide 'duet-events)
 ;;; duet-events.el ends here

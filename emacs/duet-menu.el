@@ -145,6 +145,7 @@ So its key does what it does in the buffers."
    ["Review"
     ("j" "Next question" duet-approval-next)
     ("w" "Waiting questions" duet-approvals)
+    ("R" "Decided for good" duet-rules)
     ("D" "Changes" duet-diff :inapt-if-not duet-menu--session)
     ("s" "Search all" duet-search)]]
   [["Terminal"

@@ -92,6 +92,8 @@ Return nil if it is there already; it is brought up to date then."
                ((equal type "plan") (duet-events--plan-key run))
                ((equal type "diff")
                 (duet-events--diff-key run (duet-get-string data :path)))
+               ((equal type "approval")
+                (duet-events--answer-key (duet-get-string data :approval_id)))
                (t (or (duet-get-string object :key)
                       (format "item-%s" (duet-get object :id))))))
          (seq (or (duet-get-number object :seq) 0))
@@ -115,7 +117,7 @@ Return nil if it is there already; it is brought up to date then."
         ('tool (duet-events--tool-members message object))
         ('plan (setf (duet-message-data message) (duet-get-objects data :entries)))
         ;; What an event has brought has the diff itself.
-        ('diff (unless old (setf (duet-message-data message) data)))
+        ((or 'diff 'answer) (unless old (setf (duet-message-data message) data)))
         (_ (unless (and old (string= text (duet-message-text old)))
              (duet-message-set-text message text))))
       (when old

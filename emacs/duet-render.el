@@ -15,6 +15,7 @@
 (require 'subr-x)
 (require 'diff-mode)
 (require 'duet-model)
+(require 'duet-lines)
 
 (defgroup duet-faces nil
   "Faces of Duet."
@@ -126,6 +127,7 @@ text and thoughts, is left alone.")
                 ('tool (duet-render--tool message))
                 ('plan (duet-render--plan message))
                 ('diff (duet-render--diff message))
+                ('answer (duet-render--answer message))
                 ('error (propertize (concat (duet-render-sign "✗") " "
                                             (duet-message-text message))
                                     'face 'duet-failed))
@@ -206,6 +208,24 @@ It makes no difference whether a text is broken whole or piece by piece."
           ("in_progress" (concat "\n  " (duet-render--signed "▸" 'duet-running) text))
           (_ (concat "\n  " (duet-render--signed "○" 'duet-dim) text)))))
     (duet-message-data message) "")))
+
+(defun duet-render--answer (message)
+  "Return the text of MESSAGE, what a human has answered to a question."
+  (let* ((data (duet-message-data message))
+         (said (duet-get-string data :response_text)))
+    (concat (duet-render--signed "❯" 'duet-prompt)
+            (propertize
+             (pcase (duet-get-string data :decision)
+               ("denied" "Denied: ")
+               ("approved" "Approved with another input: ")
+               (_ ""))
+             'face 'duet-dim)
+            (or (duet-get-string data :title) (duet-get-string data :tool_name)
+                "a question")
+            (if said
+                (concat "\n  " (propertize (duet-render-wrap (string-trim said))
+                                           'face 'duet-prompt))
+              ""))))
 
 
 ;;; Tools
@@ -294,27 +314,15 @@ It is shown relative to ROOT where it is inside."
 
 ;;; Diffs
 
-(defun duet-render--line-counts (old new)
-  "Return how many lines of OLD and of NEW, lists, differ, and the same beginning.
-The value is (PREFIX OLD-MIDDLE NEW-MIDDLE): a number and two lists."
-  (let ((prefix 0))
-    (while (and old new (string= (car old) (car new)))
-      (setq old (cdr old) new (cdr new) prefix (1+ prefix)))
-    (let ((a (reverse old)) (b (reverse new)))
-      (while (and a b (string= (car a) (car b)))
-        (setq a (cdr a) b (cdr b)))
-      (list prefix (nreverse a) (nreverse b)))))
+(defvar duet-render--known-hunks (make-hash-table :test #'eq :weakness 'key)
+  "What the diffs of tools change: they are the same however often one is drawn.")
 
-(defun duet-render--lines (text)
-  "Return the lines of TEXT; nil has none."
-  (and text (not (string-empty-p text))
-       (split-string (string-remove-suffix "\n" text) "\n")))
-
-(defun duet-render--changes (diff)
-  "Return what DIFF, a file's old and new text, changes.
-See `duet-render--line-counts'."
-  (duet-render--line-counts (duet-render--lines (duet-get-string diff :old_text))
-                            (duet-render--lines (duet-get-string diff :new_text))))
+(defun duet-render--hunks (diff)
+  "Return the hunks of DIFF, a file's old and new text."
+  (or (gethash diff duet-render--known-hunks)
+      (puthash diff (duet-lines-hunks (duet-get-string diff :old_text)
+                                      (duet-get-string diff :new_text))
+               duet-render--known-hunks)))
 
 (defun duet-render-counts (added removed)
   "Return numbers of lines ADDED and REMOVED as text."
@@ -324,30 +332,31 @@ See `duet-render--line-counts'."
 
 (defun duet-render--counts (diffs)
   "Return how many lines DIFFS, of a tool call, add and remove."
-  (let ((added 0) (removed 0))
-    (dolist (diff diffs)
-      (pcase-let ((`(,_ ,old ,new) (duet-render--changes diff)))
-        (cl-incf added (length new))
-        (cl-incf removed (length old))))
-    (duet-render-counts added removed)))
+  (let ((counts (mapcar (lambda (diff) (duet-lines-count (duet-render--hunks diff)))
+                        diffs)))
+    (duet-render-counts (apply #'+ (mapcar #'car counts))
+                        (apply #'+ (mapcar #'cdr counts)))))
 
 (defun duet-render--tool-diff (diff root)
   "Return DIFF, of a tool call that works in ROOT, as text."
-  (pcase-let* ((`(,prefix ,old ,new) (duet-render--changes diff))
-               (path (or (duet-get-string diff :path) ""))
-               (context (last (cl-subseq (duet-render--lines
-                                          (duet-get-string diff :old_text))
-                                         0 prefix)
-                              3)))
-    (concat
-     "  " (propertize "@@ " 'face 'diff-hunk-header)
-     (duet-render-file path root (1+ prefix))
-     (propertize (format ":%d" (1+ prefix)) 'face 'diff-hunk-header) "\n"
-     (duet-render-diff
-      (string-join (append (mapcar (lambda (line) (concat " " line)) context)
-                           (mapcar (lambda (line) (concat "-" line)) old)
-                           (mapcar (lambda (line) (concat "+" line)) new))
-                   "\n")))))
+  (let ((path (or (duet-get-string diff :path) ""))
+        (hunks (duet-render--hunks diff)))
+    (if (null hunks)
+        (concat "  " (duet-render-file path root)
+                (propertize " is as it was" 'face 'duet-dim))
+      (mapconcat
+       (lambda (hunk)
+         (let* ((lines (duet-lines-hunk-lines hunk))
+                ;; Where something changes, not where what is around it begins.
+                (line (+ (duet-lines-hunk-new hunk)
+                         (or (cl-position ?\s lines :test-not #'eq
+                                          :key (lambda (line) (aref line 0)))
+                             0))))
+           (concat "  " (propertize "@@ " 'face 'diff-hunk-header)
+                   (duet-render-file path root line)
+                   (propertize (format ":%d" line) 'face 'diff-hunk-header) "\n"
+                   (duet-render-diff (string-join lines "\n")))))
+       hunks "\n"))))
 
 (defun duet-render-diff (text)
   "Return TEXT, lines of a unified diff, with the faces of `diff-mode'."

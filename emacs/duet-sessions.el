@@ -213,7 +213,7 @@ Where that was the end, it is the last line; in another list, the first."
   (let ((status (duet-connection-status duet-connection)))
     (concat "\n "
             (cond
-             ((eq (duet-connection-state duet-connection) 'lost)
+             ((memq (duet-connection-state duet-connection) '(lost refused))
               (format "%s\n %s"
                       (or (duet-connection-reason duet-connection) "") status))
              (status status)

@@ -104,8 +104,12 @@ Each is called with the `duet-session' and returns a string or nil.")
   ;; all else that a key does, once there are some megabytes.
   (setq-local bidi-inhibit-bpa t
               line-number-mode nil
+              ;; Half a frame shows whole lines, too.
+              truncate-partial-width-windows nil
               ;; The end, which is being written, stays at the bottom.
               scroll-conservatively 101)
+  (add-hook 'window-size-change-functions #'duet-transcript--fill nil t)
+  (add-hook 'window-buffer-change-functions #'duet-transcript--fill nil t)
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
   (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
 
@@ -146,7 +150,26 @@ The window is selected unless the minibuffer is in use."
       (with-current-buffer buffer
         (goto-char (point-max))
         (dolist (window (get-buffer-window-list nil nil t))
-          (set-window-point window (point-max)))))))
+          (set-window-point window (point-max))
+          (duet-transcript--fill window))))))
+
+(defun duet-transcript--fill (window)
+  "Have the end of the transcript at the bottom of WINDOW, if it shows the end.
+Emacs leaves it where it was when the window was lower."
+  (when (and (window-live-p window)
+             (eq (buffer-local-value 'major-mode (window-buffer window))
+                 'duet-transcript-mode))
+    (with-current-buffer (window-buffer window)
+      (when (>= (window-point window)
+                (if-let ((footer (duet-section-get 'footer))) (duet-section-beg footer)
+                  (point-max)))
+        (set-window-start
+         window
+         (save-excursion
+           (goto-char (point-max))
+           (vertical-motion (- 1 (window-body-height window)) window)
+           (point))
+         t)))))
 
 (defun duet-transcript--load ()
   "Load the session of the buffer."
@@ -163,11 +186,15 @@ The window is selected unless the minibuffer is in use."
 
 (defun duet-transcript-refresh ()
   "Ask the server for the conversation again."
-  (interactive nil duet-transcript-mode)
+  (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (let ((inhibit-read-only t)
         (session duet-session))
     (when (eq (duet-session-loaded session) 'loading)
       (user-error "The conversation is being loaded already"))
+    ;; What is there is better than nothing.
+    (unless (duet-connection-rpc duet-connection)
+      (user-error "%s" (or (duet-connection-status duet-connection)
+                           "The server is not running")))
     (erase-buffer)
     (delete-all-overlays)
     (duet-section-setup)
@@ -375,7 +402,7 @@ Without BEFORE it goes where the model has it.  Return it."
 
 (defun duet-transcript-earlier ()
   "Load earlier messages."
-  (interactive nil duet-transcript-mode)
+  (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (unless (> (duet-session-offset duet-session) 0)
     (user-error "This is the beginning of the conversation"))
   (let ((buffer (current-buffer)))

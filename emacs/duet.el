@@ -69,6 +69,7 @@
 (autoload 'duet-search "duet-search" "Search all conversations." t)
 (autoload 'duet-terminal "duet-terminal" "Start a terminal." t)
 (autoload 'duet-terminals "duet-terminal" "List the terminals." t)
+(autoload 'duet-rules "duet-rules" "List what was decided for good." t)
 (autoload 'duet-agents "duet-agents" "List the agents." t)
 (autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
 (autoload 'duet-set-mode "duet-agents" "Change what an agent asks for." t)

@@ -107,6 +107,33 @@ func TestAHumanIsContacted(t *testing.T) {
 	decided := object(t, c.ask("getApproval", `{"call_id":"`+id+`"}`))["approval"].(map[string]any)
 	assert.Equal(t, "responded", decided["status"])
 	assert.Equal(t, "The second", decided["human_contact"].(map[string]any)["status"].(map[string]any)["response"])
+
+	// What was said stays in the conversation, but for clients that know no such event.
+	last := func(c *client) (answer map[string]any) { // a message may be under way behind it
+		for _, e := range object(t, c.ask("getConversation", `{"session_id":"`+session+`"}`))["events"].([]any) {
+			if e.(map[string]any)["event_type"] == "approval" {
+				answer = e.(map[string]any)
+			}
+		}
+		return answer
+	}
+	said := last(c)
+	assert.Equal(t, []any{"approval", "user", "Which one? — responded: The second"}, []any{said["event_type"], said["role"], said["content"]})
+	assert.Equal(t, map[string]any{"approval_id": id, "type": "human_contact", "decision": "responded", "title": "Which one?", "response_text": "The second"}, said["data"])
+	assert.Nil(t, last(w.connect(frame.NDJSON)))
+	for decision, kept := range map[string]any{
+		`"approve"`: nil, `"approve","updated_input":{"a":2}`: "Bash — approved", `"deny","comment":"not today"`: "Bash — denied: not today",
+	} {
+		id := member[string](t, c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Bash","tool_input":{"a":1}}`), "approval_id")
+		before := last(c)["id"]
+		c.ask("sendDecision", `{"approval_id":"`+id+`","decision":`+decision+`}`)
+		if kept == nil {
+			assert.Equal(t, before, last(c)["id"], "leave alone is not worth it")
+			continue
+		}
+		assert.Equal(t, kept, last(c)["content"])
+		assert.Equal(t, decision == `"approve","updated_input":{"a":2}`, last(c)["data"].(map[string]any)["input_was_edited"] == true)
+	}
 	e = c.fail("createApproval", `{"run_id":"nope","tool_name":"Bash"}`)
 	assert.Equal(t, "session_not_found", e.Data["kind"])
 }

@@ -48,7 +48,7 @@ type conversationEvent struct {
 	SessionID       string    `json:"session_id" doc:"Of the session in which it happened."`
 	ClaudeSessionID string    `json:"claude_session_id"`
 	Sequence        int       `json:"sequence" doc:"From 1, over the whole conversation."`
-	EventType       string    `json:"event_type" doc:"message, thinking, tool_call, tool_result or system; with LSP framing also plan, and diff for a file that the session has changed."`
+	EventType       string    `json:"event_type" doc:"message, thinking, tool_call, tool_result or system; with LSP framing also plan, diff for a file that the session has changed, and approval for what a human has answered."`
 	CreatedAt       time.Time `json:"created_at"`
 	Role            string    `json:"role,omitempty" doc:"user or assistant."`
 	Content         string    `json:"content,omitempty"`
@@ -68,7 +68,7 @@ type conversationEvent struct {
 	Title    string          `json:"title,omitempty" doc:"Of a tool call: what it does, in words."`
 	ToolKind string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Status   string          `json:"status,omitempty" doc:"Of a tool call: pending, in_progress, completed or failed."`
-	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal. Of a plan: entries. Of a diff: path, added, removed, binary."`
+	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited."`
 }
 
 func (e *conversationEvent) texts() []*string {
@@ -92,7 +92,7 @@ func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (con
 	}
 	entries := c.Entries
 	if server.ConnFrom(ctx).Framing() != frame.LSP {
-		entries = slices.DeleteFunc(entries, func(e hub.Entry) bool { return e.Kind == "plan" || e.Kind == "diff" })
+		entries = slices.DeleteFunc(entries, func(e hub.Entry) bool { return slices.Contains([]string{"plan", "diff", "approval"}, e.Kind) })
 	}
 	return conversationPage(eventsOf(entries), p, room(ctx)), nil
 }

@@ -40,6 +40,7 @@ func RegisterDomain(reg *server.Registry, d Domain) {
 	registerSessions(reg, d)
 	registerConversation(reg, d)
 	registerApprovals(reg, d)
+	registerRules(reg, d)
 	w := newWatching()
 	registerSubscribe(reg, d, w)
 	registerExecutor(reg, d)

@@ -132,6 +132,8 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 		{"createApproval", `{"run_id":"x","type":"human_contact"}`, "message"},
 		{"createApproval", `{"run_id":"x","tool_name":"x","options":{}}`, "options"},
 		{"getApproval", `{}`, "call_id"},
+		{"deleteRule", `{}`, "rule_id"},
+		{"deleteRule", `{"rule_id":-1}`, "rule_id"},
 		{"sendDecision", `{"decision":"approve"}`, "call_id"},
 		{"sendDecision", `{"call_id":"x","decision":"perhaps"}`, "decision"},
 		{"sendDecision", `{"call_id":"x","decision":"deny"}`, "comment"},

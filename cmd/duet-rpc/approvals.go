@@ -89,7 +89,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until there is one")
 	cmd.Flags().StringVar(&session, "session", "", "only those of this session, by any of its ids")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskIDs))
-	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s))
+	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
 	return cmd
 }
 

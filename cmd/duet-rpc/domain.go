@@ -20,25 +20,51 @@ import (
 )
 
 // A domain opens the project's hub when it is first needed, or a moment after
-// the start, beside the first reply and never before it.
+// the start, beside the first reply and never before it. What has failed is
+// tried again when the hub is needed again: the user may have mended it.
 type domain struct {
 	settings *settings
 	log      *logging.Log
-	begin    sync.Once
-	opened   chan struct{} // closed when hub or failure is set
+	agents   agents
 
+	problem      string // that this process is the hub, though it should not be; or empty
+	claimedAgain func() // called when the project could be claimed later than at the start; may be nil
+
+	mu      sync.Mutex
 	claim   claim
-	problem string // that this process is the hub, though it should not be; or empty
+	latest  *opening // nil before the first
+	closing bool
+}
 
-	// Set before opened is closed.
+// An opening is a try to open the hub.
+type opening struct {
+	done chan struct{} // closed when the others are set
+
 	hub       *hub.Hub
 	failure   *hub.Error
 	executors *supervisor.Supervisor
-	agents    agents
+	ended     time.Time
 }
 
+// openAgainAfter is for how long a failure to open the hub is believed.
+const openAgainAfter = time.Second
+
 func newDomain(s *settings, log *logging.Log, c claim) *domain {
-	return &domain{settings: s, log: log, claim: c, opened: make(chan struct{})}
+	return &domain{settings: s, log: log, claim: c}
+}
+
+// outdated reports whether o has failed, and longer ago than openAgainAfter.
+func (o *opening) outdated() bool {
+	return o.over() && o.failure != nil && time.Since(o.ended) > openAgainAfter
+}
+
+func (o *opening) over() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // A claim is the right to be the hub of a project, or why there is none.
@@ -72,31 +98,84 @@ func (c claim) held() bool {
 	return errors.As(c.err, &held)
 }
 
-// open begins to open the hub.
-func (d *domain) open() {
-	d.begin.Do(func() {
-		go func() {
-			defer close(d.opened)
-			if err := d.tryOpen(context.Background()); err != nil {
-				d.failure = unavailable(err)
+// claimed is the project's claim as it stands.
+func (d *domain) claimed() claim {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.claim
+}
+
+// open begins to open the hub, if that was not begun, or has failed a while
+// ago.
+func (d *domain) open() *opening {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.latest
+	if before != nil && (d.closing || !before.outdated()) {
+		return before
+	}
+	o := &opening{done: make(chan struct{})}
+	d.latest = o
+	if d.closing {
+		o.failure = unavailable(errors.New("duet-rpc is ending"))
+		close(o.done)
+		return o
+	}
+	go func() {
+		defer close(o.done)
+		if before != nil {
+			d.claimAgain()
+		}
+		if err := d.tryOpen(context.Background(), o); err != nil {
+			o.failure = unavailable(err)
+			if before == nil || before.failure.Message != o.failure.Message {
 				d.log.Warn("sessions are not available", "err", err)
 			}
-		}()
-	})
+		} else if before != nil {
+			d.log.Info("sessions are available now")
+		}
+		o.ended = time.Now()
+	}()
+	return o
+}
+
+// claimAgain claims the project if that has failed, but not because another
+// process is its hub: this one cannot become a client of that any more.
+func (d *domain) claimAgain() {
+	if c := d.claimed(); c.err == nil || c.held() {
+		return
+	}
+	c := claimProject(d.settings)
+	d.mu.Lock()
+	d.claim = c
+	d.mu.Unlock()
+	if c.err == nil && d.claimedAgain != nil {
+		d.claimedAgain()
+	}
 }
 
 // Hub waits for the hub. Its error is a *hub.Error of KindUnavailable.
 func (d *domain) Hub(ctx context.Context) (*hub.Hub, error) {
-	d.open()
+	o := d.open()
 	select {
-	case <-d.opened:
+	case <-o.done:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if d.failure != nil {
-		return nil, d.failure
+	if o.failure != nil {
+		return nil, o.failure
 	}
-	return d.hub, nil
+	return o.hub, nil
+}
+
+// settled is the latest opening if it is over, else nil.
+func (d *domain) settled() *opening {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.latest == nil || !d.latest.over() {
+		return nil
+	}
+	return d.latest
 }
 
 // Issues lists what is wrong, without waiting.
@@ -104,42 +183,53 @@ func (d *domain) Issues() (issues []string) {
 	if d.problem != "" {
 		issues = append(issues, d.problem)
 	}
-	select {
-	case <-d.opened:
-	default:
+	o := d.settled()
+	switch {
+	case o == nil:
 		return issues
+	case o.failure != nil:
+		return append(issues, o.failure.Message)
 	}
-	if d.failure != nil {
-		return append(issues, d.failure.Message)
+	return append(issues, o.hub.Issues()...)
+}
+
+// openNoMore has the hub opened no more, and waits until nobody is about to.
+// It returns the latest opening, or nil.
+func (d *domain) openNoMore() *opening {
+	d.mu.Lock()
+	d.closing = true
+	o := d.latest
+	d.mu.Unlock()
+	if o != nil {
+		<-o.done
 	}
-	return append(issues, d.hub.Issues()...)
+	return o
 }
 
 // close interrupts what runs and ends the executors.
 func (d *domain) close(ctx context.Context) {
-	defer d.claim.lock.Close()
-	begun := true
-	d.begin.Do(func() { begun = false })
-	if !begun {
+	o := d.openNoMore()
+	defer func() { d.claimed().lock.Close() }()
+	if o == nil {
 		return
 	}
-	<-d.opened
-	if d.hub != nil {
-		if err := d.hub.Close(); err != nil {
+	if o.hub != nil {
+		if err := o.hub.Close(); err != nil {
 			d.log.Warn("the database was not closed properly", "err", err)
 		}
 	}
-	if d.executors != nil {
-		d.executors.Close(ctx)
+	if o.executors != nil {
+		o.executors.Close(ctx)
 	}
 }
 
 // tryOpen opens the project's hub.
-func (d *domain) tryOpen(ctx context.Context) error {
-	if d.claim.err != nil {
-		return d.claim.err
+func (d *domain) tryOpen(ctx context.Context, o *opening) error {
+	claimed := d.claimed()
+	if claimed.err != nil {
+		return claimed.err
 	}
-	p := d.claim.project
+	p := claimed.project
 	c, err := loadConfig(d.settings)
 	if err != nil {
 		return configError(err)
@@ -157,16 +247,20 @@ func (d *domain) tryOpen(ctx context.Context) error {
 		return err
 	}
 	d.agents.take(c)
-	d.hub, err = hub.Open(ctx, hub.Options{
+	o.hub, err = hub.Open(ctx, hub.Options{
 		Database: p.Database(), Root: p.Root, Agents: &d.agents, Keys: c.Keys, Rules: c.Rules, Limits: c.Limits,
 		Getenv: os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Executors: func(daemon catalog.Daemon) hub.Executors {
-			d.executors = supervisor.New(supervisor.Options{
+			o.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: d.log.Logger, WireError: handlers.ExecutorError,
 			})
-			return d.executors
+			return o.executors
 		},
 	})
+	if err != nil && o.executors != nil {
+		o.executors.Close(ctx)
+		o.executors = nil
+	}
 	return err
 }
 
@@ -208,12 +302,10 @@ const drainFor = 15 * time.Second
 
 // ready is the hub, or nil where there is none, or none yet.
 func (d *domain) ready() *hub.Hub {
-	select {
-	case <-d.opened:
-		return d.hub
-	default:
-		return nil
+	if o := d.settled(); o != nil {
+		return o.hub
 	}
+	return nil
 }
 
 // busy reports whether agents are at work.

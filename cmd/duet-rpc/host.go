@@ -33,6 +33,7 @@ type host struct {
 func newHost(ctx context.Context, s *settings, log *logging.Log, c claim) *host {
 	h := &host{domain: newDomain(s, log, c)}
 	h.ctx, h.end = context.WithCancel(ctx)
+	h.claimedAgain = func() { _ = h.listen() } // it logs what is wrong
 	h.srv = server.New(newRegistry(h), server.Options{
 		Limits:   s.limits,
 		Logger:   log.Logger,
@@ -80,8 +81,8 @@ func (h *host) stop(force bool) {
 			h.drain(ctx)
 		}
 		// Who is attached does not take over at once: it was meant to stop.
-		if h.claim.lock != nil {
-			if err := os.WriteFile(stoppedMark(h.claim.project), nil, 0o600); err != nil {
+		if c := h.claimed(); c.lock != nil {
+			if err := os.WriteFile(stoppedMark(c.project), nil, 0o600); err != nil {
 				h.log.Debug("the stop could not be noted", "err", err)
 			}
 		}
@@ -97,18 +98,19 @@ func stoppedMark(p project.Project) string { return filepath.Join(p.StateDir, "s
 // cannot be opened is logged; an editor on pipes does without. The error is
 // that of the project's own.
 func (h *host) listen() error {
-	if h.claim.lock == nil {
+	c := h.claimed()
+	if c.lock == nil {
 		return nil
 	}
 	if _, err := socket.RaiseFileLimit(); err != nil {
 		h.log.Debug("the limit of open files stays as it is", "err", err)
 	}
-	path, indirect, err := socket.Path(h.claim.project.StateDir)
+	path, indirect, err := socket.Path(c.project.StateDir)
 	if err == nil {
 		err = h.listenAt(path)
 	}
 	if err == nil && indirect {
-		err = socket.Announce(h.claim.project.StateDir, path)
+		err = socket.Announce(c.project.StateDir, path)
 	}
 	if err != nil {
 		h.log.Warn("the project's socket cannot be opened; other editors cannot join", "err", err)
@@ -178,6 +180,7 @@ func (h *host) linger() {
 // close ends the host, and everything that it runs.
 func (h *host) close() {
 	h.end()
+	h.openNoMore() // which may open sockets
 	closing, cancel := context.WithTimeout(context.Background(), domainGrace)
 	defer cancel()
 	ended := make(chan struct{})

@@ -281,6 +281,29 @@ What is said is kept."
         (duet-test-wait-for-state session 'completed)
         (duet-test-wait-for-text buffer said)))))
 
+(ert-deftest duet-approvals-test-not-sent ()
+  "Who is told that an answer was not taken can give another with the next key."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet ask"))
+           (buffer (duet-transcript-open connection session))
+           (bound '()))
+      (duet-approvals-test--wait session)
+      (duet-approvals-flush)
+      (switch-to-buffer buffer)
+      (goto-char (point-max))
+      (search-backward "? Which")
+      (cl-letf (((symbol-function 'message)
+                 (lambda (format &rest _)
+                   (when (string-match-p "not answered" (or format ""))
+                     (with-current-buffer buffer
+                       (push (key-binding "r") bound))))))
+        (duet-test-typing "dark SPC red RET"
+          (duet-test-press "r" #'duet-approval-respond))
+        ;; On its way it takes no other.
+        (should-not (eq (key-binding "r") #'duet-approval-respond))
+        (duet-test-wait-for bound))
+      (should (equal bound '(duet-approval-respond))))))
+
 (ert-deftest duet-approvals-test-transcript ()
   "A question stands at the end of the transcript, and its keys answer it."
   (duet-approvals-test-with-project connection

@@ -206,10 +206,6 @@ An error that is for users does not."
                                (duet-commands-test-calls form)))
                    (cons form called)))))
 
-(defconst duet-commands-test-impolite
-  '(duet-transcript-earlier duet-transcript-refresh)
-  "Commands that are no use in another buffer, and do not say so well.")
-
 (ert-deftest duet-commands-test-elsewhere ()
   "A command that is called in a buffer of somebody else does no harm there.
 That is so whether the project's server runs or cannot be started."
@@ -220,8 +216,7 @@ That is so whether the project's server runs or cannot be started."
         (duet-connection-stop connection)
         (setq duet-rpc-command '("no-such-program-anywhere")))
       (cl-letf (((symbol-function 'customize-group) #'ignore))
-        (dolist (command (cl-set-difference (duet-commands-test-all)
-                                            duet-commands-test-impolite))
+        (dolist (command (duet-commands-test-all))
           (should (equal (list command (duet-commands-test-harm command))
                          (list command nil))))))))
 

@@ -136,6 +136,22 @@
       (should (eq (duet-connection-ensure default-directory) connection))
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))))
 
+(ert-deftest duet-connection-test-mistake-in-the-configuration ()
+  "A mistake in the project is shown in the list, and when it is mended all is well."
+  (duet-test-with-project connection
+    (duet-connection-stop connection)
+    (let* ((file (expand-file-name ".duet.toml" default-directory))
+           (duet-connection--mended 0.3)
+           (buffer (progn
+                     (write-region "hub = \n" nil file nil 'silent)
+                     (duet)
+                     (current-buffer))))
+      (duet-test-wait-for-text buffer "\\.duet\\.toml:1")
+      (should (eq (duet-connection-state connection) 'refused))
+      (write-region "" nil file nil 'silent)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      (duet-test-wait-for-text buffer "No sessions yet"))))
+
 (ert-deftest duet-connection-test-version ()
   "A server of another version is warned of, once."
   (let ((connection (make-duet-connection))
@@ -193,6 +209,35 @@ Where its program is not there the tries go on."
         (duet-test-listening
           (call-interactively #'duet-connection-restart)
           (should (duet-test-heard "the server is running")))))))
+
+(ert-deftest duet-connection-test-next-server-lives ()
+  "What is put away of a server that has ended takes nothing from the next one."
+  (duet-test-with-project connection
+    (let* ((bury (symbol-function 'duet-connection--bury))
+           (old (duet-connection-rpc connection))
+           (buried '()))
+      (cl-letf (((symbol-function 'duet-connection--bury)
+                 (lambda (rpc)
+                   (funcall bury rpc)
+                   (push rpc buried))))
+        (duet-connection-test-kill connection)
+        (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+        (let ((new (duet-connection-rpc connection)))
+          (duet-test-wait-for (memq old buried))
+          ;; A server whose buffer is killed is told to end.
+          (should (buffer-live-p (process-buffer (jsonrpc--process new))))
+          (should (duet-test-request connection 'ping nil))
+          (should (eq (duet-connection-rpc connection) new))
+          ;; Nor if somebody stops it and thinks better of it.
+          (call-interactively #'duet-stop)
+          (duet-test-wait-for (not (process-live-p (jsonrpc--process new))))
+          (call-interactively #'duet-connection-restart)
+          (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+          (let ((newest (duet-connection-rpc connection)))
+            (duet-test-wait-for (memq new buried))
+            (should (buffer-live-p (process-buffer (jsonrpc--process newest))))
+            (should (duet-test-request connection 'ping nil))
+            (should (eq (duet-connection-rpc connection) newest))))))))
 
 (provide 'duet-connection-test)
 ;;; duet-connection-test.el ends here

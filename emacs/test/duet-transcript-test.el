@@ -201,7 +201,45 @@
         (kill-buffer buffer)
         (setq buffer (duet-transcript-open connection session))
         (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo.*D shows how$")
-        (should (equal (funcall shown buffer) text))))))
+        ;; What is earlier comes later.
+        (duet-test-wait-for (equal (funcall shown buffer) text))))))
+
+(ert-deftest duet-transcript-test-answers-stay ()
+  "What was answered stands in the transcript, then and later."
+  (duet-test-with-project connection
+    (pcase-dolist (`(,prompt ,params ,shown)
+                   '(("quiet ask" (:decision "respond" :comment "red")
+                      "^❯ .+\\?\n  red\n")
+                     ("permit:1" (:decision "deny" :comment "not today")
+                      "^❯ Denied: .+\n  not today\n")))
+      (let* ((session (duet-test-launch connection prompt))
+             (buffer (duet-transcript-open connection session)))
+        (duet-test-wait-for-text buffer (concat "^❯ " prompt))
+        (duet-test-request connection 'sendDecision
+                           `(:approval_id
+                             ,(duet-approval-id
+                               (duet-test-wait-for (car (duet-session-approvals session))))
+                             ,@params))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-wait-for-text buffer shown)
+        (kill-buffer buffer)
+        (setq buffer (duet-transcript-open connection session))
+        (duet-test-wait-for-text buffer shown)))
+    (should (equal (duet-test-log) ""))))
+
+(ert-deftest duet-transcript-test-another-input ()
+  "A tool that was given another input shows what it then did."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session))
+           (approval (duet-test-wait-for (car (duet-session-approvals session)))))
+      (duet-test-wait-for-text buffer "^  \\+Turn 1: hello$")
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval) :decision "approve"
+                               :updated_input (list :content "one\ntwo\n")))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "^❯ Approved with another input: ")
+      (duet-test-wait-for-text buffer "^● Write demo.txt \\+2 −0\n.*\n.*\n  \\+one\n  \\+two\n"))))
 
 (ert-deftest duet-transcript-test-reopen-bad-ends ()
   "A transcript tells of turns long ago that did not end well, in another Emacs too."
@@ -396,6 +434,25 @@
                    (should (equal (list size string
                                         (get-text-property (match-beginning 0) 'face))
                                   (list size string face)))))))))
+
+(ert-deftest duet-transcript-test-edit-of-many-lines ()
+  "Of an edit are shown the lines that it changes, each with where it stands."
+  (let* ((rows (lambda (&rest others)
+                 (mapconcat (lambda (n) (or (alist-get n others) (format "row %d" n)))
+                            (number-sequence 1 40) "\n")))
+         (session (make-duet-session :id "t" :cwd "/nowhere/"))
+         (text (substring-no-properties
+                (duet-render (make-duet-tool
+                              :key "r/1" :kind 'tool :session session :run "r" :name "Edit"
+                              :diffs (list (list :path "/nowhere/a.txt" :old_text (funcall rows)
+                                                 :new_text (funcall rows '(5 . "five") '(30 . "x")))
+                                           (list :path "/nowhere/b.txt" :old_text "a"
+                                                 :new_text "a")))))))
+    (should (string-match-p "\\`○ Edit \\+2 −2\n  @@ /nowhere/a\\.txt:5\n   row 2\n" text))
+    (should (string-match-p "\n  -row 5\n  \\+five\n   row 6\n" text))
+    (should (string-match-p "\n  @@ /nowhere/a\\.txt:30\n   row 27\n" text))
+    (should (string-match-p "\n  /nowhere/b\\.txt is as it was\\'" text))
+    (should-not (string-match-p "row 15" text))))
 
 (ert-deftest duet-transcript-test-long-lines ()
   "Long lines are broken at the same places however they came."

@@ -185,63 +185,6 @@ func choices(a Approval) (names []string) {
 	return names
 }
 
-// resolvedData is what clients see of a decision.
-type resolvedData struct {
-	ids
-	ApprovalID   string `json:"approval_id"`
-	CallID       string `json:"call_id"`
-	Type         string `json:"type"`
-	Approved     bool   `json:"approved"`
-	Decision     string `json:"decision"` // the approval's status
-	ResponseText string `json:"response_text"`
-	Comment      string `json:"comment,omitempty"`
-	Option       string `json:"option,omitempty"`
-	DecidedBy    string `json:"decided_by"`
-	ToolName     string `json:"tool_name,omitempty"`
-	ToolUseID    string `json:"tool_use_id,omitempty"`
-	Edited       bool   `json:"input_was_edited,omitempty"`
-}
-
-// resolveApproval keeps a question's end, announces it, wakes who waits for
-// it, and lets its run go on if that waits for nothing else.
-func (h *Hub) resolveApproval(t *store.Tx, a Approval) error {
-	a.Decided = t.Now
-	if err := t.UpdateApproval(a); err != nil {
-		return err
-	}
-	run, err := t.Run(h.ctx, a.Run)
-	if err != nil {
-		return err
-	}
-	if err := h.announce(t, EventResolved, run, resolvedData{
-		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == store.ApprovalApproved, Decision: a.Status,
-		ResponseText: firstOf(a.Response, a.Comment), Comment: a.Comment, Option: a.Option, DecidedBy: a.DecidedBy, ToolName: a.Tool,
-		ToolUseID: a.CallID, Edited: a.UpdatedInput != nil,
-	}); err != nil {
-		return err
-	}
-	t.AfterCommit(func() { h.answer(a) })
-	if run.State != store.WaitingInput {
-		return nil
-	}
-	pending, err := t.PendingApprovals(h.ctx, run.ID)
-	if err != nil || len(pending) > 0 {
-		return err
-	}
-	return h.transition(t, &run, store.Running, outcome{reason: "approval"})
-}
-
-// answer wakes the executor that asked.
-func (h *Hub) answer(a Approval) {
-	h.mu.Lock()
-	answered := h.waiting[a.ID]
-	delete(h.waiting, a.ID)
-	h.mu.Unlock()
-	if answered != nil {
-		answered <- verdict{approval: a, cancelled: a.Status == store.ApprovalCancelled}
-	}
-}
-
 // closeApprovals closes what a run that ends has asked.
 func (h *Hub) closeApprovals(t *store.Tx, run Run) error {
 	pending, err := t.PendingApprovals(h.ctx, run.ID)

@@ -11,6 +11,7 @@ import (
 const (
 	KindRunNotFound      = "run_not_found"      // no run has this id
 	KindApprovalNotFound = "approval_not_found" //
+	KindRuleNotFound     = "rule_not_found"     //
 	KindTerminalNotFound = "terminal_not_found" //
 	KindTerminalTaken    = "terminal_taken"     // somebody has its descriptor, or others watch it
 	KindTerminalReadOnly = "terminal_read_only" // it is an agent's

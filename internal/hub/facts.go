@@ -64,7 +64,11 @@ func (h *Hub) note(t *store.Tx, run Run, kind, key, text string, data json.RawMe
 		return err
 	}
 	if isNew {
-		item = Item{Thread: run.Thread, Run: run.ID, Kind: kind, Key: key, Role: "assistant", Created: t.Now}
+		role := "assistant"
+		if kind == kindApproval {
+			role = "user"
+		}
+		item = Item{Thread: run.Thread, Run: run.ID, Kind: kind, Key: key, Role: role, Created: t.Now}
 	}
 	item.Seq, item.Content, item.Data, item.Updated = t.Seq(), text, data, t.Now
 	if isNew {

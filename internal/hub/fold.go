@@ -16,7 +16,8 @@ const (
 	kindTool     = "tool_call"
 	kindSystem   = "system"
 	kindPlan     = "plan"
-	kindDiff     = "diff" // that a run has changed a file
+	kindDiff     = "diff"     // that a run has changed a file
+	kindApproval = "approval" // what a human was asked and has answered
 )
 
 // maxEventText is how much of a text an event carries; the item has all of
@@ -304,7 +305,7 @@ func (h *Hub) closeFold(t *store.Tx, run *Run) error {
 		if item.Result == "" {
 			item.Result = "the run ended before this did"
 		}
-		if err := h.changeTool(t, *run, &item, "tool_result"); err != nil {
+		if err := h.changeTool(t, *run, item, &item, "tool_result"); err != nil {
 			return err
 		}
 	}

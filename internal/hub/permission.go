@@ -199,7 +199,7 @@ func (h *Hub) linkTool(t *store.Tx, a Approval, run Run) error {
 	data := toolData{Paths: a.Paths}
 	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
 	item.Data = encode(data)
-	if item.Seq, err = h.announceTool(t, run, item, "tool_call"); err != nil {
+	if item.Seq, err = h.announceTool(t, run, item, item, "tool_call"); err != nil {
 		return err
 	}
 	return t.InsertItem(&item)

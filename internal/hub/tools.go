@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"time"
@@ -35,6 +36,7 @@ func (h *Hub) applyTool(t *store.Tx, r *report, run *Run) error {
 	if isNew {
 		item = newTool(*run, call.ToolID, t.Now)
 	}
+	before := item
 	mergeTool(&item, call)
 	event := "tool_call"
 	if r.kind == catalog.EventToolResult {
@@ -44,12 +46,12 @@ func (h *Hub) applyTool(t *store.Tx, r *report, run *Run) error {
 		}
 	}
 	if isNew {
-		if item.Seq, err = h.announceTool(t, *run, item, event); err != nil {
+		if item.Seq, err = h.announceTool(t, *run, before, item, event); err != nil {
 			return err
 		}
 		return t.InsertItem(&item)
 	}
-	return h.changeTool(t, *run, &item, event)
+	return h.changeTool(t, *run, before, &item, event)
 }
 
 // newTool is a tool call of which nothing is known yet.
@@ -58,10 +60,10 @@ func newTool(run Run, id string, now time.Time) Item {
 }
 
 // changeTool announces and keeps a tool call that has changed.
-func (h *Hub) changeTool(t *store.Tx, run Run, item *Item, event string) error {
+func (h *Hub) changeTool(t *store.Tx, run Run, before Item, item *Item, event string) error {
 	var err error
 	item.Updated = t.Now
-	if item.Seq, err = h.announceTool(t, run, *item, event); err != nil {
+	if item.Seq, err = h.announceTool(t, run, before, *item, event); err != nil {
 		return err
 	}
 	return t.UpdateItem(*item)
@@ -109,14 +111,17 @@ func textOf(v json.RawMessage) string {
 	return string(v)
 }
 
-func (h *Hub) announceTool(t *store.Tx, run Run, item Item, event string) (int64, error) {
+// announceTool tells of a tool call. Its end tells again what it gets and does
+// only where that is another thing than before.
+func (h *Hub) announceTool(t *store.Tx, run Run, before, item Item, event string) (int64, error) {
 	data := conversationData{
 		EventType: event, ContentType: "tool_use", ToolName: item.Tool, ToolTitle: item.Title, ToolKind: item.ToolKind,
 		ToolStatus: item.Status, ParentID: item.ParentID, ToolID: item.Key,
 	}
 	if event == "tool_result" {
 		data.ContentType, data.ResultFor, data.Result, data.Role = "tool_result", item.Key, item.Result, "user"
-	} else {
+	}
+	if event != "tool_result" || !bytes.Equal(before.Input, item.Input) || !bytes.Equal(before.Data, item.Data) {
 		data.ToolInput, data.ToolData = item.Input, item.Data
 	}
 	return h.announceItem(t, run, data)

@@ -31,10 +31,10 @@ func (q queries) ToolItem(ctx context.Context, run int64, key string) (Item, err
 	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC LIMIT 1", run, key)
 }
 
-// NotedItem is what a run has one of at most, a plan or the note of a change of
-// the file that is its key.
+// NotedItem is what a run has one of at most: a plan, the note of a change of
+// the file that is its key, or of the answer to the approval that is.
 func (q queries) NotedItem(ctx context.Context, run int64, kind, key string) (Item, error) {
-	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff') AND i.kind = ?", run, key, kind)
+	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", run, key, kind)
 }
 
 // OpenTools lists the tool calls of a run that have not ended.

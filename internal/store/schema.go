@@ -93,5 +93,5 @@ CREATE TABLE tokens (hash BLOB PRIMARY KEY, thread INTEGER NOT NULL, run INTEGER
 CREATE TABLE processes (mark TEXT PRIMARY KEY, pid INTEGER NOT NULL, run INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE key_access (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, run INTEGER NOT NULL, service TEXT NOT NULL, outcome TEXT NOT NULL);
 `, `
-CREATE INDEX items_noted ON items (run, key) WHERE kind IN ('plan', 'diff');
+CREATE INDEX items_noted ON items (run, key) WHERE kind IN ('plan', 'diff', 'approval');
 `}

@@ -149,7 +149,7 @@ type Item struct {
 	Thread   int64
 	Run      int64
 	Seq      int64  // of the event that made or changed it last
-	Kind     string // message, thinking, tool_call, system, plan, diff
+	Kind     string // message, thinking, tool_call, system, plan, diff, approval
 	Key      string // the agent's id of it, or one of ours
 	Role     string // user or assistant
 	Content  string
@@ -160,7 +160,7 @@ type Item struct {
 	Status   string // of a tool call: pending, in_progress, completed, failed
 	Result   string
 	ParentID string
-	Data     json.RawMessage // of a tool call: paths, diffs, terminal; of a plan: entries; of a diff: path, added, removed
+	Data     json.RawMessage // of a tool call: paths, diffs, terminal; of a plan: entries; of a diff: path, added, removed; of an approval: what was asked and answered
 	Approval string          // the id of the last approval that it needed
 	Created  time.Time
 	Updated  time.Time

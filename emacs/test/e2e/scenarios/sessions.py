@@ -183,3 +183,20 @@ def reads_the_manual(home, emacs):
     terminal.type("Questions")
     terminal.press("Enter")
     terminal.see(r"An agent asks for leave before it runs a tool")
+
+
+@scenario
+def window_is_filled(home, emacs):
+    """Whatever was in its way, a transcript's window shows as much as it can, down to the end."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stream:400@2000")
+    full = r"chunk 3\d\d(.*\n)*.*chunk 400(.*\n){1,5}-UUU.*Duet"
+    terminal.see(r"^ ● completed")
+    terminal.see(full)
+    terminal.press("C-x", "1")
+    terminal.see(r"chunk 2[5-9]\d(.*\n)*.*chunk 400(.*\n){1,5}-UUU.*Duet")
+    terminal.press("r")
+    terminal.see(r"C-c C-c send")
+    terminal.see(full)
+    terminal.press("C-c", "C-k")
+    terminal.see(r"chunk 2[5-9]\d(.*\n)*.*chunk 400(.*\n){1,5}-UUU.*Duet")

@@ -1,0 +1,116 @@
+;;; duet-rules.el --- What was decided for good  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; A question that is answered for all of a session or of a project is not
+;; asked any more.  `duet-rules' lists such answers, and takes them back.
+
+;;; Code:
+
+(require 'subr-x)
+(require 'tabulated-list)
+(require 'duet-connection)
+(require 'duet-render)
+(require 'duet-actions)
+
+(declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-menu-or-help "duet-menu" ())
+
+(defvar duet-rules-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map tabulated-list-mode-map)
+    (define-key map "k" #'duet-rules-take-back)
+    (define-key map "g" #'duet-rules-refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "l" #'duet)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-rules-mode'.")
+
+(define-derived-mode duet-rules-mode tabulated-list-mode "Duet-Rules"
+  "Major mode of the list of what was decided for good.
+
+\\{duet-rules-mode-map}"
+  (setq tabulated-list-format [("Rule" 6 t) ("Tool" 10 t) ("For" 26 t) ("Where" 24 t)
+                               ("" 0 nil)]
+        tabulated-list-padding 1)
+  (tabulated-list-init-header))
+
+;;;###autoload
+(defun duet-rules ()
+  "List what was decided for good in the current project."
+  (interactive)
+  (let* ((connection (duet-connection-here))
+         (buffer (get-buffer-create
+                  (format "*duet rules: %s*"
+                          (abbreviate-file-name (duet-connection-root connection))))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-rules-mode)
+        (duet-rules-mode)
+        (setq duet-connection connection
+              default-directory (duet-connection-root connection)))
+      (duet-rules-refresh))
+    (pop-to-buffer buffer)))
+
+(defun duet-rules-refresh ()
+  "Ask the server for the rules again."
+  (interactive (duet-only-in 'duet-rules-mode) duet-rules-mode)
+  (let ((buffer (current-buffer)))
+    (duet-connection-request
+     duet-connection 'getRules nil
+     :success-fn (lambda (result)
+                   (when (buffer-live-p buffer)
+                     (with-current-buffer buffer
+                       (duet-rules--print (duet-get-objects result :rules))))))))
+
+(defun duet-rules--print (rules)
+  "Show RULES, as the server lists them, in the buffer."
+  (let ((model (duet-connection-model duet-connection)))
+    (setq tabulated-list-entries
+          (mapcar (lambda (rule) (list (duet-get-number rule :rule_id)
+                                       (duet-rules--columns rule model)))
+                  rules)))
+  (tabulated-list-print t)
+  (unless rules
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert "\n Nothing was decided for good; what agents may not do by themselves is asked.\n")
+      (goto-char (point-min))))
+  (restore-buffer-modified-p nil))
+
+(defun duet-rules--columns (rule model)
+  "Return the columns of RULE, of a session of MODEL or of the project."
+  (let ((allow (equal (duet-get-string rule :effect) "allow"))
+        (session (duet-model-session model (duet-get-string rule :thread_id))))
+    (vector (propertize (if allow "allow" "deny")
+                        'face (if allow 'duet-done 'duet-failed))
+            (or (duet-get-string rule :tool_name) "")
+            (cond ((duet-get-string rule :command)
+                   (propertize (replace-regexp-in-string
+                                "[[:cntrl:]]+" " " (duet-get-string rule :command))
+                               'face 'duet-code))
+                  ((duet-get rule :same_input) "the same input")
+                  (t "whatever it gets"))
+            (cond ((equal (duet-get-string rule :scope) "project") "the whole project")
+                  (session (duet-session-name session))
+                  (t (or (duet-get-string rule :title) "a session")))
+            "")))
+
+(defun duet-rules-take-back ()
+  "Take back the rule at point: what it settled is asked again."
+  (interactive nil duet-rules-mode)
+  (let ((id (or (tabulated-list-get-id) (user-error "There is no rule here")))
+        (buffer (current-buffer)))
+    (duet-connection-request
+     duet-connection 'deleteRule (list :rule_id id)
+     :success-fn (lambda (_)
+                   (message "Taken back; it is asked again")
+                   (when (buffer-live-p buffer)
+                     (with-current-buffer buffer (duet-rules-refresh)))))))
+
+(provide 'duet-rules)
+;;; duet-rules.el ends here

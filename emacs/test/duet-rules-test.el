@@ -1,0 +1,37 @@
+;;; duet-rules-test.el --- Tests of what was decided for good  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet)
+(require 'duet-rules)
+
+(ert-deftest duet-rules-test-take-back ()
+  "What is answered for a whole session is listed, and asked again when it is taken back."
+  (duet-test-with-project connection
+    (save-window-excursion
+      (call-interactively #'duet-rules)
+      (duet-test-wait-for-text (current-buffer) "Nothing was decided for good")
+      (should-error (duet-test-press "k" #'duet-rules-take-back) :type 'user-error)
+      (let* ((session (duet-test-launch connection "hello"))
+             (approval (duet-test-wait-for (car (duet-session-approvals session)))))
+        (duet-test-request connection 'sendDecision
+                           (list :approval_id (duet-approval-id approval)
+                                 :decision "approve" :scope "session"))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-press "g" #'duet-rules-refresh)
+        (duet-test-wait-for-text (current-buffer)
+                                 "^ allow +Write +whatever it gets +hello *$")
+        (goto-char (point-min))
+        (duet-test-press "k" #'duet-rules-take-back)
+        (duet-test-wait-for-text (current-buffer) "Nothing was decided for good")
+        (duet-test-request connection 'continueSession
+                           (list :session_id (duet-session-leaf-id session) :query "again"))
+        (duet-test-wait-for (duet-session-approvals session))
+        (should (equal (duet-test-log) ""))))))
+
+(provide 'duet-rules-test)
+;;; duet-rules-test.el ends here

@@ -1,0 +1,78 @@
+package handlers
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// registerRules registers a look at what sendDecision has settled with a scope.
+func registerRules(reg *server.Registry, d Domain) {
+	handle(reg, d, sessionFamily, "getRules", getRules,
+		server.Doc("Lists what was decided for good, by sendDecision with a scope, the oldest first."))
+	handle(reg, d, sessionFamily, "deleteRule", deleteRule,
+		server.Doc("Takes back what was decided for good: from now on it is asked again."))
+}
+
+type rulesParams struct{}
+
+type ruleList struct {
+	Rules []rule `json:"rules"`
+}
+
+// A rule is a decision that holds for all questions like one.
+type rule struct {
+	RuleID    int64     `json:"rule_id"`
+	Effect    string    `json:"effect" doc:"allow or deny."`
+	ToolName  string    `json:"tool_name"`
+	Command   string    `json:"command,omitempty" doc:"Only for this command; absent: for any input."`
+	SameInput bool      `json:"same_input,omitempty" doc:"Only for the very input that was asked about."`
+	Scope     string    `json:"scope" doc:"session or project."`
+	ThreadID  string    `json:"thread_id,omitempty" doc:"The conversation, if the scope is session."`
+	Title     string    `json:"title,omitempty" doc:"Of that conversation."`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func getRules(ctx context.Context, h *hub.Hub, _ rulesParams) (ruleList, error) {
+	found, err := h.Rules(ctx)
+	if err != nil {
+		return ruleList{}, err
+	}
+	list := ruleList{Rules: make([]rule, 0, len(found))}
+	for _, r := range found {
+		one := rule{
+			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, SameInput: r.SameInput, Scope: "project",
+			CreatedAt: r.Created.UTC(),
+		}
+		if !r.InProject {
+			one.Scope, one.ThreadID, one.Title = "session", r.Thread.UUID, r.Thread.Title
+		}
+		list.Rules = append(list.Rules, one)
+	}
+	return list, nil
+}
+
+type ruleID struct {
+	RuleID int64 `json:"rule_id" doc:"The rule, as getRules lists it."`
+}
+
+func (p ruleID) check() error {
+	if p.RuleID > 0 {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{Param: "rule_id", Expected: "the id of a rule, as getRules lists it", Received: strconv.FormatInt(p.RuleID, 10)})
+}
+
+type deletedRule struct {
+	Success bool `json:"success" doc:"true"`
+}
+
+func deleteRule(ctx context.Context, h *hub.Hub, p ruleID) (deletedRule, error) {
+	if err := h.ForgetRule(ctx, p.RuleID); err != nil {
+		return deletedRule{}, err
+	}
+	return deletedRule{true}, nil
+}

@@ -1,0 +1,44 @@
+package handlers_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// What was decided for good is listed, and asked again when it is taken back.
+func TestStandingRules(t *testing.T) {
+	w := newWorld(t, asking)
+	c := w.connect(frame.NDJSON)
+	rules := func() []any { return object(t, c.ask("getRules", ""))["rules"].([]any) }
+	assert.Equal(t, []any{}, rules())
+	launch := func() string { return member[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id") }
+	decide := func(session, decision string) {
+		a := pending(t, w, c, session)
+		c.ask("sendDecision", `{"approval_id":"`+a["approval_id"].(string)+`","decision":`+decision+`}`)
+		w.ended(session)
+	}
+
+	first := launch()
+	decide(first, `"approve","scope":"project"`)
+	w.ended(launch()) // without a question
+	listed := rules()
+	assert.Len(t, listed, 1)
+	rule := listed[0].(map[string]any)
+	assert.NotEmpty(t, rule["created_at"])
+	delete(rule, "created_at")
+	assert.Equal(t, map[string]any{"rule_id": 1.0, "effect": "allow", "tool_name": "Edit", "scope": "project"}, rule)
+
+	assert.JSONEq(t, `{"success":true}`, string(c.ask("deleteRule", `{"rule_id":1}`)))
+	assert.Empty(t, rules())
+	e := c.fail("deleteRule", `{"rule_id":1}`)
+	assert.Equal(t, "rule_not_found", e.Data["kind"])
+
+	again := launch()
+	decide(again, `"deny","comment":"no","scope":"session"`)
+	rule = rules()[0].(map[string]any)
+	state := object(t, c.ask("getSessionState", `{"session_id":"`+again+`"}`))["session"].(map[string]any)
+	assert.Equal(t, []any{"deny", "session", state["thread_id"]}, []any{rule["effect"], rule["scope"], rule["thread_id"]})
+}

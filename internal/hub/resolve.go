@@ -1,0 +1,90 @@
+package hub
+
+import (
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// resolvedData is what clients see of a decision.
+type resolvedData struct {
+	ids
+	ApprovalID   string `json:"approval_id"`
+	CallID       string `json:"call_id"`
+	Type         string `json:"type"`
+	Approved     bool   `json:"approved"`
+	Decision     string `json:"decision"` // the approval's status
+	ResponseText string `json:"response_text"`
+	Comment      string `json:"comment,omitempty"`
+	Option       string `json:"option,omitempty"`
+	DecidedBy    string `json:"decided_by"`
+	Title        string `json:"title,omitempty"`
+	ToolName     string `json:"tool_name,omitempty"`
+	ToolUseID    string `json:"tool_use_id,omitempty"`
+	Edited       bool   `json:"input_was_edited,omitempty"`
+}
+
+// resolveApproval keeps a question's end, announces it, wakes who waits for
+// it, and lets its run go on if that waits for nothing else.
+func (h *Hub) resolveApproval(t *store.Tx, a Approval) error {
+	a.Decided = t.Now
+	if err := t.UpdateApproval(a); err != nil {
+		return err
+	}
+	run, err := t.Run(h.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	if err := h.announce(t, EventResolved, run, resolvedData{
+		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == store.ApprovalApproved, Decision: a.Status,
+		ResponseText: firstOf(a.Response, a.Comment), Comment: a.Comment, Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, ToolName: a.Tool,
+		ToolUseID: a.CallID, Edited: a.UpdatedInput != nil,
+	}); err != nil {
+		return err
+	}
+	if err := h.noteAnswer(t, run, a); err != nil {
+		return err
+	}
+	t.AfterCommit(func() { h.answer(a) })
+	if run.State != store.WaitingInput {
+		return nil
+	}
+	pending, err := t.PendingApprovals(h.ctx, run.ID)
+	if err != nil || len(pending) > 0 {
+		return err
+	}
+	return h.transition(t, &run, store.Running, outcome{reason: "approval"})
+}
+
+// answerNote is what the conversation holds of an answer.
+type answerNote struct {
+	ApprovalID string `json:"approval_id"`
+	Type       string `json:"type"`
+	Decision   string `json:"decision"` // denied, responded or approved
+	Title      string `json:"title"`
+	Response   string `json:"response_text,omitempty"`
+	Edited     bool   `json:"input_was_edited,omitempty"`
+}
+
+// noteAnswer keeps what a human has said in the conversation, where it is more
+// than leave for what a tool call shows already.
+func (h *Hub) noteAnswer(t *store.Tx, run Run, a Approval) error {
+	if a.DecidedBy != byUser || a.Status == store.ApprovalApproved && a.UpdatedInput == nil {
+		return nil
+	}
+	n := answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: firstOf(a.Title, a.Subject, a.Tool), Response: firstOf(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
+	text := n.Title + " — " + n.Decision
+	if n.Response != "" {
+		text += ": " + n.Response
+	}
+	return h.note(t, run, kindApproval, a.ID, text, encode(n))
+}
+
+// answer wakes the executor that asked.
+func (h *Hub) answer(a Approval) {
+	h.mu.Lock()
+	answered := h.waiting[a.ID]
+	delete(h.waiting, a.ID)
+	h.mu.Unlock()
+	if answered != nil {
+		answered <- verdict{approval: a, cancelled: a.Status == store.ApprovalCancelled}
+	}
+}
