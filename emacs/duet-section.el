@@ -167,7 +167,7 @@ What has its point in the section keeps the line and the column."
 
 (defun duet-section-toggle ()
   "Fold the section at point, or unfold it."
-  (interactive)
+  (interactive nil duet-transcript-mode)
   (let ((section (duet-section-at)))
     (cond
      ((null section) (user-error "There is nothing to fold here"))
@@ -178,7 +178,7 @@ What has its point in the section keeps the line and the column."
 
 (defun duet-section-toggle-all ()
   "Fold all sections, or unfold them if all are folded."
-  (interactive)
+  (interactive nil duet-transcript-mode)
   (let (sections)
     (unless duet-sections (user-error "There is nothing to fold here"))
     (maphash (lambda (_ section) (push section sections)) duet-sections)
@@ -191,7 +191,7 @@ What has its point in the section keeps the line and the column."
 
 (defun duet-section-next (&optional count)
   "Go to the next section, or to the COUNTth; back if it is negative."
-  (interactive "p")
+  (interactive "p" duet-transcript-mode)
   (let ((count (or count 1)))
     (dotimes (_ (abs count))
       (if (> count 0)
@@ -209,7 +209,7 @@ What has its point in the section keeps the line and the column."
 
 (defun duet-section-previous (&optional count)
   "Go to the beginning of this section, or of the COUNTth before it."
-  (interactive "p")
+  (interactive "p" duet-transcript-mode)
   (duet-section-next (- (or count 1))))
 
 (provide 'duet-section)
