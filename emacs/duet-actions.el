@@ -34,11 +34,15 @@ If there is none it is an error, unless NOERROR is non-nil."
 
 (defun duet-session-mode-words (session)
   "Return the permission mode of SESSION in words; nil for the usual one."
-  (pcase (duet-session-mode session)
+  (duet-mode-words (duet-session-mode session)))
+
+(defun duet-mode-words (mode)
+  "Return the permission mode MODE in words; nil for the usual one."
+  (pcase mode
     ((or 'nil "default") nil)
     ("acceptEdits" "accepts edits")
     ("bypassPermissions" "asks nothing")
-    (mode mode)))
+    (_ mode)))
 
 (defun duet-render-number (number)
   "Return NUMBER, which may be large, in a few characters."
@@ -48,7 +52,8 @@ If there is none it is an error, unless NOERROR is non-nil."
 
 (defun duet-interrupt (session)
   "Interrupt SESSION; it can be continued."
-  (interactive (list (duet-session-here)))
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((run (or (duet-session-active-run session)
                  (cl-find 'queued (duet-session-runs session) :key #'duet-run-state)))
         (more (and (duet-session-active-run session)
@@ -84,14 +89,16 @@ A new prompt has it again, as an earlier one."
 
 (defun duet-continue (session)
   "Write the next prompt of SESSION."
-  (interactive (list (duet-session-here)))
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (duet-compose (duet-connection-here) session))
 
 (defun duet-fork (session)
   "Write a prompt for a new session that begins as SESSION did.
 It knows what was said up to the turn at point, or in the list of
 sessions up to the last turn."
-  (interactive (list (duet-session-here)))
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let* ((message (and (fboundp 'duet-transcript-message-at-point)
                        (null duet-session-at-point-function)
                        (duet-transcript-message-at-point)))
@@ -106,8 +113,10 @@ sessions up to the last turn."
 
 (defun duet-archive (session)
   "Put SESSION away, or take it back."
-  (interactive (list (duet-session-here)))
-  (let ((archived (not (duet-session-archived session))))
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+  (let ((archived (not (duet-session-archived session)))
+        (hint (duet-archive-hint)))
     (duet-connection-request
      (duet-connection-here) 'archiveSession
      (list :session_id (duet-session-leaf-id session)
@@ -116,12 +125,21 @@ sessions up to the last turn."
      (lambda (_)
        (setf (duet-session-archived session) archived)
        (duet-model-announce (duet-session-model session) 'session session)
-       (message (if archived "Archived" "Taken back from the archive"))))))
+       (message "%s" (if archived (concat "Archived" hint)
+                       "Taken back from the archive"))))))
+
+(defun duet-archive-hint ()
+  "Return which key shows the archive, to be added to a message."
+  (substitute-command-keys
+   (concat "; \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived]"
+           (if (derived-mode-p 'duet-sessions-mode) "" " in the list of sessions")
+           " shows the archive")))
 
 (defun duet-rename (session title)
   "Call SESSION by TITLE."
   (interactive (let ((session (duet-session-here)))
-                 (list session (read-string "Title: " (duet-session-name session)))))
+                 (list session (read-string "Title: " (duet-session-name session))))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((title (string-trim title)))
     (when (string-empty-p title)
       (user-error "A session needs a name"))
@@ -139,7 +157,7 @@ sessions up to the last turn."
 
 (defun duet-search-or-say ()
   "Search all conversations."
-  (interactive)
+  (interactive nil duet-sessions-mode duet-transcript-mode)
   (if (commandp 'duet-search)
       (call-interactively 'duet-search)
     (user-error "There is no search in this version")))

@@ -36,6 +36,21 @@
   "Return the agent that was chosen for new sessions of CONNECTION, or nil."
   (gethash (duet-connection-root connection) duet-agents-chosen))
 
+(defun duet-agents-asked (connection)
+  "Return the agent that a new session of CONNECTION asks; nil if not known yet."
+  (or (duet-agents-chosen connection)
+      (duet-get-string
+       (cl-find-if (lambda (agent) (duet-get agent :default))
+                   (gethash (duet-connection-root connection) duet-agents--known))
+       :name)))
+
+(defun duet-agents-learn (connection function)
+  "Call FUNCTION once it is known which agents CONNECTION's project has.
+If they cannot be told, it is not called."
+  (if (gethash (duet-connection-root connection) duet-agents--known)
+      (funcall function)
+    (duet-agents--fetch connection (lambda (_) (funcall function)) #'ignore)))
+
 (defun duet-agents--parameters ()
   "Return what a new session's launch says of the agent.
 One of `duet-compose-parameters-functions'."
@@ -44,15 +59,17 @@ One of `duet-compose-parameters-functions'."
 
 (add-hook 'duet-compose-parameters-functions #'duet-agents--parameters)
 
-(defun duet-agents--fetch (connection function)
-  "Find out the agents of CONNECTION's project; call FUNCTION with the list."
+(defun duet-agents--fetch (connection function &optional error-fn)
+  "Find out the agents of CONNECTION's project; call FUNCTION with the list.
+If that fails call ERROR-FN with the reason; without one it is shown."
   (let ((root (duet-connection-root connection)))
     (duet-command-json
      root '("agents")
      (lambda (result)
        (let ((agents (duet-get-objects (list :agents result) :agents)))
          (puthash root agents duet-agents--known)
-         (funcall function agents))))))
+         (funcall function agents)))
+     error-fn)))
 
 
 ;;; The list
@@ -239,7 +256,8 @@ One of `duet-compose-parameters-functions'."
      (when (and (equal mode "bypassPermissions")
                 (not (yes-or-no-p "Let the agent run and change anything, unasked? ")))
        (user-error "The mode is as it was"))
-     (list session mode)))
+     (list session mode))
+   duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (duet-connection-request
    (duet-connection-here) 'updateSessionSettings
    (list :session_id (duet-session-leaf-id session) :permission_mode mode)
@@ -252,7 +270,8 @@ One of `duet-compose-parameters-functions'."
 (defun duet-set-model (session model)
   "Have the agent of SESSION use MODEL, one that it knows, from its next turn on."
   (interactive (list (duet-session-here)
-                     (string-trim (read-string "Model: " nil 'duet-agents--models))))
+                     (string-trim (read-string "Model: " nil 'duet-agents--models)))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (when (string-empty-p model) (user-error "No model is named"))
   (duet-connection-request
    (duet-connection-here) 'updateSessionSettings

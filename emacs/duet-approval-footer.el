@@ -80,18 +80,18 @@
 
 (defun duet-approvals--take ()
   "Answer the question at point with the option at point."
-  (interactive)
+  (interactive nil duet-transcript-mode)
   (let ((option (get-text-property (point) 'duet-option)))
     (duet-approval--answer (duet-approval-here) (car option) (cdr option))))
 
 (defun duet-approvals-act ()
   "Do what the button at point says, or show the question at point."
-  (interactive)
+  (interactive nil duet-transcript-mode)
   (call-interactively (or (get-text-property (point) 'duet-action) #'duet-approval-view)))
 
 (defun duet-approvals-act-mouse (event)
   "Do what the button says where EVENT, a click, was."
-  (interactive "e")
+  (interactive "e" duet-transcript-mode)
   (mouse-set-point event)
   (duet-approvals-act))
 

@@ -14,6 +14,7 @@
 (require 'subr-x)
 (require 'json)
 (require 'diff-mode)
+(require 'duet-actions)
 (require 'duet-approval)
 
 (defvar duet-approval-view-mode-map
@@ -62,7 +63,8 @@
 
 (defun duet-approval-view (approval)
   "Show all that is known of APPROVAL, and what it would change."
-  (interactive (list (duet-approval-here)))
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (let ((buffer (or (duet-approval-view--buffer approval 'duet-approval-view-mode)
                     (generate-new-buffer
                      (format "*duet question: %s*" (duet-approval-name approval)))))
@@ -183,7 +185,8 @@
 (defun duet-approval-edit (approval)
   "Change the input of the tool of APPROVAL, then approve.
 What was changed before is gone on with."
-  (interactive (list (duet-approval-here)))
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (when (duet-approval-question-p approval)
     (user-error "A question has no input to edit"))
   (duet-approval--check approval)
@@ -312,7 +315,7 @@ If it does not, point goes where that is seen and it is an error."
 
 (defun duet-approval-edit-send ()
   "Approve, with the input that is in the buffer."
-  (interactive)
+  (interactive nil duet-approval-edit-mode)
   (let ((approval duet-approval)
         (input (duet-approval-edit--parse)))
     (if (string= (string-trim (buffer-string))
@@ -325,7 +328,7 @@ If it does not, point goes where that is seen and it is an error."
 
 (defun duet-approval-edit-cancel ()
   "Leave the input as it is; what was changed is there again next time."
-  (interactive)
+  (interactive nil duet-approval-edit-mode)
   (quit-window)
   (message "Nothing is decided"))
 

@@ -261,14 +261,16 @@ What is typed about APPROVAL is kept until it is answered."
 
 (defun duet-approval-approve (approval)
   "Let the tool of APPROVAL run; answer it if it is a question."
-  (interactive (list (duet-approval-here)))
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (if (duet-approval-question-p approval)
       (duet-approval-respond approval)
     (duet-approval-send approval "approve" "Approved" :type "function_call")))
 
 (defun duet-approval-deny (approval)
   "Do not let the tool of APPROVAL run; the agent is told why."
-  (interactive (list (duet-approval-here)))
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (when (duet-approval-question-p approval)
     (user-error "A question is answered, with %s"
                 (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
@@ -293,13 +295,15 @@ What is typed about APPROVAL is kept until it is answered."
 (defun duet-approval-always (approval)
   "Let the tool of APPROVAL run, now and whenever this session wants to.
 Of a tool that runs commands that is this command only."
-  (interactive (list (duet-approval-here)))
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (duet-approval--scoped approval "session"))
 
 (defun duet-approval-always-in-project (approval)
   "Let the tool of APPROVAL run, now and whenever the project wants to.
 Of a tool that runs commands that is this command only."
-  (interactive (list (duet-approval-here)))
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (duet-approval--scoped approval "project"))
 
 (defun duet-approval--scoped (approval scope)
@@ -315,7 +319,8 @@ Of a tool that runs commands that is this command only."
 
 (defun duet-approval-respond (approval)
   "Answer the question APPROVAL, with one of its options or in other words."
-  (interactive (list (duet-approval-here)))
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (unless (duet-approval-question-p approval)
     (user-error "This wants leave: %s"
                 (substitute-command-keys
@@ -345,7 +350,7 @@ If OPTION, an id, is non-nil that is what the answer stands for."
 
 (defun duet-approval-choose ()
   "Answer the question at point with the option whose number was typed."
-  (interactive)
+  (interactive nil duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (let* ((approval (duet-approval-here))
          (number (- (logand last-command-event 127) ?0))
          (option (nth (1- number) (duet-approval-options approval))))

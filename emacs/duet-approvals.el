@@ -114,7 +114,7 @@
          (text (and duet-lighter (> count 0)
                     (concat " "
                             (propertize (format "Duet[%d!]" count)
-                                        'face 'duet-waiting
+                                        'face 'duet-attention
                                         'mouse-face 'mode-line-highlight
                                         'local-map duet-lighter--map
                                         'help-echo "Questions of agents wait
@@ -135,7 +135,7 @@ mouse-1: list them")))))
     (propertize (substitute-command-keys
                  (format "%d waiting: \\<duet-transcript-mode-map>\\[duet-approval-next]"
                          (length approvals)))
-                'face 'duet-waiting
+                'face 'duet-attention
                 'local-map duet-lighter--map
                 'mouse-face 'highlight
                 'help-echo "mouse-1: go there")))
@@ -247,11 +247,12 @@ them; then they come one after the other, those of a session together."
   (let (words)
     (maphash (lambda (_ connection)
                (when-let ((status (duet-connection-status connection)))
-                 (push (format " [%s: %s]"
+                 (push (format "[%s: %s]"
                                (duet-approvals--project connection) status)
                        words)))
              duet-connections)
-    (propertize (apply #'concat words) 'face 'warning)))
+    (mapconcat (lambda (word) (concat " " (propertize word 'face 'duet-attention)))
+               words "")))
 
 (defun duet-approvals--project (connection)
   "Return the name of the project of CONNECTION."

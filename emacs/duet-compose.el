@@ -20,8 +20,11 @@
 (require 'subr-x)
 (require 'duet-compose-history)
 (require 'duet-connection)
+(require 'duet-sessions)
 (require 'duet-transcript)
 
+(declare-function duet-agents-asked "duet-agents" (connection))
+(declare-function duet-agents-learn "duet-agents" (connection function))
 (declare-function flymake-diagnostics "flymake" (&optional beg end))
 (declare-function flymake-diagnostic-beg "flymake" (diag))
 (declare-function flymake-diagnostic-text "flymake" (diag))
@@ -64,18 +67,52 @@ launchSession, such as (:agent \"claude\").")
   (visual-line-mode))
 
 (defun duet-compose--header ()
-  "Return the header line."
-  (substitute-command-keys
-   (format " %s%s \\<duet-compose-mode-map>— \\[duet-compose-send] send, \\[duet-compose-cancel] cancel, @ adds context"
-           (cond ((null duet-session) "New session")
-                 (duet-compose--run "Fork")
-                 ((duet-session-active-run duet-session) "Queue")
-                 (t "Continue"))
-           (if duet-session
-               (concat ": " (replace-regexp-in-string
-                             "[`'%\\]" "" (truncate-string-to-width
-                                           (duet-session-name duet-session) 30 nil nil "…")))
-             ""))))
+  "Return the header line: what is written, for whom, and which keys do what."
+  (let* ((what (cond ((null duet-session) "New session")
+                     (duet-compose--run "Fork")
+                     ((duet-session-active-run duet-session) "Queue")
+                     (t "Continue")))
+         (who (string-join (delq nil (duet-compose--whom)) ", "))
+         (who (if (string-empty-p who) "" (concat " · " who)))
+         (keys (substitute-command-keys
+                "\\<duet-compose-mode-map> — \\[duet-compose-send] send, \\[duet-compose-cancel] cancel"))
+         (room (- (if-let ((window (get-buffer-window nil t))) (window-width window) 80)
+                  (length what) (length who) (length keys) 3)))
+    ;; What others have called something is no construct of a mode line.
+    (replace-regexp-in-string
+     "%" "%%"
+     (concat " " what
+             (and duet-session
+                  (concat ": " (truncate-string-to-width
+                                (replace-regexp-in-string
+                                 "[[:cntrl:]]+" " " (duet-session-name duet-session))
+                                (min 40 (max 14 room)) nil nil "…")))
+             who keys ", @ adds context")
+     t t)))
+
+(defun duet-compose--whom ()
+  "Return who gets the prompt: agent, model and permission mode, nil if not known."
+  (if duet-session
+      (list (duet-session-agent duet-session) (duet-session-llm duet-session)
+            (duet-session-mode-words duet-session))
+    (let ((more (duet-compose--parameters)))
+      (list (or (duet-get-string more :agent)
+                (and (featurep 'duet-agents) (duet-agents-asked duet-connection)))
+            (duet-get-string more :model)
+            (duet-mode-words (duet-get-string more :permission_mode))))))
+
+(defun duet-compose--parameters ()
+  "Return what `duet-compose-parameters-functions' add to a launch."
+  (apply #'append (mapcar #'funcall duet-compose-parameters-functions)))
+
+(defun duet-compose--learn-agents ()
+  "Have the header line tell which agent is asked, once that is known."
+  (let ((buffer (current-buffer)))
+    (require 'duet-agents)
+    (duet-agents-learn duet-connection
+                       (lambda ()
+                         (when (buffer-live-p buffer)
+                           (with-current-buffer buffer (force-mode-line-update)))))))
 
 (defun duet-compose (connection &optional session run)
   "Write a prompt for CONNECTION: for a new session, or the next of SESSION.
@@ -104,9 +141,16 @@ One that was begun before is gone on with."
               duet-compose--run run
               duet-compose--origin origin
               default-directory (duet-connection-root connection))
-        (duet-compose--list-files)))
+        (duet-compose--list-files)
+        (unless session (duet-compose--learn-agents))))
     (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
-                            (window-height . 10)))))
+                            (window-height . duet-compose--fit)))))
+
+(defun duet-compose--fit (window)
+  "Make WINDOW ten lines high, as far as others can spare them."
+  (let ((lines (window-resizable window (- 10 (window-total-height window)))))
+    (unless (zerop lines)
+      (window-resize window lines))))
 
 (defun duet-compose--text ()
   "Return what is written in the buffer."
@@ -137,8 +181,7 @@ While an agent works in the session it waits for its turn."
          (append (list :session_id (or run (duet-session-leaf-id session))
                        :query text)
                  (and run (list :fork t)))
-       (let ((more (apply #'append
-                          (mapcar #'funcall duet-compose-parameters-functions))))
+       (let ((more (duet-compose--parameters)))
          (append (list :query text) more
                  ;; Else it would be called after its last prompt one day.
                  (unless (plist-member more :title)
@@ -168,7 +211,9 @@ THREAD is the session's id, or nil for a new one."
   (let* ((model (duet-connection-model connection))
          (id (duet-get-string result :session_id))
          (new (duet-get-string result :thread_id))
-         (window (get-buffer-window buffer t)))
+         (window (get-buffer-window buffer t))
+         (origin (and (buffer-live-p buffer)
+                      (buffer-local-value 'duet-compose--origin buffer))))
     (when (buffer-live-p buffer)
       (if window
           (quit-restore-window window 'kill)
@@ -177,6 +222,10 @@ THREAD is the session's id, or nil for a new one."
     (duet-model-sent model id new (duet-get-string result :agent))
     (let ((session (duet-model-session model new)))
       (when session
+        ;; Who comes back to the list is at what was asked for there.
+        (when (and (null thread) (buffer-live-p origin)
+                   (with-current-buffer origin (derived-mode-p 'duet-sessions-mode)))
+          (duet-sessions-go-to origin session))
         (duet-transcript-show connection session t))
       (when (and session (equal thread new)
                  (> (duet-session-queued session) 0)

@@ -370,6 +370,9 @@ code is -1 where no server answers.  Return the request's id, or nil."
     (pcase method
       ('event
        (duet-model-apply model params)
+       (when-let ((path (and (equal (duet-get-string params :event :type) "diff_updated")
+                             (duet-get-string params :event :data :path))))
+         (duet-model-announce model 'file nil path))
        (when (member (duet-get-string params :event :type)
                      '("session_status_changed" "new_approval"))
          (duet-connection--complete connection params)))

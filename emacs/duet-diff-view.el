@@ -113,14 +113,7 @@
     (remove-overlays)
     (erase-buffer)
     (if (null duet-diff--files)
-        (insert "\n "
-                (if (memq duet-diff--state duet-active-states)
-                    "This turn has changed no file so far.\n"
-                  "This turn has changed no file.\n")
-                (if (cdr (duet-session-runs duet-session))
-                    (substitute-command-keys
-                     "\n \\<duet-diff-mode-map>\\[duet-diff-earlier-turn] shows the turn before, \\[duet-diff-later-turn] the next.\n")
-                  ""))
+        (insert (duet-diff--nothing))
       (mapc #'duet-diff--insert duet-diff--files))
     (restore-buffer-modified-p nil)
     (goto-char (or (and place (duet-diff--position place))
@@ -129,6 +122,20 @@
     (dolist (window (get-buffer-window-list nil nil t))
       (set-window-point window (point)))
     (force-mode-line-update)))
+
+(defun duet-diff--nothing ()
+  "Return what stands there where no file does.
+Some agents do not tell what they change."
+  (concat "\n The agent has told of no changed file"
+          (if (memq duet-diff--state duet-active-states) " so far.\n" ".\n")
+          (substitute-command-keys
+           (concat
+            (if (vc-responsible-backend default-directory t)
+                "\n \\[vc-root-diff] (vc-root-diff) shows all that differs from the last commit,\n \\[vc-diff] (vc-diff) in the buffer of a file what differs there.\n"
+              "")
+            (if (cdr (duet-session-runs duet-session))
+                "\n \\<duet-diff-mode-map>\\[duet-diff-earlier-turn] shows the turn before, \\[duet-diff-later-turn] the next.\n"
+              "")))))
 
 (defun duet-diff--place (item)
   "Return the item that is now what ITEM was before all was read anew."
@@ -213,7 +220,7 @@ From BODY on it is hidden once it is decided."
 
 (defun duet-diff-toggle ()
   "Fold the change at point, or unfold it."
-  (interactive)
+  (interactive nil duet-diff-mode)
   (pcase-let* ((`(,_ . ,hunk) (duet-diff--here))
                (beg (duet-diff--position hunk))
                (body (save-excursion (goto-char beg) (line-end-position)))
@@ -246,7 +253,7 @@ From BODY on it is hidden once it is decided."
 
 (defun duet-diff-next (&optional count)
   "Go to the next change, or to the COUNTth; back if it is negative."
-  (interactive "p")
+  (interactive "p" duet-diff-mode)
   (let* ((count (or count 1))
          (starts (delq nil (mapcar #'duet-diff--position (duet-diff--items))))
          (there (if (< count 0)
@@ -260,12 +267,12 @@ From BODY on it is hidden once it is decided."
 
 (defun duet-diff-previous (&optional count)
   "Go to the change before, or to the COUNTth before."
-  (interactive "p")
+  (interactive "p" duet-diff-mode)
   (duet-diff-next (- (or count 1))))
 
 (defun duet-diff-next-file (&optional count)
   "Go to the next file, or to the COUNTth; back if it is negative."
-  (interactive "p")
+  (interactive "p" duet-diff-mode)
   (let* ((count (or count 1))
          (file (get-text-property (point) 'duet-diff-file))
          (place (or (cl-position file duet-diff--files)
@@ -277,7 +284,7 @@ From BODY on it is hidden once it is decided."
 
 (defun duet-diff-previous-file (&optional count)
   "Go to the file before, or to the COUNTth before."
-  (interactive "p")
+  (interactive "p" duet-diff-mode)
   (duet-diff-next-file (- (or count 1))))
 
 (provide 'duet-diff-view)

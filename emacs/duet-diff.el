@@ -99,7 +99,8 @@
 (defun duet-diff (session &optional run)
   "Show what a turn of SESSION has changed.
 That is RUN, an id; or the turn at point in a transcript, else the last."
-  (interactive (list (duet-session-here)))
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let* ((connection (duet-connection-here))
          (message (and (null run) (derived-mode-p 'duet-transcript-mode)
                        (duet-transcript-message-at-point)))
@@ -216,7 +217,7 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
 
 (defun duet-diff-accept ()
   "Mark the change at point as seen; its file stays as it is."
-  (interactive)
+  (interactive nil duet-diff-mode)
   (pcase-let ((`(,file . ,item) (duet-diff--here)))
     (when (eq (duet-diff--state item) 'reverted)
       (user-error "This is reverted; undo that first"))
@@ -224,7 +225,7 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
 
 (defun duet-diff-accept-file ()
   "Mark all changes of the file at point as seen."
-  (interactive)
+  (interactive nil duet-diff-mode)
   (let ((file (duet-diff--file-here)))
     (duet-diff--decide file
                        (or (cl-remove 'reverted (duet-diff--changes file)
@@ -292,7 +293,7 @@ If FORWARD is non-nil make it as the turn left it."
 (defun duet-diff-revert ()
   "Take the change at point back, in its file.
 \\<duet-diff-mode-map>\\[duet-diff-undo] puts it there again."
-  (interactive)
+  (interactive nil duet-diff-mode)
   (pcase-let ((`(,file . ,item) (duet-diff--here)))
     (when (eq (duet-diff--state item) 'reverted)
       (user-error "This is reverted already; %s"
@@ -306,7 +307,7 @@ If FORWARD is non-nil make it as the turn left it."
 (defun duet-diff-revert-file ()
   "Make the file at point as it was before the turn.
 A file that the turn has made is deleted, one that it has deleted is made."
-  (interactive)
+  (interactive nil duet-diff-mode)
   (let* ((file (duet-diff--file-here))
          (items (or (cl-remove 'reverted (duet-diff--changes file) :key #'duet-diff--state)
                     (user-error "All of it is reverted already"))))
@@ -324,7 +325,7 @@ A file that the turn has made is deleted, one that it has deleted is made."
 (defun duet-diff-undo ()
   "Undo what was decided about the change at point.
 What was reverted is put into its file again."
-  (interactive)
+  (interactive nil duet-diff-mode)
   (pcase-let* ((`(,file . ,item) (duet-diff--here)))
     (pcase (duet-diff--state item)
       ('nil (user-error "Nothing is decided about this change"))
@@ -340,7 +341,7 @@ What was reverted is put into its file again."
 
 (defun duet-diff-visit ()
   "Visit the file at point, at the line that point is on."
-  (interactive)
+  (interactive nil duet-diff-mode)
   (when (mouse-event-p last-input-event)
     (mouse-set-point last-input-event))
   (pcase-let* ((`(,file . ,item) (duet-diff--here))
@@ -370,7 +371,7 @@ What was reverted is put into its file again."
 (defun duet-diff-ediff ()
   "Compare the file at point as it was before the turn and after it, with Ediff.
 The windows are as they were when that ends."
-  (interactive)
+  (interactive nil duet-diff-mode)
   (require 'ediff)
   (let* ((file (duet-diff--file-here))
          (name (duet-diff--name file))

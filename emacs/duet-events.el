@@ -166,6 +166,8 @@ The events that tell of it may come after the reply that did."
        (setf (duet-session-title session) (duet-get-string data :title)))
      (when-let ((mode (duet-get-string data :permission_mode)))
        (setf (duet-session-mode session) mode))
+     (when-let ((llm (duet-get-string data :model)))
+       (setf (duet-session-llm session) llm))
      (when (plist-member data :archived)
        (setf (duet-session-archived session) (duet-get data :archived))))
     ("usage" (duet-session-add-usage session data))

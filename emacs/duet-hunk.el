@@ -18,6 +18,7 @@
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'duet-revert)
 
 (cl-defstruct (duet-hunk (:copier nil))
   "One change of a file."
@@ -141,8 +142,10 @@ the buffer does not have the lines that are needed."
   "Signal a `user-error' if FILE has changes in a buffer that are not saved."
   (when-let ((buffer (find-buffer-visiting file)))
     (when (buffer-modified-p buffer)
-      (user-error "%s has changes that are not saved; save or undo them first"
-                  (file-name-nondirectory file)))))
+      (let ((name (file-name-nondirectory file)))
+        (user-error "%s has changes that are not saved%s; save or undo them first" name
+                    (if (equal name (buffer-name buffer)) ""
+                      (format " in the buffer %s" (buffer-name buffer))))))))
 
 (defun duet-hunk-file-text (file)
   "Return what FILE has in it, byte for byte; nil if there is none."
@@ -156,17 +159,19 @@ the buffer does not have the lines that are needed."
   "Make TEXT what FILE has in it; if it is nil, delete FILE.
 A buffer that visits FILE follows."
   (duet-hunk-check-file file)
-  (if (null text)
-      (delete-file file t)
-    (make-directory (file-name-directory file) t)
-    (with-temp-buffer
-      (insert text)
-      (let ((coding-system-for-write 'utf-8-unix)
-            (inhibit-message t))
-        (write-region nil nil file nil 'quiet))))
-  (when-let ((buffer (and text (find-buffer-visiting file))))
-    (with-current-buffer buffer
-      (revert-buffer t t t))))
+  (let ((buffer (find-buffer-visiting file)))
+    (if (null text)
+        (delete-file file t)
+      ;; Where it is behind its file Emacs asks before it writes.
+      (when (and buffer (not (verify-visited-file-modtime buffer)))
+        (duet-revert-read buffer))
+      (make-directory (file-name-directory file) t)
+      (with-temp-buffer
+        (insert text)
+        (let ((coding-system-for-write 'utf-8-unix)
+              (inhibit-message t))
+          (write-region nil nil file nil 'quiet)))
+      (when buffer (duet-revert-read buffer)))))
 
 (provide 'duet-hunk)
 ;;; duet-hunk.el ends here

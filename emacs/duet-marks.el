@@ -76,7 +76,8 @@
 (defun duet-marks--archive (connection sessions archived buffer)
   "Put SESSIONS of CONNECTION away if ARCHIVED is non-nil, else take them back.
 BUFFER has the marks of those that this goes well with removed."
-  (let ((ids (mapcar #'duet-session-leaf-id sessions)))
+  (let ((ids (mapcar #'duet-session-leaf-id sessions))
+        (hint (if archived (duet-archive-hint) "")))
     (duet-connection-request
      connection 'bulkArchiveSessions
      (list :session_ids (vconcat ids) :archived (if archived t :json-false))
@@ -96,9 +97,10 @@ BUFFER has the marks of those that this goes well with removed."
              (setq duet-marks--sessions
                    (cl-set-difference duet-marks--sessions done))))
          (duet-model-announce (duet-connection-model connection) 'sessions)
-         (message "%d %s%s" (length done)
+         (message "%d %s%s%s" (length done)
                   (if archived "archived" "taken back from the archive")
-                  (if failed (format "; %d could not be changed" (length failed)) "")))))))
+                  (if failed (format "; %d could not be changed" (length failed)) "")
+                  hint))))))
 
 (add-hook 'duet-sessions-mode-hook #'duet-marks--setup)
 

@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; `duet-dispatch' is the menu; `?' shows it in all buffers of Duet.  Above it
-;; stands how the project is doing.  The keys are those of the buffers, where
-;; these have one for the same thing.
+;; stands how the project is doing.  The keys are those of the buffer where one is,
+;; if that has one for the same thing.
 
 ;;; Code:
 
@@ -90,9 +90,21 @@
 
 ;;; Commands that depend on where they are called
 
+(defun duet-menu--compose-words ()
+  "Return what `duet-menu-compose' does, in words."
+  (if (derived-mode-p 'duet-transcript-mode) "Continue" "Ask something new"))
+
+(defun duet-menu-compose ()
+  "Continue the session in its transcript; elsewhere ask for something new.
+So its key does what it does in the buffers."
+  (interactive)
+  (if (derived-mode-p 'duet-transcript-mode)
+      (duet-continue (duet-session-here))
+    (duet-new)))
+
 (defun duet-menu-archive ()
   "Archive the session, or all marked ones in a list."
-  (interactive)
+  (interactive nil duet-sessions-mode duet-transcript-mode)
   (if (derived-mode-p 'duet-sessions-mode)
       (duet-archive-marked)
     (duet-archive (duet-session-here))))
@@ -117,8 +129,10 @@
   [:description
    duet-menu--heading
    ["Session"
-    ("c" "Ask something new" duet-new)
-    ("r" "Continue" duet-continue :inapt-if-not duet-menu--session)
+    ("c" duet-menu-compose :description duet-menu--compose-words)
+    ("C" "Ask something new" duet-new :if-derived duet-transcript-mode)
+    ("r" "Continue" duet-continue :inapt-if-not duet-menu--session
+     :if-not-derived duet-transcript-mode)
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
     ("A" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)]
@@ -147,7 +161,8 @@
    [""
     ("E" "Log" duet-log-show)
     ("O" "Options" duet-menu-customize)
-    ("X" "Stop server" duet-stop)]]
+    ("X" "Stop server" duet-stop)
+    ("q" "Close this" transient-quit-one)]]
   (interactive)
   (setq duet-menu--heading (duet-menu--describe))
   (transient-setup 'duet-dispatch))

@@ -76,6 +76,7 @@
   (agent nil :documentation "The agent's name.")
   (cwd nil :documentation "Where the agent works.")
   (mode nil :documentation "The permission mode.")
+  (llm nil :documentation "The model that the agent was told to use, or nil.")
   (archived nil :documentation "Whether it is put away.")
   (changed "" :documentation "When something last happened, as the protocol writes it.")
   (runs nil :documentation "Its runs, the newest first.")

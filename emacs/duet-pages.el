@@ -35,6 +35,7 @@ Return nil if that is none."
               (duet-session-agent session) (duet-get-string object :agent)
               (duet-session-cwd session) (duet-get-string object :working_dir)
               (duet-session-mode session) (duet-get-string object :permission_mode)
+              (duet-session-llm session) (duet-get-string object :model)
               (duet-session-archived session) (duet-get object :archived))
         (when (eq run (duet-session-leaf session))
           (setf (duet-session-summary session) (duet-get-string object :summary))

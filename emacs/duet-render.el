@@ -40,6 +40,14 @@
   "What is going on.")
 (defface duet-waiting '((t :inherit (warning bold)))
   "What waits for the user.")
+(defface duet-attention
+  ;; With a background of its own: that of a mode line or a header line may be any.
+  '((((class color) (min-colors 88))
+     :foreground "black" :background "orange" :inverse-video nil :weight bold)
+    ;; Bold black is grey on terminals with so few colours.
+    (((class color)) :foreground "black" :background "yellow" :inverse-video nil)
+    (t :inverse-video nil :underline t :weight bold))
+  "What waits for the user, in the mode line and the header line.")
 (defface duet-done '((t :inherit success))
   "What has ended well.")
 (defface duet-failed '((t :inherit error))
@@ -97,6 +105,15 @@ text and thoughts, is left alone.")
                 ('timed_out "timed out")
                 (_ (replace-regexp-in-string "_" " " (symbol-name state))))
               'face (or (nth 1 (alist-get state duet-render--states)) 'duet-dim)))
+
+(defun duet-render-state-header (state)
+  "Return an icon and the words for STATE, with a face for the header line."
+  (let ((text (concat (duet-render-state state) " " (duet-render-state-name state))))
+    (pcase (nth 1 (alist-get state duet-render--states))
+      ('duet-waiting (propertize text 'face 'duet-attention))
+      ;; Its colour is for the background of text.
+      ('duet-running (propertize text 'face 'bold))
+      (_ text))))
 
 (defun duet-render (message)
   "Return the text of MESSAGE with faces, without a newline at its end."

@@ -142,18 +142,21 @@
                                 (duet-connection-model duet-connection))))
 
 (defun duet-sessions--print ()
-  "Show the sessions as they are; keep point on its session."
-  (let ((sessions (cl-remove-if-not
-                   (lambda (session)
-                     (eq (and (duet-session-archived session) t)
-                         duet-sessions--archived))
-                   (duet-model-session-list (duet-connection-model duet-connection))))
-        (windows (mapcar (lambda (window)
-                           (cons window (save-excursion
-                                          (goto-char (window-point window))
-                                          (tabulated-list-get-id))))
-                         (remq (selected-window)
-                               (get-buffer-window-list nil nil t)))))
+  "Show the sessions as they are; keep point on its session.
+Where that is gone, point goes to the one that followed it."
+  (let* ((sessions (cl-remove-if-not
+                    (lambda (session)
+                      (eq (and (duet-session-archived session) t)
+                          duet-sessions--archived))
+                    (duet-model-session-list (duet-connection-model duet-connection))))
+         (was (duet-sessions--shown))
+         (here (tabulated-list-get-id))
+         (windows (mapcar (lambda (window)
+                            (cons window (save-excursion
+                                           (goto-char (window-point window))
+                                           (tabulated-list-get-id))))
+                          (remq (selected-window)
+                                (get-buffer-window-list nil nil t)))))
     (duet-sessions--fit)
     (setq tabulated-list-entries (mapcar #'duet-sessions--entry sessions))
     (tabulated-list-print t)
@@ -163,14 +166,47 @@
         (insert (duet-sessions--hint))
         (goto-char (point-min))))
     (restore-buffer-modified-p nil)
+    (when (and here (not (memq here sessions)))
+      (goto-char (duet-sessions--place-after here was)))
     (pcase-dolist (`(,window . ,id) windows)
       (when id
-        (save-excursion
-          (goto-char (point-min))
-          (while (not (or (eobp) (eq (tabulated-list-get-id) id)))
-            (forward-line 1))
-          (set-window-point window (point)))))
+        (set-window-point window (duet-sessions--place-after id was))))
     (force-mode-line-update)))
+
+(defun duet-sessions--shown ()
+  "Return the sessions that the buffer shows, the first first."
+  (let (sessions)
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (when-let ((session (tabulated-list-get-id))) (push session sessions))
+        (forward-line 1)))
+    (nreverse sessions)))
+
+(defun duet-sessions--place (session)
+  "Return where the line of SESSION begins, or nil."
+  (save-excursion
+    (goto-char (point-min))
+    (while (not (or (eobp) (eq (tabulated-list-get-id) session)))
+      (forward-line 1))
+    (and (not (eobp)) (point))))
+
+(defun duet-sessions--place-after (session was)
+  "Return the place of SESSION, or of what followed it in the list WAS.
+Where that was the end, it is the last line; in another list, the first."
+  (let ((rest (memq session was)))
+    (or (cl-some #'duet-sessions--place rest)
+        (cl-some #'duet-sessions--place (reverse (butlast was (length rest))))
+        (point-min))))
+
+(defun duet-sessions-go-to (buffer session)
+  "Go to the line of SESSION in BUFFER, a list of sessions, in all its windows."
+  (with-current-buffer buffer
+    (duet-sessions--print)
+    (when-let ((place (duet-sessions--place session)))
+      (goto-char place)
+      (dolist (window (get-buffer-window-list nil nil t))
+        (set-window-point window place)))))
 
 (defun duet-sessions--hint ()
   "Return what an empty list says."
@@ -184,6 +220,10 @@
              (duet-sessions--archived
               (substitute-command-keys
                "Nothing is in the archive.  \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived] shows the other sessions."))
+             ((cl-some #'duet-session-archived
+                       (duet-model-session-list (duet-connection-model duet-connection)))
+              (substitute-command-keys
+               "All sessions are in the archive.  \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived] shows it, \\[duet-sessions-compose] begins another."))
              (t
               (substitute-command-keys
                "No sessions yet.  \\<duet-sessions-mode-map>\\[duet-sessions-compose] asks an agent for something, \\[duet-menu-or-help] tells what else there is."))))))
@@ -229,7 +269,7 @@ This is many times faster than `parse-time-string'."
 (defun duet-sessions--mode-line ()
   "Return what the mode line says of the connection."
   (if-let ((status (and duet-connection (duet-connection-status duet-connection))))
-      (propertize (concat " [" status "]") 'face 'warning)
+      (concat " " (propertize (concat "[" status "]") 'face 'duet-attention))
     ""))
 
 
@@ -237,12 +277,12 @@ This is many times faster than `parse-time-string'."
 
 (defun duet-sessions-open ()
   "Show the session at point."
-  (interactive)
+  (interactive nil duet-sessions-mode)
   (duet-transcript-show duet-connection (duet-session-here)))
 
 (defun duet-sessions-open-mouse (event)
   "Show the session where EVENT, a click, was."
-  (interactive "e")
+  (interactive "e" duet-sessions-mode)
   (mouse-set-point event)
   (duet-sessions-open))
 
@@ -255,8 +295,16 @@ This is many times faster than `parse-time-string'."
   "Show what was put away, or all else again."
   (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (setq duet-sessions--archived (not duet-sessions--archived))
+  (let* ((column (aref tabulated-list-format 2))
+         (sorted (equal (car tabulated-list-sort-key) (car column))))
+    (setcar column (if duet-sessions--archived "Session (archive)" "Session"))
+    (when sorted (setcar tabulated-list-sort-key (car column)))
+    (tabulated-list-init-header))
   (duet-sessions--print)
-  (message (if duet-sessions--archived "The archive" "All but the archive")))
+  (message (substitute-command-keys
+            (if duet-sessions--archived
+                "The archive; \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived] leaves it"
+              "All but the archive"))))
 
 (defun duet-sessions-refresh ()
   "Ask the server for the sessions again; start it if it is not there."

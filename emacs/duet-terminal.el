@@ -47,6 +47,8 @@ comes with Emacs."
 
 (defvar-local duet-terminal-id nil
   "The id of the terminal that the buffer shows, or nil if it was new.")
+(defvar-local duet-terminal--name nil
+  "What the buffer is called in its name.")
 
 (defun duet-terminal-backend ()
   "Return what shows a terminal: eat, vterm or term."
@@ -65,9 +67,9 @@ comes with Emacs."
 
 ;;; Buffers
 
-(defun duet-terminal--run (connection name arguments)
+(defun duet-terminal--run (connection name arguments &optional here)
   "Show `duet-rpc attach' with ARGUMENTS for CONNECTION in a buffer called NAME.
-Return the buffer."
+Return the buffer.  If HERE is non-nil it is shown in the selected window."
   (let* ((root (duet-connection-root connection))
          (command (apply #'duet-command root "attach" arguments))
          (buffer (generate-new-buffer (format "*duet terminal: %s*" name)))
@@ -79,14 +81,17 @@ Return the buffer."
     (with-current-buffer buffer
       (setq default-directory root))
     ;; It is shown first: the terminal gets the size of its window.
-    (setq window (display-buffer buffer '((display-buffer-reuse-window
+    (setq window (display-buffer buffer `((,@(and here '(display-buffer-same-window))
+                                           display-buffer-reuse-window
                                            display-buffer-pop-up-window
                                            display-buffer-use-some-window))))
     (when window (select-window window))
     (condition-case err
         (with-current-buffer buffer
           (duet-terminal--exec (duet-terminal-backend) buffer command)
-          (setq duet-connection connection))
+          (setq duet-connection connection
+                duet-terminal--name name)
+          (duet-terminal--await-end buffer))
       (error
        (duet-terminal--discard buffer)
        (signal (car err) (cdr err))))
@@ -141,6 +146,72 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
   "Let BUFFER be killed without a question: what runs in its terminal goes on."
   (when-let ((process (get-buffer-process buffer)))
     (set-process-query-on-exit-flag process nil)))
+
+;;; Its end
+
+(defvar duet-terminal-ended-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "g" #'duet-terminal-attach-again)
+    (define-key map "q" #'quit-window)
+    (define-key map "l" #'duet)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-terminal-ended-mode'.")
+
+(define-minor-mode duet-terminal-ended-mode
+  "Minor mode of a terminal's buffer in which nothing runs any more.
+
+\\{duet-terminal-ended-mode-map}"
+  :interactive nil
+  :lighter nil
+  (setq buffer-read-only t
+        header-line-format
+        (substitute-command-keys
+         (concat " \\<duet-terminal-ended-mode-map>"
+                 (if duet-terminal-id "Detached: \\[duet-terminal-attach-again] attaches again, "
+                   "Ended: ")
+                 "\\[quit-window] buries this buffer, \\[duet] lists the sessions"))))
+
+(defun duet-terminal--await-end (buffer)
+  "Have keys in BUFFER that are of use once its process has ended."
+  (let ((process (get-buffer-process buffer))
+        (ended (lambda (process &rest _)
+                 (when (and (buffer-live-p buffer) (not (process-live-p process)))
+                   (with-current-buffer buffer
+                     (setq duet-terminal-id (duet-terminal--detached-from))
+                     (duet-terminal-ended-mode))))))
+    (add-function :after (process-sentinel process) ended)
+    ;; It may have ended already.
+    (funcall ended process)))
+
+(defun duet-terminal--detached-from ()
+  "Return the id of the terminal that the buffer says it is detached from, or nil."
+  (save-excursion
+    (goto-char (point-max))
+    (let ((text (buffer-substring-no-properties
+                 (or (search-backward "detached" nil t) (point-max)) (point-max))))
+      ;; Where the window is narrow the id is broken.
+      (setq text (replace-regexp-in-string "[ \r\n]+" "" text))
+      (and (string-match "attach\\(term_[[:xdigit:]]+\\)" text)
+           (match-string 1 text)))))
+
+(defun duet-terminal-attach-again ()
+  "Attach again to the terminal that the buffer was detached from."
+  (interactive nil duet-terminal-ended-mode)
+  (unless (bound-and-true-p duet-terminal-ended-mode)
+    (user-error "This is for terminals that one has left"))
+  (let ((id (or duet-terminal-id
+                (user-error "What ran here has ended; there is nothing to attach to")))
+        (old (current-buffer))
+        (name (buffer-name)))
+    (with-current-buffer (duet-terminal--run duet-connection duet-terminal--name
+                                             (list id) t)
+      (setq duet-terminal-id id)
+      (kill-buffer old)
+      (rename-buffer name t))))
+
+
+;;; Starting and attaching
 
 (defun duet-terminal--buffer (connection id)
   "Return a buffer that is attached to the terminal ID of CONNECTION, or nil."

@@ -24,6 +24,7 @@
 (require 'duet-actions)
 
 (declare-function duet "duet" (&optional directory))
+(declare-function duet-new "duet" ())
 (declare-function duet-approval-approve "duet-approval" (approval))
 (declare-function duet-approval-deny "duet-approval" (approval))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -69,6 +70,7 @@ Each is called with the `duet-session' and returns a string or nil.")
     (define-key map (kbd "RET") #'duet-transcript-visit)
     (define-key map [mouse-2] #'duet-transcript-visit-mouse)
     (define-key map "c" #'duet-continue)
+    (define-key map "C" #'duet-new)
     (define-key map "r" #'duet-continue)
     (define-key map "i" #'duet-interrupt)
     (define-key map "k" #'duet-take-back)
@@ -425,8 +427,7 @@ Without BEFORE it goes where the model has it.  Return it."
            (queued (duet-session-queued duet-session))
            (parts
             (list
-             (concat (duet-render-state (duet-session-state duet-session)) " "
-                     (duet-render-state-name (duet-session-state duet-session)))
+             (duet-render-state-header (duet-session-state duet-session))
              (when-let ((status (duet-connection-status duet-connection)))
                (propertize status 'face 'duet-failed))
              (when (eq (duet-session-loaded duet-session) 'loading) "loading…")

@@ -21,7 +21,7 @@
 
 (defun duet-transcript-visit ()
   "Visit the file or address at point, do what the button there says, or fold."
-  (interactive)
+  (interactive nil duet-transcript-mode)
   (let ((action (get-text-property (point) 'duet-action))
         (file (get-text-property (point) 'duet-file))
         (url (thing-at-point-url-at-point))
@@ -69,7 +69,7 @@ Return nil if there is none.  LINE is nil where only the file is named."
 
 (defun duet-transcript-visit-mouse (event)
   "Do what `duet-transcript-visit' does where EVENT, a click, was."
-  (interactive "e")
+  (interactive "e" duet-transcript-mode)
   (mouse-set-point event)
   (duet-transcript-visit))
 

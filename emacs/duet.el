@@ -37,8 +37,10 @@
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
-;;   duet-menu.el        all of this in one menu
+;;   duet-revert.el      buffers that visit what agents write
+;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions
+;;   duet-prompts.el     from prompt to prompt in a transcript
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-terminal.el    the server's terminals
 ;;   duet-agents.el      which agents there are, and how a session's one works
@@ -57,10 +59,13 @@
 (require 'duet-approvals)
 (require 'duet-notify)
 (require 'duet-diff)
+(require 'duet-revert)
 (require 'duet-marks)
+(require 'duet-prompts)
 (require 'duet-quit)
 (require 'duet-secrets)
 (require 'duet-trust)
+(require 'duet-menu-bar)
 
 ;; These take other packages of Emacs with them, so they come when they are
 ;; needed.

@@ -34,10 +34,17 @@ type window struct {
 // window runs duet-rpc in a new terminal.
 func (s *site) window(cols, rows uint16, args ...string) *window {
 	s.t.Helper()
+	return s.windowIn(nil, cols, rows, args...)
+}
+
+// windowIn runs duet-rpc in a new terminal, with more in its environment.
+func (s *site) windowIn(environment []string, cols, rows uint16, args ...string) *window {
+	s.t.Helper()
 	l := s.launch()
 	cmd := exec.Command(program, append(append([]string{}, l.args...), args...)...)
 	cmd.Dir = s.root
 	cmd.Env = append(append(cleanEnvironment(), l.env...), "TERM=xterm", "GORACE="+noRaceDelay)
+	cmd.Env = append(cmd.Env, environment...)
 	keys, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: cols, Rows: rows})
 	require.NoError(s.t, err)
 	w := &window{t: s.t, cmd: cmd, keys: keys, printed: &recorder{}, ended: make(chan struct{})}
@@ -202,6 +209,40 @@ func TestAttach(t *testing.T) {
 	// A signal is told as shells do.
 	last := s.window(80, 24, "attach", "--new", "--", "sh", "-c", `kill -TERM $$`)
 	assert.Equal(t, 128+15, last.leaves())
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
+// A new terminal knows what the one is that started it, and its user; nothing
+// else of the environment gets there, and nothing to a terminal that is joined.
+func TestAttachEnvironment(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	w := s.windowIn([]string{
+		"TERM=eterm-color", "TERMINFO=/some/where", "INSIDE_EMACS=28.2,term:0.96", "COLUMNS=1", "LINES=1",
+		"USER=somebody", "EDITOR=emacsclient", "SSH_AUTH_SOCK=/some/socket", "LC_TIME=C", "PAGER=", "A_SECRET=it is",
+	}, 100, 20, "attach", "--new", "--", "sh", "-c", "env | sort; echo done; read x")
+	w.shows("done\r\n")
+	for _, variable := range []string{
+		"TERM=eterm-color", "TERMINFO=/some/where", "INSIDE_EMACS=28.2,term:0.96",
+		"USER=somebody", "EDITOR=emacsclient", "SSH_AUTH_SOCK=/some/socket", "LC_TIME=C",
+	} {
+		assert.Contains(t, w.printed.String(), "\n"+variable+"\r\n")
+	}
+	assert.NotRegexp(t, `A_SECRET|COLUMNS|LINES|PAGER`, w.printed.String())
+	w.types("\r")
+	assert.Zero(t, w.leaves())
+
+	// What is no terminal says nothing of one.
+	l := s.launch()
+	cmd := exec.Command(program, append(append([]string{}, l.args...), "attach", "--new", "--", "sh", "-c", "env")...)
+	cmd.Dir = s.root
+	cmd.Env = append(append(cleanEnvironment(), l.env...), "TERM=dumb", "TERMINFO=/some/where", "USER=somebody")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), "USER=somebody\r\n")
+	assert.NotRegexp(t, `TERM=dumb|TERMINFO`, string(out))
 	_, err = s.command("daemon", "stop", "--force")
 	require.NoError(t, err)
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +31,7 @@ Without TERMINAL the terminals are listed. An agent's can be watched, and no mor
 
 --new starts a program in a new terminal, your shell unless a command is given;
 with --tmux NAME in a tmux session, which another attach --new --tmux NAME joins.
+It gets TERM, EDITOR, SSH_AUTH_SOCK and the like as they are here.
 
 You first see what the terminal printed lately. If standard input is no
 terminal, it is typed, and then C-d.
@@ -204,9 +207,7 @@ func (a *attached) start(ctx context.Context, o attachOptions, args []string) er
 	if cols, rows, err := term.GetSize(int(os.Stdout.Fd())); err == nil && cols > 0 && rows > 0 {
 		params["cols"], params["rows"] = cols, rows
 	}
-	if name := os.Getenv("TERM"); name != "" && term.IsTerminal(int(os.Stdout.Fd())) {
-		params["env"] = map[string]string{"TERM": name}
-	}
+	params["env"] = newTerminalEnvironment(os.Environ(), term.IsTerminal(int(os.Stdout.Fd())))
 	if len(args) > 0 {
 		params["shell"], params["args"] = args[0], args[1:]
 	}
@@ -221,6 +222,35 @@ func (a *attached) start(ctx context.Context, o attachOptions, args []string) er
 	}
 	a.id = r.TerminalID
 	return nil
+}
+
+// ofTerminal are the variables that tell programs what this terminal can do, and
+// which emulator it is. Its size is not among them: others may be attached.
+var ofTerminal = []string{
+	"TERM", "TERMINFO", "TERMINFO_DIRS", "TERMCAP", "COLORTERM",
+	"INSIDE_EMACS", "EMACS_VTERM_PATH", "EAT_SHELL_INTEGRATION_DIR",
+}
+
+// ofUser are the variables that are the same in all terminals of a user. The
+// hub may lack them: an editor or a daemon has started it.
+var ofUser = []string{
+	"USER", "LOGNAME", "EDITOR", "VISUAL", "PAGER", "SSH_AUTH_SOCK",
+	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "LANG",
+}
+
+// newTerminalEnvironment is what of this environment, NAME=VALUE each, a
+// terminal gets that somebody starts by hand; more if this is a terminal.
+func newTerminalEnvironment(environ []string, isTerminal bool) map[string]string {
+	env := map[string]string{}
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		passed := slices.Contains(ofUser, name) || strings.HasPrefix(name, "LC_") ||
+			isTerminal && slices.Contains(ofTerminal, name)
+		if passed && value != "" {
+			env[name] = value
+		}
+	}
+	return env
 }
 
 // listen takes what the hub tells of the terminal, until stop, which waits for

@@ -16,6 +16,7 @@
 
 (require 'cl-lib)
 (require 'duet-test-lib)
+(require 'transient)
 
 (defconst duet-commands-test-folder
   (file-name-directory (locate-library "duet-test-lib.el" t))

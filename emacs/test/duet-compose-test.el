@@ -120,6 +120,31 @@
         (insert "me@some")
         (should-not (duet-compose-complete))))))
 
+(ert-deftest duet-compose-test-header ()
+  "The header line tells who gets the prompt, whatever the session is called."
+  (duet-compose-test-with connection
+    (let ((shown (lambda () (substring-no-properties (duet-compose--header)))))
+      (duet-test-wait-for (string-match-p "\\` New session · demo — C-c C-c send, C-c C-k cancel"
+                                          (funcall shown)))
+      (let ((duet-compose-parameters-functions
+             (list (lambda () '(:agent "mine" :model "big%1" :permission_mode "plan")))))
+        (should (string-match-p "\\` New session · mine, big%%1, plan — " (funcall shown))))
+      (let ((session (duet-test-launch connection "quiet")))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-request connection 'updateSessionSettings
+                           (list :session_id (duet-session-leaf-id session)
+                                 :title "`100%' \\[it]" :model "big"
+                                 :permission_mode "acceptEdits"))
+        (duet-test-wait-for (equal (duet-session-title session) "`100%' \\[it]"))
+        (duet-compose connection session)
+        (should (string-match-p
+                 (regexp-quote " Continue: `100%%' \\[it] · demo, big, accepts edits — C-c")
+                 (funcall shown)))
+        ;; A list tells it too.
+        (setf (duet-session-llm session) nil)
+        (duet-connection-refresh connection)
+        (duet-test-wait-for (equal (duet-session-llm session) "big"))))))
+
 (ert-deftest duet-compose-test-parameters ()
   "Others can add parameters to a launch."
   (let ((duet-compose-parameters-functions (list (lambda () '(:title "Called so")))))

@@ -272,6 +272,46 @@ The directory `default-directory' has them as they are after."
         (should (eq (current-buffer) visiting))
         (should (looking-at "c$"))))))
 
+;; Where Emacs would ask "really edit the buffer?" it reads standard input here,
+;; and fails.
+(ert-deftest duet-diff-test-visited-before ()
+  "A file that was visited before the turn wrote it is reverted all the same.
+Who looks at it stays in place; a buffer with changes is named."
+  (duet-diff-test-with-files
+      `(("f.txt" ,(duet-diff-test--lines)
+         ,(duet-diff-test--lines '(2 . "") '(20 . "twenty\n"))))
+    (let* ((file (expand-file-name "f.txt"))
+           (after (duet-hunk-file-text file))
+           visiting)
+      (write-region (duet-diff-test--lines) nil file nil 'quiet)
+      (setq visiting (find-file-noselect file))
+      (with-current-buffer visiting
+        (goto-char (point-min))
+        (search-forward "line 12"))
+      ;; An agent writes.
+      (write-region after nil (concat file "~") nil 'quiet)
+      (rename-file (concat file "~") file t)
+      (set-file-times file (time-add nil 5))
+      (should-not (verify-visited-file-modtime visiting))
+      (duet-diff-test--go "@@ -17")
+      (duet-diff-revert)
+      (should (equal (duet-hunk-file-text file) (duet-diff-test--lines '(2 . ""))))
+      (with-current-buffer visiting
+        (should (equal (buffer-string) (duet-diff-test--lines '(2 . ""))))
+        (should-not (buffer-modified-p))
+        (should (verify-visited-file-modtime))
+        (should (looking-back "^line 12" (line-beginning-position))))
+      ;; Behind the file again, and with changes.
+      (with-current-buffer visiting
+        (goto-char (point-max))
+        (insert "mine\n")
+        (rename-buffer "mine"))
+      (set-file-times file (time-add nil 10))
+      (duet-diff-test--go "@@ -17")
+      (duet-test-should-say "in the buffer mine" (duet-diff-undo))
+      (with-current-buffer visiting (should (string-suffix-p "mine\n" (buffer-string))))
+      (should (equal (duet-hunk-file-text file) (duet-diff-test--lines '(2 . "")))))))
+
 (ert-deftest duet-diff-test-new-deleted-binary ()
   "New, deleted, empty and binary files are told of, and reverted if they can be."
   (duet-diff-test-with-files '(("bin" nil nil t) ("d/new.txt" nil "n\n")
@@ -395,7 +435,7 @@ The directory `default-directory' has them as they are after."
         (let ((approval (duet-test-wait-for (car (duet-session-approvals session)))))
           (duet-diff session)
           (duet-test-wait-for (not duet-diff--loading))
-          (should (string-match-p "no file so far" (buffer-string)))
+          (should (string-match-p "no changed file so far" (buffer-string)))
           (duet-test-request connection 'sendDecision
                              (list :approval_id (duet-approval-id approval)
                                    :decision "approve" :scope "session")))
@@ -458,7 +498,13 @@ The directory `default-directory' has them as they are after."
           (switch-to-buffer transcript)
           (goto-char (point-min))
           (duet-test-press "D" #'duet-diff)
-          (duet-test-wait-for-text (current-buffer) "This turn has changed no file\\.")
+          (duet-test-wait-for-text (current-buffer) "has told of no changed file\\.")
+          (should-not (string-match-p "vc-diff" (buffer-string)))
+          (when (executable-find "git")
+            (call-process "git" nil nil nil "init" "-q")
+            (duet-test-press "g" #'duet-diff-refresh)
+            (duet-test-wait-for-text (current-buffer) "C-x v D (vc-root-diff) shows")
+            (duet-test-wait-for-text (current-buffer) "C-x v = (vc-diff) in"))
           (switch-to-buffer transcript)
           (goto-char (point-max))
           (duet-test-press "D" #'duet-diff)

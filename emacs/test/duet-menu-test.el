@@ -32,7 +32,8 @@
         (should (or (plist-get suffix :description) command))
         (dolist (map (list duet-sessions-mode-map duet-transcript-mode-map))
           (let ((bound (where-is-internal command (list map) t)))
-            (when bound
+            ;; The menu bar names it, too.
+            (when (and bound (not (eq (aref bound 0) 'menu-bar)))
               (should (equal (list command (key-description bound))
                              (list command (plist-get suffix :key)))))))))))
 
@@ -72,10 +73,44 @@
               (progn
                 (should transient--prefix)
                 (should (eq (oref transient--prefix command) 'duet-dispatch))
-                (should (cl-find 'duet-new transient--suffixes
+                (should (cl-find 'duet-menu-compose transient--suffixes
                                  :key (lambda (suffix) (oref suffix command)))))
             (transient-quit-all)
             (transient--emergency-exit)))))))
+
+(ert-deftest duet-menu-test-same-keys ()
+  "The letters of the menu do what they do in the buffer where one is; q closes it."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet"))
+           (keys (lambda ()
+                   (call-interactively #'duet-menu)
+                   (unwind-protect
+                       (mapcar (lambda (suffix) (cons (oref suffix key) (oref suffix command)))
+                               transient--suffixes)
+                     (transient-quit-all)
+                     (transient--emergency-exit))))
+           (compose (lambda (words)
+                      (should (equal (duet-menu--compose-words) words))
+                      (save-window-excursion
+                        (call-interactively #'duet-menu-compose)
+                        (should (derived-mode-p 'duet-compose-mode))
+                        (prog1 duet-session (call-interactively #'duet-compose-cancel))))))
+      (duet-test-wait-for-state session 'completed)
+      (save-window-excursion
+        (switch-to-buffer (duet-sessions-buffer connection))
+        (let ((keys (funcall keys)))
+          (should (equal (alist-get "c" keys nil nil #'equal) 'duet-menu-compose))
+          (should (equal (alist-get "r" keys nil nil #'equal) (key-binding "r")))
+          (should-not (assoc "C" keys))
+          (should (equal (alist-get "q" keys nil nil #'equal) 'transient-quit-one)))
+        (should (eq (key-binding "c") 'duet-sessions-compose))
+        (should-not (funcall compose "Ask something new"))
+        (switch-to-buffer (duet-transcript-open connection session))
+        (let ((keys (funcall keys)))
+          (should (equal (alist-get "C" keys nil nil #'equal) (key-binding "C")))
+          (should-not (assoc "r" keys)))
+        (should (eq (key-binding "c") 'duet-continue))
+        (should (eq (funcall compose "Continue") session))))))
 
 (ert-deftest duet-menu-test-help ()
   "? shows the menu in the buffers of Duet."

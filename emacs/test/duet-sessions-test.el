@@ -153,6 +153,58 @@
                                       :session :title)
                      "quiet one 100%")))))
 
+(ert-deftest duet-sessions-test-new-line ()
+  "Who asks for something in the list is at its line when they come back."
+  (duet-sessions-test-with-list connection buffer
+    (duet-test-launch connection "quiet one")
+    (duet-test-wait-for-text buffer "● +completed +quiet one")
+    (duet-sessions-test-go-to buffer "quiet one")
+    (duet-test-press "c" #'duet-sessions-compose)
+    (duet-test-write-and-send "quiet two")
+    (duet-test-wait-for-transcript)
+    (switch-to-buffer buffer)
+    (duet-test-wait-for-text buffer "● +completed +quiet two")
+    (should (string-match-p "quiet two" (thing-at-point 'line)))
+    ;; Who asked elsewhere is not taken away.
+    (duet-sessions-test-go-to buffer "quiet one")
+    (with-temp-buffer
+      (setq default-directory (duet-connection-root connection))
+      (call-interactively #'duet-new)
+      (duet-test-write-and-send "quiet three"))
+    (duet-test-wait-for-text buffer "● +completed +quiet three")
+    (with-current-buffer buffer
+      (should (string-match-p "quiet one" (thing-at-point 'line))))))
+
+(ert-deftest duet-sessions-test-archive-line ()
+  "After A point is on what followed, and the archive says that it is one."
+  (duet-sessions-test-with-list connection buffer
+    (dolist (name '("quiet one" "quiet two" "quiet three"))
+      (duet-test-launch connection name)
+      (duet-test-wait-for-text buffer (concat "● +completed +" name)))
+    (set-buffer buffer)
+    (let ((names (mapcar #'duet-session-name (duet-sessions--shown)))
+          (title (lambda () (format "%s" header-line-format))))
+      (goto-char (point-min))
+      (forward-line 1)
+      (duet-test-listening
+        (duet-test-press "A" #'duet-archive-marked)
+        (duet-test-wait-for (duet-test-heard "^Archived; a shows the archive$")))
+      (duet-test-wait-for (length= (duet-sessions--shown) 2))
+      (should (equal (duet-session-name (tabulated-list-get-id)) (nth 2 names)))
+      (should (= (line-number-at-pos) 2))
+      ;; The last one: what is before it.
+      (duet-test-press "A" #'duet-archive-marked)
+      (duet-test-wait-for (length= (duet-sessions--shown) 1))
+      (should (equal (duet-session-name (tabulated-list-get-id)) (nth 0 names)))
+      (should-not (string-match-p "archive" (funcall title)))
+      (tabulated-list-sort 2)
+      (duet-test-press "a" #'duet-sessions-toggle-archived)
+      (should (string-match-p "Session (archive)" (funcall title)))
+      (should (= (point) (point-min)))
+      (should (length= (duet-sessions--shown) 2))
+      (duet-test-press "a" #'duet-sessions-toggle-archived)
+      (should-not (string-match-p "archive" (funcall title))))))
+
 (ert-deftest duet-sessions-test-archive ()
   "A session is put away from its transcript, and taken back."
   (duet-sessions-test-with-list connection buffer
@@ -161,8 +213,8 @@
       (duet-test-listening
         (with-current-buffer (duet-transcript-open connection session)
           (call-interactively #'duet-archive)
-          (duet-test-wait-for (duet-test-heard "^Archived$"))
-          (duet-test-wait-for-text buffer "No sessions yet")
+          (duet-test-wait-for (duet-test-heard "^Archived; a in the list of sessions shows the archive$"))
+          (duet-test-wait-for-text buffer "All sessions are in the archive")
           (call-interactively #'duet-archive)
           (duet-test-wait-for (duet-test-heard "^Taken back from the archive$"))
           (duet-test-wait-for-text buffer "quiet one"))

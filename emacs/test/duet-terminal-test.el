@@ -80,6 +80,64 @@
             (duet-test-should-say "There is no terminal here"
               (duet-test-press key command))))))))
 
+(ert-deftest duet-terminal-test-attach-again ()
+  "Where one has detached a key attaches again; where the program ended it says so."
+  (duet-test-with-project connection
+    (save-window-excursion
+      (let ((duet-terminal-backend 'term)
+            (buffers (buffer-list))
+            (new (lambda (&rest command)
+                   (with-current-buffer (duet-sessions-buffer connection)
+                     (duet-terminal command))
+                   (duet-test-look)))
+            name)
+        (duet-test-should-say "for terminals" (call-interactively #'duet-terminal-attach-again))
+        (unwind-protect
+            (progn
+              (funcall new "sh" "-c" "echo it is; while read x; do echo got $x; done")
+              (duet-test-wait-for-text (current-buffer) "it is")
+              (setq name (buffer-name))
+              (term-send-raw-string "\C-]")
+              (duet-test-wait-for (bound-and-true-p duet-terminal-ended-mode))
+              (should (string-match-p "Detached: g attaches again, q buries" header-line-format))
+              (let ((old (current-buffer)) (window (selected-window)))
+                (duet-test-press "g" #'duet-terminal-attach-again)
+                (should-not (buffer-live-p old))
+                (should (eq (selected-window) window)))
+              (duet-test-look)
+              (should (equal (buffer-name) name))
+              (duet-test-wait-for-text (current-buffer) "it is")
+              (term-send-raw-string "again\r")
+              (duet-test-wait-for-text (current-buffer) "got again")
+              (term-send-raw-string "\C-]")
+              (duet-test-wait-for (bound-and-true-p duet-terminal-ended-mode))
+              (let ((buffer (current-buffer)))
+                (should (eq (key-binding "q") #'quit-window))
+                (call-interactively (key-binding "q"))
+                (should (buffer-live-p buffer))
+                (should-not (eq (window-buffer) buffer)))
+              (funcall new "true")
+              (duet-test-wait-for (bound-and-true-p duet-terminal-ended-mode))
+              (should (string-match-p "Ended: q buries" header-line-format))
+              (duet-test-should-say "has ended"
+                (duet-test-press "g" #'duet-terminal-attach-again)))
+          (mapc #'duet-terminal-test-end (cl-set-difference (buffer-list) buffers)))))))
+
+(ert-deftest duet-terminal-test-environment ()
+  "Programs know the terminal that they are in, and their user's variables."
+  (duet-test-with-project connection
+    (save-window-excursion
+      (let ((duet-terminal-backend 'term)
+            (process-environment (append '("EDITOR=emacsclient" "SSH_AUTH_SOCK=/some/socket")
+                                         process-environment)))
+        (with-current-buffer (duet-sessions-buffer connection)
+          (duet-terminal '("sh" "-c" "tput colors; echo $TERM,$EDITOR,$SSH_AUTH_SOCK; read x")))
+        (let ((buffer (window-buffer)))
+          (unwind-protect
+              (duet-test-wait-for-text buffer
+                                       "^[1-9][0-9]*\neterm-color,emacsclient,/some/socket$")
+            (duet-terminal-test-end buffer)))))))
+
 (ert-deftest duet-terminal-test-keys ()
   "A terminal is started from the list, with the shell that is configured.
 Without a server, or without its program, that is said."

@@ -1,7 +1,7 @@
 """What a turn has changed."""
 
 from steps import ask, expect, replace, scenario, start
-from terminal import wait_for
+from terminal import Terminal, wait_for
 
 
 @scenario
@@ -60,6 +60,49 @@ def reverts_one_of_two(home, emacs):
     terminal.see(r"^demo\.txt has changes that are not saved; save or undo them first$")
     expect(home.read("demo.txt") == whole, "demo.txt was changed", terminal)
     terminal.see(r"^mine line 18$")
+
+
+@scenario
+def follows_what_an_agent_writes(home, emacs):
+    """A buffer that visits a file follows when an agent writes it; if it is not to, a change is reverted all the same."""
+    home.write("demo.txt", "one\n")
+    terminal = Terminal(home, emacs)
+    terminal.press("C-x", "C-f")
+    terminal.type("demo.txt")
+    terminal.press("Enter")
+    terminal.see(r"^one$")
+    terminal.command("duet")
+    terminal.see(r"^ No sessions yet")
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed")
+    terminal.press("C-x", "b")
+    terminal.type("demo.txt")
+    terminal.press("Enter")
+    terminal.see(r"^Turn 1: hello$")
+    terminal.press("M-:")
+    terminal.type("(setq duet-revert-buffers nil)")
+    terminal.press("Enter")
+    terminal.see(r"^nil$")
+    terminal.press("C-x", "1")
+    terminal.command("duet")
+    ask(terminal, "again")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed")
+    terminal.press("D")
+    terminal.see(r"^\+Turn 1: again$")
+    terminal.press("r")
+    terminal.see(r"^Reverted in demo\.txt$")
+    wait_for(lambda: home.read("demo.txt") == "one\nTurn 1: hello\n", "the change to be taken back",
+             screen=terminal.screen)
+    terminal.press("C-x", "b")
+    terminal.type("demo.txt")
+    terminal.press("Enter")
+    terminal.press("C-x", "1")
+    terminal.see_no(r"again")
+    terminal.see(r"^Turn 1: hello$")
 
 
 @scenario

@@ -1,0 +1,104 @@
+;;; duet-revert.el --- Buffers follow their files  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; What agents write is seen in the buffers that visit it.  A buffer is read anew
+;; without a question, who looks at it stays in place, and the change can be
+;; undone.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-log)
+(require 'duet-model)
+
+(defcustom duet-revert-buffers t
+  "Whether buffers follow when an agent writes the files that they visit.
+A buffer with changes that are not saved is left as it is."
+  :type 'boolean
+  :group 'duet)
+
+(defvar duet-revert--paths '()
+  "Files that agents have written and that were not looked at since.")
+(defvar duet-revert--timer nil
+  "The timer that looks at them.")
+
+(defconst duet-revert--delay 0.05
+  "How many seconds a file waits for others that are written with it.")
+
+(defconst duet-revert--seconds 0.2
+  "How many seconds a file is compared with its buffer at most.
+What is not done by then is replaced as a whole.")
+
+(defun duet-revert-read (buffer)
+  "Read anew the file that BUFFER visits, with nothing asked and nothing said.
+Point stays on the text that it is on, in all windows."
+  (with-current-buffer buffer
+    (let ((inhibit-message t)
+          (message-log-max nil)
+          (revert-buffer-insert-file-contents-function #'duet-revert--insert))
+      (revert-buffer t t t))))
+
+(defun duet-revert--insert (file _auto-save)
+  "Make the text of FILE that of the current buffer, which visits it.
+A value of `revert-buffer-insert-file-contents-function'."
+  (let ((buffer (current-buffer)) coding)
+    (with-temp-buffer
+      (insert-file-contents file)
+      (setq coding last-coding-system-used)
+      (let ((text (current-buffer)))
+        (with-current-buffer buffer
+          (save-excursion
+            (save-restriction
+              (widen)
+              ;; The file may be locked by now, or behind; neither matters.
+              (let ((buffer-file-name nil) (inhibit-read-only t))
+                (replace-buffer-contents text duet-revert--seconds)))))))
+    (when coding (setq buffer-file-coding-system coding))
+    (set-buffer-modified-p nil)
+    (set-visited-file-modtime)))
+
+
+;;; What agents write
+
+(defun duet-revert--observe (_model kind _session path _extra)
+  "Note a change of a model: of KIND `file', that PATH was written."
+  (when (and (eq kind 'file) duet-revert-buffers (stringp path)
+             (file-name-absolute-p path) (not (file-remote-p path)))
+    (cl-pushnew path duet-revert--paths :test #'equal)
+    (duet-revert--soon)))
+
+(defun duet-revert--soon ()
+  "Have the buffers follow, soon."
+  (remove-hook 'minibuffer-exit-hook #'duet-revert--soon)
+  (unless duet-revert--timer
+    (setq duet-revert--timer (run-at-time duet-revert--delay nil #'duet-revert--work))))
+
+(defun duet-revert--work ()
+  "Have the buffers follow, or once the minibuffer is left."
+  (setq duet-revert--timer nil)
+  (if (active-minibuffer-window)
+      (add-hook 'minibuffer-exit-hook #'duet-revert--soon)
+    (let ((paths duet-revert--paths))
+      (setq duet-revert--paths nil)
+      (dolist (path paths)
+        (duet-log-guard (concat "Buffer that visits " path)
+          (duet-revert--follow path))))))
+
+(defun duet-revert--follow (path)
+  "Read PATH anew where a buffer visits it, if that loses nothing."
+  (when-let ((buffer (find-buffer-visiting path)))
+    (unless (or (buffer-modified-p buffer)
+                (file-remote-p (buffer-file-name buffer))
+                (verify-visited-file-modtime buffer)
+                (not (file-readable-p path)))
+      (duet-revert-read buffer))))
+
+(duet-model-add-observer #'duet-revert--observe)
+
+(provide 'duet-revert)
+;;; duet-revert.el ends here

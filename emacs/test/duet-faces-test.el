@@ -1,0 +1,66 @@
+;;; duet-faces-test.el --- What is coloured can be read  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'term/tty-colors)
+
+(defun duet-faces-test-luminance (color)
+  "Return how bright COLOR, a name, is: 0 to 1, as WCAG 2 defines it."
+  (apply #'+ (cl-mapcar (lambda (part weight)
+                          (let ((part (/ part 65535.0)))
+                            (* weight (if (<= part 0.03928) (/ part 12.92)
+                                        (expt (/ (+ part 0.055) 1.055) 2.4)))))
+                        (cdr (assoc color color-name-rgb-alist))
+                        '(0.2126 0.7152 0.0722))))
+
+(defun duet-faces-test-contrast (one other)
+  "Return the contrast of the colors ONE and OTHER: 1 to 21."
+  (let ((lights (sort (mapcar #'duet-faces-test-luminance (list one other)) #'>)))
+    (/ (+ (car lights) 0.05) (+ (cadr lights) 0.05))))
+
+(ert-deftest duet-faces-test-attention ()
+  "What is in the mode line has a background of its own, and stands out from it."
+  (should (> (duet-faces-test-contrast "white" "black") 20.9))
+  (should (< (duet-faces-test-contrast "orange" "gray75") 1.5))
+  (pcase-dolist (`(,display . ,attributes) (face-default-spec 'duet-attention))
+    (should (plist-member attributes :inverse-video))
+    (if (eq display t)
+        (should (plist-get attributes :weight))
+      (should (> (duet-faces-test-contrast (plist-get attributes :foreground)
+                                           (plist-get attributes :background))
+                 7)))))
+
+(ert-deftest duet-faces-test-where ()
+  "The mode line and the header line have that face, and no other colour of text."
+  (let ((faces (lambda (text)
+                 (delete-dups (cl-loop for place below (length text)
+                                       collect (get-text-property place 'face text))))))
+    (should (equal (funcall faces (duet-render-state-header 'waiting_input))
+                   '(duet-attention)))
+    (dolist (state '(starting running interrupting))
+      (should (equal (funcall faces (duet-render-state-header state)) '(bold))))
+    (duet-test-with-project connection
+      (duet-model-add-observer #'duet-approvals--observe)
+      (let* ((duet-lighter--text nil)
+             (global-mode-string nil)
+             (session (duet-test-launch connection "hello"))
+             (buffer (duet-transcript-open connection session)))
+        (duet-test-wait-for duet-lighter--text)
+        (should (equal (funcall faces (string-trim-left duet-lighter--text))
+                       '(duet-attention)))
+        (with-current-buffer buffer
+          (should (memq 'duet-attention (funcall faces (duet-transcript--header))))
+          (should-not (cl-intersection '(duet-waiting duet-running warning)
+                                       (funcall faces (duet-transcript--header)))))
+        (with-current-buffer (duet-sessions-buffer connection)
+          (let ((duet-connections (make-hash-table)))
+            (duet-connection--enter connection 'starting)
+            (should (equal (funcall faces (string-trim-left (duet-sessions--mode-line)))
+                           '(duet-attention)))))))))
+
+(provide 'duet-faces-test)
+;;; duet-faces-test.el ends here

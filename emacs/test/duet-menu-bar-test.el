@@ -1,0 +1,83 @@
+;;; duet-menu-bar-test.el --- Tests of the menu bar and of M-x  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-menu-bar)
+
+(defun duet-menu-bar-test-items ()
+  "Return the items of the menu of the current buffer: (NAME BINDING PROPERTIES)."
+  (let (items)
+    (map-keymap (lambda (_ item)
+                  (when (nth 2 item)
+                    (push (list (nth 1 item) (nth 2 item) (nthcdr 3 item)) items)))
+                (lookup-key (current-local-map) [menu-bar Duet]))
+    (nreverse items)))
+
+(ert-deftest duet-menu-bar-test-menus ()
+  "The menus have commands that there are, and what makes no sense is disabled."
+  (duet-test-with-project connection
+    (let ((enabled (lambda (name)
+                     (let ((item (assoc name (duet-menu-bar-test-items))))
+                       (should item)
+                       (or (not (plist-member (nth 2 item) :enable))
+                           (eval (plist-get (nth 2 item) :enable) t))))))
+      (save-window-excursion
+        (switch-to-buffer (duet-sessions-buffer connection))
+        (should (funcall enabled "New Session"))
+        (should-not (funcall enabled "Continue"))
+        (should-not (funcall enabled "Interrupt"))
+        (let* ((session (duet-test-launch connection "hello"))
+               (buffers (list (current-buffer) (duet-transcript-open connection session)
+                              (progn (duet-approvals) (current-buffer)))))
+          (duet-test-wait-for-text (car buffers) "waits for you")
+          (duet-approvals-flush)
+          (dolist (buffer buffers)
+            (set-buffer buffer)
+            (goto-char (point-min))
+            (let ((items (duet-menu-bar-test-items)))
+              (should (> (length items) 10))
+              (pcase-dolist (`(,name ,binding ,properties) items)
+                (should (equal (list name (commandp binding)) (list name t)))
+                ;; Nothing of it signals.
+                (eval (plist-get properties :enable) t)
+                (eval (plist-get (cdr (plist-get properties :button)) :toggle) t))))
+          (set-buffer (nth 0 buffers))
+          (should (funcall enabled "Continue"))
+          (set-buffer (nth 1 buffers))
+          (should (funcall enabled "Interrupt"))
+          (should-not (funcall enabled "Earlier Messages"))
+          (set-buffer (nth 2 buffers))
+          (duet-approvals--first)
+          (should (funcall enabled "Approve"))
+          (goto-char (point-max))
+          (should-not (funcall enabled "Approve")))))))
+
+(ert-deftest duet-menu-bar-test-completion ()
+  "M-x leaves out what makes no sense where one is, for who wants that."
+  (let ((offered (lambda (command mode)
+                   (with-temp-buffer
+                     (setq major-mode mode)
+                     (and (command-completion-default-include-p command (current-buffer))
+                          t)))))
+    (pcase-dolist (`(,command . ,modes)
+                   '((duet-diff-revert duet-diff-mode)
+                     (duet-section-toggle duet-transcript-mode)
+                     (duet-sessions-open duet-sessions-mode)
+                     (duet-approval-approve duet-approvals-mode duet-transcript-mode
+                                            duet-approval-view-mode)
+                     (duet-approval-edit-send duet-approval-edit-mode)
+                     (duet-continue duet-sessions-mode duet-transcript-mode duet-diff-mode)))
+      (should-not (funcall offered command 'text-mode))
+      (dolist (mode modes)
+        (should (equal (list command mode (funcall offered command mode))
+                       (list command mode t)))))
+    (dolist (command '(duet duet-new duet-approval-next duet-approvals duet-search duet-stop
+                            duet-terminal duet-send-region duet-dispatch))
+      (should (funcall offered command 'text-mode)))))
+
+(provide 'duet-menu-bar-test)
+;;; duet-menu-bar-test.el ends here
