@@ -15,6 +15,8 @@
 (require 'duet-connection)
 
 (declare-function duet-compose "duet-compose" (connection &optional session run))
+(declare-function duet-compose-remember "duet-compose-history" (text))
+(declare-function duet-transcript-message-at-point "duet-visit" ())
 
 (defvar-local duet-session-at-point-function nil
   "Function that returns the session at point, where a buffer shows several.")
@@ -53,13 +55,37 @@ If there is none it is an error, unless NOERROR is non-nil."
   (interactive (list (duet-session-here))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((run (or (duet-session-active-run session)
-                 (cl-find 'queued (duet-session-runs session) :key #'duet-run-state))))
+                 (cl-find 'queued (duet-session-runs session) :key #'duet-run-state)))
+        (more (and (duet-session-active-run session)
+                   (> (duet-session-queued session) 0))))
     (unless run
       (user-error "Nothing is running in this session"))
     (duet-connection-request
      (duet-connection-here) 'interruptSession
      (list :session_id (duet-run-id run) :reason "interrupted in Emacs")
-     :success-fn (lambda (_) (message "Interrupting; r continues")))))
+     :success-fn (lambda (_)
+                   (message (if more "Interrupting; the queued prompt runs next"
+                              "Interrupting; r continues"))))))
+
+(defun duet-take-back ()
+  "Take the prompt at point back, which waits for its turn.
+A new prompt has it again, as an earlier one."
+  (interactive)
+  (let* ((message (and (bound-and-true-p duet-session)
+                       (duet-transcript-message-at-point)))
+         (text (and message (duet-message-queued-p message)
+                    (duet-message-text message))))
+    (unless text
+      (user-error "No prompt that waits for its turn is here"))
+    (duet-connection-request
+     (duet-connection-here) 'interruptSession
+     (list :session_id (duet-message-run message) :reason "taken back in Emacs")
+     :success-fn
+     (lambda (result)
+       (duet-compose-remember text)
+       (message (if (equal (duet-get-string result :status) "interrupting")
+                    "Its turn has begun already; interrupting it"
+                  "Taken back; M-p in a new prompt has it"))))))
 
 (defun duet-continue (session)
   "Write the next prompt of SESSION."

@@ -19,6 +19,7 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-approval)
+(require 'duet-approval-footer)
 (require 'duet-approval-view)
 (require 'duet-sessions)
 (require 'duet-transcript)
@@ -142,126 +143,37 @@ mouse-1: list them")))))
 (add-hook 'duet-transcript-header-functions #'duet-approvals--header)
 
 
-;;; In a transcript
+;;; From one to the next
 
-(defvar duet-approvals-inline-map
-  (let ((map (make-sparse-keymap)))
-    (set-keymap-parent map duet-approval-map)
-    (define-key map (kbd "RET") #'duet-approvals-act)
-    (define-key map [mouse-2] #'duet-approvals-act-mouse)
-    map)
-  "Keymap of a question in a transcript.")
-
-(defun duet-approvals--button (label command &optional option)
-  "Return a button with LABEL that calls COMMAND; it is for OPTION if non-nil."
-  (propertize label 'face 'link 'mouse-face 'highlight 'follow-link t
-              'duet-action command 'duet-option option
-              'help-echo "RET, mouse-1: do this"))
-
-(defun duet-approvals--inline (approval root)
-  "Return APPROVAL as text for a transcript; files are relative to ROOT."
-  (let ((text
-         (concat
-          (propertize "? " 'face 'duet-waiting)
-          (propertize (if (duet-approval-question-p approval)
-                          (duet-approval-name approval)
-                        (duet-approval-tool approval))
-                      'face 'duet-waiting)
-          (if (duet-approval-question-p approval) ""
-            (concat "  " (duet-approval-summary approval root)))
-          (if (duet-approval-stale approval)
-              (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")
-          "\n  "
-          (cond
-           ((duet-approval-sending-p approval)
-            (propertize "the answer is on its way…" 'face 'duet-dim))
-           ((duet-approval-question-p approval)
-            (let ((number 0))
-              (string-join
-               (append
-                (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
-                (mapcar (lambda (option)
-                          (cl-incf number)
-                          (duet-approvals--button
-                           (if (< number 10) (format "[%d] %s" number (car option))
-                             (car option))
-                           #'duet-approvals--take option))
-                        (duet-approval-options approval)))
-               "  ")))
-           (t (string-join
-               (list (duet-approvals--button "[a] approve" #'duet-approval-approve)
-                     (duet-approvals--button "[d] deny" #'duet-approval-deny)
-                     (duet-approvals--button "[e] edit" #'duet-approval-edit)
-                     (duet-approvals--button "[v] view" #'duet-approval-view)
-                     (concat "always: "
-                             (duet-approvals--button "[s] session"
-                                                     #'duet-approval-always))
-                     (duet-approvals--button "[P] project"
-                                             #'duet-approval-always-in-project))
-               "  "))))))
-    (propertize text 'duet-approval approval
-                'keymap (unless (duet-approval-sending-p approval)
-                          duet-approvals-inline-map))))
-
-(defun duet-approvals--take ()
-  "Answer the question at point with the option at point."
-  (interactive nil duet-transcript-mode)
-  (let ((option (get-text-property (point) 'duet-option)))
-    (duet-approval--answer (duet-approval-here) (car option) (cdr option))))
-
-(defun duet-approvals-act ()
-  "Do what the button at point says, or show the question at point."
-  (interactive nil duet-transcript-mode)
-  (call-interactively (or (get-text-property (point) 'duet-action) #'duet-approval-view)))
-
-(defun duet-approvals-act-mouse (event)
-  "Do what the button says where EVENT, a click, was."
-  (interactive "e" duet-transcript-mode)
-  (mouse-set-point event)
-  (duet-approvals-act))
-
-;; The section is in front of nothing: duet-transcript.el inserts messages before it.
-(defvar-local duet-approvals--shown nil
-  "What the transcript shows of questions.")
-
-(defun duet-approvals--footer ()
-  "Show the questions of the transcript's session at its end."
-  (when (and duet-session duet-connection)
-    (let* ((model (duet-connection-model duet-connection))
-           (approvals (cl-remove-if-not
-                       (lambda (approval)
-                         (eq duet-session (gethash (duet-approval-run approval)
-                                                   (duet-model-runs model))))
-                       (duet-model-approval-list model)))
-           (section (duet-section-get 'footer))
-           (text (and approvals
-                      (mapconcat (lambda (approval)
-                                   (duet-approvals--inline approval default-directory))
-                                 approvals "\n"))))
-      (cond
-       ((and (null text) section) (duet-section-delete section))
-       ((null text))
-       ((null section)
-        (duet-section-insert 'footer nil text))
-       ((not (equal-including-properties text duet-approvals--shown))
-        (duet-section-redraw section text)))
-      (setq duet-approvals--shown text)
-      (force-mode-line-update))))
+(defun duet-approvals--sequence ()
+  "Return all questions whose session is known, in the order of going there.
+Those of a session are together; the session with the oldest comes first."
+  (let (groups)
+    (dolist (approval (duet-approvals-all))
+      (when-let ((session (duet-approvals--session approval)))
+        (push approval (alist-get session groups))))
+    (cl-mapcan (lambda (group) (reverse (cdr group))) (nreverse groups))))
 
 ;;;###autoload
 (defun duet-approval-next ()
   "Go to the next question that waits, in its session's transcript.
-They come one after the other, the oldest first."
+In a transcript that is the first of this session, if point is on none of
+them; then they come one after the other, those of a session together."
   (interactive)
-  (let* ((all (duet-approvals-all))
-         (here (or (get-text-property (point) 'duet-approval)
-                   (and (derived-mode-p 'duet-approvals-mode) (tabulated-list-get-id))))
-         (approval (if (derived-mode-p 'duet-approvals-mode) here
-                     (or (cadr (memq here all)) (car all))))
+  (let* ((all (duet-approvals--sequence))
+         (listed (derived-mode-p 'duet-approvals-mode))
+         (here (if listed (tabulated-list-get-id)
+                 (get-text-property (point) 'duet-approval)))
+         (approval (cond (listed here)
+                         ((cadr (memq here all)))
+                         (here (car all))
+                         ((cl-find (bound-and-true-p duet-session) all
+                                   :key #'duet-approvals--session))
+                         (t (car all))))
          (connection (and approval (duet-approval-connection approval)))
          (session (and connection (duet-approval-session approval connection))))
     (cond
-     ((null approval) (user-error "Nothing waits for you"))
+     ((null (or approval (duet-approvals-all))) (user-error "Nothing waits for you"))
      ((null session) (user-error "The session of this question is not known yet"))
      ((and (eq approval here) (eq (bound-and-true-p duet-session) session))
       (message "This is the only question"))
@@ -272,6 +184,11 @@ They come one after the other, the oldest first."
       (when-let ((match (text-property-any (point-min) (point-max)
                                            'duet-approval approval)))
         (goto-char match))))))
+
+(defun duet-approvals--session (approval)
+  "Return the session in which APPROVAL is asked, or nil."
+  (when-let ((connection (duet-approval-connection approval)))
+    (duet-approval-session approval connection)))
 
 
 ;;; The list

@@ -44,7 +44,7 @@
   "Begin a prompt with TEXT, and QUESTION behind it.
 It is for a new session, or if CONTINUE is non-nil for one that there is.
 What is being written there already stays."
-  (let* ((connection (duet-connection-ensure default-directory))
+  (let* ((connection (duet-connection-ensure default-directory t))
          (session (and continue (duet-ask--session connection))))
     (duet-compose connection session)
     (goto-char (point-max))

@@ -18,7 +18,7 @@
 
 (defun duet-command (root &rest arguments)
   "Return the command that runs duet-rpc with ARGUMENTS for the project ROOT."
-  (append (seq-difference duet-rpc-command '("serve" "--stdio"))
+  (append (seq-difference (duet-rpc-words) '("serve" "--stdio"))
           (list "--root" (directory-file-name (expand-file-name root)))
           arguments))
 

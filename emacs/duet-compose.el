@@ -6,8 +6,9 @@
 ;;; Commentary:
 
 ;; A prompt is written in a buffer of its own.  Nothing that was written is
-;; lost: what is sent, cancelled or killed can be had again with \\`M-p', and a
-;; prompt that the server refuses stays where it is.
+;; lost: what is sent, cancelled or killed can be had again with \\`M-p', in the
+;; next Emacs too (duet-compose-history.el), and a prompt that the server refuses
+;; stays where it is.
 ;;
 ;; `@' is completed: to a file of the project, or to what the buffer that one
 ;; came from has: its region, its diagnostics.
@@ -17,6 +18,7 @@
 (require 'cl-lib)
 (require 'ring)
 (require 'subr-x)
+(require 'duet-compose-history)
 (require 'duet-connection)
 (require 'duet-sessions)
 (require 'duet-transcript)
@@ -26,14 +28,6 @@
 (declare-function flymake-diagnostics "flymake" (&optional beg end))
 (declare-function flymake-diagnostic-beg "flymake" (diag))
 (declare-function flymake-diagnostic-text "flymake" (diag))
-
-(defcustom duet-compose-history-size 100
-  "How many prompts are kept for \\<duet-compose-mode-map>\\[duet-compose-previous]."
-  :type 'natnum
-  :group 'duet)
-
-(defvar duet-compose-history (make-ring duet-compose-history-size)
-  "Prompts that were written, the last first.")
 
 (defvar duet-compose-parameters-functions nil
   "Functions that add parameters to the launch of a session.
@@ -150,18 +144,17 @@ One that was begun before is gone on with."
         (duet-compose--list-files)
         (unless session (duet-compose--learn-agents))))
     (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
-                            (window-height . 10)))))
+                            (window-height . duet-compose--fit)))))
+
+(defun duet-compose--fit (window)
+  "Make WINDOW ten lines high, as far as others can spare them."
+  (let ((lines (window-resizable window (- 10 (window-total-height window)))))
+    (unless (zerop lines)
+      (window-resize window lines))))
 
 (defun duet-compose--text ()
   "Return what is written in the buffer."
   (string-trim (buffer-substring-no-properties (point-min) (point-max))))
-
-(defun duet-compose-remember (text)
-  "Add TEXT to the history of prompts."
-  (unless (or (string-empty-p text)
-              (and (not (ring-empty-p duet-compose-history))
-                   (string= text (ring-ref duet-compose-history 0))))
-    (ring-insert duet-compose-history text)))
 
 (defun duet-compose--keep ()
   "Keep what is written; the buffer is killed."
@@ -252,6 +245,7 @@ THREAD is the session's id, or nil for a new one."
   (interactive (or (duet-only-in 'duet-compose-mode)
                    (list (prefix-numeric-value current-prefix-arg)))
                duet-compose-mode)
+  (duet-compose-history-load)
   (when (ring-empty-p duet-compose-history)
     (user-error "No prompt was written before"))
   (let ((place (+ (or duet-compose--place -1) (or count 1)))

@@ -22,6 +22,7 @@
 (require 'duet-model)
 (require 'duet-events)
 (require 'duet-pages)
+(require 'duet-project)
 
 (defcustom duet-restart-delays '(1 2 4 8 16 30)
   "Seconds to wait before a server that died is started again.
@@ -49,6 +50,9 @@ may run.")
 (defconst duet-connection-version "0.1"
   "The version of the server, its first two numbers, that this package is for.")
 
+(defvar duet-connection--patience 3
+  "How many seconds a server that is stopped may take to answer.")
+
 (defvar duet-connection--well 30
   "How many seconds a server must live to be no longer one that keeps dying.")
 
@@ -74,26 +78,14 @@ may run.")
 (defvar-local duet-connection nil
   "The connection that the buffer belongs to.")
 
-(defun duet-project-root (directory)
-  "Return the directory of the project that DIRECTORY is in.
-That is the nearest with a .duet, a .duet.toml or a .git, as the server
-finds it, else DIRECTORY."
-  (let ((directory (file-name-as-directory (expand-file-name directory))))
-    (when (file-remote-p directory)
-      (user-error "Duet works in local directories only, %s is remote" directory))
-    (expand-file-name
-     (or (locate-dominating-file
-          directory
-          (lambda (parent)
-            (cl-some (lambda (name) (file-exists-p (expand-file-name name parent)))
-                     '(".duet" ".duet.toml" ".git"))))
-         directory))))
-
-(defun duet-connection-ensure (directory)
+(defun duet-connection-ensure (directory &optional ask)
   "Return the connection of the project that DIRECTORY is in.
-Its server is started if there is none; this does not wait for it."
+Its server is started if there is none; this does not wait for it.
+If ASK is non-nil, the user is asked before the first start where there is
+no project."
   (let* ((root (duet-project-root directory))
          (connection (or (gethash root duet-connections)
+                         (and ask (duet-project-confirm directory))
                          (puthash root (make-duet-connection
                                         :root root
                                         :model (duet-model-create :root root))
@@ -220,22 +212,22 @@ is tried again: the user may have mended it."
                  (string-prefix-p (concat duet-connection-version ".") version))
       (display-warning
        'duet (format "The program %s is version %s, and this package is for %s; update the older one"
-                     (car duet-rpc-command) (or version "unknown")
+                     (car (duet-rpc-words)) (or version "unknown")
                      duet-connection-version)))))
 
 (defun duet-connection--ended (connection rpc)
   "Note that RPC, the server of CONNECTION, has ended."
+  ;; Others who waited for its last words may read them, too.
+  (run-at-time 1 nil #'duet-connection--bury rpc)
   (when (eq rpc (duet-connection-rpc connection))
     (setf (duet-connection-rpc connection) nil)
     (unless (eq (duet-connection-state connection) 'stopped)
-      ;; The last words come through another pipe; do not wait for them here.
+      ;; They come through another pipe; do not wait for them here.
       (run-at-time 0 nil
                    (lambda ()
                      (unless (or (duet-connection-rpc connection)
                                  (eq (duet-connection-state connection) 'stopped))
-                       (duet-connection--lose connection (duet-rpc--obituary rpc)))))
-      ;; Others who waited for it may read them, too.
-      (run-at-time 1 nil #'duet-connection--bury rpc))))
+                       (duet-connection--lose connection (duet-rpc--obituary rpc))))))))
 
 (defun duet-connection--bury (rpc)
   "Log what the server behind RPC last said, and kill the buffers of RPC."
@@ -290,10 +282,28 @@ continued."
   (duet-connection--enter connection 'stopped)
   (when-let ((rpc (duet-connection-rpc connection)))
     (setf (duet-connection-rpc connection) nil)
-    (ignore-errors (duet-rpc-notify rpc 'shutdown nil))
-    (run-at-time 3 nil (lambda ()
-                         (delete-process (jsonrpc--process rpc))
-                         (duet-connection--bury rpc)))))
+    (ignore-errors
+      (duet-rpc-request-async
+       rpc 'shutdown '(:reason "stopped in Emacs")
+       :success-fn (lambda (result)
+                     (duet-rpc-leave rpc)
+                     ;; To kill it now would end what runs for others.
+                     (setq rpc nil)
+                     (when (duet-get result :stays)
+                       (message "Duet: the server goes on for others")))
+       :error-fn #'ignore))
+    (run-at-time duet-connection--patience nil
+                 #'duet-connection--put-down (lambda () rpc) 2)))
+
+(defun duet-connection--put-down (server tries)
+  "Have the server end that the function SERVER returns, if it does not answer.
+It is killed when this was tried TRIES times; its answer may have come, and
+be read after the first."
+  (when-let ((rpc (funcall server)))
+    (if (> tries 1)
+        (run-at-time duet-connection--patience nil
+                     #'duet-connection--put-down server (1- tries))
+      (delete-process (jsonrpc--process rpc)))))
 
 (defun duet-connection-restart (connection)
   "Start the server of CONNECTION, now."
@@ -304,8 +314,9 @@ continued."
     (duet-connection--start connection t)))
 
 (defun duet-connection-here ()
-  "Return the connection of the current buffer's project."
-  (or duet-connection (duet-connection-ensure default-directory)))
+  "Return the connection of the current buffer's project, for a command.
+Where there is no project the user is asked."
+  (or duet-connection (duet-connection-ensure default-directory t)))
 
 (defun duet-only-in (mode)
   "Signal a `user-error' unless the current buffer is in MODE; return nil.

@@ -184,7 +184,7 @@ It makes no difference whether a text is broken whole or piece by piece."
   "Return the text of MESSAGE, a prompt."
   (concat (duet-render--signed "❯" 'duet-prompt)
           (if (duet-message-queued-p message)
-              (propertize "(queued) " 'face 'duet-running)
+              (propertize "(queued, k takes it back) " 'face 'duet-running)
             "")
           (propertize (duet-render-wrap (string-trim (duet-message-text message)))
                       'face 'duet-prompt)))

@@ -41,6 +41,7 @@
 (require 'eieio)
 (require 'jsonrpc)
 (require 'map)
+(require 'subr-x)
 
 (defgroup duet nil
   "Work with coding agents."
@@ -48,8 +49,9 @@
   :prefix "duet-")
 
 (defcustom duet-rpc-command '("duet-rpc")
-  "The program that serves Emacs, and its arguments."
-  :type '(repeat string)
+  "The program that serves Emacs, and its arguments.
+A list of strings, or one string that is split as a shell does it."
+  :type '(choice (repeat string) string)
   :risky t)
 
 (defcustom duet-rpc-request-timeout 10
@@ -102,15 +104,16 @@ Make one with `duet-rpc-connect'.")
   "Start a server and return a connection to it.
 
 COMMAND is the program and its arguments, `duet-rpc-command' if it is
-nil.  It runs in DIRECTORY, or in the current one.  NAME is what the
-process and its buffers are called; a number is added if that is taken.
+nil, and written as that is.  It runs in DIRECTORY, or in the current one.
+NAME is what the process and its buffers are called; a number is added if
+that is taken.
 
 NOTIFICATION-DISPATCHER and REQUEST-DISPATCHER are called with the
 connection, a method (a symbol) and params whenever the server sends a
 notification or a request.  A request's result is what the function
 returns; without a function it is refused.  ON-SHUTDOWN is called with
 the connection when the server has ended, for whatever reason."
-  (let* ((command (duet-rpc--check-command (or command duet-rpc-command)))
+  (let* ((command (duet-rpc--check-command command))
          (directory (file-name-as-directory
                      (expand-file-name (or directory default-directory))))
          (name (duet-rpc--unused-name name)))
@@ -143,21 +146,39 @@ user was just told.  The line is in *Messages* all the same."
   (let ((inhibit-message t))
     (funcall sentinel process change)))
 
+(defun duet-rpc-words (&optional command)
+  "Return COMMAND as a list of strings, the program first.
+It is `duet-rpc-command' if it is nil.  What is neither such a list nor a
+string is a `user-error'."
+  (let* ((command (or command duet-rpc-command))
+         (words (if (stringp command) (split-string-shell-command (string-trim command))
+                  command)))
+    (unless (and (consp words) (cl-every #'stringp words)
+                 (not (string-empty-p (car words))))
+      (user-error "`duet-rpc-command' must be a string, or a list of strings, the program first"))
+    (if (stringp command)
+        (cons (if (string-prefix-p "~" (car words)) (expand-file-name (car words))
+                (car words))
+              (cdr words))
+      words)))
+
 (defun duet-rpc--check-command (command)
-  "Return COMMAND if it can be started; else tell the user why not."
-  (unless (and (consp command) (cl-every #'stringp command))
-    (user-error "`duet-rpc-command' must be a list of strings, the program first"))
+  "Return COMMAND as a list if it can be started; else tell the user why not."
+  (setq command (duet-rpc-words command))
   (unless (executable-find (car command))
     (user-error "Cannot find the program %s; install it or set `duet-rpc-command'"
                 (car command)))
   command)
 
 (defun duet-rpc--unused-name (name)
-  "Return NAME, or NAME with a number if a process is called that already.
-The buffers of a connection are found by its name."
+  "Return NAME, or NAME with a number if a connection is called that already.
+jsonrpc.el finds the buffers of a connection by its name, so one that has
+ended has it too as long as they are there: with them the next server
+would be killed."
   (let ((candidate name)
         (number 1))
-    (while (get-process candidate)
+    (while (or (get-process candidate)
+               (get-buffer (format " *%s output*" candidate)))
       (setq candidate (format "%s<%d>" name (cl-incf number))))
     candidate))
 
@@ -412,13 +433,22 @@ Do not call this from `kill-emacs-hook'; without it the server ends too."
     ;; One that has answered and is still there serves somebody who has come
     ;; meanwhile.
     (if (and answered (process-live-p process))
-        (process-send-eof process)
+        (duet-rpc-leave connection)
       (delete-process process)))
   (when cleanup
     (mapc #'kill-buffer
           (delq nil (list (process-buffer (jsonrpc--process connection))
                           (jsonrpc-stderr-buffer connection)
                           (jsonrpc-events-buffer connection))))))
+
+;; Emacs keeps trying to read what a process has closed that goes on; Emacs 28
+;; does nothing else then, for ever.
+(defun duet-rpc-leave (connection)
+  "Have nothing to do any more with the server of CONNECTION, which may go on.
+It has answered a request to shut down, so nothing else will be answered."
+  (let ((process (jsonrpc--process connection)))
+    (set-process-filter process t)
+    (ignore-errors (process-send-eof process))))
 
 (defun duet-rpc--obituary (connection)
   "Tell, in one line, that the server of CONNECTION has ended, how and why."

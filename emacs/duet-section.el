@@ -33,7 +33,16 @@
   "Prepare the current buffer for sections."
   (setq duet-sections (make-hash-table :test #'equal)
         buffer-undo-list t)
-  (add-to-invisibility-spec '(duet-fold . t)))
+  (add-to-invisibility-spec '(duet-fold . t))
+  (add-hook 'window-size-change-functions #'duet-section--fill nil t))
+
+(defun duet-section--fill (window)
+  "Have WINDOW, which has got another size, show as much of the end as it can.
+That is if its point is there.  One that was small for a while would go on
+to show the last lines alone, at its top."
+  (with-selected-window window
+    (when (= (point) (point-max))
+      (recenter -1))))
 
 (defun duet-section-get (key)
   "Return the section of the buffer whose key is KEY, or nil."
@@ -52,9 +61,14 @@ It comes in front of the section BEFORE, or at the end of the buffer.
 Windows whose point is at the end stay there, and others where they are."
   (let ((inhibit-read-only t)
         (section (make-duet-section :key key :object object))
-        (empty (= (point-min) (point-max))))
+        (place (if before (marker-position (duet-section-beg before)) (point-max)))
+        (windows '()))
+    ;; The beginning of a window would move with its end.
+    (dolist (window (get-buffer-window-list nil nil t))
+      (when (and (= (window-start window) place) (= (window-point window) (point-max)))
+        (push window windows)))
     (save-excursion
-      (goto-char (if before (duet-section-beg before) (point-max)))
+      (goto-char place)
       (let ((beg (point)))
         (insert-before-markers text)
         (let ((end (point)))
@@ -62,10 +76,8 @@ Windows whose point is at the end stay there, and others where they are."
           (put-text-property beg (point) 'duet-section section)
           (setf (duet-section-beg section) (copy-marker beg)
                 (duet-section-end section) (copy-marker end t)))))
-    (when empty
-      ;; The beginning of a window moved with its end.
-      (dolist (window (get-buffer-window-list nil nil t))
-        (set-window-start window (point-min) t)))
+    (dolist (window windows)
+      (set-window-start window place t))
     (restore-buffer-modified-p nil)
     (puthash key section duet-sections)))
 

@@ -220,6 +220,10 @@ Where that was the end, it is the last line; in another list, the first."
              (duet-sessions--archived
               (substitute-command-keys
                "Nothing is in the archive.  \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived] shows the other sessions."))
+             ((cl-some #'duet-session-archived
+                       (duet-model-session-list (duet-connection-model duet-connection)))
+              (substitute-command-keys
+               "All sessions are in the archive.  \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived] shows it, \\[duet-sessions-compose] begins another."))
              (t
               (substitute-command-keys
                "No sessions yet.  \\<duet-sessions-mode-map>\\[duet-sessions-compose] asks an agent for something, \\[duet-menu-or-help] tells what else there is."))))))

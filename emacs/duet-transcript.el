@@ -30,6 +30,7 @@
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approval-view "duet-approval-view" (approval))
 (declare-function duet-approvals "duet-approvals" ())
+(declare-function duet-approvals-catch "duet-approval-footer" ())
 (declare-function duet-diff "duet-diff" (session))
 
 (defcustom duet-transcript-delay 0.05
@@ -72,6 +73,7 @@ Each is called with the `duet-session' and returns a string or nil.")
     (define-key map "C" #'duet-new)
     (define-key map "r" #'duet-continue)
     (define-key map "i" #'duet-interrupt)
+    (define-key map "k" #'duet-take-back)
     (define-key map "f" #'duet-fork)
     (define-key map "e" #'duet-transcript-earlier)
     (define-key map "g" #'duet-transcript-refresh)
@@ -150,7 +152,9 @@ The window is selected unless the minibuffer is in use."
       (with-current-buffer buffer
         (goto-char (point-max))
         (dolist (window (get-buffer-window-list nil nil t))
-          (set-window-point window (point-max))
+          (set-window-point window (point-max)))
+        (when (fboundp 'duet-approvals-catch) (duet-approvals-catch))
+        (dolist (window (get-buffer-window-list nil nil t))
           (duet-transcript--fill window))))))
 
 (defun duet-transcript--fill (window)

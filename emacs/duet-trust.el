@@ -40,8 +40,9 @@ If nil it may not, unless you say otherwise with `duet-trust'."
 (defvar duet-trust-mode-map
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map special-mode-map)
-    (define-key map "y" #'duet-trust-yes)
-    (define-key map "n" #'duet-trust-no)
+    ;; The window comes by itself, so no key that is meant for another may answer.
+    (define-key map (kbd "C-c C-c") #'duet-trust-yes)
+    (define-key map (kbd "C-c C-k") #'duet-trust-no)
     (define-key map (kbd "RET") #'duet-trust-visit)
     (define-key map "g" #'duet-trust)
     map)
@@ -134,17 +135,19 @@ The file is that of the project of CONNECTION."
   "Return the name of the buffer that asks about the project of CONNECTION."
   (format "*duet trust: %s*" (abbreviate-file-name (duet-connection-root connection))))
 
-(defun duet-trust--ask (connection hash state)
+(defun duet-trust--ask (connection hash state &optional window)
   "Ask whether STATE, of the file with HASH, is trusted.
-The file is that of the project of CONNECTION."
+The file is that of the project of CONNECTION.  WINDOW is the one that was
+selected when somebody asked for this, if somebody did."
   (let ((buffer (get-buffer-create (duet-trust--buffer-name connection)))
-        ;; Somebody who looks at a buffer of ours and is not typing is asked
-        ;; right there; others find the window when they have time.
+        ;; Somebody who looks at the list, or waits for this, and is not typing,
+        ;; is asked right there; others find the window when they have time.
         (here (with-current-buffer (window-buffer (selected-window))
-                (and (eq duet-connection connection)
-                     (not (derived-mode-p 'duet-compose-mode))
-                     (not (minibufferp))
+                (and (or (eq window (selected-window))
+                         (and (eq duet-connection connection)
+                              (derived-mode-p 'duet-sessions-mode 'duet-trust-mode)))
                      (zerop (recursion-depth))
+                     (not (active-minibuffer-window))
                      (not (input-pending-p))))))
     (with-current-buffer buffer
       (duet-trust-mode)
@@ -178,7 +181,9 @@ The file is that of the project of CONNECTION."
   (insert (propertize
            "\nIf you do not trust it, none of that has an effect; everything else works.
 You can change your mind later: M-x duet-trust\n"
-           'face 'shadow)))
+           'face 'shadow)
+          (substitute-command-keys
+           "\n\\<duet-trust-mode-map>\\[duet-trust-yes] trusts it as it is, \\[duet-trust-no] does not.\n")))
 
 (defun duet-trust--text (value)
   "Return VALUE, which a stranger wrote, as text that can be shown."
@@ -250,14 +255,15 @@ While it is the same you are asked no more."
   "Show what the project's .duet.toml asks for, and ask whether it may."
   (interactive)
   (let* ((connection (duet-connection-here))
-         (root (duet-connection-root connection)))
+         (root (duet-connection-root connection))
+         (window (selected-window)))
     (unless (duet-trust--config root)
       (user-error "This project has no .duet.toml, so there is nothing to trust"))
     (duet-trust--look
      connection
      (lambda (connection hash state)
        (if (duet-get-objects state :asks)
-           (duet-trust--ask connection hash state)
+           (duet-trust--ask connection hash state window)
          (message "Nothing in this project's .duet.toml needs your trust"))))))
 
 (duet-model-add-observer #'duet-trust--observe)

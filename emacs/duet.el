@@ -22,15 +22,18 @@
 ;;
 ;;   duet-rpc.el         one server process, requests and notifications
 ;;   duet-connection.el  the connection of a project, which outlives its server
+;;                       (which project: duet-project.el)
 ;;   duet-events.el      from events to the model (from replies: duet-pages.el)
 ;;   duet-model.el       what is known of a project's sessions
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-transcript.el  a session (sections: duet-section.el, looks: duet-render.el)
-;;   duet-compose.el     where prompts are written
+;;   duet-compose.el     where prompts are written (earlier ones:
+;;                       duet-compose-history.el)
 ;;   duet-actions.el     what can be done with a session
-;;   duet-approvals.el   questions that wait (one: duet-approval.el,
-;;                       in full: duet-approval-view.el)
+;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
+;;                       duet-approval-view.el, at the end of a transcript:
+;;                       duet-approval-footer.el)
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
@@ -44,6 +47,7 @@
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
 ;;   duet-trust.el       whether a project's .duet.toml may run programs
+;;   duet-quit.el        what ends with Emacs or with a server
 ;;   duet-command.el     what the program says on its command line
 
 ;;; Code:
@@ -58,6 +62,7 @@
 (require 'duet-revert)
 (require 'duet-marks)
 (require 'duet-prompts)
+(require 'duet-quit)
 (require 'duet-secrets)
 (require 'duet-trust)
 (require 'duet-menu-bar)
@@ -83,23 +88,27 @@
 That is the current buffer's unless told; with a prefix argument ask."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Project: " nil nil t))))
-  (duet-sessions-show (if directory (duet-connection-ensure directory)
-                        (duet-connection-ensure
-                         (if duet-connection (duet-connection-root duet-connection)
-                           default-directory)))))
+  (duet-sessions-show (duet--connection directory (called-interactively-p 'any))))
 
 ;;;###autoload
 (defun duet-new ()
   "Ask an agent for something in the project of the current buffer."
   (interactive)
-  (duet-compose (duet-connection-ensure
-                 (if duet-connection (duet-connection-root duet-connection)
-                   default-directory))))
+  (duet-compose (duet--connection nil (called-interactively-p 'any))))
+
+(defun duet--connection (directory ask)
+  "Return the connection of the project that DIRECTORY is in.
+It is that of the current buffer if DIRECTORY is nil.  Where there is no
+project ask, if ASK is non-nil."
+  (duet-connection-ensure
+   (or directory (if duet-connection (duet-connection-root duet-connection)
+                   default-directory))
+   ask))
 
 (defun duet-stop ()
   "End the server of the current buffer's project.
 What it runs is interrupted unless another editor has the project open,
-and can be continued."
+and can be continued; you are asked first."
   (interactive)
   (let ((connection (gethash (duet-project-root
                               (if duet-connection (duet-connection-root duet-connection)
@@ -107,8 +116,13 @@ and can be continued."
                              duet-connections)))
     (unless (and connection (duet-connection-rpc connection))
       (user-error "No server runs for this project"))
-    (duet-connection-stop connection)
-    (message "The server is stopped")))
+    (let ((turns (duet-quit-turns connection)))
+      (if (not (or (zerop turns)
+                   (y-or-n-p (concat (duet-quit-words turns)
+                                     ", unless another editor goes on; stop the server? "))))
+          (message "Nothing is stopped")
+        (duet-connection-stop connection)
+        (message "The server is stopped")))))
 
 (provide 'duet)
 ;;; duet.el ends here

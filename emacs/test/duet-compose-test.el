@@ -154,5 +154,46 @@
        (cl-find "Called so" (duet-model-session-list (duet-connection-model connection))
                 :key #'duet-session-title :test #'equal)))))
 
+(defun duet-compose-test-queue (session text)
+  "Queue a prompt TEXT in SESSION, whose transcript is the current buffer."
+  (call-interactively #'duet-continue)
+  (duet-test-write-and-send text)
+  (duet-test-wait-for (not (derived-mode-p 'duet-compose-mode)))
+  (duet-test-look)
+  (duet-test-wait-for-text (current-buffer) (concat "^❯ (queued, k takes it back) " text))
+  (should (> (duet-session-queued session) 0)))
+
+(ert-deftest duet-compose-test-take-back ()
+  "A prompt that waits for its turn is taken back, and there to be written anew."
+  (duet-test-with-project connection
+    (let* ((duet-compose-history (make-ring 10))
+           (session (duet-test-launch connection "quiet stream:5000@20")))
+      (save-window-excursion
+        (switch-to-buffer (duet-transcript-open connection session))
+        (duet-test-wait-for-state session 'running)
+        (duet-compose-test-queue session "quiet one")
+        (duet-compose-test-queue session "quiet two")
+        (goto-char (point-min))
+        (duet-test-should-say "No prompt that waits" (duet-test-press "k" #'duet-take-back))
+        (search-forward "quiet one")
+        (setq duet-compose-history (make-ring 10))
+        (duet-test-listening
+          (duet-test-press "k" #'duet-take-back)
+          (duet-test-wait-for (duet-test-heard "Taken back; M-p in a new prompt has it")))
+        (duet-test-wait-for (= (duet-session-queued session) 1))
+        (should (equal (ring-elements duet-compose-history) '("quiet one")))
+        (should (eq (duet-session-state session) 'running))
+        ;; What else is queued runs next.
+        (duet-test-listening
+          (duet-test-press "i" #'duet-interrupt)
+          (duet-test-wait-for
+           (duet-test-heard "^Interrupting; the queued prompt runs next$")))
+        (duet-test-wait-for-text (current-buffer) "You asked: quiet two")
+        (should-not (string-match-p "You asked: quiet one"
+                                    (duet-test-text (current-buffer))))
+        (with-temp-buffer
+          (duet-test-should-say "No prompt that waits"
+            (call-interactively #'duet-take-back)))))))
+
 (provide 'duet-compose-test)
 ;;; duet-compose-test.el ends here

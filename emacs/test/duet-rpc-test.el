@@ -127,9 +127,28 @@ One that has ended counts even where nobody has looked at its status yet."
 
 (ert-deftest duet-rpc-test-command-of-wrong-type ()
   "A command that is no list of strings is refused in words."
-  (dolist (command '("duet-rpc" (duet-rpc) ("duet-rpc" 1)))
+  (dolist (command '("" " " 7 (duet-rpc) ("duet-rpc" 1)))
     (let ((err (should-error (duet-rpc-connect :command command) :type 'user-error)))
       (should (string-match-p "list of strings" (error-message-string err))))))
+
+(ert-deftest duet-rpc-test-command-in-one-string ()
+  "A command may be one string, with quotes."
+  (let* ((words (duet-rpc-test-server))
+         (folder (file-name-as-directory (make-temp-file "duet test" t)))
+         (link (concat folder "duet rpc")))
+    (unwind-protect
+        (progn
+          (make-symbolic-link (car words) link)
+          (let ((duet-rpc-command (format "'%s' --test-methods" link)))
+            (should (equal (duet-rpc-words) (list link "--test-methods")))
+            (duet-rpc-test-with (connection (duet-rpc-connect))
+              (should (equal (duet-rpc-request connection 'echo '(:a 1)) '(:a 1)))
+              (should (equal (duet-rpc-connection-command connection)
+                             (list link "--test-methods"))))))
+      (delete-directory folder t))
+    (should (equal (duet-rpc-words "~/bin/duet-rpc")
+                   (list (expand-file-name "~/bin/duet-rpc"))))
+    (should (equal (duet-rpc-words '("~/bin/duet-rpc" "a b")) '("~/bin/duet-rpc" "a b")))))
 
 (ert-deftest duet-rpc-test-unknown-directory ()
   "A directory that is not there is named."

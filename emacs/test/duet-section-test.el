@@ -57,6 +57,36 @@
     (should-not (duet-section-get "b"))
     (duet-section-test-whole)))
 
+(ert-deftest duet-section-test-insert-in-view ()
+  "What comes where a window that follows begins is in view, not above it."
+  (duet-section-test-with
+    (goto-char (point-max))
+    (let ((start (point-max)))
+      (set-window-start nil start)
+      (duet-section-insert "d" nil "d")
+      (duet-section-insert "e" nil "e")
+      (should (= (window-start) start))
+      (should (= (window-point) (point-max))))
+    ;; Somebody who reads an earlier one goes on to do so.
+    (let ((c (duet-section-get "c")))
+      (goto-char (duet-section-beg c))
+      (set-window-start nil (point))
+      (duet-section-insert "x" nil "x" c)
+      (should (= (window-start) (point) (duet-section-beg c))))))
+
+(ert-deftest duet-section-test-fill ()
+  "A window that grows shows more of the end, if its point is there."
+  (duet-section-test-with
+    (delete-other-windows)
+    (goto-char (point-max))
+    (set-window-start nil (point-max))
+    (duet-section--fill (selected-window))
+    (should (= (window-start) (point-min)))
+    (goto-char (duet-section-beg (duet-section-get "b")))
+    (set-window-start nil (point))
+    (duet-section--fill (selected-window))
+    (should (= (window-start) (point)))))
+
 (ert-deftest duet-section-test-redraw-keeps-point ()
   "Point keeps its line and column, and other sections theirs."
   (duet-section-test-with

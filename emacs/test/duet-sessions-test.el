@@ -214,7 +214,7 @@
         (with-current-buffer (duet-transcript-open connection session)
           (call-interactively #'duet-archive)
           (duet-test-wait-for (duet-test-heard "^Archived; a in the list of sessions shows the archive$"))
-          (duet-test-wait-for-text buffer "No sessions yet")
+          (duet-test-wait-for-text buffer "All sessions are in the archive")
           (call-interactively #'duet-archive)
           (duet-test-wait-for (duet-test-heard "^Taken back from the archive$"))
           (duet-test-wait-for-text buffer "quiet one"))
@@ -316,6 +316,42 @@
         (duet-test-write-and-send "quiet again")
         (duet-test-wait-for-transcript (duet-transcript-buffer first))
         (should-not (eq duet-session first))))))
+
+(ert-deftest duet-sessions-test-no-project ()
+  "Where there is no project, nothing is started or written before a yes."
+  (duet-test-with-project connection
+    (let* ((folder (file-name-as-directory
+                    (expand-file-name "../elsewhere" (duet-connection-root connection))))
+           (asked '())
+           (answer nil))
+      (make-directory folder)
+      (save-window-excursion
+        (with-temp-buffer
+          (setq default-directory folder)
+          (cl-letf (((symbol-function 'y-or-n-p)
+                     (lambda (prompt) (push prompt asked) answer)))
+            (dolist (command (list #'duet #'duet-new #'duet-connection-here))
+              (setq asked nil)
+              (duet-test-should-say "Nothing is started"
+                (if (commandp command) (call-interactively command) (funcall command)))
+              (should (string-match-p "\\`There is no project around .*elsewhere/; work in it\\? \\'"
+                                      (car asked))))
+            (should-not (directory-files folder nil "duet"))
+            (should (= (hash-table-count duet-connections) 1))
+            ;; Files that Emacs takes for a project's are one.
+            (let ((project-find-functions (list (lambda (dir) (cons 'transient dir)))))
+              (should-not (duet-project-confirm folder)))
+            (setq answer t)
+            (call-interactively #'duet)
+            (let ((other (gethash (expand-file-name folder) duet-connections)))
+              (should other)
+              (unwind-protect
+                  (progn
+                    (duet-test-wait-for (eq (duet-connection-state other) 'ready))
+                    (setq asked nil)
+                    (call-interactively #'duet)
+                    (should-not asked))
+                (duet-test-end other)))))))))
 
 (provide 'duet-sessions-test)
 ;;; duet-sessions-test.el ends here

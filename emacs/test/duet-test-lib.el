@@ -15,6 +15,9 @@
 (require 'ert)
 (require 'duet)
 
+;; Nothing of what tests write is for the user's own history.
+(setq duet-compose-history-file nil)
+
 (defconst duet-test-deadline 30
   "How many seconds anything may take; only a broken server takes them.")
 

@@ -148,10 +148,36 @@ command = [\"echo\", \"from the project\"]
       (duet-test-wait-for-text (duet-trust-test-buffer) "GREETING.*hi")
       (set-buffer (duet-trust-test-buffer))
       (let ((duet-rpc-command '("no-such-program-anywhere")))
-        (duet-test-press "y" #'duet-trust-yes))
+        (duet-test-press "C-c C-c" #'duet-trust-yes))
       (should (duet-trust-test-buffer))
-      (duet-test-press "n" #'duet-trust-no)
+      (duet-test-press "C-c C-k" #'duet-trust-no)
       (should-not (duet-trust-test-buffer)))))
+
+(ert-deftest duet-trust-test-stray-keys ()
+  "The window takes the focus of who looks at the list, and no letter answers it."
+  (duet-trust-test-with duet-trust-test-config
+    (save-window-excursion
+      (dolist (case '(list pending other asked))
+        (delete-other-windows)
+        (if (memq case '(list pending))
+            (duet-sessions-show connection)
+          (switch-to-buffer "*scratch*"))
+        (cl-letf (((symbol-function 'input-pending-p)
+                   (lambda (&rest _) (eq case 'pending))))
+          (if (eq case 'asked)
+              (let ((default-directory root)) (call-interactively #'duet-trust))
+            (duet-trust-test-restart connection))
+          (let ((buffer (duet-test-wait-for (duet-trust-test-buffer))))
+            (duet-test-wait-for (get-buffer-window buffer))
+            (should (equal (list case (eq (window-buffer) buffer))
+                           (list case (and (memq case '(list asked)) t))))
+            (with-current-buffer buffer
+              (dolist (key '("y" "n" "a" "d" "c" "i"))
+                (should (memq (key-binding key) '(undefined nil))))
+              (should (string-match-p "C-c C-c trusts it as it is, C-c C-k does not"
+                                      (buffer-string)))
+              (should (string-match-p "C-c C-c yes, C-c C-k no" header-line-format)))
+            (kill-buffer buffer)))))))
 
 (provide 'duet-trust-test)
 ;;; duet-trust-test.el ends here

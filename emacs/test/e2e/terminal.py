@@ -61,6 +61,7 @@ class Home:
         self.programs = programs
         self.terminals = []
         os.mkdir(self.project)
+        os.mkdir(os.path.join(self.project, ".duet"), 0o700)  # else one is asked whether it is a project
         os.mkdir(os.path.join(self.path, "run"), 0o700)
         if package:
             shutil.copytree(package, os.path.join(self.path, ".emacs.d", "elpa"))
@@ -229,6 +230,19 @@ class Terminal:
             return False
         wait_for(pressed, f"{pattern!r} on the screen", deadline, self._framed)
 
+    def quit(self):
+        """Presses C-g, and waits until that is said; before, something else must be.
+
+        It is a signal to Emacs, which on a machine with much to do has been seen to
+        lose one of some hundreds. So it is pressed once more, as anybody would.
+        """
+        self.press("C-g")
+        try:
+            self.see(r"^Quit$", DEADLINE / 4)
+        except Failure:
+            self.press("C-g")
+            self.see(r"^Quit$")
+
     def server(self):
         """Returns the process id of the server that this Emacs has started."""
         return wait_for(lambda: next((pid for pid, name in children(self.pid).items() if name == "duet-rpc"), None),
@@ -246,6 +260,8 @@ class Terminal:
         """
         server = [pid for pid, name in children(self.pid).items() if name == "duet-rpc"]
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
+        # At its end Emacs writes into its home.
+        wait_for(lambda: not alive(self.pid), "Emacs to end")
         if stays:
             return server
         self.await_end(server)

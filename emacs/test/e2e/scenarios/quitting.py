@@ -1,7 +1,7 @@
 """C-g, wherever one is asked for something."""
 
 from steps import ask, expect, scenario, start
-from terminal import Terminal
+from terminal import Terminal, alive, wait_for
 
 # How one is asked, what is then shown, and what is typed before the C-g.
 PROMPTS = [
@@ -33,13 +33,11 @@ def quits_prompts(home, emacs):
         terminal.see(prompt)
         terminal.type(text)
         terminal.see(rf"{prompt}.*{text}$")
-        terminal.press("C-g")
-        terminal.see(r"^Quit$")
+        terminal.quit()
         terminal.see_no(r"Minibuf")
-    terminal.press("C-g")
-    terminal.see(r"^Quit$")
     terminal.press("f")
     terminal.see(r"^This turn is not over; fork an earlier one, or wait$")
+    terminal.quit()
     terminal.see(r"^ ◐ running · demo")
     terminal.press("i")
     terminal.see(r"^■ Interrupted")
@@ -47,8 +45,7 @@ def quits_prompts(home, emacs):
     terminal.see(r"Fork: quiet stream.*C-c C-c send")
     terminal.type("quiet fork")
     terminal.see(r"^quiet fork$")
-    terminal.press("C-g")
-    terminal.see(r"^Quit$")
+    terminal.quit()
     terminal.see(r"^quiet fork$")
     terminal.press("C-c", "C-k")
     terminal.see_no(r"C-c C-c send")
@@ -63,10 +60,9 @@ def quits_questions(home, emacs):
     home.write(".duet.toml", '[agents.parrot]\ndriver = "command"\ncommand = ["/bin/echo", "Parrot says {prompt}"]\n')
     terminal = Terminal(home, emacs)
     terminal.command("duet")
-    terminal.see(r"Trust this file\?  y yes, n no")
-    terminal.press("C-g")
-    terminal.see(r"^Quit$")
-    terminal.see(r"Trust this file\?  y yes, n no")
+    terminal.see(r"Trust this file\?  C-c C-c yes, C-c C-k no")
+    terminal.quit()
+    terminal.see(r"Trust this file\?  C-c C-c yes, C-c C-k no")
     # Whoever does not want to say anything is left alone, and it is no.
     terminal.press("q")
     terminal.see_no(r"Trust this file\?")
@@ -77,15 +73,46 @@ def quits_questions(home, emacs):
             ("P", r"^Let Write run in this project from now on"):
         terminal.press(key)
         terminal.see(prompt)
-        terminal.press("C-g")
-        terminal.see(r"^Quit$")
+        terminal.quit()
         terminal.see(r"^\? Write +demo\.txt")
     terminal.press("e")
     terminal.see(r"Turn 1: hello\\n")
-    terminal.press("C-g")
-    terminal.see(r"^Quit$")
+    terminal.quit()
     terminal.press("C-c", "C-k")
     terminal.see(r"Duet\[1!\]")
     terminal.see_no(r"Turn 1: hello\\n")
     see_clean_log(terminal)
     expect(home.read("demo.txt") is None, "the file was written", terminal)
+
+
+@scenario
+def quits_emacs(home, emacs):
+    """Who ends Emacs while an agent works is asked; what was being written is there in the next Emacs."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stream:5000@20")
+    terminal.see(r"chunk 5 ")
+    terminal.press("c")
+    terminal.see(r"C-c C-c send")
+    terminal.type("half a thought")
+    terminal.see(r"^half a thought")
+    terminal.press("C-x", "C-c")
+    terminal.see(r"^1 turn of agents would be interrupted; exit anyway\? \(y or n\)")
+    terminal.press("n")
+    terminal.see(r"exit anyway\? .* n$")
+    terminal.press("C-e")
+    terminal.see_no(r"exit anyway")
+    terminal.see(r"^half a thought")
+    terminal.see(r"^ ◐ +running")
+    terminal.press("C-x", "C-c")
+    terminal.see(r"exit anyway\?")
+    terminal.press("y")
+    wait_for(lambda: not alive(terminal.pid), "Emacs to be gone")
+    terminal = start(home, emacs)
+    terminal.see(r"^ ■ +interrupted +quiet stream:5000@20 +demo")
+    terminal.press("c")
+    terminal.see(r"C-c C-c send")
+    terminal.press("M-p")
+    terminal.see(r"^half a thought")
+    # Nothing runs, so there is nothing to ask.
+    terminal.press("C-c", "C-k", "C-x", "C-c")
+    wait_for(lambda: not alive(terminal.pid), "Emacs to be gone")

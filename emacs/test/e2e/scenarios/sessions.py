@@ -55,8 +55,7 @@ def compose_loses_nothing(home, emacs):
     terminal.see(r"New session.*C-c C-c send")
     terminal.type("quiet words that took long")
     terminal.see(r"^quiet words that took long$")
-    terminal.press("C-g")
-    terminal.see(r"^Quit$")
+    terminal.quit()
     terminal.see(r"^quiet words that took long$")
     terminal.press("C-c", "C-k")
     terminal.see(r"Not sent; M-p in a new prompt brings it back")
@@ -72,6 +71,24 @@ def compose_loses_nothing(home, emacs):
     terminal.press("M-p", "C-c", "C-c")
     terminal.see(r"^❯ quiet words that took long$")
     terminal.see(r"^ ● completed")
+
+
+@scenario
+def shows_the_end(home, emacs):
+    """Beside a list and a prompt the transcript keeps some room, and then shows its end again."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet words")
+    terminal.see(r"^❯ quiet words$")
+    terminal.see(r"^ ● completed")
+    terminal.press("r")
+    terminal.see(r"C-c C-c send")
+    terminal.see(r"^ ● completed · demo")
+    terminal.press("C-c", "C-k")
+    terminal.see_no(r"C-c C-c send")
+    terminal.see(r"^❯ quiet words$")
+    ask(terminal, "quiet crash", key="r")
+    terminal.see(r"^❯ quiet crash$")
+    terminal.see(r"^✗ Failed: demo exited with status 3")
 
 
 @scenario

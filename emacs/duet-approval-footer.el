@@ -1,0 +1,144 @@
+;;; duet-approval-footer.el --- Questions at the end of a transcript  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; The questions of a session stand at the end of its transcript, with buttons
+;; that say which keys answer them.  The keys are those of the text there, so
+;; whoever is at the end of the buffer, as after a prompt was sent, is taken to
+;; the first button when a question comes.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-approval)
+(require 'duet-approval-view)
+(require 'duet-section)
+(require 'duet-transcript)
+
+(defvar duet-approvals-inline-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map duet-approval-map)
+    (define-key map (kbd "RET") #'duet-approvals-act)
+    (define-key map [mouse-2] #'duet-approvals-act-mouse)
+    map)
+  "Keymap of a question in a transcript.")
+
+(defun duet-approvals--button (label command &optional option)
+  "Return a button with LABEL that calls COMMAND; it is for OPTION if non-nil."
+  (propertize label 'face 'link 'mouse-face 'highlight 'follow-link t
+              'duet-action command 'duet-option option
+              'help-echo "RET, mouse-1: do this"))
+
+(defun duet-approvals--inline (approval root)
+  "Return APPROVAL as text for a transcript; files are relative to ROOT."
+  (let ((text
+         (concat
+          (propertize "? " 'face 'duet-waiting)
+          (propertize (if (duet-approval-question-p approval)
+                          (duet-approval-name approval)
+                        (duet-approval-tool approval))
+                      'face 'duet-waiting)
+          (if (duet-approval-question-p approval) ""
+            (concat "  " (duet-approval-summary approval root)))
+          (if (duet-approval-stale approval)
+              (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")
+          "\n  "
+          (cond
+           ((duet-approval-sending-p approval)
+            (propertize "the answer is on its way…" 'face 'duet-dim))
+           ((duet-approval-question-p approval)
+            (let ((number 0))
+              (string-join
+               (append
+                (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
+                (mapcar (lambda (option)
+                          (cl-incf number)
+                          (duet-approvals--button
+                           (if (< number 10) (format "[%d] %s" number (car option))
+                             (car option))
+                           #'duet-approvals--take option))
+                        (duet-approval-options approval)))
+               "  ")))
+           (t (string-join
+               (list (duet-approvals--button "[a] approve" #'duet-approval-approve)
+                     (duet-approvals--button "[d] deny" #'duet-approval-deny)
+                     (duet-approvals--button "[e] edit" #'duet-approval-edit)
+                     (duet-approvals--button "[v] view" #'duet-approval-view)
+                     (concat "always: "
+                             (duet-approvals--button "[s] session"
+                                                     #'duet-approval-always))
+                     (duet-approvals--button "[P] project"
+                                             #'duet-approval-always-in-project))
+               "  "))))))
+    (propertize text 'duet-approval approval
+                'keymap (unless (duet-approval-sending-p approval)
+                          duet-approvals-inline-map))))
+
+(defun duet-approvals--take ()
+  "Answer the question at point with the option at point."
+  (interactive nil duet-transcript-mode)
+  (let ((option (get-text-property (point) 'duet-option)))
+    (duet-approval--answer (duet-approval-here) (car option) (cdr option))))
+
+(defun duet-approvals-act ()
+  "Do what the button at point says, or show the question at point."
+  (interactive nil duet-transcript-mode)
+  (call-interactively (or (get-text-property (point) 'duet-action) #'duet-approval-view)))
+
+(defun duet-approvals-act-mouse (event)
+  "Do what the button says where EVENT, a click, was."
+  (interactive "e" duet-transcript-mode)
+  (mouse-set-point event)
+  (duet-approvals-act))
+
+;; The section is in front of nothing: duet-transcript.el inserts messages before it.
+(defvar-local duet-approvals--shown nil
+  "What the transcript shows of questions.")
+(defvar-local duet-approvals--known nil
+  "The questions that the transcript shows.")
+
+(defun duet-approvals--footer ()
+  "Show the questions of the transcript's session at its end."
+  (when (and duet-session duet-connection)
+    (let* ((model (duet-connection-model duet-connection))
+           (approvals (cl-remove-if-not
+                       (lambda (approval)
+                         (eq duet-session (gethash (duet-approval-run approval)
+                                                   (duet-model-runs model))))
+                       (duet-model-approval-list model)))
+           (section (duet-section-get 'footer))
+           (text (and approvals
+                      (mapconcat (lambda (approval)
+                                   (duet-approvals--inline approval default-directory))
+                                 approvals "\n")))
+           (new (cl-set-difference approvals duet-approvals--known)))
+      (cond
+       ((and (null text) section) (duet-section-delete section))
+       ((null text))
+       ((null section)
+        (duet-section-insert 'footer nil text))
+       ((not (equal-including-properties text duet-approvals--shown))
+        (duet-section-redraw section text)))
+      (setq duet-approvals--shown text
+            duet-approvals--known approvals)
+      (when new (duet-approvals-catch))
+      (force-mode-line-update))))
+
+(defun duet-approvals-catch ()
+  "Go to the first question of the transcript, from the end of the buffer.
+That is where point is after a prompt was sent, and there the keys that
+the question tells of do something else.  A point elsewhere is left alone."
+  (when-let* ((section (duet-section-get 'footer))
+              (end (point-max))
+              (button (text-property-not-all (duet-section-beg section) end
+                                             'duet-action nil)))
+    (when (= (point) end) (goto-char button))
+    (dolist (window (get-buffer-window-list nil nil t))
+      (when (= (window-point window) end) (set-window-point window button)))))
+
+(provide 'duet-approval-footer)
+;;; duet-approval-footer.el ends here

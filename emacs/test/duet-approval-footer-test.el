@@ -1,0 +1,107 @@
+;;; duet-approval-footer-test.el --- Tests of questions in transcripts  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-approvals)
+(require 'duet-approvals-test)
+
+(defun duet-approval-footer-test-ask (connection session id)
+  "Have somebody ask for leave to run ID in SESSION of CONNECTION; return it."
+  (duet-test-request connection 'createApproval
+                     (list :session_id (duet-session-leaf-id session)
+                           :tool_name id :tool_input (list :command id)))
+  (duet-test-wait-for (cl-find id (duet-session-approvals session)
+                               :key #'duet-approval-tool :test #'equal)))
+
+(ert-deftest duet-approval-footer-test-keys-at-the-end ()
+  "Whoever is at the end when a question comes has its keys at hand, and is back."
+  (duet-approvals-test-with-project connection
+    (let ((shown (progn (duet-compose connection)
+                        (duet-test-write-and-send "hello")
+                        (duet-test-wait-for-transcript))))
+      (should (eq (current-buffer) (window-buffer)))
+      (goto-char (point-max))
+      (duet-test-wait-for (progn (duet-approvals-flush) (duet-session-approvals duet-session)))
+      (duet-test-wait-for-text shown "^❯ hello")
+      (duet-approvals-flush)
+      (should (looking-at-p "\\[a\\] approve"))
+      (pcase-dolist (`(,key . ,command) '(("s" . duet-approval-always)
+                                          ("e" . duet-approval-edit)
+                                          ("P" . duet-approval-always-in-project)
+                                          ("v" . duet-approval-view)))
+        (should (eq (key-binding key) command)))
+      ;; Another one: whoever has gone elsewhere is left alone.
+      (goto-char (point-min))
+      (let ((other (duet-approval-footer-test-ask connection duet-session "Other")))
+        (duet-approvals-flush)
+        (should (= (point) (point-min)))
+        (duet-test-request connection 'sendDecision
+                           (list :approval_id (duet-approval-id other)
+                                 :type "function_call" :decision "approve")))
+      ;; A prompt that is queued takes one to the end, too.
+      (duet-compose connection duet-session)
+      (duet-test-write-and-send "quiet more")
+      (duet-test-wait-for-transcript)
+      (should (eq (current-buffer) shown))
+      (duet-approvals-flush)
+      (duet-test-wait-for (looking-at-p "\\[a\\] approve"))
+      (duet-test-press "a" #'duet-approval-approve)
+      (duet-test-wait-for-state duet-session 'completed)
+      (duet-test-wait-for-text shown "❯ quiet more\n[^❯]*You asked: quiet more")
+      (duet-approvals-flush)
+      (should (eobp)))))
+
+(ert-deftest duet-approval-footer-test-unseen ()
+  "A window that is not selected, and a buffer in none, get to the question, too."
+  (duet-approvals-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet hang"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-text buffer "^❯ quiet hang")
+      (with-current-buffer buffer (goto-char (point-max)))
+      (duet-approval-footer-test-ask connection session "One")
+      (duet-approvals-flush)
+      (with-current-buffer buffer (should (looking-at-p "\\[a\\] approve")))
+      (let ((window (display-buffer buffer t)))
+        (should-not (eq window (selected-window)))
+        (set-window-point window (with-current-buffer buffer (point-max)))
+        (duet-approval-footer-test-ask connection session "Two")
+        (duet-approvals-flush)
+        (with-current-buffer buffer
+          (should (eq (get-text-property (window-point window) 'duet-action)
+                      #'duet-approval-approve))
+          (should (equal (duet-approval-tool
+                          (get-text-property (window-point window) 'duet-approval))
+                         "One")))))))
+
+(ert-deftest duet-approval-footer-test-next-of-this-session ()
+  "In a transcript j goes to its own questions first, and then to all others."
+  (duet-approvals-test-with-project connection
+    (let* ((old (duet-test-launch connection "quiet hang old"))
+           (own (duet-test-launch connection "quiet hang own"))
+           (new (duet-test-launch connection "quiet hang new"))
+           (at (lambda () (duet-approval-tool (get-text-property (point) 'duet-approval))))
+           (next (lambda ()
+                   (duet-test-press "j" #'duet-approval-next)
+                   (funcall at))))
+      (pcase-dolist (`(,session . ,name) `((,old . "old 1") (,own . "own 1") (,new . "new 1")
+                                           (,old . "old 2") (,own . "own 2")))
+        (duet-test-wait-for-state session 'running 'waiting_input)
+        (duet-approval-footer-test-ask connection session name))
+      (duet-transcript-show connection own)
+      (duet-test-wait-for-text (current-buffer) "^❯ quiet hang own")
+      (duet-approvals-flush)
+      (goto-char (point-min))
+      (should (equal (cl-loop repeat 6 collect (funcall next))
+                     '("own 1" "own 2" "new 1" "old 1" "old 2" "own 1")))
+      (should (eq duet-session own))
+      ;; From nowhere the oldest is the first.
+      (switch-to-buffer "*scratch*")
+      (call-interactively #'duet-approval-next)
+      (should (equal (funcall at) "old 1")))))
+
+(provide 'duet-approval-footer-test)
+;;; duet-approval-footer-test.el ends here
