@@ -63,5 +63,5 @@ def archives(home, emacs):
     terminal.see(r"quiet one")
     terminal.see(r"quiet (two|three)")
     terminal.press("U", "M-<", "m", "m", "A")
-    terminal.see(r"^2 archived$")
+    terminal.see(r"^2 archived; a shows the archive$")
     terminal.see(r"^ All sessions are in the archive\.  a shows it, c begins another\.")
