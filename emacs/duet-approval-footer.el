@@ -126,6 +126,8 @@
       (setq duet-approvals--shown text
             duet-approvals--known approvals)
       (when new (duet-approvals-catch))
+      (dolist (window (get-buffer-window-list nil nil t))
+        (duet-transcript-fill window))
       (force-mode-line-update))))
 
 (defun duet-approvals-catch ()

@@ -33,16 +33,7 @@
   "Prepare the current buffer for sections."
   (setq duet-sections (make-hash-table :test #'equal)
         buffer-undo-list t)
-  (add-to-invisibility-spec '(duet-fold . t))
-  (add-hook 'window-size-change-functions #'duet-section--fill nil t))
-
-(defun duet-section--fill (window)
-  "Have WINDOW, which has got another size, show as much of the end as it can.
-That is if its point is there.  One that was small for a while would go on
-to show the last lines alone, at its top."
-  (with-selected-window window
-    (when (= (point) (point-max))
-      (recenter -1))))
+  (add-to-invisibility-spec '(duet-fold . t)))
 
 (defun duet-section-get (key)
   "Return the section of the buffer whose key is KEY, or nil."

@@ -110,8 +110,8 @@ Each is called with the `duet-session' and returns a string or nil.")
               truncate-partial-width-windows nil
               ;; The end, which is being written, stays at the bottom.
               scroll-conservatively 101)
-  (add-hook 'window-size-change-functions #'duet-transcript--fill nil t)
-  (add-hook 'window-buffer-change-functions #'duet-transcript--fill nil t)
+  (add-hook 'window-size-change-functions #'duet-transcript-fill nil t)
+  (add-hook 'window-buffer-change-functions #'duet-transcript-fill nil t)
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
   (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
 
@@ -155,9 +155,9 @@ The window is selected unless the minibuffer is in use."
           (set-window-point window (point-max)))
         (when (fboundp 'duet-approvals-catch) (duet-approvals-catch))
         (dolist (window (get-buffer-window-list nil nil t))
-          (duet-transcript--fill window))))))
+          (duet-transcript-fill window))))))
 
-(defun duet-transcript--fill (window)
+(defun duet-transcript-fill (window)
   "Have the end of the transcript at the bottom of WINDOW, if it shows the end.
 Emacs leaves it where it was when the window was lower."
   (when (and (window-live-p window)

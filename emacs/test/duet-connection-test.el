@@ -221,8 +221,10 @@ Where its program is not there the tries go on."
                    (funcall bury rpc)
                    (push rpc buried))))
         (duet-connection-test-kill connection)
-        (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
-        (let ((new (duet-connection-rpc connection)))
+        (let ((new (duet-test-wait-for
+                    (and (not (eq (duet-connection-rpc connection) old))
+                         (eq (duet-connection-state connection) 'ready)
+                         (duet-connection-rpc connection)))))
           (duet-test-wait-for (memq old buried))
           ;; A server whose buffer is killed is told to end.
           (should (buffer-live-p (process-buffer (jsonrpc--process new))))

@@ -74,19 +74,6 @@
       (duet-section-insert "x" nil "x" c)
       (should (= (window-start) (point) (duet-section-beg c))))))
 
-(ert-deftest duet-section-test-fill ()
-  "A window that grows shows more of the end, if its point is there."
-  (duet-section-test-with
-    (delete-other-windows)
-    (goto-char (point-max))
-    (set-window-start nil (point-max))
-    (duet-section--fill (selected-window))
-    (should (= (window-start) (point-min)))
-    (goto-char (duet-section-beg (duet-section-get "b")))
-    (set-window-start nil (point))
-    (duet-section--fill (selected-window))
-    (should (= (window-start) (point)))))
-
 (ert-deftest duet-section-test-redraw-keeps-point ()
   "Point keeps its line and column, and other sections theirs."
   (duet-section-test-with

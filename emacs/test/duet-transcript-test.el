@@ -361,6 +361,25 @@
           (duet-test-wait-for-transcript)))
       (duet-test-wait-for-text buffer "❯ quiet more\n\nHello"))))
 
+(ert-deftest duet-transcript-test-fill ()
+  "A window whose point is at the end shows as much of it as it can; others are left alone."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet stream:300@4000"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "chunk 300 That is all")
+      (save-window-excursion
+        (delete-other-windows)
+        (switch-to-buffer buffer)
+        (goto-char (point-max))
+        (set-window-start nil (point-max))
+        (duet-transcript-fill (selected-window))
+        (should (string-match-p "chunk 290 " (buffer-substring (window-start) (point-max))))
+        (goto-char (point-min))
+        (set-window-start nil (point))
+        (duet-transcript-fill (selected-window))
+        (should (= (window-start) (point-min)))))))
+
 (ert-deftest duet-transcript-test-windows ()
   "A window at the end follows, and another stays where it is."
   (duet-test-with-project connection
