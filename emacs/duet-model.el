@@ -394,13 +394,5 @@ brought, and goes before it."
       (push message (duet-session-order session)))
     message))
 
-(defun duet-session-message-after (session message)
-  "Return the message of SESSION that follows MESSAGE, or nil if it is the last."
-  (let ((order (duet-session-order session)))
-    (unless (eq (car order) message)
-      (while (and (cdr order) (not (eq (cadr order) message)))
-        (setq order (cdr order)))
-      (and (cdr order) (car order)))))
-
 (provide 'duet-model)
 ;;; duet-model.el ends here

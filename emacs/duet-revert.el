@@ -30,7 +30,7 @@ A buffer with changes that are not saved is left as it is."
 (defconst duet-revert--delay 0.05
   "How many seconds a file waits for others that are written with it.")
 
-(defconst duet-revert--seconds 0.2
+(defconst duet-revert--seconds 0.05
   "How many seconds a file is compared with its buffer at most.
 What is not done by then is replaced as a whole.")
 

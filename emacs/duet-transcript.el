@@ -352,19 +352,25 @@ Return non-nil if something is left to do; a timer goes on with it."
 (defun duet-transcript--insert (message &optional before)
   "Insert a section for MESSAGE, in front of the section BEFORE.
 Without BEFORE it goes where the model has it.  Return it."
-  (let* ((next (and (null before)
-                    (duet-session-message-after duet-session message)))
-         (section (duet-section-insert
-                   (duet-message-key message) message (duet-render message)
-                   (or before
-                       (and next (duet-section-get (duet-message-key next)))
-                       ;; What waits for the user stays at the end.
-                       (duet-section-get 'footer)))))
+  (let ((section (duet-section-insert
+                  (duet-message-key message) message (duet-render message)
+                  (or before
+                      (duet-transcript--section-after message)
+                      ;; What waits for the user stays at the end.
+                      (duet-section-get 'footer)))))
     (setf (duet-section-shown section) (duet-message-size message))
     (when (duet-render-folded-p message)
       (duet-section-fold-up section))
     (when (eq (duet-message-kind message) 'text)
       (duet-transcript--mark-up section))
+    section))
+
+(defun duet-transcript--section-after (message)
+  "Return the section of what follows MESSAGE, the next that has one, or nil."
+  (let ((section nil))
+    (cl-loop for other in (duet-session-order duet-session)
+             until (eq other message)
+             do (setq section (or (duet-section-get (duet-message-key other)) section)))
     section))
 
 (defun duet-transcript--mark-up (section)

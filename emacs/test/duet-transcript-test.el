@@ -204,6 +204,25 @@
         ;; What is earlier comes later.
         (duet-test-wait-for (equal (funcall shown buffer) text))))))
 
+(ert-deftest duet-transcript-test-queued-prompt-stays-last ()
+  "What a turn does stands before the prompt that waits for its end."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session))
+           (approval (duet-test-wait-for (car (duet-session-approvals session)))))
+      (duet-test-request connection 'continueSession
+                         (list :session_id (duet-session-leaf-id session)
+                               :query "quiet second"))
+      (duet-test-wait-for-text buffer "❯ .*quiet second")
+      ;; All that comes then is shown at once.
+      (let ((duet-transcript-delay 1))
+        (duet-test-request connection 'sendDecision
+                           (list :approval_id (duet-approval-id approval)
+                                 :decision "approve"))
+        (duet-test-wait-for-state session 'completed))
+      (duet-test-wait-for-text buffer "You asked: quiet second")
+      (duet-test-wait-for-text buffer "± demo\\(.*\n\\)*I wrote\\(.*\n\\)*❯ quiet second"))))
+
 (ert-deftest duet-transcript-test-answers-stay ()
   "What was answered stands in the transcript, then and later."
   (duet-test-with-project connection
