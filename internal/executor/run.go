@@ -139,7 +139,7 @@ func (r *run) environment() (environment, *failure) {
 		if err != nil {
 			reason := err.Error()
 			if wire := (*jsonrpc2.Error)(nil); errors.As(err, &wire) {
-				reason = wire.Message
+				reason = strings.TrimPrefix(wire.Message, "Internal error: ") // which says nothing of this one
 			}
 			return nil, &failure{CodeNoKey, fmt.Sprintf("%s needs the key of %s (%s): %s", r.launch.Name, service, name, reason)}
 		}

@@ -169,7 +169,7 @@ func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
 	require.NoError(t, err)
 	sub.Start()
 	defer sub.Close()
-	for _, c := range []struct{ give, want string }{{secret, "got it"}, {"", "no_api_key: no API key for other: it was refused"}} {
+	for _, c := range []struct{ give, want string }{{secret, "got it"}, {"", "no_api_key: no API key for other: the client that was asked gave none"}} {
 		s := launch(t, h, "OTHER_API_KEY")
 		id := <-asked
 		require.NoError(t, h.ProvideSecret(context.Background(), id, "", c.give))

@@ -80,7 +80,7 @@ func (h *Hub) fetchKey(ctx context.Context, run int64, service string) (key, out
 	select {
 	case key := <-given:
 		if key == "" {
-			return "", "it was refused"
+			return "", "the client that was asked gave none"
 		}
 		return key, "given by a client"
 	case <-time.After(secretPatience):
