@@ -19,6 +19,7 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-approval)
+(require 'duet-header)
 (require 'duet-approval-footer)
 (require 'duet-approval-view)
 (require 'duet-sessions)
@@ -140,7 +141,7 @@ mouse-1: list them")))))
                 'mouse-face 'highlight
                 'help-echo "mouse-1: go there")))
 
-(add-hook 'duet-transcript-header-functions #'duet-approvals--header)
+(add-hook 'duet-header-functions #'duet-approvals--header)
 
 
 ;;; From one to the next

@@ -21,6 +21,7 @@
 (require 'duet-render)
 (require 'duet-markup)
 (require 'duet-visit)
+(require 'duet-header)
 (require 'duet-actions)
 
 (declare-function duet "duet" (&optional directory))
@@ -40,10 +41,6 @@
 
 (defconst duet-transcript--slice 0.03
   "How many seconds a transcript is worked on before Emacs may do other things.")
-
-(defvar duet-transcript-header-functions nil
-  "Functions that add something to the header line of a transcript.
-Each is called with the `duet-session' and returns a string or nil.")
 
 (defvar-local duet-session nil
   "The session that the buffer shows or is about.")
@@ -101,7 +98,7 @@ Each is called with the `duet-session' and returns a string or nil.")
         word-wrap t
         bidi-paragraph-direction 'left-to-right
         duet-transcript--how (make-hash-table :test #'eq)
-        header-line-format '(:eval (duet-transcript--header)))
+        header-line-format '(:eval (duet-header duet-session duet-connection)))
   ;; The number of a line says nothing here, and to count them takes longer than
   ;; all else that a key does, once there are some megabytes.
   (setq-local bidi-inhibit-bpa t
@@ -421,45 +418,6 @@ Without BEFORE it goes where the model has it.  Return it."
      (lambda (err)
        (when (and err (buffer-live-p buffer))
          (message "Duet: %s" (duet-connection-error-text err)))))))
-
-
-;;; The header line
-
-(defun duet-transcript--header ()
-  "Return the header line: how the session is doing."
-  (if (null duet-session)
-      ""
-    (let* ((usage (duet-session-usage duet-session))
-           (queued (duet-session-queued duet-session))
-           (parts
-            (list
-             (duet-render-state-header (duet-session-state duet-session))
-             (when-let ((status (duet-connection-status duet-connection)))
-               (propertize status 'face 'duet-failed))
-             (when (eq (duet-session-loaded duet-session) 'loading) "loading…")
-             (when (> queued 0) (format "%d queued" queued))
-             (duet-session-agent duet-session)
-             (duet-session-mode-words duet-session)
-             (when-let ((used (plist-get usage :context_used))
-                        (size (plist-get usage :context_size)))
-               (format "context %d%%" (round (* 100.0 used) (max 1 size))))
-             (when-let ((in (plist-get usage :input_tokens))
-                        (out (plist-get usage :output_tokens)))
-               (format "%s in %s out" (duet-render-number in) (duet-render-number out)))
-             (when-let ((cost (plist-get usage :cost_usd)))
-               (format "$%.2f" cost)))))
-      ;; What others called something is no construct of a mode line.
-      (replace-regexp-in-string
-       "%" "%%"
-       (concat " " (string-join
-                    (delq nil (append parts
-                                      (mapcar (lambda (function)
-                                                (duet-log-guard "Header line"
-                                                  (funcall function duet-session)))
-                                              duet-transcript-header-functions)))
-                    (concat " " (propertize (duet-render-sign "·") 'face 'duet-dim)
-                            " ")))
-       t t))))
 
 (provide 'duet-transcript)
 ;;; duet-transcript.el ends here

@@ -299,7 +299,7 @@
       (duet-test-wait-for-text buffer "^❯ permit:2")
       (duet-approvals-flush)
       (with-current-buffer buffer
-        (should (string-match-p "1 waiting: j" (duet-transcript--header)))
+        (should (string-match-p "1 waiting: j" (duet-header duet-session duet-connection)))
         (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny .*\n\n\\'"
                                 (duet-test-text buffer)))
         ;; The tool call may become known later, and stands before it.

@@ -53,9 +53,9 @@
         (should (equal (funcall faces (string-trim-left duet-lighter--text))
                        '(duet-attention)))
         (with-current-buffer buffer
-          (should (memq 'duet-attention (funcall faces (duet-transcript--header))))
+          (should (memq 'duet-attention (funcall faces (duet-header duet-session duet-connection))))
           (should-not (cl-intersection '(duet-waiting duet-running warning)
-                                       (funcall faces (duet-transcript--header)))))
+                                       (funcall faces (duet-header duet-session duet-connection)))))
         (with-current-buffer (duet-sessions-buffer connection)
           (let ((duet-connections (make-hash-table)))
             (duet-connection--enter connection 'starting)

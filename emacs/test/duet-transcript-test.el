@@ -35,9 +35,9 @@
         (goto-char (point-min))
         (search-forward "+Turn 1")
         (should (eq (get-text-property (point) 'face) 'diff-added))
-        (should (string-match-p "waits for you" (duet-transcript--header)))
+        (should (string-match-p "waits for you" (duet-header duet-session duet-connection)))
         (setf (duet-session-agent session) "100%b")
-        (should (string-match-p "100%%b" (duet-transcript--header))))
+        (should (string-match-p "100%%b" (duet-header duet-session duet-connection))))
       (let ((approval (duet-test-wait-for (car (duet-session-approvals session)))))
         (duet-test-request connection 'sendDecision
                            (list :approval_id (duet-approval-id approval)
@@ -355,7 +355,7 @@
       (duet-test-wait-for-text buffer "That is all")
       (with-current-buffer buffer
         (call-interactively #'duet-stop)
-        (should (string-match-p "stopped" (duet-transcript--header)))
+        (should (string-match-p "stopped" (duet-header duet-session duet-connection)))
         (duet-test-should-say "No server runs" (call-interactively #'duet-stop))
         (duet-test-listening
           (duet-test-typing "2 RET" (duet-test-press "T" #'duet-rename))

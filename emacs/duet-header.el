@@ -1,0 +1,60 @@
+;;; duet-header.el --- The header line of transcripts  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Above a transcript stands how its session is doing: its state, what waits,
+;; who works, and what that has used.
+
+;;; Code:
+
+(require 'subr-x)
+(require 'duet-connection)
+(require 'duet-render)
+(require 'duet-actions)
+
+(defvar duet-header-functions nil
+  "Functions that add something to the header line of a transcript.
+Each is called with the `duet-session' and returns a string or nil.")
+
+(defun duet-header (session connection)
+  "Return the header line of the transcript of SESSION of CONNECTION.
+It tells how the session is doing; it is empty if SESSION is nil."
+  (if (null session)
+      ""
+    (let* ((usage (duet-session-usage session))
+           (queued (duet-session-queued session))
+           (parts
+            (list
+             (duet-render-state-header (duet-session-state session))
+             (when-let ((status (duet-connection-status connection)))
+               (propertize status 'face 'duet-failed))
+             (when (eq (duet-session-loaded session) 'loading) "loading…")
+             (when (> queued 0) (format "%d queued" queued))
+             (duet-session-agent session)
+             (duet-session-mode-words session)
+             (when-let ((used (plist-get usage :context_used))
+                        (size (plist-get usage :context_size)))
+               (format "context %d%%" (round (* 100.0 used) (max 1 size))))
+             (when-let ((in (plist-get usage :input_tokens))
+                        (out (plist-get usage :output_tokens)))
+               (format "%s in %s out" (duet-render-number in) (duet-render-number out)))
+             (when-let ((cost (plist-get usage :cost_usd)))
+               (format "$%.2f" cost)))))
+      ;; What others called something is no construct of a mode line.
+      (replace-regexp-in-string
+       "%" "%%"
+       (concat " " (string-join
+                    (delq nil (append parts
+                                      (mapcar (lambda (function)
+                                                (duet-log-guard "Header line"
+                                                  (funcall function session)))
+                                              duet-header-functions)))
+                    (concat " " (propertize (duet-render-sign "·") 'face 'duet-dim)
+                            " ")))
+       t t))))
+
+(provide 'duet-header)
+;;; duet-header.el ends here
