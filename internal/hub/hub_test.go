@@ -281,13 +281,14 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 }
 
 func TestInterruptEndsARunInEveryState(t *testing.T) {
-	begun := make(chan struct{}, 10)
+	begun, seen := make(chan struct{}, 10), make(chan struct{})
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		begun <- struct{}{}
 		if x.p.Prompt == "ask" {
 			x.ask(ctx, "Write", nil)
 		}
 		<-ctx.Done()
+		<-seen // it takes an agent some time to end
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled, StopReason: "cancelled"}
 	}, func(o *Options) { o.Limits.MaxRuns = 1 })
 	first := launch(t, h, "work")
@@ -300,6 +301,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 	got, err = h.Interrupt(context.Background(), first.UUID, "")
 	require.NoError(t, err)
 	assert.Equal(t, store.Interrupting, got.State)
+	close(seen)
 	assert.Equal(t, store.Interrupted, await(t, h, first).State)
 	_, err = h.Interrupt(context.Background(), first.UUID, "")
 	assert.ErrorContains(t, err, "has ended already")
