@@ -27,13 +27,15 @@
 ;;   duet-model.el       what is known of a project's sessions
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
-;;   duet-transcript.el  a session (sections: duet-section.el, looks: duet-render.el)
+;;   duet-transcript.el  a session (sections: duet-section.el, above it:
+;;                       duet-header.el, looks: duet-render.el, duet-markup.el,
+;;                       duet-lines.el, what RET visits: duet-visit.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
 ;;                       duet-compose-history.el)
 ;;   duet-actions.el     what can be done with a session
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:
-;;                       duet-approval-footer.el)
+;;                       duet-approval-footer.el, for good: duet-rules.el)
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
