@@ -144,7 +144,10 @@
 (defun duet-sessions--print ()
   "Show the sessions as they are; keep point on its session.
 Where that is gone, point goes to the one that followed it."
-  (let* ((sessions (cl-remove-if-not
+  (let* (;; Lines of three hundred sessions are garbage for four collections, which
+         ;; take longer than all else; one when this has ended is enough.
+         (gc-cons-threshold (max gc-cons-threshold 16000000))
+         (sessions (cl-remove-if-not
                     (lambda (session)
                       (eq (and (duet-session-archived session) t)
                           duet-sessions--archived))
