@@ -199,8 +199,10 @@ What was changed before is gone on with."
       (duet-connection-request
        connection 'getApproval (list :approval_id (duet-approval-id approval))
        :success-fn (lambda (result)
-                     (duet-approval-edit--input
-                      approval connection (duet-get result :approval :tool_input)))))
+                     (if (duet-get result :approval :truncated)
+                         (message "Duet: the input is too long to be edited here")
+                       (duet-approval-edit--input
+                        approval connection (duet-get result :approval :tool_input))))))
      (t (duet-approval-edit--input approval connection (duet-approval-input approval))))))
 
 (defun duet-approval-edit--input (approval connection input)

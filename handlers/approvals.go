@@ -64,6 +64,7 @@ type approval struct {
 	Response     string          `json:"response,omitempty"`
 	Option       string          `json:"option,omitempty" doc:"The option that was chosen."`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input as a human changed it."`
+	Truncated    bool            `json:"truncated,omitempty" doc:"Parts of the input were left out, to fit into a message."`
 
 	Type         approvalType         `json:"type"`
 	FunctionCall *functionCallRequest `json:"function_call,omitempty"`
@@ -71,6 +72,33 @@ type approval struct {
 }
 
 func (a *approval) texts() []*string { return []*string{&a.Diff, &a.Subject, &a.Comment, &a.Response} }
+
+// trim cuts the inputs to at most most bytes each.
+func (a *approval) trim(most int) {
+	inputs := []*json.RawMessage{&a.ToolInput, &a.UpdatedInput}
+	if a.FunctionCall != nil {
+		inputs = append(inputs, &a.FunctionCall.Spec.Kwargs)
+	}
+	for _, input := range inputs {
+		if len(*input) > most {
+			*input, a.Truncated = fitRaw(*input, most), true
+		}
+	}
+}
+
+// fitApprovals shortens approvals until all of them fit into most bytes: a
+// question that is not listed would wait for ever.
+func fitApprovals(list []*approval, most int) []*approval {
+	for _, limit := range textCaps {
+		if fitting(list, most) == len(list) {
+			return list
+		}
+		for _, a := range list {
+			a.trim(limit)
+		}
+	}
+	return fit(list, most)
+}
 
 type functionCallRequest struct {
 	RunID  string             `json:"run_id"`
@@ -277,7 +305,7 @@ func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (ap
 		}
 		list = append(list, approvalOf(a, s))
 	}
-	return approvalList{fit(list, room(ctx))}, nil
+	return approvalList{fitApprovals(list, room(ctx))}, nil
 }
 
 // approvalIDs name one approval.
@@ -314,7 +342,7 @@ func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult
 		return approvalResult{}, err
 	}
 	one := []*approval{approvalOf(a, s)}
-	fit(one, room(ctx))
+	fitApprovals(one, room(ctx))
 	return approvalResult{one[0]}, nil
 }
 

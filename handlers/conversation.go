@@ -156,7 +156,7 @@ func conversationPage(events []*conversationEvent, p conversationParams, most in
 		page = page[:min(*p.Limit, uint(len(page)))]
 		page = whole(page, most)
 	} else {
-		if fits(page, most) < len(page) {
+		if fitting(page, most) < len(page) {
 			withoutData(page)
 		}
 		page = fit(page, most)
@@ -174,22 +174,12 @@ func conversationPage(events []*conversationEvent, p conversationParams, most in
 // whole is as much of a page as fits, at least one event: that is cut if it
 // alone does not.
 func whole(page []*conversationEvent, most int) []*conversationEvent {
-	n := fits(page, most)
+	n := fitting(page, most)
 	if n > 0 || len(page) == 0 {
 		return page[:n]
 	}
 	withoutData(page[:1])
 	return fit(page[:1], most)
-}
-
-// fits is how many of the first events fit into most bytes.
-func fits(page []*conversationEvent, most int) int {
-	for i, e := range page {
-		if most -= encodedSize(e) + 1; most < 0 {
-			return i
-		}
-	}
-	return len(page)
 }
 
 // withoutData leaves out what cannot be cut and is most often the longest:
@@ -227,7 +217,7 @@ type searchHit struct {
 	ThreadID  string    `json:"thread_id"`
 	Title     string    `json:"title" doc:"Of the session."`
 	Agent     string    `json:"agent"`
-	EventID   int64     `json:"event_id" doc:"The id of the event in getConversation."`
+	EventID   int64     `json:"event_id" doc:"The id of the event in getConversation, which has plans, diffs and approvals with LSP framing only."`
 	EventType string    `json:"event_type"`
 	Role      string    `json:"role,omitempty"`
 	ToolName  string    `json:"tool_name,omitempty"`

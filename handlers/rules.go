@@ -17,10 +17,8 @@ func registerRules(reg *server.Registry, d Domain) {
 		server.Doc("Takes back what was decided for good: from now on it is asked again."))
 }
 
-type rulesParams struct{}
-
 type ruleList struct {
-	Rules []rule `json:"rules"`
+	Rules []*rule `json:"rules"`
 }
 
 // A rule is a decision that holds for all questions like one.
@@ -36,23 +34,25 @@ type rule struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-func getRules(ctx context.Context, h *hub.Hub, _ rulesParams) (ruleList, error) {
+func (r *rule) texts() []*string { return []*string{&r.Command, &r.Title} }
+
+func getRules(ctx context.Context, h *hub.Hub, _ none) (ruleList, error) {
 	found, err := h.Rules(ctx)
 	if err != nil {
 		return ruleList{}, err
 	}
-	list := ruleList{Rules: make([]rule, 0, len(found))}
+	list := make([]*rule, 0, len(found))
 	for _, r := range found {
-		one := rule{
+		one := &rule{
 			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, SameInput: r.SameInput, Scope: "project",
 			CreatedAt: r.Created.UTC(),
 		}
 		if !r.InProject {
 			one.Scope, one.ThreadID, one.Title = "session", r.Thread.UUID, r.Thread.Title
 		}
-		list.Rules = append(list.Rules, one)
+		list = append(list, one)
 	}
-	return list, nil
+	return ruleList{fit(list, room(ctx))}, nil
 }
 
 type ruleID struct {

@@ -124,6 +124,16 @@ func fit[T shortenable](list []T, most int) []T {
 	return list[:kept]
 }
 
+// fitting is how many of the first of a list fit into most bytes.
+func fitting[T any](list []T, most int) int {
+	for i, o := range list {
+		if most -= encodedSize(o) + 1; most < 0 {
+			return i
+		}
+	}
+	return len(list)
+}
+
 // A bounded object can say how long it is at most, as JSON, without being
 // encoded.
 type bounded interface{ atMost() int }

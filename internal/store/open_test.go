@@ -106,6 +106,31 @@ func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
 	requireGapless(t, allEvents(t, openAt(t, path+".copy")), 50)
 }
 
+// A database of an earlier format is brought to today's, with all it has.
+func TestADatabaseOfAnEarlierFormat(t *testing.T) {
+	was := migrations
+	defer func() { migrations = was }()
+	for format := 1; format < len(was); format++ {
+		path := filepath.Join(t.TempDir(), "duet.db")
+		migrations = was[:format]
+		s := openAt(t, path)
+		write(t, s, appendEvent("a"))
+		require.NoError(t, s.Close())
+		assert.Equal(t, format, userVersion(t, path))
+		migrations = was
+		s = openAt(t, path)
+		requireGapless(t, allEvents(t, s), 1)
+		write(t, s, func(tx *Tx) error {
+			return tx.InsertItem(&Item{Thread: 1, Run: 1, Seq: 1, Kind: "plan", Content: "- [ ] Look"})
+		})
+		found, err := s.NotedItem(ctx, 1, "plan", "")
+		require.NoError(t, err)
+		assert.Equal(t, "- [ ] Look", found.Content)
+		require.NoError(t, s.Close())
+		assert.Equal(t, len(was), userVersion(t, path))
+	}
+}
+
 func TestAMigrationIsWholeOrNotAtAll(t *testing.T) {
 	path, _ := database(t)
 	was := migrations
