@@ -38,7 +38,7 @@ type process struct {
 
 	mu     sync.Mutex // guards reaped; held while a signal is sent
 	reaped bool       // pid may be somebody else's
-	pipes  sync.WaitGroup
+	pipes  sync.WaitGroup // who reads its stderr; counted before it starts
 }
 
 // spec is what to start.
@@ -89,6 +89,7 @@ func (x *Executor) start(s spec) (*process, error) {
 		}
 		complaints, p.cmd.Stderr = r, w
 		theirs = append(theirs, w)
+		p.pipes.Add(1) // here: once it is launched, its end may be waited for
 	}
 	if err := x.launch(p, p.cmd.Start); err != nil {
 		p.closeInput()
@@ -99,7 +100,10 @@ func (x *Executor) start(s spec) (*process, error) {
 		return nil, err
 	}
 	if complaints != nil {
-		p.pipes.Go(func() { p.readStderr(complaints) })
+		go func() {
+			defer p.pipes.Done()
+			p.readStderr(complaints)
+		}()
 	}
 	return p, nil
 }
