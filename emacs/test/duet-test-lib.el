@@ -73,7 +73,8 @@ All that was started is gone afterwards, and so are the buffers."
                     (equal (buffer-name buffer) duet-log-buffer))
           (with-current-buffer buffer (set-buffer-modified-p nil))
           (kill-buffer buffer)))
-      (delete-directory home t))))
+      ;; An agent may be writing its last.
+      (duet-test-wait-for (ignore-error file-error (delete-directory home t) t)))))
 
 (defun duet-test-end (connection)
   "End the server of CONNECTION and wait until it has."
