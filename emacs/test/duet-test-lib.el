@@ -18,7 +18,7 @@
 ;; Nothing of what tests write is for the user's own history.
 (setq duet-compose-history-file nil)
 
-(defconst duet-test-deadline 30
+(defconst duet-test-deadline 60
   "How many seconds anything may take; only a broken server takes them.")
 
 (defun duet-test-server ()
