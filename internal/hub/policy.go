@@ -3,7 +3,6 @@ package hub
 import (
 	"encoding/json"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ type question struct {
 	command string // tool_input.command, or ""
 	paths   []string
 	hash    string // of tool and input
+	files   []file // paths, by all their names
 }
 
 func questionOf(a Approval) question {
@@ -48,11 +48,12 @@ type ruling struct {
 // bypass, until it expires > deny rules > allow rules > mode > ask.
 func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now time.Time) ruling {
 	s := thread.Settings
+	q.files = h.files(thread.CWD, q.paths)
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || now.Before(*s.SkipPermissionsUntil))
 	if bypass || run.Mode == catalog.ModeBypass {
 		return ruling{true, "mode=" + catalog.ModeBypass}
 	}
-	if len(run.Tools) > 0 && !slices.ContainsFunc(run.Tools, func(p string) bool { return matchesTool(p, q) }) {
+	if len(run.Tools) > 0 && !slices.ContainsFunc(run.Tools, func(p string) bool { return q.fitsTool(config.EffectAllow, p) }) {
 		return ruling{false, "rule=tools"}
 	}
 	for _, effect := range []string{config.EffectDeny, config.EffectAllow} {
@@ -76,12 +77,13 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store
 		listed = thread.Settings.AllowedTools
 	}
 	for _, pattern := range listed {
-		if matchesTool(pattern, q) || effect == config.EffectDeny && hidesTool(pattern, q) {
+		if q.fitsTool(effect, pattern) {
 			return "rule=" + pattern
 		}
 	}
 	for _, r := range rules {
-		if r.Effect == effect && r.Tool == q.tool && (r.Command == "" || r.Command == q.command || r.Command == sameInput+q.hash) {
+		if r.Effect == effect && r.Tool == q.tool && (r.Command == "" || r.Command == sameInput+q.hash ||
+			q.runs(effect, func(command string) bool { return command == r.Command })) {
 			scope := "project"
 			if r.Thread != 0 {
 				scope = "session"
@@ -91,30 +93,12 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store
 	}
 	for _, r := range h.opts.Rules {
 		if r.Effect == effect && (r.Agent == "" || r.Agent == thread.Agent) && matches(r.Tool, q.tool) &&
-			(r.Command == "" || matches(r.Command, q.command)) && (r.Path == "" || h.matchesPaths(effect, r.Path, thread.CWD, q.paths)) {
+			(r.Command == "" || q.runs(effect, func(command string) bool { return matchesCommand(effect, r.Command, command) })) &&
+			(r.Path == "" || q.touches(effect, func(name string) bool { return matches(r.Path, name) })) {
 			return "rule=" + r.Source
 		}
 	}
 	return ""
-}
-
-// matchesPaths reports whether the files of a question fit a pattern: for a
-// deny rule one of them, for an allow rule all. Relative ones are cwd's.
-func (h *Hub) matchesPaths(effect, pattern, cwd string, paths []string) bool {
-	fits := func(p string) bool {
-		if !filepath.IsAbs(p) {
-			p = filepath.Join(cwd, p)
-		}
-		p = filepath.Clean(p) // src/../../etc is not below src
-		if rel, err := filepath.Rel(h.opts.Root, p); err == nil && filepath.IsLocal(rel) && matches(pattern, filepath.ToSlash(rel)) {
-			return true
-		}
-		return matches(pattern, filepath.ToSlash(p))
-	}
-	if effect == config.EffectDeny {
-		return slices.ContainsFunc(paths, fits)
-	}
-	return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return !fits(p) })
 }
 
 // matches reports whether text fits a glob; "" fits everything. Unlike a
@@ -128,9 +112,15 @@ func matches(glob, text string) bool {
 	return ok && err == nil
 }
 
-// matchesTool reports whether a question fits a tool of a list, spelled as
+// matchesCommand reports whether a command fits a glob. To be allowed, one
+// that chains has to be what the rule says word for word.
+func matchesCommand(effect, glob, command string) bool {
+	return matches(glob, command) && (effect == config.EffectDeny || glob == "*" || glob == command || !chains(command))
+}
+
+// fitsTool reports whether a question fits a tool of a list, spelled as
 // agents' own lists are: Bash, Bash(git:*), Bash(make test), mcp__x__*.
-func matchesTool(pattern string, q question) bool {
+func (q question) fitsTool(effect, pattern string) bool {
 	name, inner, has := strings.Cut(pattern, "(")
 	if !matches(strings.TrimSpace(name), q.tool) || name == "" {
 		return false
@@ -140,20 +130,26 @@ func matchesTool(pattern string, q question) bool {
 		return true
 	}
 	if prefix, ok := strings.CutSuffix(inner, ":*"); ok {
-		return q.command == prefix || strings.HasPrefix(q.command, prefix+" ") && !chains(q.command)
+		return q.runs(effect, func(command string) bool {
+			return command == prefix || strings.HasPrefix(command, prefix+" ") && (effect == config.EffectDeny || !chains(command))
+		})
 	}
-	return q.command == inner || slices.Contains(q.paths, inner)
+	return q.runs(effect, func(command string) bool { return command == inner }) ||
+		q.touches(effect, func(name string) bool { return name == inner })
 }
 
-// hidesTool reports whether a chained command has a part that fits the pattern
-// of a deny rule: what may not run may not run behind something else either.
-func hidesTool(pattern string, q question) bool {
-	if !chains(q.command) {
+// runs reports whether what a question would run fits: for an allow rule all
+// of it, for a deny rule any part. What may not run may not run behind
+// something else either.
+func (q question) runs(effect string, fits func(command string) bool) bool {
+	if fits(q.command) {
+		return true
+	}
+	if effect == config.EffectAllow {
 		return false
 	}
 	for part := range strings.FieldsFuncSeq(q.command, func(r rune) bool { return strings.ContainsRune(chaining, r) }) {
-		q.command = strings.TrimSpace(part)
-		if matchesTool(pattern, q) {
+		if fits(strings.TrimSpace(part)) {
 			return true
 		}
 	}

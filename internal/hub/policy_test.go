@@ -3,10 +3,14 @@ package hub
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -41,13 +45,14 @@ func TestToolPatterns(t *testing.T) {
 		{"Write(/p/a.go)", write, true},
 		{"Write(/p/b.go)", write, false},
 	} {
-		assert.Equal(t, c.fits, matchesTool(c.pattern, c.q), "%s for %+v", c.pattern, c.q)
+		c.q.files = (&Hub{}).files("/", c.q.paths)
+		assert.Equal(t, c.fits, c.q.fitsTool("allow", c.pattern), "%s for %+v", c.pattern, c.q)
 	}
 	for _, chain := range []string{
 		"git x; rm -rf /", "git x && rm y", "git x || rm y", "git x | sh", "git x & rm y", "git x `rm y`", "git x $(rm y)", "git x > /etc/passwd",
 		"git x < y", "git x\nrm y", "git x (rm y)", "git $HOME",
 	} {
-		assert.False(t, matchesTool("Bash(git:*)", bash(chain)), chain)
+		assert.False(t, bash(chain).fitsTool("allow", "Bash(git:*)"), chain)
 	}
 }
 
@@ -61,6 +66,9 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		{Effect: "deny", Path: "*.key", Source: "project"},
 		{Effect: "deny", Tool: "Bash", Command: "rm -rf *", Source: "user"},
 		{Effect: "allow", Tool: "Special", Agent: "other", Source: "user"},
+		{Effect: "allow", Tool: "Bash", Command: "git *", Source: "user"},
+		{Effect: "allow", Tool: "Bash", Command: "make && make test", Source: "user"},
+		{Effect: "allow", Tool: "Sh", Command: "*", Source: "user"},
 	}}}
 	allow := func(thread int64, tool, command string) store.Rule {
 		return store.Rule{Thread: thread, Effect: "allow", Tool: tool, Command: command}
@@ -97,12 +105,23 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		"allow beats the mode":                           {tool: "Bash", mode: "plan", rules: []store.Rule{allow(1, "Bash", "")}, want: "true rule=session"},
 		"deny beats the mode":                            {tool: "Edit", mode: "acceptEdits", settings: Settings{DisallowedTools: []string{"Edit"}}, want: "false rule=Edit"},
 		"a list allows a command":                        {tool: "Bash", input: `{"command":"git log"}`, settings: Settings{AllowedTools: []string{"Bash(git:*)"}}, want: "true rule=Bash(git:*)"},
-		"but not a chained one":                          {tool: "Bash", input: `{"command":"git log; rm -rf x"}`, settings: Settings{AllowedTools: []string{"Bash(git:*)"}}},
+		"but not a chained one":                          {tool: "Bash", input: `{"command":"git log; rm x"}`, settings: Settings{AllowedTools: []string{"Bash(git:*)"}}},
 		"a list denies a command":                        {tool: "Bash", input: `{"command":"rm x"}`, settings: Settings{DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
 		"and one that goes on":                           {tool: "Bash", input: `{"command":"rm x; true"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
 		"and one behind another":                         {tool: "Bash", input: `{"command":"true && rm x"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
 		"and one inside another":                         {tool: "Bash", input: `{"command":"echo $(rm x)"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
 		"a chain of what is not denied":                  {tool: "Bash", input: `{"command":"ls; farm x"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "true rule=Bash"},
+		"a rule allows a command":                        {tool: "Bash", input: `{"command":"git status"}`, want: "true rule=user"},
+		"a rule allows no chain":                         {tool: "Bash", input: `{"command":"git status;ls"}`},
+		"nor what is put in":                             {tool: "Bash", input: `{"command":"git $(ls)"}`},
+		"but the chain that it says":                     {tool: "Bash", input: `{"command":"make && make test"}`, want: "true rule=user"},
+		"and all if it says so":                          {tool: "Sh", input: `{"command":"ls; ls"}`, want: "true rule=user"},
+		"a rule denies a part of a chain":                {tool: "Bash", input: `{"command":"git status;rm -rf x"}`, want: "false rule=user"},
+		"wherever it stands":                             {tool: "Bash", input: `{"command":"git $( rm -rf x)"}`, want: "false rule=user"},
+		"and behind a blank":                             {tool: "Bash", input: `{"command":" rm -rf x"}`, want: "false rule=user"},
+		"a human's no is for a part of a chain too":      {tool: "Bash", input: `{"command":"true; ls"}`, rules: []store.Rule{{Thread: 1, Effect: "deny", Tool: "Bash", Command: "ls"}}, want: "false rule=session"},
+		"a human's yes is for the whole":                 {tool: "Bash", input: `{"command":"true; ls"}`, rules: []store.Rule{allow(1, "Bash", "ls")}},
+		"a human's yes to a chain":                       {tool: "Bash", input: `{"command":"true; ls"}`, rules: []store.Rule{allow(1, "Bash", "true; ls")}, want: "true rule=session"},
 		"a glob over commands knows slashes":             {tool: "Bash", input: `{"command":"rm -rf /a/b"}`, want: "false rule=user"},
 		"a glob over paths":                              {tool: "Read", input: `{"file_path":"/p/src/a.go"}`, want: "true rule=project"},
 		"outside of it":                                  {tool: "Read", input: `{"file_path":"/p/doc/a.go"}`},
@@ -134,18 +153,58 @@ func TestThePolicyInItsOrder(t *testing.T) {
 
 func TestAllFilesOfAQuestionMustFitAnAllowRule(t *testing.T) {
 	h := &Hub{opts: Options{Root: "/p"}}
-	paths := []string{"/p/src/a", "/p/b"}
-	assert.False(t, h.matchesPaths("allow", "src/*", "/p", paths))
-	assert.True(t, h.matchesPaths("deny", "src/*", "/p", paths))
-	assert.True(t, h.matchesPaths("allow", "src/*", "/p", paths[:1]))
-	assert.False(t, h.matchesPaths("allow", "src/*", "/p", nil), "of nothing nothing is known")
-	for path, fits := range map[string]bool{
+	fits := func(effect, pattern, cwd string, paths ...string) bool {
+		return question{files: h.files(cwd, paths)}.touches(effect, func(name string) bool { return matches(pattern, name) })
+	}
+	assert.False(t, fits("allow", "src/*", "/p", "/p/src/a", "/p/b"))
+	assert.True(t, fits("deny", "src/*", "/p", "/p/src/a", "/p/b"))
+	assert.True(t, fits("allow", "src/*", "/p", "/p/src/a"))
+	assert.False(t, fits("allow", "src/*", "/p"), "of nothing nothing is known")
+	for path, want := range map[string]bool{
 		"/p/src/a": true, "src/a": true, "src/b/../a": true,
 		"/p/src/../b": false, "/p/src/../../etc/passwd": false, "src/../../etc/passwd": false, "../src/a": false,
 	} {
 		for _, pattern := range []string{"src/*", "/p/src/*"} {
-			assert.Equal(t, fits, h.matchesPaths("allow", pattern, "/p", []string{path}), "%s for %s", path, pattern)
+			assert.Equal(t, want, fits("allow", pattern, "/p", path), "%s for %s", path, pattern)
 		}
 	}
-	assert.False(t, h.matchesPaths("allow", "src/*", "/p/sub", []string{"src/a"}), "it is the one in sub")
+	assert.False(t, fits("allow", "src/*", "/p/sub", "src/a"), "it is the one in sub")
+}
+
+func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "real", "secret"), 0o700))
+	root := filepath.Join(dir, "project")
+	link := func(to, name string) {
+		if err := os.Symlink(to, name); err != nil {
+			t.Skip("links cannot be made here: ", err)
+		}
+	}
+	link(filepath.Join(dir, "real"), root) // the project itself is behind a link
+	for _, d := range []string{"docs/sub", "other"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, d), 0o700))
+	}
+	link("../secret", filepath.Join(root, "docs", "alias"))
+	link(dir, filepath.Join(root, "docs", "out"))
+	link("../secret/new", filepath.Join(root, "docs", "nowhere"))
+	link("loop", filepath.Join(root, "docs", "loop"))
+	link("sub", filepath.Join(root, "docs", "in"))
+	link("../docs", filepath.Join(root, "other", "docs"))
+	h := &Hub{opts: Options{Root: root, Rules: []config.Rule{
+		{Effect: "deny", Path: "secret/*", Source: "user"}, {Effect: "allow", Path: "docs/*", Source: "project"},
+	}}}
+	for path, want := range map[string]string{
+		"docs/a": "project", "docs/new/a": "project", "docs/in/a": "project", filepath.Join(root, "docs/a"): "project",
+		filepath.Join(dir, "real/docs/a"): "", // is in docs, but not by this name
+		"docs/alias/k":                    "user", "docs/nowhere": "user", "other/docs/alias/k": "user", "secret/k": "user",
+		"docs/out/a": "", "other/docs/a": "", "docs/out/../a": "", "docs/alias/../docs/a": "project",
+	} {
+		r := h.rule(question{tool: "Read", paths: []string{path}}, Thread{CWD: root}, Run{}, nil, time.Now())
+		assert.Equal(t, want, strings.TrimPrefix(r.reason, "rule="), path)
+	}
+	r := h.rule(question{tool: "Read", paths: []string{"docs/loop/a"}}, Thread{CWD: root}, Run{}, nil, time.Now())
+	assert.True(t, r.approved || r.reason == "", "and a loop ends")
+	lists := Thread{CWD: root, Settings: Settings{DisallowedTools: []string{"Write(" + filepath.ToSlash(root) + "/secret/k)"}}}
+	r = (&Hub{opts: Options{Root: root}}).rule(question{tool: "Write", paths: []string{"docs/alias/k"}}, lists, Run{}, nil, time.Now())
+	assert.Contains(t, r.reason, "rule=Write(", "lists know links too")
 }
