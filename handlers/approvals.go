@@ -365,7 +365,7 @@ type decisionParams struct {
 	Comment      string          `json:"comment,omitempty" doc:"Why, or the response. Needed to deny and to respond (unless option is the response)."`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The tool runs with this input instead."`
 	Scope        decisionScope   `json:"scope,omitempty" doc:"once, or a rule for the session or the project."`
-	Option       string          `json:"option,omitempty" doc:"One of the approval's options: its option_id or name."`
+	Option       string          `json:"option,omitempty" doc:"One of the approval's options: its option_id or name. It has to say what the decision says."`
 }
 
 func (p decisionParams) check() error {

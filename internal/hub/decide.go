@@ -98,12 +98,71 @@ func checkDecision(a Approval, d *Decision) error {
 	default:
 		return invalid("decision", "a decision", fmt.Sprintf("%q", d.Decision), accepted...)
 	}
+	if err := checkOption(a, *d); err != nil {
+		return err
+	}
 	switch d.Scope {
 	case "", "once", "session", "project":
 	default:
 		return invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), "once", "session", "project")
 	}
 	return nil
+}
+
+// checkOption checks that the option of a decision is one of those that were
+// offered, and says the same as the decision: it is what an agent is told.
+func checkOption(a Approval, d Decision) error {
+	var fit []string
+	options := optionsOf(a)
+	for _, o := range options {
+		if o.fits(d.Decision) {
+			fit = append(fit, firstOf(o.Name, o.OptionID))
+		}
+	}
+	if d.Decision == "approve" && len(options) > 0 && len(fit) == 0 {
+		return invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, "deny")
+	}
+	if d.Option == "" {
+		return nil
+	}
+	expected := "none: no options were offered that fit " + d.Decision
+	if len(fit) > 0 {
+		expected = fmt.Sprintf("one of %s to %s", strings.Join(fit, ", "), d.Decision)
+	}
+	if o, ok := optionNamed(a, d.Option); !ok || !o.fits(d.Decision) {
+		return invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
+	}
+	return nil
+}
+
+// An offered is an answer that was offered with a question.
+type offered PermissionOption
+
+// fits reports whether an answer says the same as a decision. Without a kind
+// it says neither.
+func (o offered) fits(decision string) bool {
+	switch {
+	case o.Kind == "" || decision == "respond":
+		return true
+	case strings.HasPrefix(o.Kind, "reject_"):
+		return decision == "deny"
+	}
+	return decision == "approve"
+}
+
+func optionsOf(a Approval) (options []offered) {
+	_ = json.Unmarshal(a.Options, &options) // ours, or absent, or somebody else's
+	return options
+}
+
+// optionNamed is the option that a human named by its id or its name.
+func optionNamed(a Approval, given string) (offered, bool) {
+	for _, o := range optionsOf(a) {
+		if given != "" && (o.OptionID == given || strings.EqualFold(o.Name, given)) {
+			return o, true
+		}
+	}
+	return offered{}, false
 }
 
 // decide keeps a decision and does what follows from it.
@@ -156,28 +215,17 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// optionID is the id of the option that a human named by its id or its name.
+// optionID is the id of the option that a human named, or "".
 func optionID(a Approval, given string) string {
-	if given == "" {
-		return ""
-	}
-	var options []PermissionOption
-	_ = json.Unmarshal(a.Options, &options) // ours, or absent
-	for _, o := range options {
-		if o.OptionID == given || strings.EqualFold(o.Name, given) {
-			return o.OptionID
-		}
-	}
-	return ""
+	o, _ := optionNamed(a, given)
+	return firstOf(o.OptionID, o.Name)
 }
 
 // choices are the names of the answers between which an agent lets a human
 // choose. Its protocol has no place for other words; where there is but one
 // answer the words go beside it.
 func choices(a Approval) (names []string) {
-	var options []PermissionOption
-	_ = json.Unmarshal(a.Options, &options) // ours, or absent, or somebody else's
-	for _, o := range options {
+	for _, o := range optionsOf(a) {
 		if o.OptionID != "" && o.Kind != "" && !strings.HasPrefix(o.Kind, "reject_") {
 			names = append(names, o.Name)
 		}

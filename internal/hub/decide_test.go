@@ -176,6 +176,53 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	assert.Equal(t, "/dark red", await(t, h, s).Result, "the words go beside the only answer")
 }
 
+// The agent is told the option: one that says the opposite would be done.
+func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	s := inState(t, h, launch(t, h, "p"), store.Running)
+	ask := func(spec ApprovalSpec) string {
+		spec.Run = s.RunID
+		a, err := h.CreateApproval(context.Background(), spec)
+		require.NoError(t, err)
+		return a.ID
+	}
+	both := json.RawMessage(`[{"option_id":"y","name":"Yes","kind":"allow_once"},{"option_id":"n","name":"No","kind":"reject_once"},{"option_id":"o","name":"Odd"}]`)
+	call := func(options string) ApprovalSpec {
+		return ApprovalSpec{Tool: "Write", Options: json.RawMessage(options)}
+	}
+	for name, c := range map[string]struct {
+		ask   ApprovalSpec
+		d     Decision
+		param string // that is wrong; "": none
+	}{
+		"allowing what is denied":     {call(string(both)), Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
+		"rejecting what is approved":  {call(string(both)), Decision{Decision: "approve", Option: "no"}, "option"},
+		"one that was not offered":    {call(string(both)), Decision{Decision: "approve", Option: "maybe"}, "option"},
+		"where none was offered":      {call(``), Decision{Decision: "approve", Option: "y"}, "option"},
+		"nothing allows it":           {call(`[{"option_id":"n","name":"No","kind":"reject_once"}]`), Decision{Decision: "approve"}, "decision"},
+		"but it can be denied":        {call(`[{"option_id":"n","name":"No","kind":"reject_once"}]`), Decision{Decision: "deny", Comment: "no"}, ""},
+		"the same":                    {call(string(both)), Decision{Decision: "approve", Option: "YES"}, ""},
+		"the same no":                 {call(string(both)), Decision{Decision: "deny", Comment: "no", Option: "n"}, ""},
+		"one that says neither":       {call(string(both)), Decision{Decision: "deny", Comment: "no", Option: "odd"}, ""},
+		"an answer nobody offered":    {ApprovalSpec{Type: store.HumanContact, Title: "?", Options: both}, Decision{Decision: "respond", Comment: "yes", Option: "x"}, "option"},
+		"an answer that was offered":  {ApprovalSpec{Type: store.HumanContact, Title: "?", Options: both}, Decision{Decision: "respond", Option: "n"}, ""},
+		"nothing chosen, by choosing": {ApprovalSpec{Type: store.HumanContact, Title: "?", Options: both}, Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
+	} {
+		c.d.ID = ask(c.ask)
+		_, err := h.Decide(context.Background(), c.d)
+		if c.param == "" {
+			assert.NoError(t, err, name)
+			continue
+		}
+		var refused *Error
+		require.ErrorAs(t, err, &refused, name)
+		assert.Equal(t, []string{KindInvalid, c.param}, []string{refused.Kind, refused.Param}, name)
+		a, err := h.Approval(context.Background(), c.d.ID)
+		require.NoError(t, err)
+		assert.Equal(t, store.ApprovalPending, a.Status, name)
+	}
+}
+
 func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 	ask := func(tool, command string) play {
 		return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
