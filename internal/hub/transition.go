@@ -65,6 +65,11 @@ func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
 			return err
 		}
 	}
+	if to.Ended() && !why.leaveApprovals { // nobody is left who would ask what was answered
+		if err := t.DropCarried(run.Thread, run.ID); err != nil {
+			return err
+		}
+	}
 	if (to.Ended() || to == store.Interrupting) && !why.leaveApprovals {
 		if err := h.closeApprovals(t, *run); err != nil {
 			return err

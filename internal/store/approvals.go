@@ -59,6 +59,14 @@ func (q queries) CarriedDecision(ctx context.Context, thread int64, question str
 	return one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1", thread, question)
 }
 
+// DropCarried forgets the decisions that were made for dead processes of a
+// thread, unless a run before this one may ask for them still.
+func (t *Tx) DropCarried(thread, run int64) error {
+	_, err := t.exec(`UPDATE approvals SET carried = 0 WHERE thread = ? AND carried = 1 AND NOT EXISTS (
+		SELECT 1 FROM runs o WHERE o.thread = ? AND o.id < ? AND o.state IN ('queued', 'starting', 'running', 'waiting_input', 'interrupting'))`, thread, thread, run)
+	return err
+}
+
 // InsertApproval adds an approval.
 func (t *Tx) InsertApproval(a Approval) error {
 	_, err := t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
