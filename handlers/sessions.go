@@ -22,7 +22,7 @@ func registerSessions(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "getSessionState", s.state, server.Doc("Tells everything about a session but its conversation."))
 	handle(reg, d, f, "getSessionLeaves", s.leaves, server.Doc("Lists the last session of each conversation, the newest first."))
 	handle(reg, d, f, "continueSession", s.continues,
-		server.Doc("Asks on in a session's conversation: in the same one if it is its last session, else, or with fork, in a fork that begins there."))
+		server.Doc("Asks on in a session's conversation: in the same one if it is its last session, else, or with fork, in a fork that begins there. What the session might do goes on, but in a fork nothing passes unasked by a mode."))
 	handle(reg, d, f, "interruptSession", s.interrupt,
 		server.Doc("Begins to end a session, also while it waits for input. It can be continued."))
 	handle(reg, d, f, "updateSessionSettings", s.update, server.Doc("Changes settings of a session's conversation."))
@@ -48,7 +48,7 @@ type agentSettings struct {
 	CustomInstructions    string          `json:"custom_instructions,omitempty" doc:"Further instructions."`
 	MCPConfig             json.RawMessage `json:"mcp_config,omitempty" doc:"{mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}; also as a string that holds this JSON."`
 	PermissionPromptTool  string          `json:"permission_prompt_tool,omitempty" doc:"Kept for old clients; permissions are asked by approvals."`
-	AllowedTools          []string        `json:"allowed_tools,omitempty" doc:"The only tools the agent may use; empty: all."`
+	AllowedTools          []string        `json:"allowed_tools,omitempty" doc:"The only tools the agent may use, and without being asked for; empty: all, or as the session before might."`
 	DisallowedTools       []string        `json:"disallowed_tools,omitempty" doc:"Tools the agent may not use."`
 	AdditionalDirectories []string        `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
 	MaxTurns              int             `json:"max_turns,omitempty" doc:"How many turns the agent may take; 0: its own limit."`
@@ -317,7 +317,7 @@ type continueResult struct {
 
 func (sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
 	s, err := h.Continue(ctx, hub.ContinueSpec{
-		From: p.SessionID, Prompt: p.Query, Fork: p.Fork, Source: hub.SourceSession, Settings: p.apply, Priority: p.Priority, Metadata: p.Metadata,
+		From: p.SessionID, Prompt: p.Query, Fork: p.Fork, Source: hub.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata,
 	})
 	return continueResult{launched(s), s.Thread.NativeSession, s.ParentSession}, err
 }

@@ -313,8 +313,8 @@ func (h *Hub) resume(t *store.Tx, a Approval) error {
 	if err != nil {
 		return err
 	}
-	run := newRun(LaunchSpec{Prompt: resumePrompt(a, asked.Prompt), Source: SourceDecision, Mode: thread.Mode}, thread.Agent)
-	run.Parent = last.ID
+	run := following(asked, resumePrompt(a, asked.Prompt), thread.Agent)
+	run.Source, run.Parent = SourceDecision, last.ID
 	return h.add(t, &run, thread, false)
 }
 

@@ -31,8 +31,10 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
 		return Session{}, err
 	}
-	if spec.Mode, err = checkMode(spec.Mode); err != nil {
-		return Session{}, err
+	if spec.Mode != "" { // else the conversation's
+		if spec.Mode, err = checkMode(spec.Mode); err != nil {
+			return Session{}, err
+		}
 	}
 	run := newRun(spec, agent.Name)
 	err = h.write(ctx, func(t *store.Tx) error {
@@ -75,6 +77,13 @@ func newRun(spec LaunchSpec, agent string) Run {
 	}
 }
 
+// following is a run after another one that may do what that one might.
+func following(from Run, prompt, agent string) Run {
+	run := newRun(LaunchSpec{Prompt: prompt, Mode: from.Mode, Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
+	run.Parent = from.ID
+	return run
+}
+
 // threadFor is the thread that spec names, or a new one.
 func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, error) {
 	if spec.ThreadAlias != "" {
@@ -87,7 +96,7 @@ func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, err
 		}
 	}
 	thread := Thread{
-		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: spec.Mode, Model: spec.Model,
+		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: firstOf(spec.Mode, catalog.ModeDefault), Model: spec.Model,
 		Settings: spec.Settings, Created: t.Now, Active: t.Now,
 	}
 	return thread, h.addThread(t, &thread, spec.ThreadAlias)
@@ -111,7 +120,7 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 	if err != nil {
 		return err
 	}
-	if counts[store.Queued] >= h.opts.Limits.QueueCap {
+	if counts[store.Queued] >= h.opts.Limits.QueueCap && run.Source != SourceDecision { // an answer is not refused
 		return errorf(KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[store.Queued])
 	}
 	if last, err := t.LastRun(h.ctx, thread.ID); err == nil && run.Parent == 0 {
@@ -180,8 +189,14 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		if err != nil {
 			return err
 		}
-		run = newRun(LaunchSpec{Prompt: spec.Prompt, Source: spec.Source, Priority: spec.Priority, Metadata: spec.Metadata, Mode: thread.Mode}, agent.Name)
-		run.Parent = from.ID
+		run = following(from, spec.Prompt, agent.Name)
+		run.Source, run.Priority, run.Metadata = spec.Source, spec.Priority, spec.Metadata
+		if len(spec.Tools) > 0 {
+			run.Tools = spec.Tools
+		}
+		if thread.ID != from.Thread {
+			run.Mode = asking(run.Mode)
+		}
 		return h.add(t, &run, thread, false)
 	})
 	if err != nil {
@@ -197,7 +212,18 @@ func (h *Hub) fork(t *store.Tx, from Thread, at Run) (Thread, error) {
 	fork.ID, fork.UUID, fork.NativeSession = 0, uuid.Must(uuid.NewV7()).String(), ""
 	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
 	fork.Created, fork.Active = t.Now, t.Now
+	// What was accepted for one conversation is not for another (DESIGN section 5).
+	fork.Mode = asking(fork.Mode)
+	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
 	return fork, h.addThread(t, &fork, "")
+}
+
+// asking is a permission mode without what passes unasked.
+func asking(mode string) string {
+	if mode == catalog.ModeBypass || mode == catalog.ModeAcceptEdits {
+		return catalog.ModeDefault
+	}
+	return mode
 }
 
 // resolve finds an agent, with an error that says what to do.

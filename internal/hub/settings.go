@@ -70,14 +70,15 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 	return h.session(ctx, run.ID)
 }
 
-// setModes changes the mode of the runs of a thread that have not ended.
+// setModes changes the mode of the runs of a thread: also of those that have
+// ended, since what follows one begins with its mode.
 func (h *Hub) setModes(t *store.Tx, thread int64, mode string) error {
 	runs, err := t.RunsOfThread(h.ctx, thread, 0)
 	if err != nil {
 		return err
 	}
 	for _, run := range runs {
-		if run.State.Ended() || run.Mode == mode {
+		if run.Mode == mode {
 			continue
 		}
 		run.Mode = mode

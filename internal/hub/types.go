@@ -43,7 +43,7 @@ type LaunchSpec struct {
 	CWD      string // "": the project's root; ~ is expanded; it must be a directory
 	Source   string
 	Model    string
-	Mode     string // permission mode; "": default
+	Mode     string // permission mode; "": the thread's, and of a new one default
 	Settings Settings
 	Priority int
 	Timeout  time.Duration // 0: the configured one
@@ -64,6 +64,7 @@ type ContinueSpec struct {
 	Fork     bool // also from the last run
 	Source   string
 	Settings func(*Settings) // changes what the thread has; nil: nothing
+	Tools    []string        // allowed from now on; empty: as before
 	Priority int
 	Metadata json.RawMessage
 }

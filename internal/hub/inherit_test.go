@@ -1,0 +1,166 @@
+package hub
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// reader asks to read, and then to write.
+func reader(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	read, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+		SessionToken: x.p.SessionToken, ToolName: "Read", ToolInput: encode(map[string]string{"file_path": "a"}), ToolKind: "read",
+	})
+	if read.Cancelled || err != nil {
+		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+	}
+	x.say(verdictText(read) + ", " + verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
+	return completed
+}
+
+func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
+	path := database(t)
+	spec := LaunchSpec{Prompt: "p", Source: SourceExecute, ThreadAlias: "a", Tools: []string{"Read"}, Mode: catalog.ModePlan, Timeout: time.Hour, Quiet: true}
+	h := openHub(t, path, reader)
+	// A thread that has another mode than the run.
+	await(t, h, func() Session {
+		s := launchIn(t, h, "a", "first")
+		approve(t, h, pendingOf(t, h, 1)[0], "")
+		approve(t, h, pendingOf(t, h, 1)[0], "")
+		return s
+	}())
+	_, err := h.Launch(context.Background(), spec)
+	require.NoError(t, err)
+	pendingOf(t, h, 1)
+	require.NoError(t, h.Close())
+
+	same := func(s Session) {
+		t.Helper()
+		assert.Equal(t, []any{spec.Tools, spec.Mode, spec.Timeout, true}, []any{s.Tools, s.Mode, s.Timeout, s.Quiet})
+	}
+	h = openHub(t, path, reader)
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	s, err := h.Session(context.Background(), "a")
+	require.NoError(t, err)
+	require.Equal(t, SourceDecision, s.Source)
+	same(s)
+	assert.Equal(t, "yes user_approved, no rule=tools", await(t, h, s).Result)
+
+	next, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "on"})
+	require.NoError(t, err)
+	same(next)
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	assert.Equal(t, "yes user_approved, no rule=tools", await(t, h, next).Result)
+
+	// Unless it is told otherwise.
+	mode := catalog.ModeDefault
+	_, err = h.UpdateSettings(context.Background(), s.UUID, SettingsChange{Mode: &mode})
+	require.NoError(t, err)
+	next, err = h.Continue(context.Background(), ContinueSpec{From: next.UUID, Prompt: "on", Tools: []string{"Write"}})
+	require.NoError(t, err)
+	assert.Equal(t, []any{[]string{"Write"}, mode}, []any{next.Tools, next.Mode})
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	assert.Equal(t, "no rule=tools, yes user_approved", await(t, h, next).Result)
+}
+
+func TestAPromptWithoutAModeHasTheConversations(t *testing.T) {
+	h := openHub(t, database(t), askOnce)
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, ThreadAlias: "a"})
+	require.NoError(t, err)
+	assert.Equal(t, "no mode=plan", await(t, h, s).Result)
+	assert.Equal(t, "no mode=plan", await(t, h, launchIn(t, h, "a", "p")).Result)
+}
+
+func TestAForkPassesNothingUnasked(t *testing.T) {
+	yes := Settings{SkipPermissions: true, AutoAcceptEdits: true, DisallowedTools: []string{"X"}}
+	for name, c := range map[string]struct {
+		spec LaunchSpec
+		mode string // of the fork
+	}{
+		"by settings":      {LaunchSpec{Settings: yes}, catalog.ModeDefault},
+		"by mode":          {LaunchSpec{Mode: catalog.ModeBypass}, catalog.ModeDefault},
+		"edits":            {LaunchSpec{Mode: catalog.ModeAcceptEdits}, catalog.ModeDefault},
+		"but plan is kept": {LaunchSpec{Mode: catalog.ModePlan}, catalog.ModePlan},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openHub(t, database(t), askOnce)
+			c.spec.Prompt = "p"
+			s, err := h.Launch(context.Background(), c.spec)
+			require.NoError(t, err)
+			await(t, h, s)
+			fork, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "p", Fork: true})
+			require.NoError(t, err)
+			assert.Equal(t, []string{c.mode, c.mode}, []string{fork.Mode, fork.Thread.Mode})
+			assert.False(t, fork.Thread.Settings.SkipPermissions || fork.Thread.Settings.AutoAcceptEdits)
+			assert.Equal(t, c.spec.Settings.DisallowedTools, fork.Thread.Settings.DisallowedTools)
+			if c.mode == catalog.ModeDefault {
+				pendingOf(t, h, 1)
+			}
+			next, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "p"})
+			require.NoError(t, err, "the conversation itself goes on as it was")
+			assert.Equal(t, s.Mode, next.Mode)
+		})
+	}
+}
+
+func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
+	path := database(t)
+	crash(t, path, askOnce, "a")
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if x.p.Prompt == "busy" {
+			return hang(ctx, x)
+		}
+		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
+		return completed
+	}, func(o *Options) { o.Limits.MaxRuns, o.Limits.QueueCap = 1, 2 })
+	busy := launch(t, h, "busy")
+	inState(t, h, busy, store.Running)
+	launch(t, h, "busy")
+	launch(t, h, "busy")
+	approve(t, h, pendingOf(t, h, 1)[0], "") // the queue is full, but an answer is taken
+	resumed, err := h.Session(context.Background(), "a")
+	require.NoError(t, err)
+	require.Equal(t, SourceDecision, resumed.Source)
+	require.Equal(t, store.Queued, resumed.State)
+	interrupt := func(s Session) {
+		t.Helper()
+		_, err := h.Interrupt(context.Background(), s.UUID, "")
+		require.NoError(t, err)
+		await(t, h, s)
+	}
+	for _, s := range []Session{resumed, busy} {
+		interrupt(s)
+	}
+	list, err := h.Sessions(context.Background(), RunFilter{States: []State{store.Starting, store.Running, store.Queued}})
+	require.NoError(t, err)
+	for _, s := range list {
+		interrupt(s)
+	}
+	launchIn(t, h, "a", "again")
+	assert.False(t, pendingOf(t, h, 1)[0].Stale, "it is asked again")
+}
+
+func TestAnAnswerStaysForTheRunThatWillAsk(t *testing.T) {
+	path := database(t)
+	crash(t, path, askOnce, "a")
+	goOn := make(chan struct{})
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		<-goOn
+		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
+		return completed
+	})
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	resumed, err := h.Session(context.Background(), "a")
+	require.NoError(t, err)
+	later := launchIn(t, h, "a", "later")
+	_, err = h.Interrupt(context.Background(), later.UUID, "") // another one's end is nothing to it
+	require.NoError(t, err)
+	close(goOn)
+	assert.Equal(t, "yes user_approved", await(t, h, resumed).Result)
+}
