@@ -368,7 +368,8 @@ SEQ and TIME are the event's."
              (approval (or old (make-duet-approval :id id))))
         (unless (or (null time) (duet-get-string data :created_at))
           (setq data (append data (list :created_at time))))
-        (setf (duet-approval-call approval) (duet-get-string data :call_id)
+        (setf (duet-approval-call approval) (or (duet-get-string data :tool_use_id)
+                                                (duet-get-string data :call_id))
               (duet-approval-run approval) run
               (duet-approval-type approval) (duet-get-string data :type)
               (duet-approval-title approval) (or (duet-get-string data :title)

@@ -38,7 +38,7 @@ const (
 type approval struct {
 	ID           string          `json:"id"`
 	ApprovalID   string          `json:"approval_id" doc:"The same as id."`
-	CallID       string          `json:"call_id" doc:"The tool call that waits."`
+	CallID       string          `json:"call_id" doc:"The same as tool_use_id, or where another approval has that already, made of it: no two have the same."`
 	RunID        string          `json:"run_id"`
 	SessionID    string          `json:"session_id"`
 	TaskID       string          `json:"task_id,omitempty"`
@@ -50,7 +50,7 @@ type approval struct {
 	Deadline     *time.Time      `json:"deadline,omitempty" doc:"When it expires."`
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
-	ToolUseID    string          `json:"tool_use_id,omitempty" doc:"The same as call_id."`
+	ToolUseID    string          `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call that waits, as in events and conversations; agents use one again in another session."`
 	ToolKind     string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Title        string          `json:"title" doc:"What is asked, in words."`
 	Subject      string          `json:"subject,omitempty"`
@@ -152,7 +152,7 @@ func approvalOf(a hub.Approval, s hub.Session) *approval {
 	r := &approval{
 		ID: a.ID, ApprovalID: a.ID, CallID: a.CallID, RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
-		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), ToolUseID: a.CallID, ToolKind: a.ToolKind,
+		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type),
@@ -310,7 +310,7 @@ func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (ap
 
 // approvalIDs name one approval.
 type approvalIDs struct {
-	CallID     string `json:"call_id,omitempty" doc:"The approval, or its tool call. This or approval_id is needed."`
+	CallID     string `json:"call_id,omitempty" doc:"The call_id of the approval, or its id. This or approval_id is needed."`
 	ApprovalID string `json:"approval_id,omitempty" doc:"The approval."`
 }
 

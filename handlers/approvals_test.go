@@ -91,6 +91,40 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	assert.Equal(t, "approval_not_found", e.Data["kind"])
 }
 
+// Agents number their calls in each session anew, and seed 001's clients know
+// an approval by the id of its call alone.
+func TestACallIDNamesOneApproval(t *testing.T) {
+	w := newWorld(t, asking)
+	c := w.connect(frame.NDJSON)
+	var sessions, calls []string
+	for range 3 {
+		session := member[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+		a := pending(t, w, c, session)
+		call := a["call_id"].(string)
+		assert.Equal(t, call, a["function_call"].(map[string]any)["call_id"])
+		assert.Equal(t, "toolu_1", a["tool_use_id"], "the agent's own id, by which the tool call is found")
+		assert.NotContains(t, calls, call)
+		sessions, calls = append(sessions, session), append(calls, call)
+		for _, e := range object(t, c.ask("getConversation", `{"session_id":"`+session+`"}`))["events"].([]any) {
+			if e := e.(map[string]any); e["event_type"] == "tool_call" {
+				assert.Equal(t, []any{"toolu_1", a["id"]}, []any{e["tool_id"], e["approval_id"]})
+			}
+		}
+	}
+	for i := range calls {
+		got := object(t, c.ask("getApproval", `{"call_id":"`+calls[i]+`"}`))["approval"].(map[string]any)
+		assert.Equal(t, sessions[i], got["session_id"])
+	}
+	for i := range calls {
+		r := object(t, c.ask("sendDecision", `{"call_id":"`+calls[i]+`","type":"function_call","decision":"deny","comment":"no"}`))
+		assert.Equal(t, true, r["success"])
+		w.ended(sessions[i])
+		list, err := w.hub.Approvals(context.Background(), "")
+		require.NoError(t, err)
+		assert.Len(t, list, 2-i, "the others wait")
+	}
+}
+
 func TestAHumanIsContacted(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)

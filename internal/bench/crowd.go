@@ -128,7 +128,7 @@ func addThread(t *store.Tx, p place, n int) error {
 		return nil
 	}
 	id := uuid.NewString()
-	return t.InsertApproval(store.Approval{
+	return t.InsertApproval(&store.Approval{
 		ID: id, Thread: thread.ID, Run: parent, Type: store.FunctionCall, CallID: "call-" + id, Tool: "Bash", Input: json.RawMessage(`{"command":"make"}`),
 		Title: "make", Status: store.ApprovalPending, Stale: true, Created: at,
 	})

@@ -43,6 +43,8 @@ func (h *Hub) Decide(ctx context.Context, d Decision) (Approval, error) {
 		var err error
 		if a, err = t.Approval(h.ctx, d.ID); errors.Is(err, store.ErrNotFound) {
 			return errorf(KindApprovalNotFound, "approval not found: %s", d.ID)
+		} else if errors.Is(err, store.ErrAmbiguous) {
+			return errAmbiguous(d.ID)
 		} else if err != nil {
 			return err
 		}
@@ -248,7 +250,7 @@ func (h *Hub) closeApprovals(t *store.Tx, run Run) error {
 			return err
 		}
 		if err := h.announce(t, EventResolved, run, resolvedData{
-			ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Decision: a.Status, DecidedBy: a.DecidedBy, ToolName: a.Tool, ToolUseID: a.CallID,
+			ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Decision: a.Status, DecidedBy: a.DecidedBy, ToolName: a.Tool, ToolUseID: a.ToolUseID(),
 		}); err != nil {
 			return err
 		}
@@ -355,9 +357,9 @@ func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (Approval, 
 			if r.approved {
 				a.Status = store.ApprovalApproved
 			}
-			return t.InsertApproval(a)
+			return t.InsertApproval(&a)
 		}
-		return h.ask(t, a, &run)
+		return h.ask(t, &a, &run)
 	})
 	if err != nil { // the change may still be under way, if ctx has ended
 		return Approval{}, err

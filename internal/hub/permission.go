@@ -74,7 +74,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 			h.waiting[a.ID] = answered
 			h.mu.Unlock()
 		})
-		return h.ask(t, a, &run)
+		return h.ask(t, &a, &run)
 	})
 	switch {
 	case err != nil:
@@ -162,17 +162,17 @@ func (h *Hub) supersede(t *store.Tx, a Approval) error {
 }
 
 // ask keeps a question, and makes its run wait.
-func (h *Hub) ask(t *store.Tx, a Approval, run *Run) error {
+func (h *Hub) ask(t *store.Tx, a *Approval, run *Run) error {
 	if err := h.closeMessage(t, run); err != nil {
 		return err
 	}
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if err := h.linkTool(t, a, *run); err != nil {
+	if err := h.linkTool(t, *a, *run); err != nil {
 		return err
 	}
-	if err := h.announce(t, EventApproval, *run, approvalData(a, *run)); err != nil {
+	if err := h.announce(t, EventApproval, *run, approvalData(*a, *run)); err != nil {
 		return err
 	}
 	if run.State == store.Running {
@@ -184,7 +184,7 @@ func (h *Hub) ask(t *store.Tx, a Approval, run *Run) error {
 // linkTool shows a question at its tool call, which begins with it if the
 // agent asks before it tells of the call.
 func (h *Hub) linkTool(t *store.Tx, a Approval, run Run) error {
-	item, err := t.ToolItem(h.ctx, run.ID, a.CallID)
+	item, err := t.ToolItem(h.ctx, run.ID, a.ToolUseID())
 	switch {
 	case err == nil:
 		item.Approval = a.ID
@@ -194,7 +194,7 @@ func (h *Hub) linkTool(t *store.Tx, a Approval, run Run) error {
 	case a.Type != store.FunctionCall || a.CallID == a.ID: // no call of the agent's
 		return nil
 	}
-	item = newTool(run, a.CallID, t.Now)
+	item = newTool(run, a.ToolUseID(), t.Now)
 	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
 	data := toolData{Paths: a.Paths}
 	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
@@ -210,6 +210,7 @@ type newApprovalData struct {
 	ids
 	ApprovalID string          `json:"approval_id"`
 	CallID     string          `json:"call_id"`
+	ToolUseID  string          `json:"tool_use_id"`
 	Type       string          `json:"type"`
 	ToolName   string          `json:"tool_name"`
 	ToolInput  json.RawMessage `json:"tool_input,omitempty"`
@@ -227,7 +228,7 @@ type newApprovalData struct {
 
 func approvalData(a Approval, run Run) newApprovalData {
 	d := newApprovalData{
-		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, ToolName: a.Tool, ToolInput: a.Input, ToolKind: a.ToolKind,
+		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, ToolName: a.Tool, ToolInput: a.Input, ToolKind: a.ToolKind,
 		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Count: 1, Stale: a.Stale,
 	}
 	for _, part := range []*json.RawMessage{&d.ToolInput, &d.Diffs} { // getApproval has all of it

@@ -231,7 +231,7 @@ func (h *Hub) Approvals(ctx context.Context, id string) ([]Approval, error) {
 // shownID is how much of an approval's id tables and logs show.
 const shownID = 8
 
-// Approval finds a question by its id, or by that of the tool call, or by a
+// Approval finds a question by its id, or by its call's, or by a
 // beginning of its id that is at least as long as what is shown of it and that
 // no other one has.
 func (h *Hub) Approval(ctx context.Context, id string) (Approval, error) {
@@ -242,7 +242,14 @@ func (h *Hub) Approval(ctx context.Context, id string) (Approval, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return a, errorf(KindApprovalNotFound, "approval not found: %s", id)
 	}
+	if errors.Is(err, store.ErrAmbiguous) {
+		return a, errAmbiguous(id)
+	}
 	return a, stored(err)
+}
+
+func errAmbiguous(id string) *Error {
+	return invalid("call_id", "the id of one approval, or approval_id", fmt.Sprintf("%q, which several have", id))
 }
 
 // SessionOf is the session of a row, such as an approval's or an item's.

@@ -36,7 +36,7 @@ func (h *Hub) resolveApproval(t *store.Tx, a Approval) error {
 	if err := h.announce(t, EventResolved, run, resolvedData{
 		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == store.ApprovalApproved, Decision: a.Status,
 		ResponseText: firstOf(a.Response, a.Comment), Comment: a.Comment, Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, ToolName: a.Tool,
-		ToolUseID: a.CallID, Edited: a.UpdatedInput != nil,
+		ToolUseID: a.ToolUseID(), Edited: a.UpdatedInput != nil,
 	}); err != nil {
 		return err
 	}

@@ -2,7 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 )
+
+// ErrAmbiguous is returned for an id that several rows have.
+var ErrAmbiguous = errors.New("several have this id")
 
 const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.input, a.title, a.subject, a.tool_kind, a.paths, a.diffs, a.options, a.channel,
 	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input`
@@ -22,14 +26,24 @@ func scanApproval(row scanner) (Approval, error) {
 	return a, err
 }
 
-// Approval finds an approval by its id, or by that of the tool call, which
-// means the last one for it.
+// Approval finds an approval by its id, or by its CallID. Databases from before
+// that was unique have several for one: then the only pending one is meant, or
+// it is ErrAmbiguous.
 func (q queries) Approval(ctx context.Context, id string) (Approval, error) {
 	a, err := one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id = ?", id)
-	if err == ErrNotFound {
-		return one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.call_id = ? ORDER BY a.status = 'pending' DESC, a.n DESC LIMIT 1", id)
+	if err != ErrNotFound {
+		return a, err
 	}
-	return a, err
+	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.call_id = ? ORDER BY a.status = 'pending' DESC, a.n DESC LIMIT 2", id)
+	switch {
+	case err != nil:
+		return Approval{}, err
+	case len(fit) == 0:
+		return Approval{}, ErrNotFound
+	case len(fit) == 2 && (fit[0].Status == ApprovalPending) == (fit[1].Status == ApprovalPending):
+		return Approval{}, ErrAmbiguous
+	}
+	return fit[0], nil
 }
 
 // ApprovalBeginning finds the one approval whose id begins like that.
@@ -67,9 +81,18 @@ func (t *Tx) DropCarried(thread, run int64) error {
 	return err
 }
 
-// InsertApproval adds an approval.
-func (t *Tx) InsertApproval(a Approval) error {
-	_, err := t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
+// InsertApproval adds an approval. Its CallID is changed if another one has it:
+// old clients know an approval by nothing else.
+func (t *Tx) InsertApproval(a *Approval) error {
+	a.CallID = a.ToolUseID() // should the transaction be tried again
+	taken, err := one(context.Background(), t.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?) OR EXISTS (SELECT 1 FROM approvals WHERE id = ?)", a.CallID, a.CallID)
+	if err != nil {
+		return err
+	}
+	if taken {
+		a.CallID += a.callMark()
+	}
+	_, err = t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
 			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.Thread, a.Run, a.Type, a.CallID, a.Tool, string(a.Input), a.Title, a.Subject, a.ToolKind, asJSON(a.Paths, len(a.Paths) == 0),

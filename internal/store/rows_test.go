@@ -242,7 +242,7 @@ func TestAnApprovalIsFoundByItsCallToo(t *testing.T) {
 	s := openNew(t)
 	for i, status := range []string{ApprovalPending, ApprovalDenied} {
 		write(t, s, func(tx *Tx) error {
-			return tx.InsertApproval(Approval{
+			return tx.InsertApproval(&Approval{
 				ID: fmt.Sprint("a", i), Thread: 1, Run: int64(i + 1), Type: FunctionCall, CallID: "call", Status: status, Paths: []string{"x"},
 				Created: time.Unix(int64(i+1), 0), Input: []byte(`{"a":1}`),
 			})
@@ -253,9 +253,19 @@ func TestAnApprovalIsFoundByItsCallToo(t *testing.T) {
 	assert.Equal(t, "a0", a.ID, "the one that waits before a later one that does not")
 	a.Status, a.Carried, a.Question, a.Decided = ApprovalApproved, true, "q", time.Unix(9, 0)
 	write(t, s, func(tx *Tx) error { return tx.UpdateApproval(a) })
-	last, err := s.Approval(ctx, "call")
+	other, err := s.Approval(ctx, "a1")
 	require.NoError(t, err)
-	assert.Equal(t, "a1", last.ID, "then the last one")
+	assert.Equal(t, []string{"call.a1", "call"}, []string{other.CallID, other.ToolUseID()}, "no two have the same")
+	other, err = s.Approval(ctx, "call.a1")
+	require.NoError(t, err)
+	assert.Equal(t, "a1", other.ID)
+	for i, taken := range []string{"a0", "call.a1"} { // an id of another one, of either kind
+		id := fmt.Sprint("b", i)
+		write(t, s, func(tx *Tx) error { return tx.InsertApproval(&Approval{ID: id, CallID: taken, Status: ApprovalDenied}) })
+		found, err := s.Approval(ctx, id)
+		require.NoError(t, err)
+		assert.Equal(t, []string{taken + "." + id, taken}, []string{found.CallID, found.ToolUseID()})
+	}
 	again, err := s.Approval(ctx, "a0")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"x"}, again.Paths)
@@ -268,6 +278,29 @@ func TestAnApprovalIsFoundByItsCallToo(t *testing.T) {
 	_, err = s.CarriedDecision(ctx, 2, "q")
 	assert.ErrorIs(t, err, ErrNotFound, "another thread's")
 	assert.ErrorIs(t, s.Write(ctx, func(tx *Tx) error { return tx.UpdateApproval(Approval{ID: "none"}) }), ErrNotFound)
+}
+
+func TestACallThatSeveralApprovalsHaveIsNotGuessed(t *testing.T) {
+	s := openNew(t)
+	set := func(what string) {
+		write(t, s, func(tx *Tx) error {
+			_, err := tx.exec("UPDATE approvals SET " + what)
+			return err
+		})
+	}
+	for _, id := range []string{"a0", "a1", "a2"} {
+		write(t, s, func(tx *Tx) error { return tx.InsertApproval(&Approval{ID: id, CallID: "call", Status: ApprovalPending}) })
+	}
+	set("call_id = 'call'") // as they were once
+	_, err := s.Approval(ctx, "call")
+	assert.ErrorIs(t, err, ErrAmbiguous)
+	set("status = 'denied' WHERE id != 'a1'")
+	a, err := s.Approval(ctx, "call")
+	require.NoError(t, err)
+	assert.Equal(t, "a1", a.ID, "the only one that waits")
+	set("status = 'denied'")
+	_, err = s.Approval(ctx, "call")
+	assert.ErrorIs(t, err, ErrAmbiguous)
 }
 
 func TestAChangeKeepsWhatTheFileWasAtFirst(t *testing.T) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -173,7 +174,7 @@ type Approval struct {
 	Thread       int64
 	Run          int64
 	Type         string // function_call or human_contact
-	CallID       string // the agent's id of the tool call, or ID
+	CallID       string // no other approval's: see ToolUseID and InsertApproval
 	Tool         string
 	Input        json.RawMessage
 	Title        string
@@ -196,6 +197,13 @@ type Approval struct {
 	Option       string
 	UpdatedInput json.RawMessage
 }
+
+// ToolUseID is the agent's own id of the tool call, or ID. Agents number their
+// calls in each session anew.
+func (a Approval) ToolUseID() string { return strings.TrimSuffix(a.CallID, a.callMark()) }
+
+// callMark makes a call's id unique.
+func (a Approval) callMark() string { return "." + a.ID[:min(len(a.ID), 8)] }
 
 // Values of Approval.Status.
 const (
