@@ -50,6 +50,7 @@ type approval struct {
 	Deadline     *time.Time      `json:"deadline,omitempty" doc:"When it expires."`
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
+	Editable     bool            `json:"input_editable" doc:"Whether a decision may have an updated_input: most agents would run the tool with their own input all the same."`
 	ToolUseID    string          `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call that waits, as in events and conversations; agents use one again in another session."`
 	ToolKind     string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Title        string          `json:"title" doc:"What is asked, in words."`
@@ -152,7 +153,7 @@ func approvalOf(a hub.Approval, s hub.Session) *approval {
 	r := &approval{
 		ID: a.ID, ApprovalID: a.ID, CallID: a.CallID, RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
-		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
+		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type),
@@ -363,7 +364,7 @@ type decisionParams struct {
 	Type         approvalType    `json:"type,omitempty" doc:"What it is thought to be; absent: whatever it is."`
 	Decision     verdict         `json:"decision" doc:"A function_call is approved or denied, a human_contact is responded to; one in which an agent offers options can be denied too."`
 	Comment      string          `json:"comment,omitempty" doc:"Why, or the response. Needed to deny and to respond (unless option is the response)."`
-	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The tool runs with this input instead."`
+	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The tool runs with this input instead. Only where the approval is input_editable; else deny, and say in the comment what to run."`
 	Scope        decisionScope   `json:"scope,omitempty" doc:"once, or a rule for the session or the project."`
 	Option       string          `json:"option,omitempty" doc:"One of the approval's options: its option_id or name. It has to say what the decision says."`
 }

@@ -48,7 +48,7 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	id := a["id"].(string)
 	for name, want := range map[string]any{
 		"approval_id": id, "call_id": "toolu_1", "tool_use_id": "toolu_1", "run_id": run, "session_id": session, "task_id": "task-0001", "status": "pending",
-		"tool_name": "Edit", "tool_input": map[string]any{"path": "a.txt"}, "title": "Edit a.txt", "tool_kind": "edit", "stale": false,
+		"tool_name": "Edit", "tool_input": map[string]any{"path": "a.txt"}, "title": "Edit a.txt", "tool_kind": "edit", "stale": false, "input_editable": true,
 		"paths": []any{"a.txt"}, "diff": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n", "type": "function_call",
 		"options": []any{map[string]any{"option_id": "yes", "name": "Allow", "kind": "allow_once"}},
 	} {
@@ -170,4 +170,23 @@ func TestAHumanIsContacted(t *testing.T) {
 	}
 	e = c.fail("createApproval", `{"run_id":"nope","tool_name":"Bash"}`)
 	assert.Equal(t, "session_not_found", e.Data["kind"])
+}
+
+func TestAnInputThatCannotBeChanged(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		r := x.ask(ctx, catalog.RequestPermissionParams{ToolName: "Edit", ToolInput: json.RawMessage(`{"path":"a.txt"}`), InputFixed: true})
+		x.say(r.Comment)
+		return done
+	})
+	c := w.connect(frame.NDJSON)
+	session := member[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	a := pending(t, w, c, session)
+	assert.Equal(t, false, a["input_editable"])
+	e := c.fail("sendDecision", `{"approval_id":"`+a["id"].(string)+`","decision":"approve","updated_input":{"path":"b.txt"}}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, "updated_input", e.Data["param"])
+	assert.Contains(t, e.Data["expected"], "deny instead, with a comment")
+	assert.Equal(t, "pending", pending(t, w, c, session)["status"])
+	c.ask("sendDecision", `{"approval_id":"`+a["id"].(string)+`","decision":"deny","comment":"take b.txt","updated_input":{"path":"b.txt"}}`)
+	assert.Equal(t, "take b.txt", w.ended(session).Result)
 }

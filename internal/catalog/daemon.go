@@ -55,6 +55,7 @@ type RequestPermissionParams struct {
 	Paths      []string           `json:"paths,omitempty" doc:"The files that it touches."`
 	Diffs      []FileDiff         `json:"diffs,omitempty" doc:"What it would change."`
 	Options    []PermissionOption `json:"options,omitempty" doc:"The answers that the agent offers."`
+	InputFixed bool               `json:"input_fixed,omitempty" doc:"A changed input would not be heeded: the tool runs with this one, or not at all."`
 	IsQuestion bool               `json:"is_question,omitempty" doc:"The agent asks a human something, rather than for leave; the answer is an option or a text."`
 }
 

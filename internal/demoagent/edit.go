@@ -52,10 +52,15 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 		var extra map[string]any
 		allowed, extra, err = t.permission(ctx, "Write", call)
 		if changed, ok := extra["updatedInput"].(map[string]any); ok {
+			input = &editInput{FilePath: path, Content: input.Content}
 			if content, ok := changed["content"].(string); ok {
-				input = &editInput{FilePath: path, Content: content}
-				call.RawInput, call.Content = *input, diff(path, old, content)
+				input.Content = content
 			}
+			if to, ok := changed["file_path"].(string); ok && err == nil && to != path {
+				input.FilePath = to
+				old, err = t.read(ctx, to)
+			}
+			call.RawInput, call.Content = *input, diff(input.FilePath, old, input.Content)
 		}
 	}
 	if err == nil && allowed {

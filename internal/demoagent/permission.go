@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/coder/acp-go-sdk"
 )
@@ -96,12 +97,17 @@ func (t *turn) permits(ctx context.Context, arg argument) error {
 		}
 		allowed, err := t.mode() == modeBypass, error(nil)
 		if !allowed {
-			allowed, _, err = t.permission(ctx, "Bash", call)
+			var extra map[string]any
+			allowed, extra, err = t.permission(ctx, "Bash", call)
+			if changed, ok := extra["updatedInput"].(map[string]any); ok {
+				call.RawInput = changed
+			}
 		}
 		status := acp.ToolCallStatusFailed
 		if allowed {
 			status = acp.ToolCallStatusCompleted
-			call.RawOutput = fmt.Sprintf("%d\n", i+1)
+			command, _ := call.RawInput.(map[string]any)["command"].(string)
+			call.RawOutput = strings.TrimPrefix(command, "echo ") + "\n"
 		}
 		if told := t.end(ctx, call, status); err == nil {
 			err = told

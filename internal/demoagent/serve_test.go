@@ -373,6 +373,31 @@ func TestAHumanChangesTheInput(t *testing.T) {
 			assert.Equal(t, "mine\n", u.ToolCallUpdate.Content[0].Diff.NewText)
 		}
 	}
+
+	// It says in initialize that all of it is heeded.
+	hello, err := c.conn.Initialize(t.Context(), acp.InitializeRequest{ProtocolVersion: acp.ProtocolVersionNumber})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"updatedInput": true}, hello.AgentCapabilities.Meta["duet"])
+	other := filepath.Join(dir, "other.txt")
+	change := map[string]any{"file_path": other}
+	c = start(t, demoagent.Options{}, everything)
+	c.answers(func(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+		resp, err := choose("allow_once")(ctx, r)
+		resp.Meta = map[string]any{"duet": map[string]any{"updatedInput": change}}
+		return resp, err
+	})
+	id := c.session(dir)
+	c.turn(id, "one")
+	assert.FileExists(t, other)
+	change = map[string]any{"command": "echo mine"}
+	c.turn(id, "permit:1")
+	last := c.seen()[len(c.seen())-1]
+	for _, u := range c.seen() {
+		if u.ToolCallUpdate != nil {
+			last = u
+		}
+	}
+	assert.Equal(t, []any{change, "mine\n"}, []any{last.ToolCallUpdate.RawInput, last.ToolCallUpdate.RawOutput})
 }
 
 func TestModes(t *testing.T) {

@@ -53,9 +53,18 @@ func TestATurnWithPermissionAndDiff(t *testing.T) {
 	assert.Len(t, ask.Diffs, 1)
 	assert.Len(t, ask.Options, 2)
 	assert.False(t, ask.IsQuestion)
+	assert.True(t, ask.InputFixed, "it did not say that it would heed another one")
 	assert.Equal(t, `{"tool_id":"t1","tool":"Edit","status":"completed","result":"written"}`, h.data("tool_result")[0])
 	assert.JSONEq(t, `{"path":"`+path+`","before":"old\n","after":"new\n"}`, h.data("file_change")[0])
 	assert.Contains(t, h.text(), `"duet":{"updatedInput":{"a":1}}`)
+}
+
+func TestAnAgentThatHeedsAChangedInputSaysSo(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "heeding", "edit")).Status)
+	require.Len(t, h.asked, 1)
+	assert.False(t, h.asked[0].InputFixed)
 }
 
 func TestADeniedTool(t *testing.T) {

@@ -61,6 +61,8 @@ func fakeAgent() {
 			switch kind {
 			case "resume":
 				capabilities["sessionCapabilities"] = map[string]any{"resume": map[string]any{}}
+			case "heeding":
+				capabilities["_meta"] = map[string]any{"duet": map[string]any{"updatedInput": true}}
 			case "load", "forgetful":
 				capabilities["loadSession"] = true
 			}

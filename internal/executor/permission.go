@@ -19,7 +19,9 @@ type permissionRequest struct {
 }
 
 // permissionAnswer is what the agent is told. The protocol has no place for a
-// changed input or for words, so they are in _meta.duet.
+// changed input or for words, so they are in _meta.duet. Only an agent that
+// says so in the _meta of its capabilities, {"duet":{"updatedInput":true}},
+// runs a tool with a changed input.
 type permissionAnswer struct {
 	Meta    map[string]any    `json:"_meta,omitempty"`
 	Outcome permissionOutcome `json:"outcome"`
@@ -47,6 +49,7 @@ func (a *agent) requestPermission(ctx context.Context, p permissionRequest) (per
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
 	question := r.question(p, &u)
+	question.InputFixed = string(metaValue(a.hello.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
 	answer, err := a.x.daemon.RequestPermission(ctx, question)
 	switch {
 	case ctx.Err() != nil, err == nil && answer.Cancelled:

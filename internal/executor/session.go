@@ -22,6 +22,7 @@ type (
 				Resume                json.RawMessage `json:"resume"`
 				AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
 			} `json:"sessionCapabilities"`
+			Meta            json.RawMessage `json:"_meta"`
 			MCPCapabilities struct {
 				HTTP bool `json:"http"`
 				SSE  bool `json:"sse"`

@@ -103,12 +103,23 @@ func checkDecision(a Approval, d *Decision) error {
 	if err := checkOption(a, *d); err != nil {
 		return err
 	}
+	if d.Decision == "deny" || sameJSON(d.UpdatedInput, a.Input) {
+		d.UpdatedInput = nil
+	}
+	if d.UpdatedInput != nil && !a.InputEditable() {
+		return invalid("updated_input", "no other input than the agent's: it would run the tool with its own; deny instead, with a comment that says what to run", "another input")
+	}
 	switch d.Scope {
 	case "", "once", "session", "project":
 	default:
 		return invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), "once", "session", "project")
 	}
 	return nil
+}
+
+// sameJSON reports whether two inputs are the same; no input is none other.
+func sameJSON(changed, input json.RawMessage) bool {
+	return len(changed) == 0 || questionHash("", changed) == questionHash("", input)
 }
 
 // checkOption checks that the option of a decision is one of those that were

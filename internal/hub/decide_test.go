@@ -223,6 +223,49 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 	}
 }
 
+// Most agents run a tool with their own input, whatever they are told.
+func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
+	path := database(t)
+	fixed := true
+	asks := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+			SessionToken: x.p.SessionToken, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls","n":1}`), InputFixed: fixed,
+		})
+		if err != nil {
+			return hang(ctx, x)
+		}
+		x.say(verdictText(r) + string(r.UpdatedInput))
+		return completed
+	}
+	h := openHub(t, path, asks)
+	s := launch(t, h, "p")
+	a := pendingOf(t, h, 1)[0]
+	assert.False(t, a.InputEditable())
+	_, err := h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
+	var refused *Error
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "updated_input", refused.Param)
+	assert.Contains(t, refused.Expected, "deny instead, with a comment")
+	pendingOf(t, h, 1)
+	_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"n":1, "command":"ls"}`)})
+	require.NoError(t, err, "the same is no other one")
+	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
+
+	// One that was changed for an agent that would have heeded it is asked again
+	// by one that does not.
+	fixed = false
+	launchIn(t, h, "a", "p")
+	a = pendingOf(t, h, 1)[0]
+	assert.True(t, a.InputEditable())
+	require.NoError(t, h.Close())
+	fixed = true
+	h = openHub(t, path, asks)
+	_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
+	require.NoError(t, err)
+	again := pendingOf(t, h, 1)[0]
+	assert.NotEqual(t, a.ID, again.ID)
+}
+
 func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 	ask := func(tool, command string) play {
 		return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {

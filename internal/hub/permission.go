@@ -98,7 +98,7 @@ func approvalOf(p catalog.RequestPermissionParams) Approval {
 	}
 	a := Approval{
 		ID: uuid.NewString(), Type: store.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
-		ToolKind: p.ToolKind, Paths: p.Paths, Status: store.ApprovalPending, Question: questionHash(p.ToolName, input),
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: store.ApprovalPending, Question: questionHash(p.ToolName, input), InputFixed: p.InputFixed,
 	}
 	if p.IsQuestion {
 		a.Type = store.HumanContact
@@ -139,7 +139,10 @@ func (h *Hub) takeCarried(t *store.Tx, a Approval) (*Approval, error) {
 		return nil, err
 	}
 	known.Carried = false
-	return &known, t.UpdateApproval(known)
+	if err := t.UpdateApproval(known); err != nil || a.InputFixed && known.UpdatedInput != nil { // it would not be heeded
+		return nil, err
+	}
+	return &known, nil
 }
 
 // supersede closes the question of a dead process that is asked again: one
@@ -215,6 +218,7 @@ type newApprovalData struct {
 	ToolName   string          `json:"tool_name"`
 	ToolInput  json.RawMessage `json:"tool_input,omitempty"`
 	ToolKind   string          `json:"tool_kind,omitempty"`
+	Editable   bool            `json:"input_editable"`
 	Title      string          `json:"title,omitempty"`
 	Subject    string          `json:"subject,omitempty"`
 	Options    json.RawMessage `json:"options,omitempty"`
@@ -229,7 +233,7 @@ type newApprovalData struct {
 func approvalData(a Approval, run Run) newApprovalData {
 	d := newApprovalData{
 		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, ToolName: a.Tool, ToolInput: a.Input, ToolKind: a.ToolKind,
-		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Count: 1, Stale: a.Stale,
+		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Editable: a.InputEditable(), Count: 1, Stale: a.Stale,
 	}
 	for _, part := range []*json.RawMessage{&d.ToolInput, &d.Diffs} { // getApproval has all of it
 		if len(*part) > maxEventText {

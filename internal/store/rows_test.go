@@ -289,7 +289,9 @@ func TestACallThatSeveralApprovalsHaveIsNotGuessed(t *testing.T) {
 		})
 	}
 	for _, id := range []string{"a0", "a1", "a2"} {
-		write(t, s, func(tx *Tx) error { return tx.InsertApproval(&Approval{ID: id, CallID: "call", Status: ApprovalPending}) })
+		write(t, s, func(tx *Tx) error {
+			return tx.InsertApproval(&Approval{ID: id, CallID: "call", Status: ApprovalPending})
+		})
 	}
 	set("call_id = 'call'") // as they were once
 	_, err := s.Approval(ctx, "call")

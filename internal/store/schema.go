@@ -94,4 +94,6 @@ CREATE TABLE processes (mark TEXT PRIMARY KEY, pid INTEGER NOT NULL, run INTEGER
 CREATE TABLE key_access (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, run INTEGER NOT NULL, service TEXT NOT NULL, outcome TEXT NOT NULL);
 `, `
 CREATE INDEX items_noted ON items (run, key) WHERE kind IN ('plan', 'diff', 'approval');
+`, `
+ALTER TABLE approvals ADD COLUMN input_fixed INTEGER NOT NULL DEFAULT 0;
 `}

@@ -196,11 +196,15 @@ type Approval struct {
 	Response     string
 	Option       string
 	UpdatedInput json.RawMessage
+	InputFixed   bool // whoever asks would not heed a changed input
 }
 
 // ToolUseID is the agent's own id of the tool call, or ID. Agents number their
 // calls in each session anew.
 func (a Approval) ToolUseID() string { return strings.TrimSuffix(a.CallID, a.callMark()) }
+
+// InputEditable reports whether a decision may change the tool's input.
+func (a Approval) InputEditable() bool { return a.Type == FunctionCall && !a.InputFixed }
 
 // callMark makes a call's id unique.
 func (a Approval) callMark() string { return "." + a.ID[:min(len(a.ID), 8)] }
