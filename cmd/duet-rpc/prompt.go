@@ -29,8 +29,9 @@ its questions.
 What the agent says goes to standard output as it comes; what it does, its
 questions and its changes of files go to standard error. Questions are asked on
 the terminal: y allows, n denies and asks why, a allows the same for the rest
-of the session, e lets you edit the input first. --yes allows all, --deny
-denies all. Without a terminal and without either, questions are denied.
+of the session, e lets you edit the input first, where the agent heeds that.
+--yes allows all, --deny denies all. Without a terminal and without either,
+questions are denied.
 
 Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` lists
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.

@@ -26,6 +26,7 @@ type question struct {
 	Type       string                 `json:"type"`
 	ToolName   string                 `json:"tool_name"`
 	ToolInput  json.RawMessage        `json:"tool_input"`
+	Editable   bool                   `json:"input_editable"`
 	Title      string                 `json:"title"`
 	Options    []hub.PermissionOption `json:"options"`
 	Diffs      []hub.FileDiff         `json:"diffs"`
@@ -171,8 +172,10 @@ func (a *asker) prompt() {
 		fmt.Fprint(a.out, "New input (one line of JSON): ")
 	case a.waiting[0].Type == store.HumanContact:
 		fmt.Fprint(a.out, "Your answer: ")
-	default:
+	case a.waiting[0].Editable:
 		fmt.Fprint(a.out, "Allow? [y]es, [n]o, [a]lways in this session, [e]dit: ")
+	default:
+		fmt.Fprint(a.out, "Allow? [y]es, [n]o, [a]lways in this session: ")
 	}
 	if a.reading == "" {
 		a.reading = a.waiting[0].ApprovalID
@@ -253,10 +256,14 @@ func (a *asker) decisionOf(q question, line answer) (d decision, again bool) {
 	case "n", "no":
 		a.why = true
 	case "e", "edit":
+		if !q.Editable {
+			a.view.note("this agent runs the tool with its own input or not at all; type n, and then what to run instead")
+			return d, true
+		}
 		a.edit = true
 		a.view.aside("  "+string(q.ToolInput), dim)
 	default:
-		a.view.note("please type y, n, a or e")
+		a.view.note("please type y, n or a" + map[bool]string{true: ", or e"}[q.Editable])
 	}
 	return d, true
 }

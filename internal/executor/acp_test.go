@@ -67,6 +67,66 @@ func TestAnAgentThatHeedsAChangedInputSaysSo(t *testing.T) {
 	assert.False(t, h.asked[0].InputFixed)
 }
 
+// What an agent has us do without asking is held against the policy.
+func TestWhatThePolicyDeniesIsNotDone(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		return catalog.RequestPermissionResult{Reason: "mode=plan"}, nil
+	}
+	p := prompt(t, "plain", "unasked")
+	there := filepath.Join(p.CWD, "there.txt")
+	require.NoError(t, os.WriteFile(there, []byte("old"), 0o600))
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	content, err := os.ReadFile(there)
+	require.NoError(t, err)
+	assert.Equal(t, "old", string(content))
+	for _, name := range []string{"new.txt", "told.txt", "made"} {
+		assert.NoFileExists(t, filepath.Join(p.CWD, name))
+	}
+	assert.Equal(t, 6, strings.Count(h.text(), "denied by mode=plan"), h.text())
+	assert.Empty(t, h.started)
+	type asked struct {
+		tool, kind, input string
+		unasked           []string
+	}
+	var got []asked
+	for _, q := range h.asked {
+		assert.Equal(t, []string{"token", "task-1"}, []string{q.SessionToken, q.TaskID})
+		got = append(got, asked{q.ToolName, q.ToolKind, string(q.ToolInput), q.Unasked})
+	}
+	file := func(name string) string { return `{"file_path":"` + filepath.Join(p.CWD, name) + `"}` }
+	assert.Equal(t, []asked{
+		{"Write", "edit", file("there.txt"), []string{"Write", "Edit"}},
+		{"Write", "edit", file("new.txt"), []string{"Write"}},
+		{"Write", "edit", file("told.txt"), []string{"Write", "Patch"}},
+		{"Bash", "execute", `{"command":"touch made; true"}`, []string{"Bash"}},
+		{"Bash", "execute", `{"command":"touch made 'a b'"}`, []string{"Bash"}},
+		{"Bash", "execute", `{"command":"touch made"}`, []string{"Bash"}},
+	}, got)
+
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		return catalog.RequestPermissionResult{}, errors.New("it is gone")
+	}
+	p.TaskID = "task-2"
+	execute(t, x, p)
+	assert.Contains(t, h.text(), "could not be asked whether it is allowed: it is gone")
+	assert.NoFileExists(t, filepath.Join(p.CWD, "new.txt"))
+	h.decide = nil
+	p.TaskID = "task-3"
+	execute(t, x, p)
+	assert.FileExists(t, filepath.Join(p.CWD, "new.txt"))
+}
+
+func TestAQuestionWithoutAnAnswerIsNotAsked(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "plain", "mute")).Status)
+	assert.Empty(t, h.asked)
+	assert.Equal(t, []string{"PERMISSION_FAILED"}, h.codes())
+	assert.Contains(t, h.text(), "cancelled")
+}
+
 func TestADeniedTool(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})

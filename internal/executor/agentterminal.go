@@ -32,7 +32,7 @@ type agentTerminal struct {
 	truncated bool
 }
 
-func (a *agent) createTerminal(_ context.Context, p acp.CreateTerminalRequest) (acp.CreateTerminalResponse, error) {
+func (a *agent) createTerminal(ctx context.Context, p acp.CreateTerminalRequest) (acp.CreateTerminalResponse, error) {
 	env := newEnvironment(a.env)
 	for _, v := range p.Env {
 		env[v.Name] = v.Value
@@ -50,6 +50,9 @@ func (a *agent) createTerminal(_ context.Context, p acp.CreateTerminalRequest) (
 	}
 	if err != nil {
 		return acp.CreateTerminalResponse{}, fmt.Errorf("the program %q was not found", p.Command)
+	}
+	if err := a.allowed(ctx, running(argv)); err != nil {
+		return acp.CreateTerminalResponse{}, err
 	}
 	t := &agentTerminal{id: randomID("term_"), limit: terminalKeeps, done: make(chan struct{})}
 	if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {

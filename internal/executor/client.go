@@ -57,7 +57,10 @@ func (a *agent) readTextFile(_ context.Context, p acp.ReadTextFileRequest) (acp.
 	return acp.ReadTextFileResponse{Content: text}, err
 }
 
-func (a *agent) writeTextFile(_ context.Context, p acp.WriteTextFileRequest) (acp.WriteTextFileResponse, error) {
+func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileRequest) (acp.WriteTextFileResponse, error) {
+	if err := a.allowed(ctx, a.writing(p.Path)); err != nil {
+		return acp.WriteTextFileResponse{}, err
+	}
 	r := a.current.Load()
 	if r != nil {
 		r.files.track(p.Path, false, nil)

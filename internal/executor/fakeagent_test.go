@@ -219,6 +219,25 @@ func (a *acpAgent) prompt(m wire) {
 				a.text(to + "\n")
 			}
 		}
+	case "mute":
+		answer, result := a.ask(map[string]any{"toolCallId": "t1", "title": "Look"}, []any{})
+		a.text(answer + string(result))
+	case "unasked":
+		write := func(name string) {
+			m := a.call("fs/write_text_file", map[string]any{"sessionId": a.session, "path": filepath.Join(a.cwd, name), "content": "new"})
+			a.text(name + " " + string(m.Error) + "\n")
+		}
+		write("there.txt")
+		write("sub/../new.txt")
+		a.update(map[string]any{
+			"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Patch", "kind": "edit", "status": "in_progress",
+			"locations": []any{map[string]any{"path": filepath.Join(a.cwd, "told.txt")}}, "_meta": map[string]any{"claudeCode": map[string]any{"toolName": "Patch"}},
+		})
+		write("told.txt")
+		for _, argv := range [][]string{{"sh", "-c", "touch made; true"}, {"touch", "made", "a b"}, {"touch made"}} {
+			m := a.call("terminal/create", map[string]any{"sessionId": a.session, "command": argv[0], "args": argv[1:]})
+			a.text("terminal " + string(m.Error) + "\n")
+		}
 	case "files":
 		a.files()
 	case "terminal":
@@ -235,7 +254,7 @@ func (a *acpAgent) prompt(m wire) {
 	case "many":
 		for i := range 1030 {
 			a.send(map[string]any{"jsonrpc": "2.0", "id": 5000 + i, "method": "session/request_permission", "params": map[string]any{
-				"sessionId": a.session, "toolCall": map[string]any{"toolCallId": fmt.Sprint(i)}, "options": []any{},
+				"sessionId": a.session, "toolCall": map[string]any{"toolCallId": fmt.Sprint(i)}, "options": []any{map[string]any{"optionId": "y", "kind": "allow_once"}},
 			}})
 		}
 		refused := 0

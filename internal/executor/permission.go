@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -50,6 +51,10 @@ func (a *agent) requestPermission(ctx context.Context, p permissionRequest) (per
 	defer context.AfterFunc(r.ctx, cancel)()
 	question := r.question(p, &u)
 	question.InputFixed = string(metaValue(a.hello.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
+	if len(question.Options) == 0 { // whatever were decided, there is no answer that says so
+		r.complain("PERMISSION_FAILED", fmt.Sprintf("the agent asked for leave (%s) without an answer to choose, so it was told that nobody decided", question.Title))
+		return cancelledAnswer, nil
+	}
 	answer, err := a.x.daemon.RequestPermission(ctx, question)
 	switch {
 	case ctx.Err() != nil, err == nil && answer.Cancelled:

@@ -89,6 +89,17 @@ func resolve(path string) (string, error) {
 	}
 }
 
+// has reports whether there is a file of the place at path.
+func (p *place) has(path string) bool {
+	root, name, err := p.locate(path)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Stat(name)
+	return err == nil
+}
+
 // open opens a file for reading.
 func (p *place) open(path string) (*os.File, fs.FileInfo, error) {
 	root, name, err := p.locate(path)

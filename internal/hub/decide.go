@@ -364,11 +364,7 @@ func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (Approval, 
 			return err
 		}
 		if r := h.rule(questionOf(a), thread, run, rules, t.Now); a.Type == store.FunctionCall && r.reason != "" {
-			a.Status, a.DecidedBy, a.Decided = store.ApprovalDenied, r.reason, t.Now
-			if r.approved {
-				a.Status = store.ApprovalApproved
-			}
-			return t.InsertApproval(&a)
+			return h.keepRuling(t, &a, run, r)
 		}
 		return h.ask(t, &a, &run)
 	})

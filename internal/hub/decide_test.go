@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -264,6 +265,89 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	require.NoError(t, err)
 	again := pendingOf(t, h, 1)[0]
 	assert.NotEqual(t, a.ID, again.ID)
+}
+
+// What an agent has its executor do without asking is not asked for, but a
+// denial is heeded and stands.
+func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
+	write := catalog.RequestPermissionParams{ToolName: "Write", ToolKind: "edit", Paths: []string{"a"}, Title: "Write a", Unasked: []string{"Write", "Edit"}}
+	run := catalog.RequestPermissionParams{ToolName: "Bash", ToolKind: "execute", ToolInput: json.RawMessage(`{"command":"rm x"}`), Title: "Run rm x", Unasked: []string{"Bash"}}
+	for name, c := range map[string]struct {
+		spec LaunchSpec
+		p    catalog.RequestPermissionParams
+		want string
+	}{
+		"nothing is known":       {LaunchSpec{}, write, "yes "},
+		"plan":                   {LaunchSpec{Mode: catalog.ModePlan}, write, "no mode=plan"},
+		"plan, a command":        {LaunchSpec{Mode: catalog.ModePlan}, catalog.RequestPermissionParams{ToolName: "Bash", Title: "Run ls", Unasked: []string{"Bash"}}, "no mode=plan"},
+		"other tools only":       {LaunchSpec{Tools: []string{"Read"}}, write, "no rule=tools"},
+		"one of its names":       {LaunchSpec{Tools: []string{"Edit"}}, write, "yes "},
+		"all names denied":       {LaunchSpec{Settings: Settings{DisallowedTools: []string{"Write", "Edit"}}}, write, "no rule=Edit"},
+		"another one denied":     {LaunchSpec{Settings: Settings{DisallowedTools: []string{"Write"}}}, write, "yes "},
+		"a rule":                 {LaunchSpec{}, run, "no rule=user"},
+		"bypass":                 {LaunchSpec{Mode: catalog.ModeBypass}, run, "yes "},
+		"an allow rule for plan": {LaunchSpec{Mode: catalog.ModePlan, Settings: Settings{AllowedTools: []string{"Write"}}}, write, "yes "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				c.p.SessionToken = x.p.SessionToken
+				r, err := x.daemon.RequestPermission(ctx, c.p)
+				if err != nil {
+					return hang(ctx, x)
+				}
+				x.say(verdictText(r))
+				return completed
+			}, func(o *Options) {
+				o.Rules = []config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}}
+			})
+			events := subscribe(t, h, Filter{Types: []string{EventApproval, EventResolved}}, 0)
+			c.spec.Prompt = "p"
+			s, err := h.Launch(context.Background(), c.spec)
+			require.NoError(t, err)
+			s = await(t, h, s)
+			assert.Equal(t, c.want, s.Result)
+			conversation, err := h.Conversation(context.Background(), s.UUID, Page{})
+			require.NoError(t, err)
+			var noted []string
+			for _, e := range conversation.Entries {
+				if e.Kind == kindApproval {
+					noted = append(noted, e.Content)
+				}
+			}
+			reason, denied := strings.CutPrefix(c.want, "no ")
+			if !denied {
+				assert.Empty(t, noted)
+				assert.Empty(t, events.all())
+				return
+			}
+			assert.Equal(t, []string{c.p.Title + " — denied by " + reason}, noted)
+			require.Eventually(t, func() bool { return len(events.all()) == 1 }, within, time.Millisecond, "it is told")
+			var told resolvedData
+			require.NoError(t, json.Unmarshal(events.all()[0].Data, &told))
+			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{told.Decision, told.DecidedBy, told.ToolName})
+			a, err := h.Approval(context.Background(), told.ApprovalID)
+			require.NoError(t, err)
+			assert.Equal(t, store.ApprovalDenied, a.Status)
+		})
+	}
+}
+
+func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Settings: Settings{AllowedTools: []string{"Read"}, DisallowedTools: []string{"Write"}}})
+	require.NoError(t, err)
+	inState(t, h, s, store.Running)
+	events := subscribe(t, h, Filter{Types: []string{EventApproval, EventResolved}}, 0)
+	for i, c := range [][2]string{{"Read", store.ApprovalApproved}, {"Write", store.ApprovalDenied}} {
+		a, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.UUID, Tool: c[0]})
+		require.NoError(t, err)
+		assert.Equal(t, c[1], a.Status)
+		require.Eventually(t, func() bool { return len(events.all()) == i+1 }, within, time.Millisecond, "it is told")
+		n := events.all()[i]
+		var told resolvedData
+		require.NoError(t, json.Unmarshal(n.Data, &told))
+		assert.Equal(t, []string{EventResolved, a.ID, c[1], "rule=" + c[0]}, []string{n.Type, told.ApprovalID, told.Decision, told.DecidedBy})
+	}
 }
 
 func TestADecisionBecomesARuleOfItsScope(t *testing.T) {

@@ -32,6 +32,9 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	if err != nil {
 		return result, err
 	}
+	if len(p.Unasked) > 0 {
+		return h.checkUnasked(ctx, token.Run, p)
+	}
 	a := approvalOf(p)
 	answered := make(chan verdict, 1)
 	var ruled ruling
@@ -88,6 +91,63 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		return resultOf(*carried), nil
 	}
 	return h.awaitVerdict(ctx, a, answered)
+}
+
+// checkUnasked tells whether the policy denies what an agent has an executor do
+// without having asked. Nobody is asked now, but a denial stands where others
+// stand.
+func (h *Hub) checkUnasked(ctx context.Context, id int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+	a := approvalOf(p)
+	var ruled ruling
+	var cancelled bool
+	err := h.write(ctx, func(t *store.Tx) error {
+		ruled, cancelled = ruling{approved: true}, false
+		run, err := t.Run(h.ctx, id)
+		if err != nil {
+			return err
+		}
+		if cancelled = !run.State.Active() || run.State == store.Interrupting; cancelled {
+			return nil
+		}
+		thread, err := t.Thread(h.ctx, run.Thread)
+		if err != nil {
+			return err
+		}
+		rules, err := t.Rules(h.ctx, thread.ID)
+		if err != nil {
+			return err
+		}
+		denied := ruling{}
+		for _, name := range p.Unasked {
+			a.Tool = name
+			r := h.rule(questionOf(a), thread, run, rules, t.Now)
+			if r.approved || r.reason == "" {
+				return nil
+			}
+			denied = r
+		}
+		ruled = denied
+		a.Tool, a.Thread, a.Run, a.Created = firstOf(p.ToolName, a.Tool), thread.ID, run.ID, t.Now
+		return h.keepRuling(t, &a, run, ruled)
+	})
+	return catalog.RequestPermissionResult{Approved: ruled.approved && !cancelled, Reason: ruled.reason, Cancelled: cancelled}, err
+}
+
+// keepRuling keeps and announces a question that the policy has answered. What it
+// denied stands in the conversation.
+func (h *Hub) keepRuling(t *store.Tx, a *Approval, run Run, r ruling) error {
+	a.Status, a.DecidedBy, a.Decided = store.ApprovalDenied, r.reason, t.Now
+	if r.approved {
+		a.Status = store.ApprovalApproved
+	}
+	if err := t.InsertApproval(a); err != nil {
+		return err
+	}
+	if err := h.announce(t, EventResolved, run, resolvedOf(*a, run)); err != nil || r.approved {
+		return err
+	}
+	n := answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: firstOf(a.Title, a.Tool), DecidedBy: a.DecidedBy}
+	return h.note(t, run, kindApproval, a.ID, n.Title+" — "+n.Decision+" by "+a.DecidedBy, encode(n))
 }
 
 // approvalOf is what an executor asks, as a row.

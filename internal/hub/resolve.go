@@ -22,6 +22,14 @@ type resolvedData struct {
 	Edited       bool   `json:"input_was_edited,omitempty"`
 }
 
+func resolvedOf(a Approval, run Run) resolvedData {
+	return resolvedData{
+		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == store.ApprovalApproved, Decision: a.Status,
+		ResponseText: firstOf(a.Response, a.Comment), Comment: a.Comment, Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, ToolName: a.Tool,
+		ToolUseID: a.ToolUseID(), Edited: a.UpdatedInput != nil,
+	}
+}
+
 // resolveApproval keeps a question's end, announces it, wakes who waits for
 // it, and lets its run go on if that waits for nothing else.
 func (h *Hub) resolveApproval(t *store.Tx, a Approval) error {
@@ -33,11 +41,7 @@ func (h *Hub) resolveApproval(t *store.Tx, a Approval) error {
 	if err != nil {
 		return err
 	}
-	if err := h.announce(t, EventResolved, run, resolvedData{
-		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == store.ApprovalApproved, Decision: a.Status,
-		ResponseText: firstOf(a.Response, a.Comment), Comment: a.Comment, Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, ToolName: a.Tool,
-		ToolUseID: a.ToolUseID(), Edited: a.UpdatedInput != nil,
-	}); err != nil {
+	if err := h.announce(t, EventResolved, run, resolvedOf(a, run)); err != nil {
 		return err
 	}
 	if err := h.noteAnswer(t, run, a); err != nil {
@@ -61,6 +65,7 @@ type answerNote struct {
 	Decision   string `json:"decision"` // denied, responded or approved
 	Title      string `json:"title"`
 	Response   string `json:"response_text,omitempty"`
+	DecidedBy  string `json:"decided_by,omitempty"` // if not the user
 	Edited     bool   `json:"input_was_edited,omitempty"`
 }
 
