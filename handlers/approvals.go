@@ -60,7 +60,7 @@ type approval struct {
 	Diff         string          `json:"diff,omitempty" doc:"What it would change, as a unified diff."`
 	Channel      json.RawMessage `json:"channel,omitempty"`
 	RespondedAt  *time.Time      `json:"responded_at,omitempty"`
-	DecidedBy    string          `json:"decided_by,omitempty" doc:"user, rule, mode, timeout or end."`
+	DecidedBy    string          `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout or end."`
 	Comment      string          `json:"comment,omitempty"`
 	Response     string          `json:"response,omitempty"`
 	Option       string          `json:"option,omitempty" doc:"The option that was chosen."`

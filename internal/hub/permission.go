@@ -133,8 +133,7 @@ func (h *Hub) checkUnasked(ctx context.Context, id int64, p catalog.RequestPermi
 	return catalog.RequestPermissionResult{Approved: ruled.approved && !cancelled, Reason: ruled.reason, Cancelled: cancelled}, err
 }
 
-// keepRuling keeps and announces a question that the policy has answered. What it
-// denied stands in the conversation.
+// keepRuling keeps and announces a question that the policy has answered.
 func (h *Hub) keepRuling(t *store.Tx, a *Approval, run Run, r ruling) error {
 	a.Status, a.DecidedBy, a.Decided = store.ApprovalDenied, r.reason, t.Now
 	if r.approved {
@@ -143,11 +142,10 @@ func (h *Hub) keepRuling(t *store.Tx, a *Approval, run Run, r ruling) error {
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if err := h.announce(t, EventResolved, run, resolvedOf(*a, run)); err != nil || r.approved {
+	if err := h.announce(t, EventResolved, run, resolvedOf(*a, run)); err != nil {
 		return err
 	}
-	n := answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: firstOf(a.Title, a.Tool), DecidedBy: a.DecidedBy}
-	return h.note(t, run, kindApproval, a.ID, n.Title+" — "+n.Decision+" by "+a.DecidedBy, encode(n))
+	return h.noteAnswer(t, run, *a)
 }
 
 // approvalOf is what an executor asks, as a row.

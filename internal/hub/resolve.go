@@ -70,13 +70,17 @@ type answerNote struct {
 }
 
 // noteAnswer keeps what a human has said in the conversation, where it is more
-// than leave for what a tool call shows already.
+// than leave for what a tool call shows already, and what the policy has denied.
 func (h *Hub) noteAnswer(t *store.Tx, run Run, a Approval) error {
-	if a.DecidedBy != byUser || a.Status == store.ApprovalApproved && a.UpdatedInput == nil {
+	if a.Status != store.ApprovalDenied && (a.DecidedBy != byUser || a.Status == store.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
 	n := answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: firstOf(a.Title, a.Subject, a.Tool), Response: firstOf(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
 	text := n.Title + " — " + n.Decision
+	if a.DecidedBy != byUser {
+		n.DecidedBy = a.DecidedBy
+		text += " by " + a.DecidedBy
+	}
 	if n.Response != "" {
 		text += ": " + n.Response
 	}
