@@ -209,7 +209,7 @@ func (h *Hub) decide(t *store.Tx, a *Approval, d Decision) error {
 		if err := t.PutRule(remembered(*a, thread, effect)); err != nil {
 			return err
 		}
-		if err := h.reconsider(t, a.Thread); err != nil {
+		if err := h.reconsiderIn(t, thread); err != nil {
 			return err
 		}
 	}
@@ -266,6 +266,28 @@ func (h *Hub) closeApprovals(t *store.Tx, run Run) error {
 			return err
 		}
 		t.AfterCommit(func() { h.answer(a) })
+	}
+	return nil
+}
+
+// reconsiderIn is reconsider for a thread, or for all where it is 0.
+func (h *Hub) reconsiderIn(t *store.Tx, thread int64) error {
+	if thread != 0 {
+		return h.reconsider(t, thread)
+	}
+	pending, err := t.PendingApprovals(h.ctx, 0)
+	if err != nil {
+		return err
+	}
+	threads := map[int64]bool{}
+	for _, a := range pending {
+		if threads[a.Thread] {
+			continue
+		}
+		threads[a.Thread] = true
+		if err := h.reconsider(t, a.Thread); err != nil {
+			return err
+		}
 	}
 	return nil
 }

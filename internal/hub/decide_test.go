@@ -389,6 +389,29 @@ func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 	asks("d", Decision{Decision: "approve"}) // another command is another question
 }
 
+func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
+	h := openHub(t, database(t), askOnce)
+	prompts := []string{"x", "x", "x", "y"}
+	var list []Session
+	for i, prompt := range prompts {
+		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, ThreadAlias: fmt.Sprint(i)})
+		require.NoError(t, err)
+		list = append(list, s)
+		pendingOf(t, h, i+1)
+	}
+	no := pendingOf(t, h, 4)[3]
+	_, err := h.Decide(context.Background(), Decision{ID: no.ID, Decision: "deny", Comment: "no", Scope: "session"})
+	require.NoError(t, err)
+	await(t, h, list[3])
+	again := launchIn(t, h, "3", "y")
+	assert.Equal(t, "no rule=session", await(t, h, again).Result)
+	approve(t, h, pendingOf(t, h, 3)[0], "project")
+	assert.Equal(t, "yes user_approved", await(t, h, list[0]).Result)
+	for _, s := range list[1:3] {
+		assert.Equal(t, "yes rule=project", await(t, h, s).Result)
+	}
+}
+
 func TestOneThreadsAnswerAnswersNothingOfAnother(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
 	a, b := launchIn(t, h, "a", "p"), launchIn(t, h, "b", "p") // the same question
