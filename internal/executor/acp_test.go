@@ -69,12 +69,12 @@ func TestAnAgentThatHeedsAChangedInputSaysSo(t *testing.T) {
 
 // What an agent has us do without asking is held against the policy.
 func TestWhatThePolicyDeniesIsNotDone(t *testing.T) {
+	p := prompt(t, "plain", "unasked") // first: its directory outlives what runs in it
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 		return catalog.RequestPermissionResult{Reason: "mode=plan"}, nil
 	}
-	p := prompt(t, "plain", "unasked")
 	there := filepath.Join(p.CWD, "there.txt")
 	require.NoError(t, os.WriteFile(there, []byte("old"), 0o600))
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
