@@ -6,7 +6,10 @@
 ;;; Commentary:
 
 ;; The faces of markup are given to a line when it gets into sight, by jit-lock:
-;; a conversation of megabytes costs no more than the page that is read.
+;; a conversation of megabytes costs no more than the page that is read.  What
+;; is being written gets them before it is drawn: a quit that happens while Emacs
+;; draws is dropped if a Lisp function is called there, so that of many a
+;; \\`C-g' none would come of one in ten.
 ;;
 ;; Whether a line is code depends on all lines before it.  So each whole line is
 ;; looked at once, when it comes, for whether it is a fence; `duet-fenced' marks
@@ -88,6 +91,19 @@ the one that END is in."
 
 
 ;;; Faces
+
+(defconst duet-markup--page 20000
+  "How many characters a window shows at most.")
+
+(defun duet-markup-in-sight ()
+  "Give faces to what windows show of the buffer, or will when they follow its end.
+To be called where nothing quits, such as in a timer."
+  (dolist (window (get-buffer-window-list nil nil 'visible))
+    (let ((start (window-start window))
+          (last (max (point-min) (- (point-max) duet-markup--page))))
+      (jit-lock-fontify-now start (min (point-max) (+ start duet-markup--page)))
+      (when (> (window-point window) last)
+        (jit-lock-fontify-now last (point-max))))))
 
 (defconst duet-markup--inline
   '(("`\\([^`\n]+\\)`" . duet-code)

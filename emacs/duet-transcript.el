@@ -310,6 +310,7 @@ Return non-nil if something is left to do; a timer goes on with it."
     (while (and duet-transcript--markup (< (float-time) end))
       (unless (duet-markup-scan (car duet-transcript--markup))
         (pop duet-transcript--markup)))
+    (duet-markup-in-sight)
     (when (or duet-transcript--dirty duet-transcript--markup)
       (duet-transcript--soon)
       t)))
