@@ -105,9 +105,8 @@
 (defvar duet-lighter--map
   (let ((map (make-sparse-keymap)))
     (define-key map [mode-line mouse-1] #'duet-approvals)
-    (define-key map [header-line mouse-1] #'duet-approval-next)
     map)
-  "Keymap of what the mode line and the header line say.")
+  "Keymap of what the mode line says.")
 
 (defun duet-lighter--update ()
   "Have the mode line say how many questions wait."
@@ -137,7 +136,7 @@ mouse-1: list them")))))
                  (format "%d waiting: \\<duet-transcript-mode-map>\\[duet-approval-next]"
                          (length approvals)))
                 'face 'duet-attention
-                'local-map duet-lighter--map
+                'local-map (duet-header-click #'duet-approval-next)
                 'mouse-face 'highlight
                 'help-echo "mouse-1: go there")))
 
@@ -199,6 +198,8 @@ them; then they come one after the other, those of a session together."
     (set-keymap-parent map (make-composed-keymap duet-approval-map
                                                  tabulated-list-mode-map))
     (define-key map (kbd "RET") #'duet-approval-view)
+    (define-key map [mouse-2] #'duet-approvals-view-mouse)
+    (define-key map [follow-link] 'mouse-face)
     (define-key map "n" #'next-line)
     (define-key map "p" #'previous-line)
     (define-key map "j" #'duet-approval-next)
@@ -239,8 +240,9 @@ them; then they come one after the other, those of a session together."
   (let ((approval (tabulated-list-get-id)))
     (if approval
         (concat " " (duet-approval-keys approval)
-                (substitute-command-keys
-                 ", \\<duet-approvals-mode-map>\\[duet-approval-view] view, \\[duet-approval-next] go there"))
+                ", " (duet-header-key #'duet-approval-view "view" 'duet-approvals-mode-map)
+                ", " (duet-header-key #'duet-approval-next "go there"
+                                      'duet-approvals-mode-map))
       " Questions of agents")))
 
 (defun duet-approvals--mode-line ()
@@ -271,9 +273,12 @@ them; then they come one after the other, those of a session together."
                               (propertize "stale " 'face 'duet-failed 'help-echo
                                           "Who asked is gone; an answer continues the session")
                             "")
-                          (duet-approval-summary
-                           approval (or (and session (duet-session-cwd session))
-                                        (duet-connection-root connection))))
+                          (propertize
+                           (duet-approval-summary
+                            approval (or (and session (duet-session-cwd session))
+                                         (duet-connection-root connection)))
+                           'mouse-face 'highlight
+                           'help-echo "mouse-1, RET: show this question"))
                   (if session (duet-session-name session) "…")
                   (duet-approvals--project connection)
                   (duet-sessions--age
@@ -325,6 +330,12 @@ them; then they come one after the other, those of a session together."
       (duet-approvals--print))
     (pop-to-buffer buffer)
     (unless (tabulated-list-get-id) (duet-approvals--first))))
+
+(defun duet-approvals-view-mouse (event)
+  "Show the question where EVENT, a click, was."
+  (interactive "e" duet-approvals-mode)
+  (mouse-set-point event)
+  (duet-approval-view (duet-approval-here)))
 
 (defun duet-approvals-refresh ()
   "Ask all servers again for what waits."

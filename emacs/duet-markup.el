@@ -110,6 +110,7 @@ To be called where nothing quits, such as in a timer."
     ("\\*\\*\\([^*\n]+\\)\\*\\*" . bold)
     ("\\_<__\\([^_\n]+\\)__\\_>" . bold)
     ("\\(?:^\\|[^*[:alnum:]]\\)\\(\\*[^* \n][^*\n]*\\*\\)" . italic)
+    ("\\b\\(https?://[^][()<>\"'` \t\n]*[^][()<>\"'` \t\n.,:;!?*_]\\)" . link)
     ("\\[[^]\n]+\\](\\([^) \n]+\\))" . link))
   "Patterns inside a line and the faces of their first groups.")
 
@@ -131,7 +132,7 @@ To be called where nothing quits, such as in a timer."
 
 (defun duet-markup--line (bol eol section)
   "Give faces to the line from BOL to EOL, of SECTION."
-  (remove-list-of-text-properties bol eol '(face))
+  (remove-list-of-text-properties bol eol '(face mouse-face help-echo))
   (pcase (if (< bol (or (duet-section-rendered section) (duet-section-beg section)))
              (get-text-property bol 'duet-fenced)
            ;; What is not whole is what is before it.
@@ -150,7 +151,11 @@ To be called where nothing quits, such as in a timer."
        (pcase-dolist (`(,pattern . ,face) duet-markup--inline)
          (goto-char bol)
          (while (re-search-forward pattern eol t)
-           (add-face-text-property (match-beginning 1) (match-end 1) face)))))))
+           (add-face-text-property (match-beginning 1) (match-end 1) face)
+           (when (eq face 'link)
+             (add-text-properties (match-beginning 1) (match-end 1)
+                                  '(mouse-face highlight
+                                    help-echo "mouse-1, RET: follow this link")))))))))
 
 (provide 'duet-markup)
 ;;; duet-markup.el ends here

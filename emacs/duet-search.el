@@ -50,6 +50,7 @@
     (set-keymap-parent map special-mode-map)
     (define-key map (kbd "RET") #'duet-search-visit)
     (define-key map [mouse-2] #'duet-search-visit-mouse)
+    (define-key map [follow-link] 'mouse-face)
     (define-key map (kbd "C-o") #'duet-search-display)
     (define-key map "n" #'duet-search-next)
     (define-key map "p" #'duet-search-previous)

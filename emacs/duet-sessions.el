@@ -36,6 +36,7 @@
     (set-keymap-parent map tabulated-list-mode-map)
     (define-key map (kbd "RET") #'duet-sessions-open)
     (define-key map [mouse-2] #'duet-sessions-open-mouse)
+    (define-key map [follow-link] 'mouse-face)
     (define-key map "c" #'duet-sessions-compose)
     (define-key map "i" #'duet-interrupt)
     (define-key map "r" #'duet-continue)
@@ -243,7 +244,9 @@ Where that was the end, it is the last line; in another list, the first."
                           (if (> waiting 1) (format " (%d)" waiting) "")
                           (if (and (> queued 0) (not (eq state 'queued)))
                               (format " +%d" queued) ""))
-                  (concat (duet-session-name session)
+                  (concat (propertize (duet-session-name session)
+                                      'mouse-face 'highlight
+                                      'help-echo "mouse-1, RET: show this session")
                           (if err (propertize (concat "  " (car (split-string err "\n")))
                                               'face 'duet-failed)
                             ""))

@@ -66,6 +66,7 @@
     (define-key map (kbd "<backtab>") #'duet-section-toggle-all)
     (define-key map (kbd "RET") #'duet-transcript-visit)
     (define-key map [mouse-2] #'duet-transcript-visit-mouse)
+    (define-key map [follow-link] 'mouse-face)
     (define-key map "c" #'duet-continue)
     (define-key map "C" #'duet-new)
     (define-key map "r" #'duet-continue)
@@ -405,7 +406,7 @@ Without BEFORE it goes where the model has it.  Return it."
        'earlier nil
        (propertize "[e] earlier messages…" 'face 'link 'mouse-face 'highlight
                    'duet-action #'duet-transcript-earlier
-                   'help-echo "RET: load earlier messages")
+                   'help-echo "mouse-1, RET: load earlier messages")
        (duet-transcript--first))))))
 
 (defun duet-transcript-earlier ()

@@ -1,0 +1,113 @@
+;;; duet-mouse-test.el --- Tests of what the mouse does  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+
+(defun duet-mouse-test--click (command)
+  "Check that a click of mouse-1 where point is follows a link; do it.
+It must call COMMAND."
+  (should (get-text-property (point) 'mouse-face))
+  (should (eq (key-binding [follow-link]) 'mouse-face))
+  (duet-test-click command)
+  (duet-test-look))
+
+(ert-deftest duet-mouse-test-lists ()
+  "What the lists of sessions and of questions show opens by a click."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-sessions-buffer connection)))
+      (switch-to-buffer buffer)
+      (duet-test-wait-for-text buffer "waits for you .*hello")
+      (goto-char (point-min))
+      (search-forward "hello")
+      (backward-char)
+      (duet-mouse-test--click #'duet-sessions-open-mouse)
+      (should (eq duet-session session))
+      (duet-approvals)
+      (goto-char (point-min))
+      (search-forward "demo.txt")
+      (backward-char)
+      (duet-mouse-test--click #'duet-approvals-view-mouse)
+      (should (derived-mode-p 'duet-approval-view-mode)))))
+
+(ert-deftest duet-mouse-test-transcript ()
+  "A click in a transcript folds what it is the heading of, and visits a file."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "tools:1"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "Bash echo")
+      (switch-to-buffer buffer)
+      (dolist (word '("Bash" "echo"))
+        (goto-char (point-min))
+        (search-forward word)
+        (backward-char)
+        (let* ((section (duet-section-at))
+               (folded (duet-section-folded-p section)))
+          (duet-mouse-test--click #'duet-transcript-visit-mouse)
+          (should-not (eq folded (duet-section-folded-p section))))))))
+
+(ert-deftest duet-mouse-test-links ()
+  "An address in what an agent says is a link, without what ends its sentence."
+  (let* ((model (duet-model-create :root "/nowhere/"))
+         (session (make-duet-session :id "t" :model model :loaded t))
+         (message (make-duet-message :key "m" :kind 'text :session session :run "r")))
+    (duet-model-add-message message)
+    (duet-message-append message "See https://example.org/a_b?c=1, or (http://x.org/).")
+    (with-temp-buffer
+      (duet-transcript-mode)
+      (setq duet-session session)
+      (duet-transcript--note message 'append)
+      (duet-transcript-flush)
+      (cancel-timer (or duet-transcript--timer (timer-create)))
+      (setq duet-session nil)
+      (jit-lock-fontify-now)
+      (let ((links '()) (place (point-min)))
+        (while (setq place (text-property-not-all place (point-max) 'mouse-face nil))
+          (let ((end (next-single-property-change place 'mouse-face nil (point-max))))
+            (push (buffer-substring-no-properties place end) links)
+            (setq place end)))
+        (should (equal links '("http://x.org/" "https://example.org/a_b?c=1")))))))
+
+(defun duet-mouse-test--header-click (words)
+  "Click on WORDS in the header line of the selected window, from another one."
+  (let* ((text (eval (nth 1 header-line-format) t))
+         (place (string-match (regexp-quote words) text))
+         (window (selected-window))
+         (map (and place (get-text-property place 'local-map text))))
+    (should map)
+    (select-window (split-window))
+    (switch-to-buffer "*scratch*")
+    (call-interactively (lookup-key map [header-line mouse-1]) nil
+                        (vector `(mouse-1 (,window header-line (0 . 0) 0))))
+    (duet-test-look)))
+
+(ert-deftest duet-mouse-test-header ()
+  "What the header line offers can be clicked, also in a window not selected."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-sessions-buffer connection)))
+      (switch-to-buffer buffer)
+      (duet-test-wait-for-text buffer "waits for you .*hello")
+      (duet-approvals)
+      (delete-other-windows)
+      (duet-mouse-test--header-click "view")
+      (should (derived-mode-p 'duet-approval-view-mode))
+      (delete-other-windows)
+      (duet-mouse-test--header-click "approve")
+      (duet-test-wait-for-state session 'completed)
+      (delete-other-windows)
+      (switch-to-buffer buffer)
+      (duet-sessions-compose)
+      (delete-other-windows)
+      (duet-test-look)
+      (insert "quiet")
+      (duet-mouse-test--header-click "send")
+      (duet-test-wait-for-text buffer "completed .*quiet"))))
+
+(provide 'duet-mouse-test)
+;;; duet-mouse-test.el ends here
