@@ -109,5 +109,31 @@ It must call COMMAND."
       (duet-mouse-test--header-click "send")
       (duet-test-wait-for-text buffer "completed .*quiet"))))
 
+(ert-deftest duet-mouse-test-scrolling ()
+  "A window that is scrolled to the end follows it again, and no other does."
+  (let ((seen nil)
+        (called nil))
+    (save-window-excursion
+      (with-temp-buffer
+        (duet-transcript-mode)
+        (let ((inhibit-read-only t)) (insert "one\ntwo\n"))
+        (set-window-buffer (selected-window) (current-buffer))
+        (cl-letf (((symbol-function 'mwheel-scroll)
+                   (lambda (_event) (interactive "e")
+                     (setq called t)
+                     (when (eq seen 'beyond) (signal 'end-of-buffer nil))))
+                  ((symbol-function 'pos-visible-in-window-p) (lambda (&rest _) seen)))
+          (pcase-dolist (`(,wheel ,visible ,follows)
+                         '((wheel-down nil nil) (mouse-5 t t) (wheel-down t t)
+                           (wheel-down beyond t) (wheel-up t nil) (mouse-4 t nil)))
+            (goto-char (point-min))
+            (set-window-point (selected-window) (point-min))
+            (setq seen visible called nil)
+            (let ((event (list wheel (list (selected-window) (point) '(0 . 0) 0))))
+              (call-interactively (command-remapping 'mwheel-scroll) nil (vector event)))
+            (should called)
+            (should (equal (list wheel visible (= (window-point) (point-max)))
+                           (list wheel visible follows)))))))))
+
 (provide 'duet-mouse-test)
 ;;; duet-mouse-test.el ends here
