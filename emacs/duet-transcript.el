@@ -42,6 +42,8 @@
 (defconst duet-transcript--slice 0.03
   "How many seconds a transcript is worked on before Emacs may do other things.")
 
+(defvar show-paren-data-function)
+
 (defvar-local duet-session nil
   "The session that the buffer shows or is about.")
 
@@ -107,7 +109,11 @@
               ;; Half a frame shows whole lines, too.
               truncate-partial-width-windows nil
               ;; The end, which is being written, stays at the bottom.
-              scroll-conservatively 101)
+              scroll-conservatively 101
+              ;; Prose goes on in the next line; that is no news.
+              fringe-indicator-alist (cons '(continuation nil nil) fringe-indicator-alist)
+              ;; The brackets of buttons, on one of which point is, match.
+              show-paren-data-function #'ignore)
   (add-hook 'window-size-change-functions #'duet-transcript-fill nil t)
   (add-hook 'window-buffer-change-functions #'duet-transcript-fill nil t)
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
