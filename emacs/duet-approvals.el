@@ -177,13 +177,19 @@ them; then they come one after the other, those of a session together."
      ((null session) (user-error "The session of this question is not known yet"))
      ((and (eq approval here) (eq (bound-and-true-p duet-session) session))
       (message "This is the only question"))
-     (t
-      (duet-transcript-show connection session)
+     (t (duet-approvals-go-to approval connection session)))))
+
+(defun duet-approvals-go-to (approval connection session)
+  "Go to APPROVAL, a question, in the transcript of SESSION of CONNECTION."
+  (duet-transcript-show connection session)
+  ;; While the minibuffer is in use that does not select the window.
+  (let ((buffer (duet-transcript-buffer session)))
+    (with-current-buffer buffer
       (duet-approvals--footer)
-      (goto-char (point-max))
-      (when-let ((match (text-property-any (point-min) (point-max)
-                                           'duet-approval approval)))
-        (goto-char match))))))
+      (goto-char (or (text-property-any (point-min) (point-max) 'duet-approval approval)
+                     (point-max)))
+      (when-let ((window (get-buffer-window)))
+        (set-window-point window (point))))))
 
 (defun duet-approvals--session (approval)
   "Return the session in which APPROVAL is asked, or nil."
