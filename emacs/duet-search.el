@@ -17,6 +17,7 @@
 (require 'duet-actions)
 (require 'duet-connection)
 (require 'duet-history)
+(require 'duet-menu-bar)
 (require 'duet-section)
 (require 'duet-transcript)
 
@@ -71,6 +72,12 @@
         buffer-undo-list t
         next-error-function #'duet-search-next-error
         header-line-format '(:eval (duet-search--header))))
+
+(duet-menu-bar-add duet-search-mode-map
+                   '(["Open" duet-search-visit]
+                     ["Open in Another Window" duet-search-display]
+                     ["More" duet-search-more :enable duet-search--next]
+                     ["Search Again" duet-search-refresh]))
 
 (defun duet-search--header ()
   "Return the header line."
