@@ -222,8 +222,9 @@ them; then they come one after the other, those of a session together."
   "Major mode of the list of questions that wait for an answer.
 
 \\{duet-approvals-mode-map}"
-  (setq tabulated-list-format [("Tool" 8 nil) ("Input" 32 nil) ("Session" 18 nil)
-                               ("Project" 11 nil) ("Age" 4 nil)]
+  (setq tabulated-list-format (vector (list "Tool" 8 nil) (list "Input" 32 nil)
+                                      (list "Session" 18 nil) (list "Project" 11 nil)
+                                      (list "Age" 4 nil))
         tabulated-list-padding 1
         duet-approval-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-approvals--mode-line)))
@@ -232,6 +233,10 @@ them; then they come one after the other, those of a session together."
   (setq header-line-format
         '(:eval (duet-approvals--list-header)))
   (tabulated-list-init-header)
+  (add-hook 'window-size-change-functions
+            (lambda (window)
+              (with-current-buffer (window-buffer window) (duet-approvals--soon)))
+            nil t)
   (let ((buffer (current-buffer)))
     (setq duet-approvals--clock
           (run-at-time 30 30 (lambda ()
@@ -299,6 +304,7 @@ them; then they come one after the other, those of a session together."
          (was (mapcar #'car tabulated-list-entries))
          (here (tabulated-list-get-id))
          (line (line-number-at-pos)))
+    (duet-sessions-fit 1 16)
     (setq tabulated-list-entries (mapcar #'duet-approvals--entry approvals))
     (tabulated-list-print t)
     (unless approvals

@@ -122,17 +122,18 @@
       (setq duet-sessions--timer
             (run-at-time 0 nil #'duet-sessions--tick (current-buffer))))))
 
-(defun duet-sessions--fit ()
-  "Give the names of sessions the room that the window has left."
-  (let ((column (aref tabulated-list-format 2))
+(defun duet-sessions-fit (number least)
+  "Give the column NUMBER of a list the room that the window has left.
+It has at least LEAST characters."
+  (let ((column (aref tabulated-list-format number))
         (room (- (if-let ((window (get-buffer-window nil t)))
                      (window-width window)
                    (frame-width))
                  tabulated-list-padding)))
     (seq-doseq (other tabulated-list-format)
       (setq room (- room 1 (if (eq other column) 0 (nth 1 other)))))
-    (unless (= (nth 1 column) (max room 20))
-      (setf (nth 1 column) (max room 20))
+    (unless (= (nth 1 column) (max room least))
+      (setf (nth 1 column) (max room least))
       (tabulated-list-init-header))))
 
 (defun duet-sessions--forget ()
@@ -161,7 +162,7 @@ Where that is gone, point goes to the one that followed it."
                                            (tabulated-list-get-id))))
                           (remq (selected-window)
                                 (get-buffer-window-list nil nil t)))))
-    (duet-sessions--fit)
+    (duet-sessions-fit 2 20)
     (setq tabulated-list-entries (mapcar #'duet-sessions--entry sessions))
     (tabulated-list-print t)
     (unless sessions
