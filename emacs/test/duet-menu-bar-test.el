@@ -77,7 +77,7 @@
         (duet-menu-bar-test-sound (duet-menu-bar-test-items))))))
 
 (defun duet-menu-bar-test-context (text)
-  "Return the menu that a click on TEXT in the selected window gets: (NAME . FUNCTION)."
+  "Return the menu that a click on TEXT gets, as (NAME . FUNCTION)."
   (duet-test-look)
   (goto-char (point-min))
   (search-forward text)
