@@ -187,7 +187,7 @@ func async(c *client.Client, method string, opts ...client.CallOption) <-chan er
 // eventually waits for a condition that another goroutine brings about.
 func eventually(t *testing.T, condition func() bool, why string) {
 	t.Helper()
-	require.Eventually(t, condition, 10*time.Second, time.Millisecond, why)
+	require.Eventually(t, condition, time.Minute, time.Millisecond, why)
 }
 
 // eventLog is a server's log of events, with Subscribe and Unsubscribe as

@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds waits for what must come.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // fileParams are those of the methods of filed.
 type fileParams struct {

@@ -62,7 +62,7 @@ func requireNoFile(t testing.TB, path string) {
 	require.Eventually(t, func() bool {
 		_, err := os.Lstat(path)
 		return errors.Is(err, fs.ErrNotExist)
-	}, 5*time.Second, pollEvery, "%s is still there", path)
+	}, watchdog/3, pollEvery, "%s is still there", path)
 }
 
 // lasting are the events up to a number that look the same whenever they are

@@ -19,7 +19,7 @@ import (
 
 // watchdog is when a process is killed that a test waits for in vain, unless
 // its launch says otherwise.
-const watchdog = 90 * time.Second
+const watchdog = 3 * time.Minute
 
 // pollEvery is how often a condition is looked at that a test waits for.
 const pollEvery = 5 * time.Millisecond

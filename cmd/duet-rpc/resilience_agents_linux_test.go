@@ -72,7 +72,7 @@ func TestAKilledExecutor(t *testing.T) {
 	assert.Equal(t, "interrupted", end.Data.State)
 	assert.Equal(t, "EXECUTOR_GONE", end.Data.ErrorCode)
 	assert.NotEmpty(t, end.Data.Error)
-	require.Eventually(t, func() bool { return syscall.Kill(agent.pid, 0) != nil }, 5*time.Second, pollEvery, "the agent outlives its executor")
+	require.Eventually(t, func() bool { return syscall.Kill(agent.pid, 0) != nil }, time.Minute, pollEvery, "the agent outlives its executor")
 
 	var resumed launched
 	c.call("continueSession", object{"session_id": told.SessionID, "query": "continue"}, &resumed)
@@ -173,7 +173,7 @@ command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1
 			told := c.launch(test.query, test.agent)
 			c.awaitState(told.SessionID, "running")
 			before := len(s.running()) // the program and the executor, at least
-			require.Eventually(t, func() bool { return len(s.running()) > 2 }, 20*time.Second, pollEvery, "no agent: %d processes", before)
+			require.Eventually(t, func() bool { return len(s.running()) > 2 }, time.Minute, pollEvery, "no agent: %d processes", before)
 			if test.ready != nil {
 				test.ready(c, told)
 			}
@@ -182,7 +182,7 @@ command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1
 			end := c.awaitEnd(told.SessionID)
 			t.Logf("interrupted after %v", time.Since(began))
 			assert.Equal(t, "interrupted", end.Data.State, "%s", end.Raw)
-			require.Eventually(t, func() bool { return len(s.running()) <= 2 }, 5*time.Second, pollEvery, "what the agent started is left")
+			require.Eventually(t, func() bool { return len(s.running()) <= 2 }, time.Minute, pollEvery, "what the agent started is left")
 			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State, "the next run")
 			c.leave()
 			s.requireNobody("after the end")
@@ -205,7 +205,7 @@ command = ["/bin/sh", "-c", "echo waiting for a login >&2; exec sleep 600"]
 	assert.Equal(t, "failed", end.Data.State)
 	assert.Equal(t, "AGENT_TIMEOUT", end.Data.ErrorCode)
 	assert.Contains(t, end.Data.Error, "waiting for a login")
-	require.Eventually(t, func() bool { return len(s.running()) <= 2 }, 5*time.Second, pollEvery, "the agent is left")
+	require.Eventually(t, func() bool { return len(s.running()) <= 2 }, time.Minute, pollEvery, "the agent is left")
 	c.leave()
 }
 
@@ -250,6 +250,6 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 	}
 	assert.LessOrEqual(t, open(), before+4, "descriptors")
 	assert.LessOrEqual(t, threads(), threadsBefore+16, "threads")
-	require.Eventually(t, func() bool { return len(s.running()) == 3 }, 5*time.Second, pollEvery, "the program, an executor and its agent: %v", s.processes())
+	require.Eventually(t, func() bool { return len(s.running()) == 3 }, time.Minute, pollEvery, "the program, an executor and its agent: %v", s.processes())
 	c.leave()
 }

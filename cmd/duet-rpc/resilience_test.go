@@ -81,7 +81,7 @@ func (s *site) start() *client { return newClient(s.launch().start(s.t)) }
 func (s *site) requireNobody(when string) {
 	s.t.Helper()
 	var left []string
-	require.Eventually(s.t, func() bool { left = s.processes(); return len(left) == 0 }, 10*time.Second, 5*time.Millisecond,
+	require.Eventually(s.t, func() bool { left = s.processes(); return len(left) == 0 }, time.Minute, 5*time.Millisecond,
 		"processes are left %s: %s", when, deferred(func() string { return strings.Join(left, "; ") }))
 }
 

@@ -18,7 +18,7 @@
 ;; Nothing of what tests write is for the user's own history.
 (setq duet-compose-history-file nil)
 
-(defconst duet-test-deadline 30
+(defconst duet-test-deadline 60
   "How many seconds anything may take; only a broken server takes them.")
 
 (defun duet-test-server ()
@@ -73,7 +73,8 @@ All that was started is gone afterwards, and so are the buffers."
                     (equal (buffer-name buffer) duet-log-buffer))
           (with-current-buffer buffer (set-buffer-modified-p nil))
           (kill-buffer buffer)))
-      (delete-directory home t))))
+      ;; An agent may be writing its last.
+      (duet-test-wait-for (ignore-error file-error (delete-directory home t) t)))))
 
 (defun duet-test-end (connection)
   "End the server of CONNECTION and wait until it has."

@@ -45,6 +45,7 @@ type agent struct {
 
 	mu       sync.Mutex
 	client   acp.ClientCapabilities
+	leaving  bool // no turn begins any more
 	sessions map[string]*session
 }
 

@@ -96,7 +96,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	feed.Close()
 	peer.Close()
 	left := make(chan struct{})
-	go func() { a.turns.Wait(); close(left) }()
+	go func() { a.endTurns(); close(left) }()
 	select {
 	case <-left:
 	case <-time.After(leaveWithin):

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // soon is longer than anything takes here.
-const soon = 20 * time.Second
+const soon = time.Minute
 
 // answer is what a human does with a permission.
 type answer func(context.Context, acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error)

@@ -59,7 +59,9 @@ func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 		delete(s.cancels, t)
 		s.mu.Unlock()
 	}()
-	a.turns.Add(1)
+	if !a.beginTurn() {
+		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
+	}
 	defer a.turns.Done()
 	select {
 	case a.registered <- struct{}{}:
@@ -300,4 +302,23 @@ func pause(ctx context.Context, d time.Duration) error {
 func quote(text string) string {
 	runes := []rune(strings.Join(strings.Fields(cut(text, keptPrompt)), " "))
 	return string(runes[:min(80, len(runes))])
+}
+
+// beginTurn counts a turn, unless the agent is ending.
+func (a *agent) beginTurn() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.leaving {
+		a.turns.Add(1)
+	}
+	return !a.leaving
+}
+
+// endTurns has no turn begin any more, and waits for the end of those that
+// have.
+func (a *agent) endTurns() {
+	a.mu.Lock()
+	a.leaving = true
+	a.mu.Unlock()
+	a.turns.Wait()
 }

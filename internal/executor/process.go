@@ -36,8 +36,8 @@ type process struct {
 	stderr tail
 	done   chan struct{} // closed when it has ended and its group is gone
 
-	mu     sync.Mutex // guards reaped; held while a signal is sent
-	reaped bool       // pid may be somebody else's
+	mu     sync.Mutex     // guards reaped; held while a signal is sent
+	reaped bool           // pid may be somebody else's
 	pipes  sync.WaitGroup // who reads its stderr; counted before it starts
 }
 

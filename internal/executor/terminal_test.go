@@ -146,7 +146,7 @@ type handed struct {
 
 func (f handed) awaits(text string) {
 	f.t.Helper()
-	require.NoError(f.t, f.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(f.t, f.SetReadDeadline(time.Now().Add(time.Minute)))
 	var seen []byte
 	for buf := make([]byte, 1024); !strings.Contains(string(seen), text); {
 		n, err := f.Read(buf)
@@ -199,7 +199,7 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		h.wait(t, func() bool { return len(text(id)) > 10_000 }, "some of it")
 		tty := take(id)
 		all := text(id)
-		require.NoError(t, tty.SetReadDeadline(time.Now().Add(20*time.Second)))
+		require.NoError(t, tty.SetReadDeadline(time.Now().Add(time.Minute)))
 		for buf := make([]byte, 32<<10); len(all) < 400_000; {
 			n, err := tty.Read(buf)
 			require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-const within = 10 * time.Second
+const within = time.Minute
 
 type play = func(context.Context, *turn) catalog.ExecutePromptResult
 

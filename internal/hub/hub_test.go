@@ -181,7 +181,7 @@ func launch(t *testing.T, h *Hub, prompt string) Session {
 
 func await(t *testing.T, h *Hub, s Session) Session {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	s, err := h.Await(ctx, s.UUID)
 	require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	require.Eventually(t, func() bool {
 		told := events.types()
 		return slices.Contains(told, EventDelta) && told[len(told)-1] == EventStatus
-	}, 5*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	hits, err := h.Search(context.Background(), "hel", 10, 0)
 	require.NoError(t, err)
 	assert.Len(t, hits, 2)
@@ -231,7 +231,7 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		pending, _ = h.Approvals(context.Background(), "")
 		return len(pending) == 1
-	}, 5*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	now, err := h.Session(context.Background(), s.RunID)
 	require.NoError(t, err)
 	assert.Equal(t, store.WaitingInput, now.State)
@@ -258,12 +258,12 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	}
 	h := openHub(t, path, play)
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, play)
 	events := subscribe(t, h, Filter{}, -1)
-	require.Eventually(t, func() bool { return len(events.types()) == 1 }, 5*time.Second, time.Millisecond, "the question is shown again")
+	require.Eventually(t, func() bool { return len(events.types()) == 1 }, time.Minute, time.Millisecond, "the question is shown again")
 	pending, err := h.Approvals(context.Background(), s.SessionID)
 	require.NoError(t, err)
 	require.Len(t, pending, 1)
@@ -308,7 +308,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 
 	third := launch(t, h, "ask")
 	<-begun
-	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	fourth := launch(t, h, "a run that waits for a human gives its slot up")
 	<-begun
 	for _, s := range []Session{third, fourth} {
@@ -372,7 +372,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 		return completed
 	})
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	for _, status := range []string{"pending", "approved"} {
 		c, err := h.Conversation(context.Background(), s.SessionID, Page{})
 		require.NoError(t, err)

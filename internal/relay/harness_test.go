@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // soon is how long a test waits for what must come.
-const soon = 10 * time.Second
+const soon = time.Minute
 
 // wire is the raw end of a connection: the editor's, or a hub's that the test
 // plays.

@@ -41,15 +41,21 @@ func newCheckpointer(path string, w *writer) (*checkpointer, error) {
 // loop works until the writer has ended.
 func (c *checkpointer) loop() {
 	defer c.db.Close()
-	var rest <-chan time.Time
+	due := c.writer.due
+	var pause, rest <-chan time.Time
 	var commits int64 // when rest began
 	for {
 		select {
-		case <-c.writer.due:
+		case <-due:
 			c.bring()
+			due, pause = nil, time.After(checkpointPause)
+		case <-pause:
+			due, pause = c.writer.due, nil
+			continue
 		case <-rest:
 			if c.writer.commits.Load() == commits {
-				c.writer.ask("PRAGMA shrink_memory")
+				c.writer.ask(shrink)
+				c.db.ExecContext(context.Background(), shrink)
 				rest = nil
 				continue
 			}
@@ -61,15 +67,11 @@ func (c *checkpointer) loop() {
 	}
 }
 
-// bring brings what is due into the database, and pauses.
+// bring brings what is due into the database.
 func (c *checkpointer) bring() {
 	if c.pass() > walMost {
 		c.pass() // so that little is left for the writer
 		c.writer.ask(passive)
-	}
-	select {
-	case <-time.After(checkpointPause):
-	case <-c.writer.ended:
 	}
 }
 
@@ -84,4 +86,7 @@ func (c *checkpointer) pass() (frames int) {
 	return frames
 }
 
-const passive = "PRAGMA wal_checkpoint(PASSIVE)"
+const (
+	passive = "PRAGMA wal_checkpoint(PASSIVE)"
+	shrink  = "PRAGMA shrink_memory"
+)

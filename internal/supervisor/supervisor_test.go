@@ -32,7 +32,7 @@ import (
 
 const (
 	role   = "DUET_SUPERVISOR_TEST" // what the test's program is when it is started again
-	within = 10 * time.Second
+	within = time.Minute
 	// atOnce spares the race detector's second at the end of a process.
 	atOnce = "GORACE=atexit_sleep_ms=0"
 )
