@@ -26,13 +26,24 @@
   (memq (event-basic-type event)
         '(wheel-up wheel-left wheel-right mouse-4 mouse-6 mouse-7)))
 
-(defun duet-scroll--call (command event)
-  "Scroll by COMMAND, as EVENT asks for; follow the end if that is where it leads."
-  (setq this-command command)
-  (condition-case nil
-      (call-interactively command nil (vector event))
-    (end-of-buffer nil))
-  (let ((window (posn-window (event-start event))))
+(defun duet-scroll--command (event)
+  "Return the command of `duet-scroll--commands' that EVENT calls elsewhere."
+  (let ((area (posn-area (event-start event)))
+        (type (event-basic-type event)))
+    (car (memq (key-binding (if area (vector area type) (vector type)) nil t)
+               duet-scroll--commands))))
+
+(defun duet-scroll-mouse (event)
+  "Scroll as EVENT asks for; follow what is written if that leads to the end."
+  (interactive "e")
+  (let ((command (duet-scroll--command event))
+        (window (posn-window (event-start event))))
+    (unless command
+      (user-error "Nothing scrolls by this"))
+    (setq this-command command)
+    (condition-case nil
+        (call-interactively command nil (vector event))
+      (end-of-buffer nil))
     (when (and (window-live-p window) (not (duet-scroll--back-p event)))
       (duet-scroll--follow window))))
 
@@ -48,17 +59,12 @@
           (when (fboundp 'duet-approvals-catch) (duet-approvals-catch))))
       (duet-transcript-fill window))))
 
+;; A search goes on while the text is scrolled.
+(put 'duet-scroll-mouse 'scroll-command t)
+(put 'duet-scroll-mouse 'isearch-scroll t)
+
 (dolist (command duet-scroll--commands)
-  (let ((name (intern (format "duet-scroll--%s" command))))
-    (defalias name
-      (lambda (event)
-        (interactive "e")
-        (duet-scroll--call command event))
-      (format "Do what `%s' does; follow what is written if that leads to the end."
-              command))
-    (put name 'scroll-command t)
-    (put name 'isearch-scroll t)
-    (define-key duet-transcript-mode-map (vector 'remap command) name)))
+  (define-key duet-transcript-mode-map (vector 'remap command) #'duet-scroll-mouse))
 
 (provide 'duet-scroll)
 ;;; duet-scroll.el ends here

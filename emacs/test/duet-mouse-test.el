@@ -5,15 +5,16 @@
 
 ;;; Code:
 
+(require 'mwheel)
 (require 'duet-test-lib)
 
-(defun duet-mouse-test--click (command)
-  "Check that a click of mouse-1 where point is follows a link; do it.
-It must call COMMAND."
+(defun duet-mouse-test--find (text)
+  "Go into TEXT, the first in the buffer, and check that mouse-1 follows it."
+  (goto-char (point-min))
+  (search-forward text)
+  (backward-char)
   (should (get-text-property (point) 'mouse-face))
-  (should (eq (key-binding [follow-link]) 'mouse-face))
-  (duet-test-click command)
-  (duet-test-look))
+  (should (eq (key-binding [follow-link]) 'mouse-face)))
 
 (ert-deftest duet-mouse-test-lists ()
   "What the lists of sessions and of questions show opens by a click."
@@ -22,16 +23,14 @@ It must call COMMAND."
            (buffer (duet-sessions-buffer connection)))
       (switch-to-buffer buffer)
       (duet-test-wait-for-text buffer "waits for you .*hello")
-      (goto-char (point-min))
-      (search-forward "hello")
-      (backward-char)
-      (duet-mouse-test--click #'duet-sessions-open-mouse)
+      (duet-mouse-test--find "hello")
+      (duet-test-click #'duet-sessions-open-mouse)
+      (duet-test-look)
       (should (eq duet-session session))
       (duet-approvals)
-      (goto-char (point-min))
-      (search-forward "demo.txt")
-      (backward-char)
-      (duet-mouse-test--click #'duet-approvals-view-mouse)
+      (duet-mouse-test--find "demo.txt")
+      (duet-test-click #'duet-approvals-view-mouse)
+      (duet-test-look)
       (should (derived-mode-p 'duet-approval-view-mode)))))
 
 (ert-deftest duet-mouse-test-transcript ()
@@ -43,12 +42,10 @@ It must call COMMAND."
       (duet-test-wait-for-text buffer "Bash echo")
       (switch-to-buffer buffer)
       (dolist (word '("Bash" "echo"))
-        (goto-char (point-min))
-        (search-forward word)
-        (backward-char)
+        (duet-mouse-test--find word)
         (let* ((section (duet-section-at))
                (folded (duet-section-folded-p section)))
-          (duet-mouse-test--click #'duet-transcript-visit-mouse)
+          (duet-test-click #'duet-transcript-visit-mouse)
           (should-not (eq folded (duet-section-folded-p section))))))))
 
 (ert-deftest duet-mouse-test-links ()
@@ -118,6 +115,11 @@ It must call COMMAND."
         (duet-transcript-mode)
         (let ((inhibit-read-only t)) (insert "one\ntwo\n"))
         (set-window-buffer (selected-window) (current-buffer))
+        (use-local-map (copy-keymap (current-local-map)))
+        (dolist (wheel '(wheel-down wheel-up mouse-4 mouse-5))
+          (local-set-key (vector wheel) #'mwheel-scroll)
+          ;; That is what Emacs calls then.
+          (should (eq (key-binding (vector wheel)) #'duet-scroll-mouse)))
         (cl-letf (((symbol-function 'mwheel-scroll)
                    (lambda (_event) (interactive "e")
                      (setq called t)
@@ -130,7 +132,7 @@ It must call COMMAND."
             (set-window-point (selected-window) (point-min))
             (setq seen visible called nil)
             (let ((event (list wheel (list (selected-window) (point) '(0 . 0) 0))))
-              (call-interactively (command-remapping 'mwheel-scroll) nil (vector event)))
+              (call-interactively #'duet-scroll-mouse nil (vector event)))
             (should called)
             (should (equal (list wheel visible (= (window-point) (point-max)))
                            (list wheel visible follows)))))))))
