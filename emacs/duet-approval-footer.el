@@ -64,15 +64,16 @@
                         (duet-approval-options approval)))
                "  ")))
            (t (string-join
-               (list (duet-approvals--button "[a] approve" #'duet-approval-approve)
-                     (duet-approvals--button "[d] deny" #'duet-approval-deny)
-                     (duet-approvals--button "[e] edit" #'duet-approval-edit)
-                     (duet-approvals--button "[v] view" #'duet-approval-view)
-                     (concat "always: "
-                             (duet-approvals--button "[s] session"
-                                                     #'duet-approval-always))
-                     (duet-approvals--button "[P] project"
-                                             #'duet-approval-always-in-project))
+               `(,(duet-approvals--button "[a] approve" #'duet-approval-approve)
+                 ,(duet-approvals--button "[d] deny" #'duet-approval-deny)
+                 ,@(and (duet-approval-editable-p approval)
+                        (list (duet-approvals--button "[e] edit" #'duet-approval-edit)))
+                 ,(duet-approvals--button "[v] view" #'duet-approval-view)
+                 ,(concat "always: "
+                          (duet-approvals--button "[s] session"
+                                                  #'duet-approval-always))
+                 ,(duet-approvals--button "[P] project"
+                                          #'duet-approval-always-in-project))
                "  "))))))
     (propertize text 'duet-approval approval
                 'keymap (unless (duet-approval-sending-p approval)

@@ -81,6 +81,12 @@
   "Return non-nil if APPROVAL is a question, not a tool that wants to run."
   (equal (duet-approval-type approval) "human_contact"))
 
+(defun duet-approval-editable-p (approval)
+  "Return non-nil if the tool of APPROVAL would run with another input.
+A server that says nothing of it takes one."
+  (not (or (duet-approval-question-p approval)
+           (eq (plist-get (duet-approval-data approval) :input_editable) :json-false))))
+
 (defun duet-approval-tool (approval)
   "Return the name of the tool that APPROVAL is about."
   (if (duet-approval-question-p approval)
@@ -167,7 +173,8 @@ Files are shown relative to ROOT."
   "Return in words how a question ended: DATA of the event that tells it."
   (let ((decision (or (duet-get-string data :decision) "answered"))
         (comment (duet-get-string data :response_text)))
-    (pcase (duet-get-string data :decided_by)
+    ;; A rule or a mode is named behind an equal sign.
+    (pcase (car (split-string (or (duet-get-string data :decided_by) "") "="))
       ("end" "was withdrawn: the run has ended")
       ("timeout" "has expired")
       ((and by (or "rule" "mode")) (format "was %s by a %s" decision by))

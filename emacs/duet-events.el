@@ -385,12 +385,14 @@ SEQ and TIME are the event's."
     (duet-log "A question without an id: %s" (duet-log-brief data))))
 
 (defun duet-events--answered (session data seq time)
-  "Keep in SESSION what a human has answered, as DATA tell, SEQ and TIME.
+  "Keep in SESSION what was answered, as DATA tell, SEQ and TIME.
+That is what a human has said, and what a rule or a mode has denied.
 The server tells of the same answers in a conversation that is loaded."
   (when (and session (eq (duet-session-loaded session) t)
-             (equal (duet-get-string data :decided_by) "user")
-             (or (not (equal (duet-get-string data :decision) "approved"))
-                 (duet-get data :input_was_edited)))
+             (or (equal (duet-get-string data :decision) "denied")
+                 (and (equal (duet-get-string data :decided_by) "user")
+                      (or (not (equal (duet-get-string data :decision) "approved"))
+                          (duet-get data :input_was_edited)))))
     (duet-events--put session (duet-get-string data :session_id)
                       (duet-events--answer-key (duet-get-string data :approval_id))
                       'answer data (or seq 0) time)))

@@ -139,7 +139,8 @@
   `("Duet"
     ["Approve" duet-approval-approve :enable (duet-menu-bar--tool-p)]
     ["Deny…" duet-approval-deny :enable (duet-menu-bar--tool-p)]
-    ["Edit" duet-approval-edit :enable (duet-menu-bar--tool-p)]
+    ["Edit" duet-approval-edit
+     :enable (and (duet-menu-bar--tool-p) (duet-approval-editable-p duet-approval))]
     ["Answer…" duet-approval-respond
      :enable (and duet-approval (not (duet-menu-bar--tool-p)))]
     ["Always in This Session" duet-approval-always :enable (duet-menu-bar--tool-p)]
@@ -207,10 +208,11 @@
               (if (duet-approval-question-p question)
                   (list (ask "Answer…" #'duet-approval-respond question)
                         (ask "View" #'duet-approval-view question))
-                (list (ask "Approve" #'duet-approval-approve question)
-                      (ask "Deny…" #'duet-approval-deny question)
-                      (ask "Edit" #'duet-approval-edit question)
-                      (ask "View" #'duet-approval-view question)))))
+                `(,(ask "Approve" #'duet-approval-approve question)
+                  ,(ask "Deny…" #'duet-approval-deny question)
+                  ,@(and (duet-approval-editable-p question)
+                         (list (ask "Edit" #'duet-approval-edit question)))
+                  ,(ask "View" #'duet-approval-view question)))))
            ((and (duet-message-p message) (duet-message-text message))
             (list (ask "Copy This Message" #'kill-new
                        (string-trim (duet-message-text message)))))

@@ -216,13 +216,15 @@ It makes no difference whether a text is broken whole or piece by piece."
     (duet-message-data message) "")))
 
 (defun duet-render--answer (message)
-  "Return the text of MESSAGE, what a human has answered to a question."
+  "Return the text of MESSAGE, the answer to a question."
   (let* ((data (duet-message-data message))
-         (said (duet-get-string data :response_text)))
+         (said (duet-get-string data :response_text))
+         (by (duet-get-string data :decided_by)))
     (concat (duet-render--signed "❯" 'duet-prompt)
             (propertize
              (pcase (duet-get-string data :decision)
-               ("denied" "Denied: ")
+               ("denied" (if (member by '(nil "user")) "Denied: "
+                           (format "Denied by %s: " by)))
                ("approved" "Approved with another input: ")
                (_ ""))
              'face 'duet-dim)

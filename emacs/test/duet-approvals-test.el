@@ -153,6 +153,35 @@
         (should (equal (duet-get-string result :approval :status) "approved"))
         (should-not (duet-get result :approval :updated_input))))))
 
+(ert-deftest duet-approvals-test-not-editable ()
+  "Editing is not offered where the agent would run its own input all the same."
+  (dolist (editable '(t :json-false))
+    (let* ((duet-approval (make-duet-approval
+                           :id "a" :type "function_call"
+                           :data `(:tool_name "Bash" :tool_input (:command "ls")
+                                   :input_editable ,editable)))
+           (wanted (if (eq editable t) #'identity #'not)))
+      (should (funcall wanted (duet-approval-editable-p duet-approval)))
+      (should (funcall wanted (string-match-p "edit" (duet-approval-keys duet-approval))))
+      (should (funcall wanted (string-match-p
+                               "edit" (duet-approvals--inline duet-approval "/"))))
+      (should-error (duet-approval-edit duet-approval) :type 'user-error)
+      (when (eq editable :json-false)
+        (duet-test-should-say "its own input; deny"
+          (duet-approval-edit duet-approval)))))
+  (should (duet-approval-editable-p (make-duet-approval :id "a" :type "function_call")))
+  (should-not (duet-approval-editable-p (make-duet-approval :id "a" :type "human_contact"))))
+
+(ert-deftest duet-approvals-test-denied-by-policy ()
+  "What the policy denied says so."
+  (should (equal (duet-approval-outcome '(:decision "denied" :decided_by "mode=plan"))
+                 "was denied by a mode"))
+  (should (string-match-p
+           "Denied by rule=user: Write x"
+           (duet-render--answer
+            (make-duet-message :data '(:decision "denied" :decided_by "rule=user"
+                                       :title "Write x"))))))
+
 (ert-deftest duet-approvals-test-edit-exact ()
   "An empty object in an input stays one, though jsonrpc.el reads it as null."
   (let ((approval (make-duet-approval :id "a" :call "c" :run "r"))
