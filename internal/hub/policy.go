@@ -48,11 +48,11 @@ type ruling struct {
 // bypass, until it expires > deny rules > allow rules > mode > ask.
 func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now time.Time) ruling {
 	s := thread.Settings
-	q.files = h.files(thread.CWD, q.paths)
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || now.Before(*s.SkipPermissionsUntil))
 	if bypass || run.Mode == catalog.ModeBypass {
 		return ruling{true, "mode=" + catalog.ModeBypass}
 	}
+	q.files = h.files(thread.CWD, q.paths)
 	if len(run.Tools) > 0 && !slices.ContainsFunc(run.Tools, func(p string) bool { return q.fitsTool(config.EffectAllow, p) }) {
 		return ruling{false, "rule=tools"}
 	}
@@ -149,12 +149,22 @@ func (q question) runs(effect string, fits func(command string) bool) bool {
 		return false
 	}
 	for part := range strings.FieldsFuncSeq(q.command, func(r rune) bool { return strings.ContainsRune(chaining, r) }) {
-		if fits(strings.TrimSpace(part)) {
-			return true
+		for part = strings.TrimSpace(part); ; {
+			if fits(part) {
+				return true
+			}
+			word, rest, _ := strings.Cut(part, " ")
+			if !slices.Contains(leading, word) {
+				break
+			}
+			part = strings.TrimSpace(rest)
 		}
 	}
 	return false
 }
+
+// leading are the words of a shell's own behind which a command may stand.
+var leading = []string{"!", "{", "if", "then", "elif", "else", "while", "until", "do", "time"}
 
 // chaining are the characters that join shell commands.
 const chaining = ";&|`$<>\n()"

@@ -118,6 +118,7 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		"and all if it says so":                          {tool: "Sh", input: `{"command":"ls; ls"}`, want: "true rule=user"},
 		"a rule denies a part of a chain":                {tool: "Bash", input: `{"command":"git status;rm -rf x"}`, want: "false rule=user"},
 		"wherever it stands":                             {tool: "Bash", input: `{"command":"git $( rm -rf x)"}`, want: "false rule=user"},
+		"and behind a word of the shell":                 {tool: "Bash", input: `{"command":"if true; then ! rm -rf x; fi"}`, want: "false rule=user"},
 		"and behind a blank":                             {tool: "Bash", input: `{"command":" rm -rf x"}`, want: "false rule=user"},
 		"a human's no is for a part of a chain too":      {tool: "Bash", input: `{"command":"true; ls"}`, rules: []store.Rule{{Thread: 1, Effect: "deny", Tool: "Bash", Command: "ls"}}, want: "false rule=session"},
 		"a human's yes is for the whole":                 {tool: "Bash", input: `{"command":"true; ls"}`, rules: []store.Rule{allow(1, "Bash", "ls")}},
