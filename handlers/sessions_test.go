@@ -186,6 +186,20 @@ func TestListsOfSessions(t *testing.T) {
 	assert.Contains(t, paths[0], "usage_count")
 }
 
+func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	id := member[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
+	c.ask("updateSessionTitle", `{"session_id":"`+id+`","title":"Named"}`)
+	launched := object(t, c.ask("continueSession", `{"session_id":"`+id+`"}`))
+	assert.Equal(t, []any{id, ""}, []any{launched["session_id"], launched["parent_session_id"]})
+	w.ended(id)
+	s := member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	assert.Equal(t, []any{"completed", "Named", "later"}, []any{s["status"], s["title"], s["query"]})
+	e := c.fail("continueSession", `{"session_id":"`+id+`"}`)
+	assert.Equal(t, []any{-32602, "query"}, []any{e.Code, e.Data["param"]})
+}
+
 func TestInterruptSession(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)

@@ -107,12 +107,8 @@ func (h *Hub) addThread(t *store.Tx, thread *Thread, alias string) error {
 
 // add keeps a run in its thread and queues it, unless it is a draft.
 func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
-	counts, err := t.Load(h.ctx)
-	if err != nil {
+	if err := h.checkRoom(t); err != nil {
 		return err
-	}
-	if counts[store.Queued] >= h.opts.Limits.QueueCap {
-		return errorf(KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[store.Queued])
 	}
 	if last, err := t.LastRun(h.ctx, thread.ID); err == nil && run.Parent == 0 {
 		run.Parent = last.ID
@@ -132,6 +128,23 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 	if draft {
 		return nil
 	}
+	return h.enqueue(t, run, thread)
+}
+
+// checkRoom refuses a run for which the queue has no room.
+func (h *Hub) checkRoom(t *store.Tx) error {
+	counts, err := t.Load(h.ctx)
+	if err != nil {
+		return err
+	}
+	if counts[store.Queued] >= h.opts.Limits.QueueCap {
+		return errorf(KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[store.Queued])
+	}
+	return nil
+}
+
+// enqueue puts what the user says into the conversation and queues its run.
+func (h *Hub) enqueue(t *store.Tx, run *Run, thread Thread) error {
 	if err := h.addPrompt(t, *run, thread); err != nil {
 		return err
 	}
@@ -140,18 +153,23 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 }
 
 // Continue makes a run that follows another one: in its thread if that is the
-// thread's last run, else in a fork of the thread, as with Fork.
+// thread's last run, else in a fork of the thread, as with Fork. A draft is
+// launched: it has nothing that could be followed.
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) {
-	if strings.TrimSpace(spec.Prompt) == "" {
-		return Session{}, invalid("query", "a text that is not empty", "an empty string")
-	}
 	var run Run
 	err := h.write(ctx, func(t *store.Tx) error {
 		from, err := h.find(t, spec.From)
 		if err != nil {
 			return err
 		}
-		if from.State == store.Draft || from.State == store.Discarded {
+		if from.State == store.Draft {
+			run = from
+			return h.launchDraft(t, &run, spec)
+		}
+		if strings.TrimSpace(spec.Prompt) == "" {
+			return invalid("query", "a text that is not empty", "nothing")
+		}
+		if from.State == store.Discarded {
 			return errorf(KindBadState, "%s is %s: there is nothing to continue", store.TaskName(from.Task), from.State)
 		}
 		if spec.Fork && !from.State.Ended() { // what it will have said is not known yet
@@ -188,6 +206,48 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		return Session{}, err
 	}
 	return h.session(ctx, run.ID)
+}
+
+// launchDraft queues a draft, with what spec changes of it.
+func (h *Hub) launchDraft(t *store.Tx, run *Run, spec ContinueSpec) error {
+	if spec.Fork {
+		return errorf(KindBadState, "%s is a draft: there is nothing to fork", store.TaskName(run.Task))
+	}
+	thread, err := t.Thread(h.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	if _, err := h.resolve(thread.Agent); err != nil {
+		return err
+	}
+	if err := h.checkRoom(t); err != nil {
+		return err
+	}
+	if spec.Settings != nil {
+		turns := thread.Settings.MaxTurns
+		spec.Settings(&thread.Settings)
+		if thread.Settings.MaxTurns == 0 { // it is still the draft's own session
+			thread.Settings.MaxTurns = turns
+		}
+		run.Tools = thread.Settings.AllowedTools
+		if err := t.UpdateThread(thread); err != nil {
+			return err
+		}
+	}
+	if strings.TrimSpace(spec.Prompt) != "" {
+		run.Prompt = spec.Prompt
+		if err := t.SetPrompt(run.ID, run.Prompt); err != nil {
+			return err
+		}
+	}
+	if spec.Priority != 0 {
+		run.Priority = spec.Priority
+	}
+	if len(spec.Metadata) > 0 {
+		run.Metadata = spec.Metadata
+	}
+	h.forget(t, run.ID)
+	return h.enqueue(t, run, thread)
 }
 
 // fork is a new thread that shares another one up to a run. Its agent begins

@@ -57,11 +57,12 @@ type LaunchSpec struct {
 }
 
 // ContinueSpec asks for a run that follows another one: in the same thread if
-// From is its last run, else, or with Fork, in a fork of it.
+// From is its last run, else, or with Fork, in a fork of it. Where From is a
+// draft, that run itself is launched.
 type ContinueSpec struct {
 	From     string // any id
-	Prompt   string
-	Fork     bool // also from the last run
+	Prompt   string // may be empty where From is a draft: its own
+	Fork     bool   // also from the last run
 	Source   string
 	Settings func(*Settings) // changes what the thread has; nil: nothing
 	Priority int

@@ -275,6 +275,12 @@ func mutable(r Run) []any {
 	}
 }
 
+// SetPrompt changes what a draft asks for. What was asked once stays: UpdateRun
+// does not write it.
+func (t *Tx) SetPrompt(run int64, prompt string) error {
+	return t.changeOne("a run", "UPDATE runs SET prompt = ? WHERE id = ?", prompt, run)
+}
+
 // UpdateRun writes everything of a run that can change.
 func (t *Tx) UpdateRun(r Run) error {
 	return t.changeOne("a run", `UPDATE runs SET title = ?, agent = ?, source = ?, state = ?, priority = ?, mode = ?, tools = ?, timeout = ?, quiet = ?,
