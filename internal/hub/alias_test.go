@@ -172,32 +172,6 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 	assert.Equal(t, []string{"c", "e", "f", "g"}, ends)
 }
 
-func TestChatIsOneConversation(t *testing.T) {
-	path := database(t)
-	agent := func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		x.say("re " + x.p.Prompt)
-		return completed
-	}
-	h := openHub(t, path, agent)
-	first, err := h.Chat(context.Background(), "one", 0)
-	require.NoError(t, err)
-	await(t, h, first)
-	require.NoError(t, h.Close())
-	h = openHub(t, path, agent)
-	second, err := h.Chat(context.Background(), "two", 3)
-	require.NoError(t, err)
-	second = await(t, h, second)
-	assert.Equal(t, first.Thread.ID, second.Thread.ID)
-	assert.Equal(t, first.SessionID, second.ParentSession)
-	assert.Equal(t, SourceChat, second.Source)
-	c, err := h.Conversation(context.Background(), second.UUID, Page{})
-	require.NoError(t, err)
-	assert.Equal(t, 4, c.Total)
-	out, err := h.Output(context.Background(), second)
-	require.NoError(t, err)
-	assert.Equal(t, "re two", out)
-}
-
 // spawning is an executor with terminals.
 type spawning struct {
 	leased

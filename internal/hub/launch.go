@@ -15,9 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// chatThread is the meta value that names the project's chat.
-const chatThread = "chat_thread"
-
 // Launch makes a run and starts it as soon as there is a slot. What it
 // returns is the run as it was committed.
 func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
@@ -57,14 +54,6 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 	return h.session(ctx, run.ID)
 }
 
-// Chat is Launch in the project's one chat.
-func (h *Hub) Chat(ctx context.Context, message string, priority int) (Session, error) {
-	return h.Launch(ctx, LaunchSpec{
-		Prompt: message, Priority: priority, Source: SourceChat, ThreadAlias: chatThread, Title: "Chat",
-		Metadata: encode(map[string]string{"source": "ipc-chat"}),
-	})
-}
-
 // newRun is a run that is not kept yet.
 func newRun(spec LaunchSpec, agent string) Run {
 	id := uuid.Must(uuid.NewV7())
@@ -77,6 +66,9 @@ func newRun(spec LaunchSpec, agent string) Run {
 
 // threadFor is the thread that spec names, or a new one.
 func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, error) {
+	if spec.chat {
+		return h.chatThread(t, spec, agent)
+	}
 	if spec.ThreadAlias != "" {
 		id, err := t.FindThread(h.ctx, spec.ThreadAlias)
 		if err == nil {
@@ -86,6 +78,10 @@ func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, err
 			return Thread{}, err
 		}
 	}
+	return h.newThread(t, spec, agent)
+}
+
+func (h *Hub) newThread(t *store.Tx, spec LaunchSpec, agent string) (Thread, error) {
 	thread := Thread{
 		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: spec.Mode, Model: spec.Model,
 		Settings: spec.Settings, Created: t.Now, Active: t.Now,

@@ -54,6 +54,8 @@ type LaunchSpec struct {
 
 	ThreadAlias string // the caller's own id of the conversation; prompts with the same one follow each other
 	CallerID    string // the caller's own id of this run; it must be new
+
+	chat bool // in the project's chat
 }
 
 // ContinueSpec asks for a run that follows another one: in the same thread if

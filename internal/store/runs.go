@@ -266,6 +266,12 @@ func (t *Tx) SetAlias(alias string, run, thread int64) error {
 	return err
 }
 
+// DropAlias makes an id name nothing.
+func (t *Tx) DropAlias(alias string) error {
+	_, err := t.exec("DELETE FROM aliases WHERE alias = ?", alias)
+	return err
+}
+
 // mutable is everything of a run that UpdateRun writes.
 func mutable(r Run) []any {
 	return []any{
