@@ -22,7 +22,9 @@ func (h *Hub) Chat(ctx context.Context, message string, priority int) (Session, 
 }
 
 // chatThread is the thread of the project's chat. It is made for the first
-// message.
+// message, and again where another agent has become the default one: a
+// conversation keeps its agent, so the chat goes on in a fork, and the new
+// agent is told what was said.
 func (h *Hub) chatThread(t *store.Tx, spec LaunchSpec, agent string) (Thread, error) {
 	known, err := t.Meta(h.ctx, chatThread)
 	if err != nil {
@@ -33,9 +35,28 @@ func (h *Hub) chatThread(t *store.Tx, spec LaunchSpec, agent string) (Thread, er
 		if err != nil {
 			return Thread{}, fmt.Errorf("finding the chat: %w", err)
 		}
-		return t.Thread(h.ctx, id)
+		thread, err := t.Thread(h.ctx, id)
+		if err != nil || thread.Agent == agent {
+			return thread, err
+		}
+		return h.chatWith(t, thread, agent)
 	}
 	thread, err := h.newThread(t, spec, agent)
+	if err != nil {
+		return thread, err
+	}
+	return thread, h.setChat(t, thread.ID)
+}
+
+// chatWith makes a thread the chat that goes on from another one with another
+// agent.
+func (h *Hub) chatWith(t *store.Tx, from Thread, agent string) (Thread, error) {
+	last, err := t.LastRun(h.ctx, from.ID)
+	if err != nil {
+		return Thread{}, err
+	}
+	from.Agent, from.Model = agent, "" // which is a name that the other one knows
+	thread, err := h.fork(t, from, last)
 	if err != nil {
 		return thread, err
 	}

@@ -106,8 +106,11 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 	if err := h.checkRoom(t); err != nil {
 		return err
 	}
-	if last, err := t.LastRun(h.ctx, thread.ID); err == nil && run.Parent == 0 {
-		run.Parent = last.ID
+	if run.Parent == 0 {
+		run.Parent = thread.ForkRun
+		if last, err := t.LastRun(h.ctx, thread.ID); err == nil {
+			run.Parent = last.ID
+		}
 	}
 	run.Thread, run.State = thread.ID, store.Draft
 	run.Agent = thread.Agent // a conversation keeps its agent
