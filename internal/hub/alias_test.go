@@ -172,6 +172,37 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 	assert.Equal(t, []string{"c", "e", "f", "g"}, ends)
 }
 
+func TestNoCallersIDIsTakenOver(t *testing.T) {
+	ctx := context.Background()
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+	for _, id := range []string{"task-0002", "task-00002", "task-12345"} {
+		for param, spec := range map[string]LaunchSpec{"task_id": {CallerID: id}, "session_id": {ThreadAlias: id}} {
+			spec.Prompt = "p"
+			_, err := h.Launch(ctx, spec)
+			var e *Error
+			require.ErrorAs(t, err, &e, "%s %s", param, id)
+			assert.Equal(t, []string{KindInvalid, param}, []string{e.Kind, e.Param})
+		}
+	}
+	first, err := h.Launch(ctx, LaunchSpec{Prompt: "p", CallerID: "task-2", ThreadAlias: "task-000x"}) // which are none of ours
+	require.NoError(t, err)
+	next := launchIn(t, h, store.TaskName(first.Task), "it goes on there")
+	assert.Equal(t, first.Thread.ID, next.Thread.ID)
+
+	// Earlier versions took such ids.
+	const theirs = "task-0003"
+	require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
+	third := launch(t, h, "p")
+	assert.Equal(t, int64(4), third.Task, "the number is left out")
+	found, err := h.Session(ctx, theirs)
+	require.NoError(t, err)
+	assert.Equal(t, first.UUID, found.UUID)
+	assert.Equal(t, first.Thread.ID, launchIn(t, h, theirs, "still theirs").Thread.ID)
+	found, err = h.Session(ctx, store.TaskName(third.Task))
+	require.NoError(t, err)
+	assert.Equal(t, third.UUID, found.UUID)
+}
+
 // spawning is an executor with terminals.
 type spawning struct {
 	leased

@@ -37,6 +37,9 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
 				return invalid("task_id", "an id that is new", "the id of another run")
 			}
+			if store.IsTaskName(spec.CallerID) {
+				return invalid("task_id", "an id of another form than those that are given out here", fmt.Sprintf("%q", spec.CallerID))
+			}
 		}
 		thread, err := h.threadFor(t, spec, agent.Name)
 		if err != nil {
@@ -76,6 +79,9 @@ func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, err
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return Thread{}, err
+		}
+		if store.IsTaskName(spec.ThreadAlias) {
+			return Thread{}, invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
 		}
 	}
 	return h.newThread(t, spec, agent)
