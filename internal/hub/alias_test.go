@@ -172,6 +172,43 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 	assert.Equal(t, []string{"c", "e", "f", "g"}, ends)
 }
 
+func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
+	ctx := context.Background()
+	release := make(chan struct{})
+	var given prompts
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		given.add(x)
+		<-release
+		return completed
+	})
+	follow := func(from Session, fork bool) (Session, error) {
+		return h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: fmt.Sprint("after ", from.Prompt), Fork: fork})
+	}
+	a := inState(t, h, launch(t, h, "a"), store.Running)
+	b, err := follow(a, false)
+	require.NoError(t, err)
+	c, err := follow(a, false) // b waits behind it already
+	require.NoError(t, err)
+	d, err := follow(b, false)
+	require.NoError(t, err)
+	for _, s := range []Session{b, c, d} {
+		assert.Equal(t, a.Thread.ID, s.Thread.ID)
+		assert.Equal(t, store.Queued, s.State)
+	}
+	assert.Equal(t, []string{a.SessionID, b.SessionID, c.SessionID}, []string{b.ParentSession, c.ParentSession, d.ParentSession})
+	for _, s := range []Session{a, b} {
+		_, err = follow(s, true)
+		assert.Equal(t, KindBadState, kindOf(t, err))
+	}
+	close(release)
+	await(t, h, d)
+	assert.Equal(t, []string{"a", "after a", "after a", "after after a"}, given.all())
+	fork, err := follow(a, false) // an earlier one, and it is known how it ended
+	require.NoError(t, err)
+	assert.NotEqual(t, a.Thread.ID, fork.Thread.ID)
+	await(t, h, fork)
+}
+
 func TestNoCallersIDIsTakenOver(t *testing.T) {
 	ctx := context.Background()
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })

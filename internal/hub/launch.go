@@ -158,8 +158,9 @@ func (h *Hub) enqueue(t *store.Tx, run *Run, thread Thread) error {
 }
 
 // Continue makes a run that follows another one: in its thread if that is the
-// thread's last run, else in a fork of the thread, as with Fork. A draft is
-// launched: it has nothing that could be followed.
+// thread's last run or has not ended, where it queues behind what is there,
+// else in a fork of the thread, as with Fork. A draft is launched: it has
+// nothing that could be followed.
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) {
 	var run Run
 	err := h.write(ctx, func(t *store.Tx) error {
@@ -195,7 +196,8 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		if spec.Settings != nil {
 			spec.Settings(&thread.Settings)
 		}
-		if last.ID == from.ID && !spec.Fork {
+		if !spec.Fork && (last.ID == from.ID || !from.State.Ended()) {
+			from = last // others may wait behind what was named
 			err = t.UpdateThread(thread)
 		} else {
 			thread, err = h.fork(t, thread, from)

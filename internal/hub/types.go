@@ -59,7 +59,7 @@ type LaunchSpec struct {
 }
 
 // ContinueSpec asks for a run that follows another one: in the same thread if
-// From is its last run, else, or with Fork, in a fork of it. Where From is a
+// From is its last run or has not ended, else, or with Fork, in a fork of it. Where From is a
 // draft, that run itself is launched.
 type ContinueSpec struct {
 	From     string // any id
