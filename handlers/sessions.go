@@ -27,7 +27,7 @@ func registerSessions(reg *server.Registry, d Domain) {
 		server.Doc("Begins to end a session, also while it waits for input. It can be continued."))
 	handle(reg, d, f, "updateSessionSettings", s.update, server.Doc("Changes settings of a session's conversation."))
 	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Gives a session's conversation a title."))
-	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Puts a session's conversation away, or takes it back."))
+	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Puts a session's conversation away, or takes it back. To continue one takes it back, too."))
 	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Puts many sessions' conversations away, or takes them back."))
 	handle(reg, d, f, "getRecentPaths", s.recentPaths, server.Doc("Lists directories in which sessions worked, the last used first."))
 }

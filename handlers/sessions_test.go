@@ -200,6 +200,28 @@ func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
 	assert.Equal(t, []any{-32602, "query"}, []any{e.Code, e.Data["param"]})
 }
 
+func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	first := member[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	w.ended(first)
+	leaves := func(filter string) (got []string) {
+		for _, s := range object(t, c.ask("getSessionLeaves", `{"filter":"`+filter+`"}`))["sessions"].([]any) {
+			got = append(got, s.(map[string]any)["id"].(string))
+		}
+		return got
+	}
+	c.ask("archiveSession", `{"session_id":"`+first+`"}`)
+	fork := member[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"beside","fork":true}`), "session_id")
+	assert.Equal(t, []string{first}, leaves("archived"), "it is not what goes on")
+	assert.Equal(t, []string{fork}, leaves("normal"))
+	next := member[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"two"}`), "session_id")
+	assert.Empty(t, leaves("archived"))
+	assert.Equal(t, []string{next, fork}, leaves("normal"))
+	w.ended(next)
+	w.ended(fork)
+}
+
 func TestInterruptSession(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)

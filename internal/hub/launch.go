@@ -148,8 +148,18 @@ func (h *Hub) checkRoom(t *store.Tx) error {
 	return nil
 }
 
-// enqueue puts what the user says into the conversation and queues its run.
+// enqueue puts what the user says into the conversation and queues its run. A
+// conversation that goes on is not put away.
 func (h *Hub) enqueue(t *store.Tx, run *Run, thread Thread) error {
+	if thread.Archived {
+		thread.Archived = false
+		if err := t.UpdateThread(thread); err != nil {
+			return err
+		}
+		if err := h.announce(t, EventSettings, *run, settingsData{ids: idsOf(*run), EventType: "settings_updated", Archived: &thread.Archived, Reason: "continued"}); err != nil {
+			return err
+		}
+	}
 	if err := h.addPrompt(t, *run, thread); err != nil {
 		return err
 	}
