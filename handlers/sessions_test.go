@@ -222,6 +222,41 @@ func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 	w.ended(fork)
 }
 
+func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T) {
+	told := make(chan []string, 8)
+	release := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.SessionToken})
+		if err != nil {
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
+		}
+		list := []string{}
+		for _, m := range before.Messages {
+			list = append(list, m.Content)
+		}
+		told <- list
+		<-release
+		return done
+	})
+	c := w.connect(frame.LSP)
+	follow := func(id, query string) string {
+		return member[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"}`), "session_id")
+	}
+	first := member[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	taken := follow(first, "taken back")
+	c.ask("interruptSession", `{"session_id":"`+taken+`"}`)
+	last := follow(taken, "two")
+	close(release)
+	w.ended(last)
+	assert.Equal(t, []string{}, <-told)
+	assert.Equal(t, []string{"one"}, <-told)
+	var r struct {
+		Events []struct{ Content, Status string }
+	}
+	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+last+`"}`), &r))
+	assert.Equal(t, []struct{ Content, Status string }{{"one", ""}, {"taken back", "cancelled"}, {"two", ""}}, r.Events)
+}
+
 func TestInterruptSession(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)

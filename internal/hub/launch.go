@@ -151,12 +151,10 @@ func (h *Hub) checkRoom(t *store.Tx) error {
 // enqueue puts what the user says into the conversation and queues its run. A
 // conversation that goes on is not put away.
 func (h *Hub) enqueue(t *store.Tx, run *Run, thread Thread) error {
-	if thread.Archived {
+	archived := thread.Archived
+	if archived {
 		thread.Archived = false
 		if err := t.UpdateThread(thread); err != nil {
-			return err
-		}
-		if err := h.announce(t, EventSettings, *run, settingsData{ids: idsOf(*run), EventType: "settings_updated", Archived: &thread.Archived, Reason: "continued"}); err != nil {
 			return err
 		}
 	}
@@ -164,7 +162,10 @@ func (h *Hub) enqueue(t *store.Tx, run *Run, thread Thread) error {
 		return err
 	}
 	// The thread is touched by the transition.
-	return h.transition(t, run, store.Queued, outcome{})
+	if err := h.transition(t, run, store.Queued, outcome{}); err != nil || !archived {
+		return err
+	}
+	return h.announce(t, EventSettings, *run, settingsData{ids: idsOf(*run), EventType: "settings_updated", Archived: &thread.Archived, Reason: "continued"})
 }
 
 // Continue makes a run that follows another one: in its thread if that is the

@@ -306,6 +306,9 @@ func (h *Hub) transcript(ctx context.Context, s Session) ([]catalog.Message, err
 	chain = chain[:len(chain)-1] // without the run itself
 	list, size := []catalog.Message{}, 0
 	for n := len(chain) - 1; n >= 0 && size < maxTranscript; n-- {
+		if chain[n].State == store.Cancelled { // it was taken back before an agent has seen it
+			continue
+		}
 		said, err := h.told(ctx, chain[n].ID)
 		if err != nil {
 			return nil, err
