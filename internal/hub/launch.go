@@ -118,7 +118,10 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 			run.Parent = last.ID
 		}
 	}
-	run.Thread, run.State = thread.ID, store.Draft
+	run.Thread, run.State = thread.ID, unborn
+	if draft {
+		run.State = store.Draft
+	}
 	run.Agent = thread.Agent // a conversation keeps its agent
 	run.Created, run.Active = t.Now, t.Now
 	if run.Mode == "" {

@@ -16,6 +16,7 @@ import (
 // The table of DESIGN section 5, and what the end of an executor or of the
 // process adds to it.
 var allowed = map[State]string{
+	unborn:             "queued",
 	store.Draft:        "queued discarded",
 	store.Queued:       "starting cancelled",
 	store.Starting:     "running interrupting interrupted failed",
@@ -25,7 +26,7 @@ var allowed = map[State]string{
 }
 
 var everyState = []State{
-	store.Draft, store.Queued, store.Starting, store.Running, store.WaitingInput, store.Interrupting,
+	unborn, store.Draft, store.Queued, store.Starting, store.Running, store.WaitingInput, store.Interrupting,
 	store.Completed, store.Failed, store.TimedOut, store.Cancelled, store.Interrupted, store.Discarded,
 }
 
@@ -75,7 +76,7 @@ func TestEveryTransitionOfARunIsTold(t *testing.T) {
 	s := launch(t, h, "a")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	await(t, h, s)
-	want := []string{"draft queued", "queued starting", "starting running", "running waiting_input", "waiting_input running", "running completed"}
+	want := []string{" queued", "queued starting", "starting running", "running waiting_input", "waiting_input running", "running completed"}
 	require.Eventually(t, func() bool { return len(events.states()) == len(want) }, within, 1e6)
 	assert.Equal(t, want, events.states())
 }
