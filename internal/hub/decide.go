@@ -15,7 +15,8 @@ import (
 
 // resumePrompt continues a run whose question was answered after its process
 // had died. The agent's own session may have lost the turn, so it says what
-// that was about.
+// that was about. The demo agent, which has no model, knows the first word and
+// the line above the request.
 func resumePrompt(a Approval, request string) string {
 	asked := firstOf(a.Title, a.Tool)
 	if a.Type == store.FunctionCall {
@@ -26,7 +27,7 @@ func resumePrompt(a Approval, request string) string {
 	} else {
 		asked = fmt.Sprintf("you asked %q, and the answer is there", asked)
 	}
-	return fmt.Sprintf("Continue where you left off: before you were cut short %s. Ask again, to get the answer. The request was:\n\n%s", asked, request)
+	return fmt.Sprintf("Continue where you left off: before you were cut short %s. Put the same question once more, to get the answer.\n\nThe request was:\n\n%s", asked, request)
 }
 
 // Decide answers a question. The first answer wins; a later one is an *Error
