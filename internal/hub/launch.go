@@ -21,7 +21,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return Session{}, invalid("prompt", "a text that is not empty", "an empty string")
 	}
-	agent, err := h.resolve(spec.Agent)
+	agent, err := h.resolveFor(isRestricted(ctx), spec.Agent)
 	if err != nil {
 		return Session{}, err
 	}
@@ -32,6 +32,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 		return Session{}, err
 	}
 	run := newRun(spec, agent.Name)
+	restrict(ctx, &run)
 	err = h.write(ctx, func(t *store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
@@ -49,6 +50,11 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 			return invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
 		}
 		run.Agent = thread.Agent
+		if isRestricted(ctx) && thread.Agent != agent.Name {
+			if _, err := h.resolveFor(true, thread.Agent); err != nil {
+				return err
+			}
+		}
 		return h.add(t, &run, thread, spec.Draft)
 	})
 	if err != nil {
@@ -184,7 +190,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		}
 		if from.State == store.Draft {
 			run = from
-			return h.launchDraft(t, &run, spec)
+			return h.launchDraft(ctx, t, &run, spec)
 		}
 		if strings.TrimSpace(spec.Prompt) == "" {
 			return invalid("query", "a text that is not empty", "nothing")
@@ -199,7 +205,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		if err != nil {
 			return err
 		}
-		agent, err := h.resolve(thread.Agent)
+		agent, err := h.resolveFor(isRestricted(ctx), thread.Agent)
 		if err != nil {
 			return err
 		}
@@ -221,6 +227,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		}
 		run = newRun(LaunchSpec{Prompt: spec.Prompt, Source: spec.Source, Priority: spec.Priority, Metadata: spec.Metadata, Mode: thread.Mode}, agent.Name)
 		run.Parent = from.ID
+		restrict(ctx, &run)
 		return h.add(t, &run, thread, false)
 	})
 	if err != nil {
@@ -230,7 +237,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 }
 
 // launchDraft queues a draft, with what spec changes of it.
-func (h *Hub) launchDraft(t *store.Tx, run *Run, spec ContinueSpec) error {
+func (h *Hub) launchDraft(ctx context.Context, t *store.Tx, run *Run, spec ContinueSpec) error {
 	if spec.Fork {
 		return errorf(KindBadState, "%s is a draft: there is nothing to fork", store.TaskName(run.Task))
 	}
@@ -238,7 +245,7 @@ func (h *Hub) launchDraft(t *store.Tx, run *Run, spec ContinueSpec) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.resolve(thread.Agent); err != nil {
+	if _, err := h.resolveFor(isRestricted(ctx), thread.Agent); err != nil {
 		return err
 	}
 	if err := h.checkRoom(t); err != nil {
@@ -267,6 +274,7 @@ func (h *Hub) launchDraft(t *store.Tx, run *Run, spec ContinueSpec) error {
 	if len(spec.Metadata) > 0 {
 		run.Metadata = spec.Metadata
 	}
+	restrict(ctx, run)
 	h.forget(t, run.ID)
 	return h.enqueue(t, run, thread)
 }
@@ -282,8 +290,10 @@ func (h *Hub) fork(t *store.Tx, from Thread, at Run) (Thread, error) {
 }
 
 // resolve finds an agent, with an error that says what to do.
-func (h *Hub) resolve(name string) (config.Agent, error) {
-	agent, err := h.opts.Agents.Resolve(name)
+func (h *Hub) resolve(name string) (config.Agent, error) { return resolveIn(h.opts.Agents, name) }
+
+func resolveIn(agents Agents, name string) (config.Agent, error) {
+	agent, err := agents.Resolve(name)
 	var unknown *config.UnknownAgentError
 	var untrusted *config.NotTrustedError
 	switch {

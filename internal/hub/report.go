@@ -257,7 +257,7 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.resolve(s.Thread.Agent)
+	agent, err := h.resolveFor(wasRestricted(s.Run), s.Thread.Agent)
 	if err != nil {
 		return result, err
 	}

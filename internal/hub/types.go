@@ -80,6 +80,8 @@ type Decision struct {
 	Option       string // an option's id or name, where there are any
 	UpdatedInput json.RawMessage
 	Scope        string // once ("" too), session or project: the decision becomes a rule
+
+	restricted bool // by somebody who does not trust the workspace
 }
 
 // ApprovalSpec asks a human something on behalf of a client.
