@@ -263,7 +263,11 @@ func (a *asker) decisionOf(q question, line answer) (d decision, again bool) {
 		a.edit = true
 		a.view.aside("  "+string(q.ToolInput), dim)
 	default:
-		a.view.note("please type y, n or a" + map[bool]string{true: ", or e"}[q.Editable])
+		keys := "y, n or a"
+		if q.Editable {
+			keys = "y, n, a or e"
+		}
+		a.view.note("please type " + keys)
 	}
 	return d, true
 }

@@ -57,7 +57,7 @@ func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now t
 		return ruling{false, "rule=tools"}
 	}
 	for _, effect := range []string{config.EffectDeny, config.EffectAllow} {
-		if reason := h.matchRules(effect, q, thread, rules); reason != "" {
+		if reason := h.matchRules(effect, q, thread, run, rules); reason != "" {
 			return ruling{effect == config.EffectAllow, reason}
 		}
 	}
@@ -71,7 +71,7 @@ func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now t
 }
 
 // matchRules names the first rule of an effect that fits, or returns "".
-func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store.Rule) string {
+func (h *Hub) matchRules(effect string, q question, thread Thread, run Run, rules []store.Rule) string {
 	listed := thread.Settings.DisallowedTools
 	if effect == config.EffectAllow {
 		listed = thread.Settings.AllowedTools
@@ -91,7 +91,11 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store
 			return "rule=" + scope
 		}
 	}
+	restricted := wasRestricted(run)
 	for _, r := range h.opts.Rules {
+		if restricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
+			continue
+		}
 		if r.Effect == effect && (r.Agent == "" || r.Agent == thread.Agent) && matches(r.Tool, q.tool) &&
 			(r.Command == "" || q.runs(effect, func(command string) bool { return matchesCommand(effect, r.Command, command) })) &&
 			(r.Path == "" || q.touches(effect, func(name string) bool { return matches(r.Path, name) })) {

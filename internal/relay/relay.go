@@ -127,7 +127,9 @@ type Relay struct {
 	asked    asked
 	subs     subscriptions
 	joined   family
-	result   error // of Run
+	// restricted: the editor has said that it does not trust the workspace.
+	restricted bool
+	result     error // of Run
 
 	beside      [][]byte // answers of our own, on their way to the editor
 	besideBytes int      // of those and of those that are being written
