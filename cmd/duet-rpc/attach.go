@@ -72,7 +72,7 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 	fresh := !a.begun
 	a.begun = true
 	for {
-		if t, err := dialSocket(ctx, a.project); err == nil {
+		if t, err := dialSocket(ctx, a.settings, a.project); err == nil {
 			a.log.Info("attached to the project's hub")
 			return t, nil
 		} else if ctx.Err() != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
 const daemonHelp = `A daemon is a hub without an editor: what it runs goes on whichever editor
@@ -35,7 +34,8 @@ Exit status: 0 if a hub answers; 1 if none could be started. With --foreground
 0 when it has been stopped.`
 	daemonStopHelp = `Stop the project's hub, whoever started it, when what runs has ended: 15 s are
 the most that it is waited for. What is interrupted can be continued. An editor
-that is attached has no hub then until it needs one.
+that is attached has no hub then until it needs one. With --force what runs is
+not waited for, and a hub that does not answer is killed.
 
 Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
 	daemonStatusHelp = `Tell whether a hub runs here, and what it does.
@@ -109,13 +109,13 @@ func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
 	if err != nil {
 		return err
 	}
-	if status, err := hubStatus(ctx, p); err == nil {
+	if status, err := hubStatus(ctx, s, p); err == nil {
 		return sayDaemon(out, s, status, "a hub runs here already")
 	}
 	if err := ensureDaemon(ctx, s, p); err != nil {
 		return err
 	}
-	status, err := hubStatus(ctx, p)
+	status, err := hubStatus(ctx, s, p)
 	if err != nil {
 		return err
 	}
@@ -130,11 +130,12 @@ type daemonStatus struct {
 	Issues        []string `json:"issues"`
 	Version       string   `json:"version"`
 	raw           json.RawMessage
+	killed        bool // by us
 }
 
-func hubStatus(ctx context.Context, p project.Project) (daemonStatus, error) {
+func hubStatus(ctx context.Context, s *settings, p project.Project) (daemonStatus, error) {
 	var status daemonStatus
-	c, err := dialHub(ctx, p)
+	c, err := dialHub(ctx, s, p)
 	if err != nil {
 		return status, err
 	}
@@ -166,36 +167,23 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), drainFor+5*time.Second)
-			defer cancel()
-			status, err := hubStatus(ctx, p)
+			ctx, stop := untilInterrupted(cmd.Context())
+			defer stop()
+			status, err := stopHub(ctx, s, p, force)
+			if ctx.Err() != nil && err != nil {
+				return statusInterrupted
+			}
 			if err != nil {
-				return err
+				return inItsWords(err)
 			}
-			c, err := dialHub(ctx, p)
-			if err != nil {
-				return err
+			what := "stopped"
+			if status.killed {
+				what = "killed, since it did not answer"
 			}
-			defer c.Close()
-			if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
-				return err
-			}
-			for { // until that process is the hub no more
-				now, err := hubStatus(ctx, p)
-				var nobody *socket.NobodyError
-				ended := errors.As(err, &nobody) && p.Unlocked()
-				if ended || err == nil && now.PID != status.PID {
-					return sayDaemon(cmd.OutOrStdout(), s, status, "stopped")
-				}
-				select {
-				case <-ctx.Done():
-					return fmt.Errorf("process %d has not ended yet; --force does not wait for what it runs", status.PID)
-				case <-time.After(20 * time.Millisecond):
-				}
-			}
+			return sayDaemon(cmd.OutOrStdout(), s, status, what)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "interrupt what runs; it can be continued")
+	cmd.Flags().BoolVar(&force, "force", false, "interrupt what runs, which can be continued; kill a hub that does not answer")
 	return cmd
 }
 
@@ -210,7 +198,7 @@ func newDaemonStatusCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			status, err := hubStatus(cmd.Context(), p)
+			status, err := hubStatus(cmd.Context(), s, p)
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -27,8 +28,8 @@ func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, er
 		return nil, err
 	}
 	problem := ""
-	for deadline := time.Now().Add(answersWithin); ; {
-		c, err := dialHub(ctx, p)
+	for deadline := time.Now().Add(s.startWithin()); ; {
+		c, err := dialHub(ctx, s, p)
 		if err == nil {
 			return &openedHub{Client: c}, nil
 		}
@@ -50,6 +51,10 @@ func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, er
 			return hostHere(ctx, s, log, claimed, problem)
 		}
 		if time.Now().After(deadline) {
+			var silent *silentError
+			if errors.As(err, &silent) {
+				return nil, silent
+			}
 			return nil, unavailable(claimed.err)
 		}
 		select { // it has just begun, or is ending

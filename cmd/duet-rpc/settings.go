@@ -26,6 +26,8 @@ type settings struct {
 	listen      []string // more sockets
 	root        string   // of the project; "": found from the working directory
 	limits      frame.Limits
+
+	answerWithin time.Duration // how long a hub may take to answer who comes to it
 }
 
 // environment names the variable that stands in for a flag.
@@ -51,6 +53,8 @@ func (s *settings) addFlags(root *cobra.Command) {
 	f.Var((*durationFlag)(&s.limits.Timeout), "read-timeout", "how long one frame may take to arrive, such as 30s")
 	f.Var((*bytesFlag)(&s.limits.MaxFrame), "max-frame-bytes", "the longest body that is accepted")
 	f.Var((*bytesFlag)(&s.limits.MaxHeader), "max-header-bytes", "the longest header section that is accepted")
+	f.DurationVar(&s.answerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer who comes to it")
+	_ = f.MarkHidden("answer-within")                                                                           // for tests
 	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // names of files
 	directories(root, "root")
 	_ = root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -78,6 +78,14 @@ func (p Project) Unlocked() bool {
 	return got && err == nil || errors.Is(err, os.ErrNotExist)
 }
 
+// Holder tells who has the lock just now; held with 0 where that cannot be read.
+func (p Project) Holder(ctx context.Context) (pid int, held bool) {
+	if p.Unlocked() {
+		return 0, false
+	}
+	return holder(ctx, filepath.Join(p.StateDir, "lock")), true
+}
+
 // Close gives the lock up. The file stays: removing it would let two processes
 // hold locks on two files of the same name. A second call does nothing, nor
 // does one on nil.
