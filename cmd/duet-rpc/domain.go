@@ -29,11 +29,15 @@ type domain struct {
 
 	problem      string // that this process is the hub, though it should not be; or empty
 	claimedAgain func() // called when the project could be claimed later than at the start; may be nil
+	claimLost    func() // called when this process is the hub no more; may be nil
+	displaced    func() // called when it cannot be again: another is, or the project has gone; may be nil
 
 	mu      sync.Mutex
 	claim   claim
 	latest  *opening // nil before the first
 	closing bool
+
+	giveUp sync.WaitGroup // hubs that were lost, being closed
 }
 
 // An opening is a try to open the hub.
@@ -139,19 +143,63 @@ func (d *domain) open() *opening {
 	return o
 }
 
-// claimAgain claims the project if that has failed, but not because another
-// process is its hub: this one cannot become a client of that any more.
+// claimAgain claims the project if that has failed.
 func (d *domain) claimAgain() {
-	if c := d.claimed(); c.err == nil || c.held() {
+	before := d.claimed()
+	if before.err == nil {
 		return
 	}
 	c := claimProject(d.settings)
 	d.mu.Lock()
 	d.claim = c
 	d.mu.Unlock()
-	if c.err == nil && d.claimedAgain != nil {
+	switch {
+	case c.err == nil && d.claimedAgain != nil:
 		d.claimedAgain()
+	case c.held() && d.displaced != nil:
+		d.displaced()
 	}
+}
+
+// claimAgainAfter is how long whoever removes a project's state is given to be
+// done with it.
+const claimAgainAfter = 300 * time.Millisecond
+
+// errLost says why there is no hub any more.
+var errLost = errors.New("the project's .duet was removed or replaced while duet-rpc used it, and what ran has ended; try again in a moment")
+
+// lose gives up the hub that was opened, and the claim: its files are not the
+// project's any more. A moment later the project is claimed again, unless it
+// has gone altogether; another process may have done that already.
+func (d *domain) lose(o *opening) {
+	d.mu.Lock()
+	if d.closing || d.latest != o {
+		d.mu.Unlock()
+		return
+	}
+	lost := d.claim
+	over := make(chan struct{})
+	close(over)
+	d.latest = &opening{done: over, failure: unavailable(errLost), ended: time.Now().Add(claimAgainAfter - openAgainAfter)}
+	d.claim = claim{project: lost.project, err: errLost}
+	d.giveUp.Add(1)
+	d.mu.Unlock()
+	defer d.giveUp.Done()
+	if d.claimLost != nil {
+		d.claimLost()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), domainGrace)
+	defer cancel()
+	_ = o.hub.Close() // it has said what is wrong with it
+	o.executors.Close(ctx)
+	lost.lock.Close()
+	time.AfterFunc(claimAgainAfter, func() {
+		if _, err := os.Stat(lost.project.Root); err == nil {
+			d.open()
+		} else if d.displaced != nil {
+			d.displaced()
+		}
+	})
 }
 
 // Hub waits for the hub. Its error is a *hub.Error of KindUnavailable.
@@ -210,6 +258,7 @@ func (d *domain) openNoMore() *opening {
 func (d *domain) close(ctx context.Context) {
 	o := d.openNoMore()
 	defer func() { d.claimed().lock.Close() }()
+	defer d.giveUp.Wait()
 	if o == nil {
 		return
 	}
@@ -249,7 +298,11 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	d.agents.take(c)
 	o.hub, err = hub.Open(ctx, hub.Options{
 		Database: p.Database(), Root: p.Root, Agents: &d.agents, Keys: c.Keys, Rules: c.Rules, Limits: c.Limits,
-		Getenv: os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
+		Getenv: os.Getenv, Logger: d.log.Logger, Valid: claimed.lock.Valid,
+		Lost: func(error) {
+			<-o.done
+			d.lose(o)
+		}, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			o.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: d.log.Logger, WireError: handlers.ExecutorError,

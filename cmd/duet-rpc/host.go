@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -26,6 +28,8 @@ type host struct {
 	end     context.CancelFunc
 	sockets sync.WaitGroup
 
+	joined joined
+
 	editorGone atomic.Bool
 }
 
@@ -33,7 +37,12 @@ type host struct {
 func newHost(ctx context.Context, s *settings, log *logging.Log, c claim) *host {
 	h := &host{domain: newDomain(s, log, c)}
 	h.ctx, h.end = context.WithCancel(ctx)
-	h.claimedAgain = func() { _ = h.listen() } // it logs what is wrong
+	h.displaced = h.end // an editor starts another process, which joins
+	h.claimLost = h.joined.leave
+	h.claimedAgain = func() {
+		h.joined.end()
+		_ = h.listen() // it logs what is wrong
+	}
 	h.srv = server.New(newRegistry(h), server.Options{
 		Limits:   s.limits,
 		Logger:   log.Logger,
@@ -41,6 +50,49 @@ func newHost(ctx context.Context, s *settings, log *logging.Log, c claim) *host 
 		Released: debug.FreeOSMemory,
 	})
 	return h
+}
+
+// joined are the sockets, and who came to them.
+type joined struct {
+	mu        sync.Mutex // guards the fields below
+	cancel    context.CancelFunc
+	listeners []net.Listener
+}
+
+// begin is a context that ends with ctx or end.
+func (j *joined) begin(ctx context.Context) context.Context {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	ctx, j.cancel = context.WithCancel(ctx)
+	return ctx
+}
+
+func (j *joined) add(l net.Listener) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.listeners = append(j.listeners, l)
+}
+
+// leave closes the sockets: who comes is to find whoever is the hub. Who has
+// come stays, for there may be a hub here again in a moment.
+func (j *joined) leave() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range j.listeners {
+		l.Close()
+	}
+	j.listeners = nil
+}
+
+// end ends the connections too: at the next one who comes is restored what it
+// had.
+func (j *joined) end() {
+	j.leave()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.cancel != nil {
+		j.cancel()
+	}
 }
 
 // newRegistry registers every method.
@@ -105,9 +157,10 @@ func (h *host) listen() error {
 	if _, err := socket.RaiseFileLimit(); err != nil {
 		h.log.Debug("the limit of open files stays as it is", "err", err)
 	}
+	ctx := h.joined.begin(h.ctx)
 	path, indirect, err := socket.Path(c.project.StateDir)
 	if err == nil {
-		err = h.listenAt(path)
+		err = h.listenAt(ctx, path)
 	}
 	if err == nil && indirect {
 		err = socket.Announce(c.project.StateDir, path)
@@ -116,21 +169,22 @@ func (h *host) listen() error {
 		h.log.Warn("the project's socket cannot be opened; other editors cannot join", "err", err)
 	}
 	for _, path := range h.settings.listen {
-		if err := h.listenAt(path); err != nil {
+		if err := h.listenAt(ctx, path); err != nil {
 			h.log.Error("a socket of --listen cannot be opened", "err", err)
 		}
 	}
 	return err
 }
 
-func (h *host) listenAt(path string) error {
-	l, err := socket.Options{Logger: h.log.Logger}.Listen(h.ctx, path)
+func (h *host) listenAt(ctx context.Context, path string) error {
+	l, err := socket.Options{Logger: h.log.Logger}.Listen(ctx, path)
 	if err != nil {
 		return err
 	}
+	h.joined.add(l)
 	h.log.Info("listening", "socket", path)
 	h.sockets.Go(func() {
-		if err := h.srv.ServeListener(h.ctx, socket.Senders(l)); err != nil {
+		if err := h.srv.ServeListener(ctx, socket.Senders(l)); err != nil && !errors.Is(err, net.ErrClosed) {
 			h.log.Error("a socket failed", "socket", path, "err", err)
 		}
 	})

@@ -58,6 +58,13 @@ type Options struct {
 	Idle func()
 	// KillAgents ends agents that a dead process left behind.
 	KillAgents func([]store.Process)
+	// Valid, if set, tells whether this process is still the project's hub. It
+	// is asked often, and must be cheap.
+	Valid func() error
+	// Lost, if set, is called once, by a goroutine of its own, if the database
+	// was removed or replaced, or Valid gave an error: nothing is kept any more,
+	// and the hub is to be closed.
+	Lost func(error)
 }
 
 // A Hub keeps the domain. Its methods may be called from any goroutine.
@@ -93,6 +100,7 @@ type Hub struct {
 	ending    bool               // a goroutine ends them
 	closing   bool
 	draining  bool        // nothing new is started
+	lost      bool        // nothing is kept any more
 	calm      *time.Timer // calls Options.Idle
 }
 
@@ -104,6 +112,7 @@ func Open(ctx context.Context, opts Options) (*Hub, error) {
 	if !store.IsFull(err) || os.Remove(reservePath(opts.Database)) != nil {
 		if err == nil {
 			h.active.Go(h.reserve.hold) // beside: it takes as long as the disk does
+			h.active.Go(h.watchStore)
 		}
 		return h, err
 	}
@@ -111,6 +120,7 @@ func Open(ctx context.Context, opts Options) (*Hub, error) {
 	if h, err = openOnce(ctx, opts); err == nil {
 		h.full.Store(true)
 		h.setIssue("disk", fullIssue)
+		h.active.Go(h.watchStore)
 	}
 	return h, err
 }
@@ -129,7 +139,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed}); err != nil {
+	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed, Valid: opts.Valid}); err != nil {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
@@ -237,6 +247,8 @@ func (h *Hub) write(ctx context.Context, change func(*store.Tx) error) error {
 		h.diskIsFull(err)
 	case err == nil && h.full.Load():
 		h.diskHasRoom()
+	case isLost(err):
+		h.storeIsLost(err)
 	case store.IsCorrupt(err):
 		h.setIssue("store", "the database is damaged; run `duet-rpc doctor`")
 	}
