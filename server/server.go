@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -42,6 +43,10 @@ type Options struct {
 	// Released, if set, is called when a connection gave a large buffer back:
 	// a good time to return memory to the system.
 	Released func()
+	// Trace, if set, sees each message that goes out, and each that comes in and
+	// is no refused frame, in their order on a connection. A message is borrowed
+	// until it returns, and it must not block. What it sees holds secrets.
+	Trace func(c *Conn, sent bool, message []byte)
 	// Intercept, if set, sees each message that is an object, also those of a
 	// batch, before it is served, in the order of arrival; one for which it
 	// returns true is not served. It is for a program that is foremost a
@@ -79,6 +84,8 @@ type Server struct {
 
 	mu    sync.Mutex // guards conns
 	conns map[*Conn]struct{}
+
+	numbers atomic.Uint64 // of connections
 }
 
 // New makes a Server.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -79,7 +78,7 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 
 // runDaemon is the hub until a signal comes or somebody stops it.
 func runDaemon(s *settings) error {
-	log := logging.Open(logging.Options{Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor})
+	log := s.openLog()
 	defer log.Close(logGrace)
 	ctx, stop := untilSignal(log, nil)
 	defer stop()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -48,8 +49,31 @@ func newHost(ctx context.Context, s *settings, log *logging.Log, c claim) *host 
 		Logger:   log.Logger,
 		Grace:    handlerGrace,
 		Released: debug.FreeOSMemory,
+		Trace:    traceOf(log),
 	})
 	return h
+}
+
+// traceOf logs the messages of connections, if that is wanted; else it is nil.
+func traceOf(log *logging.Log) func(c *server.Conn, sent bool, message []byte) {
+	messages := log.Messages()
+	if messages == nil {
+		return nil
+	}
+	return func(c *server.Conn, sent bool, message []byte) {
+		messages(fmt.Sprintf("connection %d", c.Number()), sent, message)
+	}
+}
+
+// traceExecutors is traceOf for executors, by their process ids.
+func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
+	messages := log.Messages()
+	if messages == nil {
+		return nil
+	}
+	return func(pid int, sent bool, message []byte) {
+		messages(fmt.Sprintf("executor %d", pid), sent, message)
+	}
 }
 
 // joined are the sockets, and who came to them.

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 // hubStatusHelp is what the commands over a hub have in common.
@@ -53,6 +55,12 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
+	if logging.LogsMessages(os.Getenv) {
+		log := s.openLog()
+		defer log.Close(logGrace)
+		messages := log.Messages()
+		opts = append(opts, client.WithTrace(func(sent bool, message []byte) { messages("hub", sent, message) }))
+	}
 	c, err := dialHub(ctx, s, p, opts...)
 	if err != nil && cmd.Annotations[beginsWork] != "" && mayComeYet(err) && wantsDaemon(s) {
 		if err = ensureDaemon(ctx, s, p); err == nil {

@@ -113,7 +113,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	if !cmd.Flags().Changed("log-level") && os.Getenv(environment["log-level"]) == "" {
 		s.logLevel = logging.Level(quietLevel)
 	}
-	log := logging.Open(logging.Options{Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor})
+	log := s.openLog()
 	defer log.Close(logGrace)
 	interrupts, stop := interrupts()
 	defer stop()

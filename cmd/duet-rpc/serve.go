@@ -41,9 +41,7 @@ func serveStdio(s *settings) error {
 	// that fails. Notify, not Ignore: what is ignored stays ignored in child
 	// processes.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	log := logging.Open(logging.Options{
-		Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor,
-	})
+	log := s.openLog()
 	defer log.Close(logGrace)
 	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "level", s.logLevel.String(), "sink", log.Sink)
 

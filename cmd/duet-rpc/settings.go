@@ -30,6 +30,14 @@ type settings struct {
 	answerWithin time.Duration // how long a hub may take to answer who comes to it
 }
 
+// openLog opens the log. Where it goes, and whether it has every message, is
+// said by the environment.
+func (s *settings) openLog() *logging.Log {
+	return logging.Open(logging.Options{
+		Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor, Messages: logging.LogsMessages(os.Getenv),
+	})
+}
+
 // environment names the variable that stands in for a flag.
 var environment = map[string]string{
 	"log-level":        "DUET_RPC_LOG_LEVEL",
