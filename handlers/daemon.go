@@ -32,6 +32,7 @@ type statusResult struct {
 	Health        string     `json:"health" doc:"healthy or degraded."`
 	Issues        []string   `json:"issues,omitempty" doc:"What is wrong, and what to do."`
 	Version       string     `json:"version"`
+	Hub           string     `json:"hub,omitempty" doc:"daemon: what runs outlives every editor; embedded: it ends with the process that an editor or a command started."`
 	Subsystems    subsystems `json:"subsystems"`
 }
 
@@ -48,7 +49,8 @@ type subsystems struct {
 }
 
 type ipcStatus struct {
-	Clients int `json:"clients"`
+	Clients int      `json:"clients"`
+	Sockets []string `json:"sockets,omitempty" doc:"Where it listens."`
 }
 
 type supervisorStatus struct {
@@ -145,6 +147,10 @@ func (m daemon) statusOf(s hub.Status) statusResult {
 	}
 	if len(s.Issues) > 0 {
 		r.Health = "degraded"
+	}
+	r.Hub = m.Kind
+	if m.Sockets != nil {
+		r.Subsystems.IPC.Sockets = m.Sockets()
 	}
 	if m.Clients != nil {
 		r.Subsystems.IPC.Clients = m.Clients()

@@ -22,7 +22,9 @@ type Domain struct {
 	// tells of it is queued when it is called. With force, running work is not
 	// waited for.
 	Stop    func(force bool)
-	Clients func() int // how many connections there are
+	Clients func() int      // how many connections there are
+	Kind    string          // of the hub, as the configuration calls it: daemon or embedded
+	Sockets func() []string // where it listens; may be nil
 	Logger  *slog.Logger
 }
 

@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -26,11 +28,12 @@ Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
 
 // What the commands' exit status says.
 const (
-	daemonStartHelp = `Start a hub for this project in the background, and return when it answers. One
-that runs is as good. It ends with daemon stop, or with a signal.
+	daemonStartHelp = `Start a hub for this project in the background, and return when it answers. A
+daemon that runs is as good; an editor's process that is the hub is not, since
+what it runs ends with it. It ends with daemon stop, or with a signal.
 
-Exit status: 0 if a hub answers; 1 if none could be started. With --foreground
-0 when it has been stopped.`
+Exit status: 0 if a daemon answers, on each --listen too; 1 if not. With
+--foreground 0 when it has been stopped.`
 	daemonStopHelp = `Stop the project's hub, whoever started it, when what runs has ended: 15 s are
 the most that it is waited for. What is interrupted can be continued. An editor
 that is attached has no hub then until it needs one. With --force what runs is
@@ -82,6 +85,7 @@ func runDaemon(s *settings) error {
 	defer log.Close(logGrace)
 	ctx, stop := untilSignal(log, nil)
 	defer stop()
+	s.daemon = true
 	c := claimProject(s)
 	if c.err != nil {
 		return unavailable(c.err)
@@ -108,17 +112,38 @@ func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
 	if err != nil {
 		return err
 	}
-	if status, err := hubStatus(ctx, s, p); err == nil {
-		return sayDaemon(out, s, status, "a hub runs here already")
-	}
-	if err := ensureDaemon(ctx, s, p); err != nil {
-		return err
-	}
+	what := "a hub runs here already"
 	status, err := hubStatus(ctx, s, p)
 	if err != nil {
+		if err := ensureDaemon(ctx, s, p); err != nil {
+			return err
+		}
+		what = "started"
+		if status, err = hubStatus(ctx, s, p); err != nil {
+			return err
+		}
+	}
+	if err := status.isWanted(s); err != nil {
 		return err
 	}
-	return sayDaemon(out, s, status, "started")
+	return sayDaemon(out, s, status, what)
+}
+
+// isWanted gives an error if a hub is not what daemon start is to start.
+func (d daemonStatus) isWanted(s *settings) error {
+	if d.Hub == config.HubEmbedded {
+		return fmt.Errorf("the hub here is process %d, which an editor or a command started: what runs ends with it; close that and try again, or set hub = \"daemon\" in your configuration", d.PID)
+	}
+	for _, path := range s.listen {
+		full, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(d.Subsystems.IPC.Sockets, func(socket string) bool { return sameFile(socket, full) }) {
+			return fmt.Errorf("the hub here (process %d) does not listen on %s, and cannot be told to while it runs: stop it and start it again with --listen; its log may say more: duet-rpc daemon logs", d.PID, path)
+		}
+	}
+	return nil
 }
 
 // daemonStatus is what the CLI reads of daemon.status.
@@ -128,8 +153,12 @@ type daemonStatus struct {
 	Health        string   `json:"health"`
 	Issues        []string `json:"issues"`
 	Version       string   `json:"version"`
-	raw           json.RawMessage
-	killed        bool // by us
+	Hub           string   `json:"hub"`
+	Subsystems    struct {
+		IPC struct{ Sockets []string }
+	} `json:"subsystems"`
+	raw    json.RawMessage
+	killed bool // by us
 }
 
 func hubStatus(ctx context.Context, s *settings, p project.Project) (daemonStatus, error) {

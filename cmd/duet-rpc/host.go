@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
@@ -83,6 +84,16 @@ type joined struct {
 	listeners []net.Listener
 }
 
+// sockets are the paths.
+func (j *joined) sockets() (paths []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range j.listeners {
+		paths = append(paths, l.Addr().String())
+	}
+	return paths
+}
+
 // begin is a context that ends with ctx or end.
 func (j *joined) begin(ctx context.Context) context.Context {
 	j.mu.Lock()
@@ -128,11 +139,20 @@ func newRegistry(h *host) *server.Registry {
 	})
 	handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, Clients: h.srvCount, Logger: h.log.Logger,
+		Kind: h.kind(), Sockets: h.joined.sockets,
 	})
 	if h.settings.testMethods {
 		handlers.RegisterTestMethods(reg)
 	}
 	return reg
+}
+
+// kind is what the configuration calls a hub like this.
+func (h *host) kind() string {
+	if h.settings.daemon {
+		return config.HubDaemon
+	}
+	return config.HubEmbedded
 }
 
 func (h *host) srvCount() int { return h.srv.ConnCount() }
@@ -182,6 +202,12 @@ func (h *host) listen() error {
 		h.log.Debug("the limit of open files stays as it is", "err", err)
 	}
 	ctx := h.joined.begin(h.ctx)
+	// First: who is answered on the project's own finds them open.
+	for _, path := range h.settings.listen {
+		if err := h.listenAt(ctx, path); err != nil {
+			h.log.Error("a socket of --listen cannot be opened", "err", err)
+		}
+	}
 	path, indirect, err := socket.Path(c.project.StateDir)
 	if err == nil {
 		err = h.listenAt(ctx, path)
@@ -191,11 +217,6 @@ func (h *host) listen() error {
 	}
 	if err != nil {
 		h.log.Warn("the project's socket cannot be opened; other editors cannot join", "err", err)
-	}
-	for _, path := range h.settings.listen {
-		if err := h.listenAt(ctx, path); err != nil {
-			h.log.Error("a socket of --listen cannot be opened", "err", err)
-		}
 	}
 	return err
 }

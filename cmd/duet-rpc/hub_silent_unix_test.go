@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -159,4 +160,26 @@ func TestCommandWaitsForTheSocketOfAHub(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.NoError(t, <-done)
+}
+
+// daemon start does not pass an editor's process off as a daemon, nor a daemon
+// as one that listens where it does not.
+func TestDaemonStartPretendsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	editor := s.start()
+	editor.subscribe()
+	_, err := s.command("daemon", "start")
+	require.ErrorContains(t, err, fmt.Sprintf("exit status 1: duet-rpc: the hub here is process %d, which an editor or a command started: what runs ends with it", editor.cmd.Process.Pid))
+	assert.ErrorContains(t, err, `hub = "daemon"`)
+	editor.leave()
+
+	extra, another := filepath.Join(s.home, "extra.sock"), filepath.Join(s.home, "another.sock")
+	pid := s.daemon("--listen", extra)
+	assert.Equal(t, pid, s.daemon(), "it is there already")
+	assert.Equal(t, pid, s.daemon("--listen", extra), "and listens there")
+	_, err = s.command("daemon", "start", "--listen", another)
+	assert.ErrorContains(t, err, fmt.Sprintf("the hub here (process %d) does not listen on %s", pid, another))
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
 }

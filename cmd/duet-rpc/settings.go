@@ -27,6 +27,7 @@ type settings struct {
 	root        string   // of the project; "": found from the working directory
 	limits      frame.Limits
 
+	daemon       bool          // this process is one
 	answerWithin time.Duration // how long a hub may take to answer who comes to it
 }
 
