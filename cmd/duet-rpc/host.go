@@ -31,6 +31,7 @@ type host struct {
 	sockets sync.WaitGroup
 
 	joined joined
+	told   func(context.Context) // waits until who is told of tasks has been
 
 	editorGone atomic.Bool
 }
@@ -38,7 +39,8 @@ type host struct {
 // newHost makes a host, which ends with ctx.
 func newHost(ctx context.Context, s *settings, log *logging.Log, c claim) *host {
 	h := &host{domain: newDomain(s, log, c)}
-	h.ctx, h.end = context.WithCancel(ctx)
+	h.ctx, h.end = context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { h.endTelling(tellWithin) })
 	h.displaced = h.end // an editor starts another process, which joins
 	h.claimLost = h.joined.leave
 	h.claimedAgain = func() {
@@ -137,7 +139,7 @@ func newRegistry(h *host) *server.Registry {
 		Version: buildVersion(), LogLevel: h.log.Level, Now: time.Now, Issues: h.Issues, Trust: h.trustWorkspace,
 		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 },
 	})
-	handlers.RegisterDomain(reg, handlers.Domain{
+	h.told = handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, Clients: h.srvCount, Logger: h.log.Logger,
 		Kind: h.kind(), Sockets: h.joined.sockets,
 	})
@@ -182,8 +184,27 @@ func (h *host) stop(force bool) {
 				h.log.Debug("the stop could not be noted", "err", err)
 			}
 		}
-		h.end()
+		h.endTelling(tellStopWithin)
 	}()
+}
+
+// How long the end may take to tell who is told of tasks what it does to them.
+const (
+	tellWithin     = 400 * time.Millisecond // after a signal: of the 2 s
+	tellStopWithin = 2 * time.Second        // after daemon.stop
+)
+
+// endTelling ends the host when who is told of tasks has been told that they
+// are interrupted.
+func (h *host) endTelling(within time.Duration) {
+	defer h.end()
+	if hub := h.ready(); hub != nil && h.ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		if hub.Abandon(ctx) == nil {
+			h.told(ctx)
+		}
+	}
 }
 
 // stoppedMark is the file that says that the hub was stopped on purpose. It

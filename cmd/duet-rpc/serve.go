@@ -50,9 +50,9 @@ func serveStdio(s *settings) error {
 	others := &others{editorGone: editorGone}
 	ctx, stop := untilSignal(log, others.goOn)
 	defer stop()
-	context.AfterFunc(ctx, editorGone)
 	if wantsDaemon(s) {
 		if p, err := findProject(s); err == nil {
+			context.AfterFunc(ctx, editorGone)
 			return attachEditor(ctx, editor, s, log, p, true, transport, others)
 		}
 	}
@@ -62,6 +62,7 @@ func serveStdio(s *settings) error {
 		if len(s.listen) > 0 {
 			log.Warn("--listen has no effect here: that process listens")
 		}
+		context.AfterFunc(ctx, editorGone)
 		return attachEditor(ctx, editor, s, log, c.project, false, transport, others)
 	}
 	h := newHost(ctx, s, log, c)

@@ -78,6 +78,7 @@ type Hub struct {
 	reserve   reserve
 	full      atomic.Bool // the disk is
 	started   time.Time
+	began     int64 // the last event of the hub before this one
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
@@ -166,9 +167,7 @@ func (h *Hub) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	err := h.store.Write(ctx, func(t *store.Tx) error {
-		return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
-	})
+	err := h.store.Write(ctx, h.shutDown)
 	if err != nil {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
 	}
@@ -185,6 +184,19 @@ func (h *Hub) Close() error {
 		h.log.Warn("runs did not end in time")
 	}
 	return h.store.Close()
+}
+
+// Abandon interrupts what runs, as Close does at first, and starts nothing more:
+// for who is told of that before its connection ends.
+func (h *Hub) Abandon(ctx context.Context) error {
+	h.mu.Lock()
+	h.draining = true
+	h.mu.Unlock()
+	return h.write(ctx, h.shutDown)
+}
+
+func (h *Hub) shutDown(t *store.Tx) error {
+	return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
 }
 
 // Drain waits until nothing runs, or ctx ends. Queued runs stay queued, and nothing

@@ -130,6 +130,7 @@ type Relay struct {
 	asked    asked
 	subs     subscriptions
 	joined   family
+	told     int64 // the seq of the last event.task… that the editor was told; -1: of none
 	result   error // of Run
 
 	beside      [][]byte // answers of our own, on their way to the editor
@@ -158,7 +159,7 @@ func New(editor server.Transport, opts Options) *Relay {
 	_, _ = rand.Read(random[:]) // never fails
 	r := &Relay{
 		opts: opts.withDefaults(), editor: &link{t: editor}, prefix: `"duet-relay-` + hex.EncodeToString(random[:]) + "-",
-		change: make(chan struct{}), own: make(map[string]func(*frame.Message)), calls: newCalls(), asked: newAsked(), subs: newSubscriptions(),
+		change: make(chan struct{}), own: make(map[string]func(*frame.Message)), calls: newCalls(), asked: newAsked(), subs: newSubscriptions(), told: -1,
 	}
 	if trace := opts.Trace; trace != nil {
 		r.editor.trace = func(message []byte) { trace(true, message) }
