@@ -14,7 +14,7 @@ func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{Domain: d, started: d.Now()}
 	server.Handle(reg, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
 	server.Handle(reg, "daemon.stop", m.stop,
-		server.Doc("Ends the process that runs the agents, after this reply. Running tasks are given 15 s, queued ones stay queued; with force nothing is waited for."))
+		server.Doc("Ends the process that runs the agents, after this reply. Running tasks are given 15 s, but those that wait for a human, whose questions stay, are interrupted at once; queued ones stay queued; with force nothing is waited for."))
 	server.Handle(reg, "automation.status", noAutomation[automationStatus], server.Doc("Tells the rules that start tasks by themselves. There is no automation yet."))
 	server.Handle(reg, "automation.enable", noAutomation[automationSwitched], server.Doc("Switches automation, or one rule, on. There is no automation yet."))
 	server.Handle(reg, "automation.disable", noAutomation[automationSwitched], server.Doc("Switches automation, or one rule, off. There is no automation yet."))

@@ -35,9 +35,10 @@ what it runs ends with it. It ends with daemon stop, or with a signal.
 Exit status: 0 if a daemon answers, on each --listen too; 1 if not. With
 --foreground 0 when it has been stopped.`
 	daemonStopHelp = `Stop the project's hub, whoever started it, when what runs has ended: 15 s are
-the most that it is waited for. What is interrupted can be continued. An editor
-that is attached has no hub then until it needs one. With --force what runs is
-not waited for, and a hub that does not answer is killed.
+the most that it is waited for, and what waits for a human is not. What is
+interrupted can be continued. An editor that is attached has no hub then until
+it needs one. With --force what runs is not waited for, and a hub that does not
+answer is killed.
 
 Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
 	daemonStatusHelp = `Tell whether a hub runs here, and what it does.

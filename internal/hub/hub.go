@@ -199,13 +199,14 @@ func (h *Hub) shutDown(t *store.Tx) error {
 	return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
 }
 
-// Drain waits until nothing runs, or ctx ends. Queued runs stay queued, and nothing
-// new is started until the hub is closed.
+// Drain waits until nothing runs that does not wait for a human, or ctx ends: a
+// question can be answered later, too. Queued runs stay queued, and nothing new is
+// started until the hub is closed.
 func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
 	h.draining = true
 	h.mu.Unlock()
-	for h.Busy() {
+	for h.works() {
 		select {
 		case <-ctx.Done():
 			return
@@ -219,6 +220,18 @@ func (h *Hub) Busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.live) > 0
+}
+
+// works reports whether a run does something on its own.
+func (h *Hub) works() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, live := range h.live {
+		if !live.asks {
+			return true
+		}
+	}
+	return false
 }
 
 // isClosing reports whether nothing new is to be started.
