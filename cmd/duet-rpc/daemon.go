@@ -44,7 +44,7 @@ Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
 	daemonStatusHelp = `Tell whether a hub runs here, and what it does.
 
 Exit status: 0 if a hub runs here, 1 if not.`
-	daemonLogsHelp = `Print the log of the project's daemons. One that is longer than 8 MiB when a
+	daemonLogsHelp = `Print the log of the project's daemons; with --json an object a line. One that is longer than 8 MiB when a
 daemon is started is put aside, as daemon.log.1 beside it.
 
 Exit status: 0 if it was printed, 1 if there is none.`
@@ -89,7 +89,7 @@ func runDaemon(s *settings) error {
 	s.daemon = true
 	c := claimProject(s)
 	if c.err != nil {
-		return unavailable(c.err)
+		return unavailable(c.project, c.err)
 	}
 	h := newHost(ctx, s, log, c)
 	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "project", c.project.Root)
@@ -281,8 +281,14 @@ func newDaemonLogsCommand(s *settings) *cobra.Command {
 				return err
 			}
 			defer file.Close()
+			out := cmd.OutOrStdout()
+			if s.json {
+				lines := &logLines{out: out}
+				defer lines.Close()
+				out = lines
+			}
 			for {
-				if _, err := io.Copy(cmd.OutOrStdout(), file); err != nil || !follow {
+				if _, err := io.Copy(out, file); err != nil || !follow {
 					return err
 				}
 				select {

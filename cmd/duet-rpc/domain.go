@@ -121,7 +121,7 @@ func (d *domain) open() *opening {
 	o := &opening{done: make(chan struct{})}
 	d.latest = o
 	if d.closing {
-		o.failure = unavailable(errors.New("duet-rpc is ending"))
+		o.failure = unavailable(d.claim.project, errors.New("duet-rpc is ending"))
 		close(o.done)
 		return o
 	}
@@ -131,7 +131,7 @@ func (d *domain) open() *opening {
 			d.claimAgain()
 		}
 		if err := d.tryOpen(context.Background(), o); err != nil {
-			o.failure = unavailable(err)
+			o.failure = unavailable(d.claimed().project, err)
 			if before == nil || before.failure.Message != o.failure.Message {
 				d.log.Warn("sessions are not available", "err", err)
 			}
@@ -180,7 +180,7 @@ func (d *domain) lose(o *opening) {
 	lost := d.claim
 	over := make(chan struct{})
 	close(over)
-	d.latest = &opening{done: over, failure: unavailable(errLost), ended: time.Now().Add(claimAgainAfter - openAgainAfter)}
+	d.latest = &opening{done: over, failure: unavailable(lost.project, errLost), ended: time.Now().Add(claimAgainAfter - openAgainAfter)}
 	d.claim = claim{project: lost.project, err: errLost}
 	d.giveUp.Add(1)
 	d.mu.Unlock()
@@ -229,7 +229,7 @@ func (d *domain) settled() *opening {
 // Issues lists what is wrong, without waiting.
 func (d *domain) Issues() (issues []string) {
 	if d.problem != "" {
-		issues = append(issues, d.problem)
+		issues = append(issues, toldPaths(d.problem, d.claimed().project))
 	}
 	o := d.settled()
 	switch {
@@ -333,8 +333,8 @@ func executorCommand() (command, environment []string, err error) {
 	return []string{self, "executor"}, environment, nil
 }
 
-// unavailable is why there is no hub, as clients are told it.
-func unavailable(err error) *hub.Error {
+// unavailable is why there is no hub of a project, as clients are told it.
+func unavailable(p project.Project, err error) *hub.Error {
 	text := err.Error()
 	var held *project.HeldError
 	var broken *store.OpenError
@@ -344,7 +344,7 @@ func unavailable(err error) *hub.Error {
 	case errors.As(err, &broken):
 		text += "; `duet-rpc doctor` says more"
 	}
-	return &hub.Error{Kind: hub.KindUnavailable, Message: "sessions are not available: " + text, Err: err}
+	return &hub.Error{Kind: hub.KindUnavailable, Message: "sessions are not available: " + toldPaths(text, p), Err: err}
 }
 
 // openAfter is when the hub is opened at the latest: runs that were queued

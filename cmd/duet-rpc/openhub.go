@@ -55,7 +55,7 @@ func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, er
 			if errors.As(err, &silent) {
 				return nil, silent
 			}
-			return nil, unavailable(claimed.err)
+			return nil, unavailable(p, claimed.err)
 		}
 		select { // it has just begun, or is ending
 		case <-ctx.Done():
