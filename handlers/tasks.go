@@ -23,7 +23,8 @@ func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	handle(reg, d, taskFamily, "task.stats", t.stats,
 		server.Doc("Counts tasks by state. Its since is for who was told of tasks by a hub that has gone."))
 	handle(reg, d, chatFamily, "chat.send", joined(t, t.chat),
-		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task."))
+		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, "+
+			"the chat goes on with it in a new conversation, and it is told what was said."))
 	return t.broadcasts
 }
 

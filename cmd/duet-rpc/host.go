@@ -135,12 +135,13 @@ func (j *joined) end() {
 // newRegistry registers every method.
 func newRegistry(h *host) *server.Registry {
 	reg := server.NewRegistry()
+	workspaces := handlers.NewWorkspaces()
 	handlers.RegisterCore(reg, handlers.Core{
 		Version: buildVersion(), LogLevel: h.log.Level, Now: time.Now, Issues: h.Issues, Trust: h.trustWorkspace,
-		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 },
+		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 }, Workspaces: workspaces,
 	})
 	h.told = handlers.RegisterDomain(reg, handlers.Domain{
-		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, Clients: h.srvCount, Logger: h.log.Logger,
+		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, Clients: h.srvCount, Logger: h.log.Logger, Workspaces: workspaces,
 		Kind: h.kind(), Sockets: h.joined.sockets,
 	})
 	if h.settings.testMethods {
