@@ -55,10 +55,14 @@ func (c *Client) newLink(t server.Transport) *link {
 		c: c, t: &observed{Transport: t}, lost: make(chan struct{}),
 		pending: make(map[string]*pending), byID: make(map[string]*Subscription),
 	}
-	srv := server.New(c.reg, server.Options{
+	opts := server.Options{
 		Limits: c.opts.limits, Logger: c.opts.logger,
 		MaxLine: c.opts.maxMessage, Intercept: l.intercept,
-	})
+	}
+	if trace := c.opts.trace; trace != nil {
+		opts.Trace = func(_ *server.Conn, sent bool, message []byte) { trace(sent, message) }
+	}
+	srv := server.New(c.reg, opts)
 	l.conn = srv.Connect(context.Background(), l.t, c.opts.framing)
 	return l
 }

@@ -26,6 +26,7 @@ type options struct {
 	timeout    time.Duration
 	failFast   bool
 	logger     *slog.Logger
+	trace      func(sent bool, message []byte)
 	limits     frame.Limits
 	maxMessage int
 	queue      int
@@ -54,6 +55,12 @@ func WithFailFast() Option { return func(o *options) { o.failFast = true } }
 // WithLogger sets where warnings go: what the server did wrong, and why a
 // connection could not be opened. Default: nowhere.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
+
+// WithTrace sets what sees each message that goes out or comes in. It borrows the
+// message until it returns, and must not block. What it sees holds secrets.
+func WithTrace(f func(sent bool, message []byte)) Option {
+	return func(o *options) { o.trace = f }
+}
 
 // WithLimits bounds what comes in. Default: [DefaultMaxFrame], and package
 // frame's defaults.

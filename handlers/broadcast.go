@@ -57,8 +57,9 @@ func (b *broadcasts) watch(h *hub.Hub) {
 }
 
 // join makes the connection a member, if it is none, and holds its broadcasts
-// back until the reply has gone out.
-func (b *broadcasts) join(ctx context.Context) {
+// back until the reply has gone out. A new one is first told what became of
+// tasks after since, if that is given; see statsParams.
+func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	conn := server.ConnFrom(ctx)
 	if conn == nil {
 		return
@@ -70,7 +71,11 @@ func (b *broadcasts) join(ctx context.Context) {
 			return conn.Send(context.WithoutCancel(ctx), notification{"2.0", method, params})
 		})
 		b.members[conn] = m
+		m.replaying = since != nil
 		go func() {
+			if since != nil {
+				m.replay(context.WithoutCancel(ctx), h, *since)
+			}
 			m.run()
 			b.mu.Lock()
 			delete(b.members, conn)
@@ -80,6 +85,35 @@ func (b *broadcasts) join(ctx context.Context) {
 	b.mu.Unlock()
 	m.hold(1)
 	server.AfterReply(ctx, func() { m.hold(-1) })
+}
+
+// flushed waits until all members were sent what waited for them, as long as
+// ctx lasts.
+func (b *broadcasts) flushed(ctx context.Context) {
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for b.waiting() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// waiting reports whether something waits for a member.
+func (b *broadcasts) waiting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.members {
+		m.mu.Lock()
+		waits := len(m.queue) > 0 || m.replaying || m.sending
+		m.mu.Unlock()
+		if waits {
+			return true
+		}
+	}
+	return false
 }
 
 type notification struct {
@@ -107,26 +141,31 @@ func (b *broadcasts) see(e hub.Event, s hub.Session) {
 // A note is one broadcast that waits. Without a method it is output.
 type note struct {
 	task   string
+	seq    int64
 	method string
 	params any
 	chunk  string // of output that comes
 	output []byte // of output that waits
 }
 
+// The seq of each is its event's: who has lost the hub goes on behind it.
 type taskQueuedNote struct {
 	TaskID string `json:"taskId"`
 	Prompt string `json:"prompt"`
+	Seq    int64  `json:"seq"`
 }
 
 type taskStartedNote struct {
 	TaskID string `json:"taskId"`
 	PID    *int   `json:"pid"`
+	Seq    int64  `json:"seq"`
 }
 
 type taskOutputNote struct {
 	TaskID string `json:"taskId"`
 	Chunk  string `json:"chunk"`
 	Stream string `json:"stream"`
+	Seq    int64  `json:"seq"` // of its end
 }
 
 type taskEndedNote struct {
@@ -135,6 +174,7 @@ type taskEndedNote struct {
 	Duration *int64  `json:"duration,omitempty"` // milliseconds
 	Error    string  `json:"error,omitempty"`
 	Reason   string  `json:"reason,omitempty"`
+	Seq      int64   `json:"seq"`
 }
 
 // noteOf is what an event means for who watches tasks, or nil. s is the session
@@ -145,7 +185,7 @@ func noteOf(e hub.Event, s hub.Session) *note {
 	}
 	id := taskID(s.Task)
 	if e.Type == hub.EventDelta && e.Text != "" {
-		return &note{task: id, chunk: e.Text}
+		return &note{task: id, seq: e.Seq, chunk: e.Text}
 	}
 	var change struct {
 		State hub.State `json:"state"`
@@ -155,18 +195,18 @@ func noteOf(e hub.Event, s hub.Session) *note {
 	}
 	switch change.State {
 	case queued:
-		return &note{task: id, method: "event.taskQueued", params: taskQueuedNote{id, cut(s.Prompt, 1000)}}
+		return &note{task: id, seq: e.Seq, method: "event.taskQueued", params: taskQueuedNote{id, cut(s.Prompt, 1000), e.Seq}}
 	case starting:
-		return &note{task: id, method: "event.taskStarted", params: taskStartedNote{TaskID: id}}
+		return &note{task: id, seq: e.Seq, method: "event.taskStarted", params: taskStartedNote{TaskID: id, Seq: e.Seq}}
 	case completed:
 		result, took := cut(s.Result, resultAtMost), duration(s.Run)
-		return &note{task: id, method: "event.taskCompleted", params: taskEndedNote{TaskID: id, Result: &result, Duration: took}}
+		return &note{task: id, seq: e.Seq, method: "event.taskCompleted", params: taskEndedNote{TaskID: id, Seq: e.Seq, Result: &result, Duration: took}}
 	case failed:
-		return &note{task: id, method: "event.taskFailed", params: taskEndedNote{TaskID: id, Error: cut(errorText(s.Run), resultAtMost), Duration: duration(s.Run)}}
+		return &note{task: id, seq: e.Seq, method: "event.taskFailed", params: taskEndedNote{TaskID: id, Seq: e.Seq, Error: cut(errorText(s.Run), resultAtMost), Duration: duration(s.Run)}}
 	case cancelled, interrupted:
-		return &note{task: id, method: "event.taskCancelled", params: taskEndedNote{TaskID: id, Reason: cut(reasonText(s.Run), resultAtMost)}}
+		return &note{task: id, seq: e.Seq, method: "event.taskCancelled", params: taskEndedNote{TaskID: id, Seq: e.Seq, Reason: cut(reasonText(s.Run), resultAtMost)}}
 	case timedOut:
-		return &note{task: id, method: "event.taskTimeout", params: taskEndedNote{TaskID: id, Error: cut(errorText(s.Run), resultAtMost)}}
+		return &note{task: id, seq: e.Seq, method: "event.taskTimeout", params: taskEndedNote{TaskID: id, Seq: e.Seq, Error: cut(errorText(s.Run), resultAtMost)}}
 	}
 	return nil
 }
@@ -202,6 +242,36 @@ type member struct {
 	output int // bytes of output in queue
 	held   int // while above 0, only what came before is sent
 	before int // how many of queue that are
+
+	replaying bool   // what happened before is being read
+	later     []note // what happens meanwhile
+	sending   bool   // run is about to send, or does
+}
+
+// replay queues what became of tasks after since, before all that happens now.
+func (m *member) replay(ctx context.Context, h *hub.Hub, since int64) {
+	if since < 0 {
+		since = h.Began()
+	}
+	last := h.LastSeq()
+	err := h.Replay(ctx, []string{hub.EventStatus}, since, last, func(e hub.Event, s hub.Session) bool {
+		if n := noteOf(e, s); n != nil {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.queue = append(m.queue, *n)
+			return len(m.queue) < notesAtMost
+		}
+		return true
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.replaying = false
+	for _, n := range m.later {
+		if n.seq > last || err != nil {
+			m.putLocked(n)
+		}
+	}
+	m.later = nil
 }
 
 func newMember(done <-chan struct{}, send func(string, any) error) *member {
@@ -235,6 +305,17 @@ func (m *member) put(n note) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer m.changed()
+	if !m.replaying {
+		return m.putLocked(n)
+	}
+	if len(m.later) >= notesAtMost {
+		return n.method == ""
+	}
+	m.later = append(m.later, n)
+	return true
+}
+
+func (m *member) putLocked(n note) bool {
 	if n.method != "" {
 		if len(m.queue) >= notesAtMost {
 			return false
@@ -250,7 +331,7 @@ func (m *member) put(n note) bool {
 		m.queue = append(m.queue, note{task: n.task})
 	}
 	last := &m.queue[len(m.queue)-1]
-	last.output = append(last.output, n.chunk...)
+	last.output, last.seq = append(last.output, n.chunk...), n.seq
 	return true
 }
 
@@ -274,7 +355,7 @@ func (m *member) run() {
 		}
 		method, params := n.method, n.params
 		if method == "" {
-			method, params = "event.taskOutput", taskOutputNote{n.task, string(n.output), "stdout"}
+			method, params = "event.taskOutput", taskOutputNote{n.task, string(n.output), "stdout", n.seq}
 			sent[n.task] = time.Now()
 		} else if _, ended := n.params.(taskEndedNote); ended {
 			delete(sent, n.task)
@@ -291,6 +372,7 @@ func (m *member) run() {
 func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer func() { m.sending = n != nil }()
 	if len(m.queue) == 0 || m.held > 0 && m.before == 0 {
 		return nil, 0
 	}

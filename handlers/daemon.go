@@ -14,7 +14,7 @@ func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{Domain: d, started: d.Now()}
 	server.Handle(reg, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
 	server.Handle(reg, "daemon.stop", m.stop,
-		server.Doc("Ends the process that runs the agents, after this reply. Running tasks are given 15 s, queued ones stay queued; with force nothing is waited for."))
+		server.Doc("Ends the process that runs the agents, after this reply. Running tasks are given 15 s, but those that wait for a human, whose questions stay, are interrupted at once; queued ones stay queued; with force nothing is waited for."))
 	server.Handle(reg, "automation.status", noAutomation[automationStatus], server.Doc("Tells the rules that start tasks by themselves. There is no automation yet."))
 	server.Handle(reg, "automation.enable", noAutomation[automationSwitched], server.Doc("Switches automation, or one rule, on. There is no automation yet."))
 	server.Handle(reg, "automation.disable", noAutomation[automationSwitched], server.Doc("Switches automation, or one rule, off. There is no automation yet."))
@@ -32,6 +32,7 @@ type statusResult struct {
 	Health        string     `json:"health" doc:"healthy or degraded."`
 	Issues        []string   `json:"issues,omitempty" doc:"What is wrong, and what to do."`
 	Version       string     `json:"version"`
+	Hub           string     `json:"hub,omitempty" doc:"daemon: what runs outlives every editor; embedded: it ends with the process that an editor or a command started."`
 	Subsystems    subsystems `json:"subsystems"`
 }
 
@@ -48,7 +49,8 @@ type subsystems struct {
 }
 
 type ipcStatus struct {
-	Clients int `json:"clients"`
+	Clients int      `json:"clients"`
+	Sockets []string `json:"sockets,omitempty" doc:"Where it listens."`
 }
 
 type supervisorStatus struct {
@@ -145,6 +147,10 @@ func (m daemon) statusOf(s hub.Status) statusResult {
 	}
 	if len(s.Issues) > 0 {
 		r.Health = "degraded"
+	}
+	r.Hub = m.Kind
+	if m.Sockets != nil {
+		r.Subsystems.IPC.Sockets = m.Sockets()
 	}
 	if m.Clients != nil {
 		r.Subsystems.IPC.Clients = m.Clients()

@@ -22,22 +22,25 @@ type Domain struct {
 	// tells of it is queued when it is called. With force, running work is not
 	// waited for.
 	Stop    func(force bool)
-	Clients func() int // how many connections there are
+	Clients func() int      // how many connections there are
+	Kind    string          // of the hub, as the configuration calls it: daemon or embedded
+	Sockets func() []string // where it listens; may be nil
 	Logger  *slog.Logger
 	// Workspaces, if set, knows who does not trust the workspace.
 	Workspaces *Workspaces
 }
 
 // RegisterDomain registers the methods of seeds 000, 001 and 002 (DESIGN
-// section 6).
-func RegisterDomain(reg *server.Registry, d Domain) {
+// section 6). What it returns waits until whoever is told of tasks was sent all
+// that has happened, as long as its context lasts.
+func RegisterDomain(reg *server.Registry, d Domain) (told func(context.Context)) {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
-	registerTasks(reg, d)
+	b := registerTasks(reg, d)
 	registerDaemon(reg, d)
 	registerSessions(reg, d)
 	registerConversation(reg, d)
@@ -47,6 +50,7 @@ func RegisterDomain(reg *server.Registry, d Domain) {
 	registerSubscribe(reg, d, w)
 	registerExecutor(reg, d)
 	registerTerminals(reg, d, w)
+	return b.flushed
 }
 
 // A checker is a parameter type that has rules beyond its schema. The error is

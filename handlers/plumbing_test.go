@@ -153,15 +153,15 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 	s.Task, s.Prompt, s.Result, s.Error = 7, "p", "r", "boom"
 	s.Started, s.Ended = time.Unix(10, 0), time.Unix(12, 0)
 	for state, want := range map[hub.State]string{
-		queued: `event.taskQueued {"taskId":"task-0007","prompt":"p"}`, starting: `event.taskStarted {"taskId":"task-0007","pid":null}`,
+		queued: `event.taskQueued {"taskId":"task-0007","prompt":"p","seq":9}`, starting: `event.taskStarted {"taskId":"task-0007","pid":null,"seq":9}`,
 		running: "", waitingInput: "", interrupting: "", draft: "", discarded: "",
-		completed:   `event.taskCompleted {"taskId":"task-0007","result":"r","duration":2000}`,
-		failed:      `event.taskFailed {"taskId":"task-0007","duration":2000,"error":"boom"}`,
-		cancelled:   `event.taskCancelled {"taskId":"task-0007","reason":"boom"}`,
-		interrupted: `event.taskCancelled {"taskId":"task-0007","reason":"boom"}`,
-		timedOut:    `event.taskTimeout {"taskId":"task-0007","error":"boom"}`,
+		completed:   `event.taskCompleted {"taskId":"task-0007","result":"r","duration":2000,"seq":9}`,
+		failed:      `event.taskFailed {"taskId":"task-0007","duration":2000,"error":"boom","seq":9}`,
+		cancelled:   `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
+		interrupted: `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
+		timedOut:    `event.taskTimeout {"taskId":"task-0007","error":"boom","seq":9}`,
 	} {
-		n := noteOf(hub.Event{Type: hub.EventStatus, Data: json.RawMessage(fmt.Sprintf(`{"state":%q}`, state))}, s)
+		n := noteOf(hub.Event{Seq: 9, Type: hub.EventStatus, Data: json.RawMessage(fmt.Sprintf(`{"state":%q}`, state))}, s)
 		if want == "" {
 			assert.Nil(t, n, state)
 			continue

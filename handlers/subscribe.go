@@ -23,7 +23,7 @@ const heartbeatEvery = 30 * time.Second
 // registerSubscribe registers Subscribe and Unsubscribe (seed 001 and DESIGN
 // section 7).
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
-	s := &subscriptions{watching: w, open: make(map[string]*subscription)}
+	s := &subscriptions{hub: d.Hub, watching: w, open: make(map[string]*subscription)}
 	handle(reg, d, sessionFamily, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
@@ -46,6 +46,7 @@ var eventTypes = []string{
 
 // subscriptions are those of all connections.
 type subscriptions struct {
+	hub      func(context.Context) (*hub.Hub, error)
 	watching *watching
 
 	mu   sync.Mutex // guards open
@@ -111,9 +112,14 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		feed.Start()
 		go func() {
 			defer s.forget(sub)
-			sub.live(alive, conn.Done(), feed.Done())
-			cancel()
-			feed.Close()
+			defer cancel()
+			for h := h; feed != nil; h, feed = s.again(alive, h, f, sub) {
+				sub.live(alive, conn.Done(), feed.Done())
+				if !h.Lost() {
+					cancel()
+				}
+				feed.Close()
+			}
 		}()
 	})
 	result := subscribeResult{SubscriptionID: sub.id, Message: "Subscription established. Waiting for events..."}
@@ -122,6 +128,29 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		result.Seq = &from
 	}
 	return result, nil
+}
+
+// again subscribes anew where the hub was lost, as soon as there is another: to
+// all that it tells, since its log is another one too.
+func (s *subscriptions) again(ctx context.Context, lost *hub.Hub, f hub.Filter, sub *subscription) (*hub.Hub, *hub.Subscription) {
+	for ctx.Err() == nil {
+		h, err := s.hub(ctx)
+		if err == nil && h != lost {
+			feed, err := h.Subscribe(ctx, f, 0, sub.deliver)
+			if err != nil {
+				return nil, nil // the session is not there any more
+			}
+			feed.Start()
+			return h, feed
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		case <-sub.conn.Done():
+			return nil, nil
+		}
+	}
+	return nil, nil
 }
 
 func (s *subscriptions) forget(sub *subscription) {

@@ -10,7 +10,7 @@ import (
 
 // registerTasks registers task.* and chat.send (seed 000). Who calls one of
 // them gets the broadcasts event.task… from then on.
-func registerTasks(reg *server.Registry, d Domain) {
+func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
 	handle(reg, d, taskFamily, "task.submit", joined(t, t.submit),
 		server.Doc("Starts a task, or queues it if no place is free. event.task… notifications tell what becomes of it."))
@@ -20,11 +20,12 @@ func registerTasks(reg *server.Registry, d Domain) {
 		server.Doc("Lists tasks, the newest first."))
 	handle(reg, d, taskFamily, "task.get", joined(t, t.get),
 		server.Doc("Tells everything about a task, with its output so far."))
-	handle(reg, d, taskFamily, "task.stats", joined(t, t.stats),
-		server.Doc("Counts tasks by state."))
+	handle(reg, d, taskFamily, "task.stats", t.stats,
+		server.Doc("Counts tasks by state. Its since is for who was told of tasks by a hub that has gone."))
 	handle(reg, d, chatFamily, "chat.send", joined(t, t.chat),
 		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, "+
 			"the chat goes on with it in a new conversation, and it is told what was said."))
+	return t.broadcasts
 }
 
 type tasks struct {
@@ -36,7 +37,7 @@ type tasks struct {
 func joined[P, R any](t *tasks, h func(context.Context, *hub.Hub, P) (R, error)) func(context.Context, *hub.Hub, P) (R, error) {
 	return func(ctx context.Context, hb *hub.Hub, p P) (R, error) {
 		t.broadcasts.watch(hb)
-		t.broadcasts.join(ctx)
+		t.broadcasts.join(ctx, hb, nil)
 		return h(ctx, hb, p)
 	}
 }
@@ -172,7 +173,13 @@ type statsResult struct {
 	Cancelled int `json:"cancelled"`
 }
 
-func (t *tasks) stats(ctx context.Context, h *hub.Hub, _ none) (statsResult, error) {
+type statsParams struct {
+	Since *int64 `json:"since,omitempty" doc:"If this connection was not told of tasks before: first what became of them after this seq, the last that an event.task… notification had; -1: after the end of the hub before this one."`
+}
+
+func (t *tasks) stats(ctx context.Context, h *hub.Hub, p statsParams) (statsResult, error) {
+	t.broadcasts.watch(h)
+	t.broadcasts.join(ctx, h, p.Since)
 	counts, err := h.Counts(ctx)
 	return statsOf(counts), err
 }

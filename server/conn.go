@@ -18,6 +18,7 @@ import (
 // on it. Its methods may be called from any goroutine.
 type Conn struct {
 	srv     *Server
+	number  uint64
 	t       Transport
 	framing frame.Framing
 	log     *slog.Logger
@@ -55,12 +56,15 @@ var errEnded = errors.New("the connection has ended")
 
 func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head []byte) *Conn {
 	c := &Conn{
-		srv: s, t: t, framing: f, log: s.opts.Logger,
+		srv: s, number: s.numbers.Add(1), t: t, framing: f, log: s.opts.Logger,
 		out:     newOutbox(t, f, s.opts.MaxQueued),
 		flights: inflight{limit: s.opts.MaxLongRunning},
 		stop:    make(chan struct{}),
 		quiet:   make(chan struct{}),
 		done:    make(chan struct{}),
+	}
+	if trace := s.opts.Trace; trace != nil {
+		c.out.trace = func(message []byte) { trace(c, true, message) }
 	}
 	c.reader = frame.NewReader(connSource{c}, f, s.opts.Limits)
 	c.reader.Unread(head)
@@ -78,6 +82,10 @@ func ConnFrom(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	return c
 }
+
+// Number tells the connections of a server apart, for logs: they are counted
+// from 1.
+func (c *Conn) Number() uint64 { return c.number }
 
 // Framing is how messages are framed on the connection.
 func (c *Conn) Framing() frame.Framing { return c.framing }
@@ -211,6 +219,9 @@ func (c *Conn) readLoop() error {
 	for !c.stopping.Load() {
 		err := c.reader.Next(&m)
 		if err == nil {
+			if trace := c.srv.opts.Trace; trace != nil {
+				trace(c, false, m.Body)
+			}
 			if c.closing.Load() {
 				c.serveClosing(&m)
 			} else {

@@ -111,6 +111,7 @@ func (o *outbox) resultWithFile(id, result []byte, file *os.File) {
 		file.Close()
 		return
 	}
+	o.traceResult(id, result)
 	o.files = append(o.files, passage{len(o.queue), file})
 	o.queue = frame.AppendResult(o.queue, o.framing, id, result)
 	o.flushIfLong()

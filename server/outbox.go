@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -40,7 +41,8 @@ type outbox struct {
 	patient patientWriter // t, if it is one
 	framing frame.Framing
 	limit   int
-	broken  chan struct{} // closed when a write fails or the outbox is closed
+	trace   func(message []byte) // sees what goes out; may be nil
+	broken  chan struct{}        // closed when a write fails or the outbox is closed
 
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // room was made, the writer stopped, or err was set
@@ -66,6 +68,7 @@ func (o *outbox) result(id, result []byte) {
 	if o.waitForRoom() != nil {
 		return
 	}
+	o.traceResult(id, result)
 	if len(result) >= largeResult && !o.writing && len(o.files) == 0 {
 		o.writeLarge(id, result)
 		return
@@ -84,8 +87,22 @@ func (o *outbox) body(message []byte) {
 	if o.waitForRoom() != nil {
 		return
 	}
-	o.queue = frame.Append(o.queue, o.framing, message)
+	o.append(message)
 	o.flushIfLong()
+}
+
+// append queues a message.
+func (o *outbox) append(message []byte) {
+	if o.trace != nil {
+		o.trace(message)
+	}
+	o.queue = frame.Append(o.queue, o.framing, message)
+}
+
+func (o *outbox) traceResult(id, result []byte) {
+	if o.trace != nil {
+		o.trace(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
+	}
 }
 
 // send queues whole messages, which stay together, and flushes. It waits for
@@ -98,7 +115,7 @@ func (o *outbox) send(ctx context.Context, messages ...[]byte) error {
 		return err
 	}
 	for _, message := range messages {
-		o.queue = frame.Append(o.queue, o.framing, message)
+		o.append(message)
 	}
 	o.flushLocked()
 	return nil
@@ -139,7 +156,7 @@ func (o *outbox) trySend(message []byte) bool {
 	if o.err != nil || o.full() {
 		return false
 	}
-	o.queue = frame.Append(o.queue, o.framing, message)
+	o.append(message)
 	o.flushLocked()
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -43,6 +44,10 @@ type Options struct {
 	// and when a hundred connections have ended: a good time to return memory
 	// to the system.
 	Released func()
+	// Trace, if set, sees each message that goes out, and each that comes in and
+	// is no refused frame, in their order on a connection. A message is borrowed
+	// until it returns, and it must not block. What it sees holds secrets.
+	Trace func(c *Conn, sent bool, message []byte)
 	// Intercept, if set, sees each message that is an object, also those of a
 	// batch, before it is served, in the order of arrival; one for which it
 	// returns true is not served. It is for a program that is foremost a
@@ -81,6 +86,8 @@ type Server struct {
 	mu    sync.Mutex // guards the fields below
 	conns map[*Conn]struct{}
 	gone  int // connections that have ended, up to a crowd of them
+
+	numbers atomic.Uint64 // of connections
 }
 
 // New makes a Server.

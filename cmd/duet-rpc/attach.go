@@ -35,9 +35,11 @@ func attachEditor(ctx, editorCtx context.Context, s *settings, log *logging.Log,
 	defer cancel()
 	a := &attachment{settings: s, log: log, ctx: ctx, project: p, daemon: daemon, others: o}
 	early := newEarlyServer(ctx, s, log)
-	err := relay.New(editor, relay.Options{
-		Connect: a.connect, Early: early.answer, Limits: s.limits, Logger: log.Logger,
-	}).Run(editorCtx)
+	opts := relay.Options{Connect: a.connect, Early: early.answer, Limits: s.limits, Logger: log.Logger}
+	if messages := log.Messages(); messages != nil {
+		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }
+	}
+	err := relay.New(editor, opts).Run(editorCtx)
 	if err != nil {
 		log.Error("the connection failed", "err", err)
 	}
@@ -72,7 +74,7 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 	fresh := !a.begun
 	a.begun = true
 	for {
-		if t, err := dialSocket(ctx, a.project); err == nil {
+		if t, err := dialSocket(ctx, a.settings, a.project); err == nil {
 			a.log.Info("attached to the project's hub")
 			return t, nil
 		} else if ctx.Err() != nil {

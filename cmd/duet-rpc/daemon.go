@@ -8,13 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
 const daemonHelp = `A daemon is a hub without an editor: what it runs goes on whichever editor
@@ -28,20 +28,23 @@ Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
 
 // What the commands' exit status says.
 const (
-	daemonStartHelp = `Start a hub for this project in the background, and return when it answers. One
-that runs is as good. It ends with daemon stop, or with a signal.
+	daemonStartHelp = `Start a hub for this project in the background, and return when it answers. A
+daemon that runs is as good; an editor's process that is the hub is not, since
+what it runs ends with it. It ends with daemon stop, or with a signal.
 
-Exit status: 0 if a hub answers; 1 if none could be started. With --foreground
-0 when it has been stopped.`
+Exit status: 0 if a daemon answers, on each --listen too; 1 if not. With
+--foreground 0 when it has been stopped.`
 	daemonStopHelp = `Stop the project's hub, whoever started it, when what runs has ended: 15 s are
-the most that it is waited for. What is interrupted can be continued. An editor
-that is attached has no hub then until it needs one.
+the most that it is waited for, and what waits for a human is not. What is
+interrupted can be continued. An editor that is attached has no hub then until
+it needs one. With --force what runs is not waited for, and a hub that does not
+answer is killed.
 
 Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
 	daemonStatusHelp = `Tell whether a hub runs here, and what it does.
 
 Exit status: 0 if a hub runs here, 1 if not.`
-	daemonLogsHelp = `Print the log of the project's daemons. One that is longer than 8 MiB when a
+	daemonLogsHelp = `Print the log of the project's daemons; with --json an object a line. One that is longer than 8 MiB when a
 daemon is started is put aside, as daemon.log.1 beside it.
 
 Exit status: 0 if it was printed, 1 if there is none.`
@@ -79,13 +82,14 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 
 // runDaemon is the hub until a signal comes or somebody stops it.
 func runDaemon(s *settings) error {
-	log := logging.Open(logging.Options{Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor})
+	log := s.openLog()
 	defer log.Close(logGrace)
 	ctx, stop := untilSignal(log, nil)
 	defer stop()
+	s.daemon = true
 	c := claimProject(s)
 	if c.err != nil {
-		return unavailable(c.err)
+		return unavailable(c.project, c.err)
 	}
 	h := newHost(ctx, s, log, c)
 	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "project", c.project.Root)
@@ -109,17 +113,38 @@ func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
 	if err != nil {
 		return err
 	}
-	if status, err := hubStatus(ctx, p); err == nil {
-		return sayDaemon(out, s, status, "a hub runs here already")
-	}
-	if err := ensureDaemon(ctx, s, p); err != nil {
-		return err
-	}
-	status, err := hubStatus(ctx, p)
+	what := "a hub runs here already"
+	status, err := hubStatus(ctx, s, p)
 	if err != nil {
+		if err := ensureDaemon(ctx, s, p); err != nil {
+			return err
+		}
+		what = "started"
+		if status, err = hubStatus(ctx, s, p); err != nil {
+			return err
+		}
+	}
+	if err := status.isWanted(s); err != nil {
 		return err
 	}
-	return sayDaemon(out, s, status, "started")
+	return sayDaemon(out, s, status, what)
+}
+
+// isWanted gives an error if a hub is not what daemon start is to start.
+func (d daemonStatus) isWanted(s *settings) error {
+	if d.Hub == config.HubEmbedded {
+		return fmt.Errorf("the hub here is process %d, which an editor or a command started: what runs ends with it; close that and try again, or set hub = \"daemon\" in your configuration", d.PID)
+	}
+	for _, path := range s.listen {
+		full, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(d.Subsystems.IPC.Sockets, func(socket string) bool { return sameFile(socket, full) }) {
+			return fmt.Errorf("the hub here (process %d) does not listen on %s, and cannot be told to while it runs: stop it and start it again with --listen; its log may say more: duet-rpc daemon logs", d.PID, path)
+		}
+	}
+	return nil
 }
 
 // daemonStatus is what the CLI reads of daemon.status.
@@ -129,12 +154,17 @@ type daemonStatus struct {
 	Health        string   `json:"health"`
 	Issues        []string `json:"issues"`
 	Version       string   `json:"version"`
-	raw           json.RawMessage
+	Hub           string   `json:"hub"`
+	Subsystems    struct {
+		IPC struct{ Sockets []string }
+	} `json:"subsystems"`
+	raw    json.RawMessage
+	killed bool // by us
 }
 
-func hubStatus(ctx context.Context, p project.Project) (daemonStatus, error) {
+func hubStatus(ctx context.Context, s *settings, p project.Project) (daemonStatus, error) {
 	var status daemonStatus
-	c, err := dialHub(ctx, p)
+	c, err := dialHub(ctx, s, p)
 	if err != nil {
 		return status, err
 	}
@@ -166,36 +196,23 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), drainFor+5*time.Second)
-			defer cancel()
-			status, err := hubStatus(ctx, p)
+			ctx, stop := untilInterrupted(cmd.Context())
+			defer stop()
+			status, err := stopHub(ctx, s, p, force)
+			if ctx.Err() != nil && err != nil {
+				return statusInterrupted
+			}
 			if err != nil {
-				return err
+				return inItsWords(err)
 			}
-			c, err := dialHub(ctx, p)
-			if err != nil {
-				return err
+			what := "stopped"
+			if status.killed {
+				what = "killed, since it did not answer"
 			}
-			defer c.Close()
-			if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
-				return err
-			}
-			for { // until that process is the hub no more
-				now, err := hubStatus(ctx, p)
-				var nobody *socket.NobodyError
-				ended := errors.As(err, &nobody) && p.Unlocked()
-				if ended || err == nil && now.PID != status.PID {
-					return sayDaemon(cmd.OutOrStdout(), s, status, "stopped")
-				}
-				select {
-				case <-ctx.Done():
-					return fmt.Errorf("process %d has not ended yet; --force does not wait for what it runs", status.PID)
-				case <-time.After(20 * time.Millisecond):
-				}
-			}
+			return sayDaemon(cmd.OutOrStdout(), s, status, what)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "interrupt what runs; it can be continued")
+	cmd.Flags().BoolVar(&force, "force", false, "interrupt what runs, which can be continued; kill a hub that does not answer")
 	return cmd
 }
 
@@ -210,7 +227,7 @@ func newDaemonStatusCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			status, err := hubStatus(cmd.Context(), p)
+			status, err := hubStatus(cmd.Context(), s, p)
 			if err != nil {
 				return err
 			}
@@ -264,8 +281,14 @@ func newDaemonLogsCommand(s *settings) *cobra.Command {
 				return err
 			}
 			defer file.Close()
+			out := cmd.OutOrStdout()
+			if s.json {
+				lines := &logLines{out: out}
+				defer lines.Close()
+				out = lines
+			}
 			for {
-				if _, err := io.Copy(cmd.OutOrStdout(), file); err != nil || !follow {
+				if _, err := io.Copy(out, file); err != nil || !follow {
 					return err
 				}
 				select {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -46,8 +44,6 @@ func mentionsHub(s *settings) bool {
 }
 
 const (
-	// answersWithin is how long a daemon may take to answer after its start.
-	answersWithin = 10 * time.Second
 	// startPause is how long whoever starts a daemon waits before it looks
 	// again whether somebody answers.
 	startPause = 10 * time.Millisecond
@@ -61,16 +57,29 @@ var errOtherHub = errors.New("another process is the hub")
 // which is started in the background. Of any number of processes that do this
 // at the same time one starts it.
 func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
-	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	within, cancel := context.WithTimeout(ctx, s.startWithin())
 	defer cancel()
 	if err := p.Prepare(); err != nil {
 		return err
 	}
+	var silent *silentError // who keeps a hub from being started, or does not
+	err := ensureWithin(within, s, p, &silent)
+	if err != nil && within.Err() != nil && ctx.Err() == nil && silent != nil {
+		return silent
+	}
+	return err
+}
+
+func ensureWithin(ctx context.Context, s *settings, p project.Project, silent **silentError) error {
 	for {
-		if someone, err := answers(ctx, p); someone || err != nil {
+		someone, err := answers(ctx, s, p)
+		if errors.As(err, silent) {
+			err = nil
+		}
+		if someone || err != nil {
 			return err
 		}
-		err := startOne(ctx, s, p)
+		err = startOne(ctx, s, p)
 		var held *project.HeldError
 		if err == nil || !errors.Is(err, errOtherHub) && !errors.As(err, &held) {
 			return err
@@ -84,26 +93,29 @@ func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
 }
 
 // answers reports whether a hub answers on the project's socket. The error says
-// that none could, or should not be spoken to.
-func answers(ctx context.Context, p project.Project) (someone bool, err error) {
-	conn, err := dialSocket(ctx, p)
+// that none could, or should not be spoken to, or, a *silentError, that
+// somebody listens who does not answer.
+func answers(ctx context.Context, s *settings, p project.Project) (someone bool, err error) {
+	conn, err := dialSocket(ctx, s, p)
 	if err == nil {
 		return true, conn.Close()
 	}
-	if mayComeYet(err) {
+	var nobody *socket.NobodyError
+	if errors.As(err, &nobody) {
 		err = nil
 	}
 	return false, err
 }
 
-// errSilent says that somebody listens on a socket who does not answer.
-var errSilent = errors.New("the hub does not answer")
+// startWithin is how long a daemon may take to answer after its start.
+func (s *settings) startWithin() time.Duration { return 2 * s.answerWithin }
 
 // mayComeYet reports whether an error of dialSocket says no more than that
 // there is no hub, or one that has just ended.
 func mayComeYet(err error) bool {
 	var nobody *socket.NobodyError
-	return errors.As(err, &nobody) || errors.Is(err, errSilent)
+	var silent *silentError
+	return errors.As(err, &nobody) || errors.As(err, &silent)
 }
 
 // startOne starts a daemon and waits until it answers.
@@ -135,7 +147,7 @@ func startOne(ctx context.Context, s *settings, p project.Project) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for {
-		someone, err := answers(ctx, p)
+		someone, err := answers(ctx, s, p)
 		if someone {
 			return nil
 		}
@@ -144,7 +156,7 @@ func startOne(ctx context.Context, s *settings, p project.Project) error {
 			if other := checkNoHub(ctx, p); other != nil {
 				return other
 			}
-			if err != nil {
+			if err != nil && !mayComeYet(err) {
 				return err
 			}
 			return fmt.Errorf("the daemon ended at once (%v)%s", status, lastWords(p))
@@ -226,42 +238,4 @@ func daemonCommand(s *settings, p project.Project) (*exec.Cmd, error) {
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DUET_RPC_LOG=") })
 	detach(cmd)
 	return cmd, nil
-}
-
-// dialSocket connects to the hub that answers on the project's socket.
-func dialSocket(ctx context.Context, p project.Project) (net.Conn, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	path, err := socket.Find(p.StateDir)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, dialWithin)
-	defer cancel()
-	conn, err := socket.Dial(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	if err := greet(ctx, conn); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("%w on %s: %w", errSilent, path, err)
-	}
-	return conn, nil
-}
-
-// greet makes sure that a hub answers at the other end: the socket of one that
-// was killed takes connections until the system has closed it.
-func greet(ctx context.Context, conn net.Conn) error {
-	if deadline, ok := ctx.Deadline(); ok {
-		conn.SetDeadline(deadline)
-	}
-	if _, err := conn.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`))); err != nil {
-		return err
-	}
-	var answer frame.Message
-	if err := frame.NewReader(conn, frame.LSP, frame.Limits{}).Next(&answer); err != nil {
-		return err
-	}
-	return conn.SetDeadline(time.Time{})
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -12,35 +14,123 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// dialWithin is how long a hub may take to accept a connection.
-const dialWithin = 5 * time.Second
+const (
+	// listensWithin is how long a process that has the hub's lock may take to
+	// open its socket: the first reply to its editor comes first.
+	listensWithin = 2 * time.Second
+	// listenPause is how long whoever waits for that waits before it looks again.
+	listenPause = 10 * time.Millisecond
+)
 
 // dialHub connects to the hub of a project. Where there is none the error
-// says how to start one.
-func dialHub(ctx context.Context, p project.Project, opts ...client.Option) (*client.Client, error) {
+// says how to start one. A hub that has just begun is waited for.
+func dialHub(ctx context.Context, s *settings, p project.Project, opts ...client.Option) (*client.Client, error) {
 	var problem error
 	open := func(ctx context.Context) (server.Transport, error) {
 		// The next hub may listen elsewhere.
-		conn, err := dialSocket(ctx, p)
+		conn, err := dialSocket(ctx, s, p)
 		if err != nil {
 			problem = err
 			return nil, err
 		}
 		return conn, nil
 	}
-	c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP))...)
+	for deadline := time.Now().Add(min(listensWithin, s.answerWithin)); ; {
+		c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP))...)
+		if err == nil {
+			return c, nil
+		}
+		var nobody *socket.NobodyError
+		var unsafe *socket.UnsafeError
+		switch {
+		case errors.As(err, &nobody) && !p.Unlocked() && time.Now().Before(deadline):
+			select {
+			case <-time.After(listenPause):
+				continue
+			case <-ctx.Done():
+			}
+			return nil, nobody
+		case errors.As(err, &nobody): // they say all there is to say
+			return nil, nobody
+		case errors.As(err, &unsafe):
+			return nil, unsafe
+		case problem != nil:
+			return nil, problem
+		}
+		return nil, err
+	}
+}
+
+// dialSocket connects to the hub that answers on the project's socket.
+func dialSocket(ctx context.Context, s *settings, p project.Project) (net.Conn, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	path, err := socket.Find(p.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	greeting, cancel := context.WithTimeout(ctx, s.answerWithin)
+	defer cancel()
+	conn, err := socket.Dial(greeting, path)
 	if err == nil {
-		return c, nil
+		err = greet(greeting, conn)
 	}
 	var nobody *socket.NobodyError
 	var unsafe *socket.UnsafeError
 	switch {
-	case errors.As(err, &nobody): // they say all there is to say
-		return nil, nobody
-	case errors.As(err, &unsafe):
-		return nil, unsafe
-	case problem != nil:
-		return nil, problem
+	case err == nil:
+		return conn, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.As(err, &nobody), errors.As(err, &unsafe):
+		return nil, err
 	}
-	return nil, err
+	pid, held := p.Holder(ctx)
+	return nil, &silentError{pid: pid, held: held, path: path, err: err}
 }
+
+// greet makes sure that a hub answers at the other end, before ctx ends: the
+// socket of one that was killed takes connections until the system has closed
+// it. If none does the connection is closed.
+func greet(ctx context.Context, conn net.Conn) error {
+	// Not by a deadline, which is the frame reader's to set.
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	_, err := conn.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`)))
+	if err == nil {
+		var answer frame.Message
+		err = frame.NewReader(conn, frame.LSP, frame.Limits{}).Next(&answer)
+	}
+	if !stop() {
+		return ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// A silentError says that somebody listens on the project's socket who does
+// not answer.
+type silentError struct {
+	pid  int  // who is the project's hub; 0 if that is not known
+	held bool // somebody is
+	path string
+	err  error
+}
+
+// endSilent is what to do about a hub that does not answer.
+const endSilent = "`duet-rpc daemon stop --force` ends it, and what it ran can be continued"
+
+func (e *silentError) Error() string {
+	switch {
+	case !e.held:
+		return fmt.Sprintf("what listens on %s does not answer, and it is not this project's hub: end it, then start one", e.path)
+	case e.pid == 0:
+		return "the hub does not answer; " + endSilent
+	}
+	return fmt.Sprintf("the hub (process %d) does not answer; %s", e.pid, endSilent)
+}
+
+func (e *silentError) Unwrap() error { return e.err }

@@ -39,9 +39,9 @@ func examineSessions(s *settings) []finding {
 // checkHub looks whether a hub answers, and starts none.
 func checkHub(s *settings, p project.Project) finding {
 	f := finding{Check: "hub", State: "ok"}
-	ctx, cancel := context.WithTimeout(context.Background(), dialWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*s.answerWithin)
 	defer cancel()
-	status, err := hubStatus(ctx, p)
+	status, err := hubStatus(ctx, s, p)
 	var nobody *socket.NobodyError
 	switch {
 	case err == nil:
@@ -50,6 +50,8 @@ func checkHub(s *settings, p project.Project) finding {
 		f.Found = "none runs here; an editor or a prompt starts a daemon"
 	case errors.As(err, &nobody):
 		f.Found = "none runs here; an editor's process will be it, or `duet-rpc daemon start`"
+	case errors.As(err, new(*silentError)):
+		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at `duet-rpc daemon logs` for what it did last"
 	default:
 		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at `duet-rpc daemon logs`, and end the process that has the project open"
 	}

@@ -29,11 +29,15 @@ type domain struct {
 
 	problem      string // that this process is the hub, though it should not be; or empty
 	claimedAgain func() // called when the project could be claimed later than at the start; may be nil
+	claimLost    func() // called when this process is the hub no more; may be nil
+	displaced    func() // called when it cannot be again: another is, or the project has gone; may be nil
 
 	mu      sync.Mutex
 	claim   claim
 	latest  *opening // nil before the first
 	closing bool
+
+	giveUp sync.WaitGroup // hubs that were lost, being closed
 }
 
 // An opening is a try to open the hub.
@@ -117,7 +121,7 @@ func (d *domain) open() *opening {
 	o := &opening{done: make(chan struct{})}
 	d.latest = o
 	if d.closing {
-		o.failure = unavailable(errors.New("duet-rpc is ending"))
+		o.failure = unavailable(d.claim.project, errors.New("duet-rpc is ending"))
 		close(o.done)
 		return o
 	}
@@ -127,7 +131,7 @@ func (d *domain) open() *opening {
 			d.claimAgain()
 		}
 		if err := d.tryOpen(context.Background(), o); err != nil {
-			o.failure = unavailable(err)
+			o.failure = unavailable(d.claimed().project, err)
 			if before == nil || before.failure.Message != o.failure.Message {
 				d.log.Warn("sessions are not available", "err", err)
 			}
@@ -139,19 +143,63 @@ func (d *domain) open() *opening {
 	return o
 }
 
-// claimAgain claims the project if that has failed, but not because another
-// process is its hub: this one cannot become a client of that any more.
+// claimAgain claims the project if that has failed.
 func (d *domain) claimAgain() {
-	if c := d.claimed(); c.err == nil || c.held() {
+	before := d.claimed()
+	if before.err == nil {
 		return
 	}
 	c := claimProject(d.settings)
 	d.mu.Lock()
 	d.claim = c
 	d.mu.Unlock()
-	if c.err == nil && d.claimedAgain != nil {
+	switch {
+	case c.err == nil && d.claimedAgain != nil:
 		d.claimedAgain()
+	case c.held() && d.displaced != nil:
+		d.displaced()
 	}
+}
+
+// claimAgainAfter is how long whoever removes a project's state is given to be
+// done with it.
+const claimAgainAfter = 300 * time.Millisecond
+
+// errLost says why there is no hub any more.
+var errLost = errors.New("the project's .duet was removed or replaced while duet-rpc used it, and what ran has ended; try again in a moment")
+
+// lose gives up the hub that was opened, and the claim: its files are not the
+// project's any more. A moment later the project is claimed again, unless it
+// has gone altogether; another process may have done that already.
+func (d *domain) lose(o *opening) {
+	d.mu.Lock()
+	if d.closing || d.latest != o {
+		d.mu.Unlock()
+		return
+	}
+	lost := d.claim
+	over := make(chan struct{})
+	close(over)
+	d.latest = &opening{done: over, failure: unavailable(lost.project, errLost), ended: time.Now().Add(claimAgainAfter - openAgainAfter)}
+	d.claim = claim{project: lost.project, err: errLost}
+	d.giveUp.Add(1)
+	d.mu.Unlock()
+	defer d.giveUp.Done()
+	if d.claimLost != nil {
+		d.claimLost()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), domainGrace)
+	defer cancel()
+	_ = o.hub.Close() // it has said what is wrong with it
+	o.executors.Close(ctx)
+	lost.lock.Close()
+	time.AfterFunc(claimAgainAfter, func() {
+		if _, err := os.Stat(lost.project.Root); err == nil {
+			d.open()
+		} else if d.displaced != nil {
+			d.displaced()
+		}
+	})
 }
 
 // Hub waits for the hub. Its error is a *hub.Error of KindUnavailable.
@@ -181,7 +229,7 @@ func (d *domain) settled() *opening {
 // Issues lists what is wrong, without waiting.
 func (d *domain) Issues() (issues []string) {
 	if d.problem != "" {
-		issues = append(issues, d.problem)
+		issues = append(issues, toldPaths(d.problem, d.claimed().project))
 	}
 	o := d.settled()
 	switch {
@@ -210,6 +258,7 @@ func (d *domain) openNoMore() *opening {
 func (d *domain) close(ctx context.Context) {
 	o := d.openNoMore()
 	defer func() { d.claimed().lock.Close() }()
+	defer d.giveUp.Wait()
 	if o == nil {
 		return
 	}
@@ -251,9 +300,15 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		Database: p.Database(), Root: p.Root, Agents: &d.agents, Keys: c.Keys, Rules: c.Rules, Limits: c.Limits,
 		Restricted: func() (*config.Config, error) { return loadConfigFor(d.settings, true) },
 		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
+		Valid: claimed.lock.Valid,
+		Lost: func(error) {
+			<-o.done
+			d.lose(o)
+		},
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			o.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: d.log.Logger, WireError: handlers.ExecutorError,
+				Trace: traceExecutors(d.log),
 			})
 			return o.executors
 		},
@@ -280,8 +335,8 @@ func executorCommand() (command, environment []string, err error) {
 	return []string{self, "executor"}, environment, nil
 }
 
-// unavailable is why there is no hub, as clients are told it.
-func unavailable(err error) *hub.Error {
+// unavailable is why there is no hub of a project, as clients are told it.
+func unavailable(p project.Project, err error) *hub.Error {
 	text := err.Error()
 	var held *project.HeldError
 	var broken *store.OpenError
@@ -291,7 +346,7 @@ func unavailable(err error) *hub.Error {
 	case errors.As(err, &broken):
 		text += "; `duet-rpc doctor` says more"
 	}
-	return &hub.Error{Kind: hub.KindUnavailable, Message: "sessions are not available: " + text, Err: err}
+	return &hub.Error{Kind: hub.KindUnavailable, Message: "sessions are not available: " + toldPaths(text, p), Err: err}
 }
 
 // openAfter is when the hub is opened at the latest: runs that were queued

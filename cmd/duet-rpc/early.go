@@ -30,7 +30,7 @@ type earlyServer struct {
 // newEarlyServer serves the methods of a host that is never opened, until ctx
 // ends.
 func newEarlyServer(ctx context.Context, s *settings, log *logging.Log) *earlyServer {
-	h := newHost(ctx, s, log, claim{})
+	h := newHost(ctx, s, log.WithoutMessages(), claim{}) // the relay has them
 	near, far := server.Pipe()
 	h.sockets.Go(func() { h.serveEditor(ctx, far) })
 	limits := frame.Limits{MaxFrame: 1<<30 - 1, Timeout: -1} // it is our own

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
@@ -26,21 +30,106 @@ type host struct {
 	end     context.CancelFunc
 	sockets sync.WaitGroup
 
+	joined joined
+	told   func(context.Context) // waits until who is told of tasks has been
+
 	editorGone atomic.Bool
 }
 
 // newHost makes a host, which ends with ctx.
 func newHost(ctx context.Context, s *settings, log *logging.Log, c claim) *host {
 	h := &host{domain: newDomain(s, log, c)}
-	h.ctx, h.end = context.WithCancel(ctx)
-	h.claimedAgain = func() { _ = h.listen() } // it logs what is wrong
+	h.ctx, h.end = context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { h.endTelling(tellWithin) })
+	h.displaced = h.end // an editor starts another process, which joins
+	h.claimLost = h.joined.leave
+	h.claimedAgain = func() {
+		h.joined.end()
+		_ = h.listen() // it logs what is wrong
+	}
 	h.srv = server.New(newRegistry(h), server.Options{
 		Limits:   s.limits,
 		Logger:   log.Logger,
 		Grace:    handlerGrace,
 		Released: debug.FreeOSMemory,
+		Trace:    traceOf(log),
 	})
 	return h
+}
+
+// traceOf logs the messages of connections, if that is wanted; else it is nil.
+func traceOf(log *logging.Log) func(c *server.Conn, sent bool, message []byte) {
+	messages := log.Messages()
+	if messages == nil {
+		return nil
+	}
+	return func(c *server.Conn, sent bool, message []byte) {
+		messages(fmt.Sprintf("connection %d", c.Number()), sent, message)
+	}
+}
+
+// traceExecutors is traceOf for executors, by their process ids.
+func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
+	messages := log.Messages()
+	if messages == nil {
+		return nil
+	}
+	return func(pid int, sent bool, message []byte) {
+		messages(fmt.Sprintf("executor %d", pid), sent, message)
+	}
+}
+
+// joined are the sockets, and who came to them.
+type joined struct {
+	mu        sync.Mutex // guards the fields below
+	cancel    context.CancelFunc
+	listeners []net.Listener
+}
+
+// sockets are the paths.
+func (j *joined) sockets() (paths []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range j.listeners {
+		paths = append(paths, l.Addr().String())
+	}
+	return paths
+}
+
+// begin is a context that ends with ctx or end.
+func (j *joined) begin(ctx context.Context) context.Context {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	ctx, j.cancel = context.WithCancel(ctx)
+	return ctx
+}
+
+func (j *joined) add(l net.Listener) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.listeners = append(j.listeners, l)
+}
+
+// leave closes the sockets: who comes is to find whoever is the hub. Who has
+// come stays, for there may be a hub here again in a moment.
+func (j *joined) leave() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range j.listeners {
+		l.Close()
+	}
+	j.listeners = nil
+}
+
+// end ends the connections too: at the next one who comes is restored what it
+// had.
+func (j *joined) end() {
+	j.leave()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.cancel != nil {
+		j.cancel()
+	}
 }
 
 // newRegistry registers every method.
@@ -51,13 +140,22 @@ func newRegistry(h *host) *server.Registry {
 		Version: buildVersion(), LogLevel: h.log.Level, Now: time.Now, Issues: h.Issues, Trust: h.trustWorkspace,
 		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 }, Workspaces: workspaces,
 	})
-	handlers.RegisterDomain(reg, handlers.Domain{
+	h.told = handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, Clients: h.srvCount, Logger: h.log.Logger, Workspaces: workspaces,
+		Kind: h.kind(), Sockets: h.joined.sockets,
 	})
 	if h.settings.testMethods {
 		handlers.RegisterTestMethods(reg)
 	}
 	return reg
+}
+
+// kind is what the configuration calls a hub like this.
+func (h *host) kind() string {
+	if h.settings.daemon {
+		return config.HubDaemon
+	}
+	return config.HubEmbedded
 }
 
 func (h *host) srvCount() int { return h.srv.ConnCount() }
@@ -87,8 +185,27 @@ func (h *host) stop(force bool) {
 				h.log.Debug("the stop could not be noted", "err", err)
 			}
 		}
-		h.end()
+		h.endTelling(tellStopWithin)
 	}()
+}
+
+// How long the end may take to tell who is told of tasks what it does to them.
+const (
+	tellWithin     = 400 * time.Millisecond // after a signal: of the 2 s
+	tellStopWithin = 2 * time.Second        // after daemon.stop
+)
+
+// endTelling ends the host when who is told of tasks has been told that they
+// are interrupted.
+func (h *host) endTelling(within time.Duration) {
+	defer h.end()
+	if hub := h.ready(); hub != nil && h.ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		if hub.Abandon(ctx) == nil {
+			h.told(ctx)
+		}
+	}
 }
 
 // stoppedMark is the file that says that the hub was stopped on purpose. It
@@ -106,9 +223,16 @@ func (h *host) listen() error {
 	if _, err := socket.RaiseFileLimit(); err != nil {
 		h.log.Debug("the limit of open files stays as it is", "err", err)
 	}
+	ctx := h.joined.begin(h.ctx)
+	// First: who is answered on the project's own finds them open.
+	for _, path := range h.settings.listen {
+		if err := h.listenAt(ctx, path); err != nil {
+			h.log.Error("a socket of --listen cannot be opened", "err", err)
+		}
+	}
 	path, indirect, err := socket.Path(c.project.StateDir)
 	if err == nil {
-		err = h.listenAt(path)
+		err = h.listenAt(ctx, path)
 	}
 	if err == nil && indirect {
 		err = socket.Announce(c.project.StateDir, path)
@@ -116,22 +240,18 @@ func (h *host) listen() error {
 	if err != nil {
 		h.log.Warn("the project's socket cannot be opened; other editors cannot join", "err", err)
 	}
-	for _, path := range h.settings.listen {
-		if err := h.listenAt(path); err != nil {
-			h.log.Error("a socket of --listen cannot be opened", "err", err)
-		}
-	}
 	return err
 }
 
-func (h *host) listenAt(path string) error {
-	l, err := socket.Options{Logger: h.log.Logger}.Listen(h.ctx, path)
+func (h *host) listenAt(ctx context.Context, path string) error {
+	l, err := socket.Options{Logger: h.log.Logger}.Listen(ctx, path)
 	if err != nil {
 		return err
 	}
+	h.joined.add(l)
 	h.log.Info("listening", "socket", path)
 	h.sockets.Go(func() {
-		if err := h.srv.ServeListener(h.ctx, socket.Senders(l)); err != nil {
+		if err := h.srv.ServeListener(ctx, socket.Senders(l)); err != nil && !errors.Is(err, net.ErrClosed) {
 			h.log.Error("a socket failed", "socket", path, "err", err)
 		}
 	})

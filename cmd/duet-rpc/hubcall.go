@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 // hubStatusHelp is what the commands over a hub have in common.
@@ -23,7 +22,7 @@ It talks to the project's hub, which is an editor's process or a daemon
 (` + "`duet-rpc daemon start`" + `). With --json the hub's answer is printed as it is.
 
 Exit status: 0 if it was done; 1 if it was refused or failed, or no hub runs
-here; 130 if you interrupted it.`
+here or answers; 130 if you interrupted it, at once if you do so twice.`
 
 // withHub runs do with a connection to the project's hub, until a signal
 // comes. What the hub refuses is said in its own words.
@@ -54,12 +53,18 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
-	c, err := dialHub(ctx, p, opts...)
+	if logging.LogsMessages(os.Getenv) {
+		log := s.openLog()
+		defer log.Close(logGrace)
+		messages := log.Messages()
+		opts = append(opts, client.WithTrace(func(sent bool, message []byte) { messages("hub", sent, message) }))
+	}
+	c, err := dialHub(ctx, s, p, opts...)
 	if err != nil && cmd.Annotations[beginsWork] != "" && mayComeYet(err) && wantsDaemon(s) {
 		if err = ensureDaemon(ctx, s, p); err == nil {
-			c, err = dialHub(ctx, p, opts...)
+			c, err = dialHub(ctx, s, p, opts...)
 		}
 	}
 	if err == nil {
@@ -163,7 +168,7 @@ func completeAll(s *settings, list completer) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 		defer cancel()
-		c, err := dialHub(ctx, p)
+		c, err := dialHub(ctx, s, p)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

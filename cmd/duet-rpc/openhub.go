@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -27,8 +28,8 @@ func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, er
 		return nil, err
 	}
 	problem := ""
-	for deadline := time.Now().Add(answersWithin); ; {
-		c, err := dialHub(ctx, p)
+	for deadline := time.Now().Add(s.startWithin()); ; {
+		c, err := dialHub(ctx, s, p)
 		if err == nil {
 			return &openedHub{Client: c}, nil
 		}
@@ -50,7 +51,11 @@ func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, er
 			return hostHere(ctx, s, log, claimed, problem)
 		}
 		if time.Now().After(deadline) {
-			return nil, unavailable(claimed.err)
+			var silent *silentError
+			if errors.As(err, &silent) {
+				return nil, silent
+			}
+			return nil, unavailable(p, claimed.err)
 		}
 		select { // it has just begun, or is ending
 		case <-ctx.Done():

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -116,16 +114,19 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	if !cmd.Flags().Changed("log-level") && os.Getenv(environment["log-level"]) == "" {
 		s.logLevel = logging.Level(quietLevel)
 	}
-	log := logging.Open(logging.Options{Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor})
+	log := s.openLog()
 	defer log.Close(logGrace)
-	interrupts := make(chan os.Signal, 2)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(interrupts)
+	interrupts, stop := interrupts()
+	defer stop()
 
-	ctx := cmd.Context()
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
 	view := newPromptView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s)
-	h, err := openHub(ctx, s, log)
-	if err != nil {
+	var h *openedHub
+	if err := orInterrupted(interrupts, cancel, func() (err error) {
+		h, err = openHub(ctx, s, log)
+		return err
+	}); err != nil {
 		return err
 	}
 	defer h.close(interrupts, view.note)
@@ -161,7 +162,7 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 		return session, err
 	}
 	view.begin(session)
-	events := make(chan client.Event)
+	events, refused := make(chan client.Event), make(chan error, 1)
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: new(int64)}, func(e client.Event) {
 		select {
 		case events <- e:
@@ -194,7 +195,11 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 			}
 			asker.interrupted = true
 			view.note("interrupting; once more to end at once")
-			if err := c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil); err != nil {
+			go func() { // a second signal is looked at meanwhile
+				refused <- c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil)
+			}()
+		case err := <-refused:
+			if err != nil {
 				view.note(inItsWords(err).Error())
 			}
 		case <-sub.Done():

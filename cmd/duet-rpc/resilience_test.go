@@ -102,6 +102,7 @@ type client struct {
 	replies map[int]reply
 	events  []event
 	heard   func(event) // gets the events instead
+	noted   []string    // event.task… notifications: the end of the method, and the task
 	wrong   error       // a message that none should be
 	over    bool
 }
@@ -195,8 +196,9 @@ func (c *client) take(body []byte) error {
 		ID     *int   `json:"id"`
 		Method string `json:"method"`
 		Params struct {
-			Seq   int64 `json:"seq"`
-			Event struct {
+			Seq    int64  `json:"seq"`
+			TaskID string `json:"taskId"`
+			Event  struct {
 				Type string          `json:"type"`
 				Data json.RawMessage `json:"data"`
 			} `json:"event"`
@@ -217,6 +219,8 @@ func (c *client) take(body []byte) error {
 			return nil
 		}
 		c.events = append(c.events, e)
+	case strings.HasPrefix(m.Method, "event.task"):
+		c.noted = append(c.noted, strings.TrimPrefix(m.Method, "event.task")+" "+m.Params.TaskID)
 	case m.Method == "" && m.ID != nil:
 		c.replies[*m.ID] = m.reply
 	case m.Method == "": // an error that answers nothing we sent

@@ -21,6 +21,8 @@ failed; 130 if you interrupted it.`
 const environmentHelp = `
 Environment:
   DUET_RPC_LOG               a file for the log, instead of standard error
+  DUET_RPC_DEBUG             1: every message is in the log, without its secrets;
+                             AIWG_IPC_DEBUG=1 does the same
   DUET_RPC_LOG_LEVEL         debug, info, warn or error (--log-level)
   DUET_RPC_READ_TIMEOUT      see --read-timeout
   DUET_RPC_MAX_FRAME_BYTES   see --max-frame-bytes

@@ -41,9 +41,7 @@ func serveStdio(s *settings) error {
 	// that fails. Notify, not Ignore: what is ignored stays ignored in child
 	// processes.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	log := logging.Open(logging.Options{
-		Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor,
-	})
+	log := s.openLog()
 	defer log.Close(logGrace)
 	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "level", s.logLevel.String(), "sink", log.Sink)
 
@@ -52,9 +50,9 @@ func serveStdio(s *settings) error {
 	others := &others{editorGone: editorGone}
 	ctx, stop := untilSignal(log, others.goOn)
 	defer stop()
-	context.AfterFunc(ctx, editorGone)
 	if wantsDaemon(s) {
 		if p, err := findProject(s); err == nil {
+			context.AfterFunc(ctx, editorGone)
 			return attachEditor(ctx, editor, s, log, p, true, transport, others)
 		}
 	}
@@ -64,6 +62,7 @@ func serveStdio(s *settings) error {
 		if len(s.listen) > 0 {
 			log.Warn("--listen has no effect here: that process listens")
 		}
+		context.AfterFunc(ctx, editorGone)
 		return attachEditor(ctx, editor, s, log, c.project, false, transport, others)
 	}
 	h := newHost(ctx, s, log, c)

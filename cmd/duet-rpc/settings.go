@@ -26,6 +26,17 @@ type settings struct {
 	listen      []string // more sockets
 	root        string   // of the project; "": found from the working directory
 	limits      frame.Limits
+
+	daemon       bool          // this process is one
+	answerWithin time.Duration // how long a hub may take to answer who comes to it
+}
+
+// openLog opens the log. Where it goes, and whether it has every message, is
+// said by the environment.
+func (s *settings) openLog() *logging.Log {
+	return logging.Open(logging.Options{
+		Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor, Messages: logging.LogsMessages(os.Getenv),
+	})
 }
 
 // environment names the variable that stands in for a flag.
@@ -51,6 +62,8 @@ func (s *settings) addFlags(root *cobra.Command) {
 	f.Var((*durationFlag)(&s.limits.Timeout), "read-timeout", "how long one frame may take to arrive, such as 30s")
 	f.Var((*bytesFlag)(&s.limits.MaxFrame), "max-frame-bytes", "the longest body that is accepted")
 	f.Var((*bytesFlag)(&s.limits.MaxHeader), "max-header-bytes", "the longest header section that is accepted")
+	f.DurationVar(&s.answerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer who comes to it")
+	_ = f.MarkHidden("answer-within")                                                                           // for tests
 	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // names of files
 	directories(root, "root")
 	_ = root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -64,6 +64,8 @@ func stored(err error) error {
 		return errClosing
 	case store.IsFull(err):
 		return &Error{Kind: KindUnavailable, Message: "the disk is full: nothing was changed; free some space and try again", Err: err}
+	case isLost(err):
+		return &Error{Kind: KindUnavailable, Message: lostIssue + "; nothing of this was kept: try again", Err: err}
 	case store.IsCorrupt(err):
 		return &Error{Kind: KindUnavailable, Message: "the database is damaged; run `duet-rpc doctor`", Err: err}
 	}

@@ -34,6 +34,7 @@ type liveRun struct {
 	token  string
 	last   int64 // the last sequence of its reports; guarded by Hub.mu
 	ended  chan struct{}
+	asks   bool // it waits for a human; guarded by Hub.mu
 
 	answered chan struct{} // closed when its executor has nothing to do with it any more
 

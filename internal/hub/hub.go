@@ -61,6 +61,13 @@ type Options struct {
 	Idle func()
 	// KillAgents ends agents that a dead process left behind.
 	KillAgents func([]store.Process)
+	// Valid, if set, tells whether this process is still the project's hub. It
+	// is asked often, and must be cheap.
+	Valid func() error
+	// Lost, if set, is called once, by a goroutine of its own, if the database
+	// was removed or replaced, or Valid gave an error: nothing is kept any more,
+	// and the hub is to be closed.
+	Lost func(error)
 }
 
 // A Hub keeps the domain. Its methods may be called from any goroutine.
@@ -74,6 +81,7 @@ type Hub struct {
 	reserve   reserve
 	full      atomic.Bool // the disk is
 	started   time.Time
+	began     int64 // the last event of the hub before this one
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
@@ -96,6 +104,7 @@ type Hub struct {
 	ending    bool               // a goroutine ends them
 	closing   bool
 	draining  bool        // nothing new is started
+	lost      bool        // nothing is kept any more
 	calm      *time.Timer // calls Options.Idle
 }
 
@@ -107,6 +116,7 @@ func Open(ctx context.Context, opts Options) (*Hub, error) {
 	if !store.IsFull(err) || os.Remove(reservePath(opts.Database)) != nil {
 		if err == nil {
 			h.active.Go(h.reserve.hold) // beside: it takes as long as the disk does
+			h.active.Go(h.watchStore)
 		}
 		return h, err
 	}
@@ -114,6 +124,7 @@ func Open(ctx context.Context, opts Options) (*Hub, error) {
 	if h, err = openOnce(ctx, opts); err == nil {
 		h.full.Store(true)
 		h.setIssue("disk", fullIssue)
+		h.active.Go(h.watchStore)
 	}
 	return h, err
 }
@@ -132,7 +143,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed}); err != nil {
+	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed, Valid: opts.Valid}); err != nil {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
@@ -159,9 +170,7 @@ func (h *Hub) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	err := h.store.Write(ctx, func(t *store.Tx) error {
-		return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
-	})
+	err := h.store.Write(ctx, h.shutDown)
 	if err != nil {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
 	}
@@ -180,13 +189,27 @@ func (h *Hub) Close() error {
 	return h.store.Close()
 }
 
-// Drain waits until nothing runs, or ctx ends. Queued runs stay queued, and nothing
-// new is started until the hub is closed.
+// Abandon interrupts what runs, as Close does at first, and starts nothing more:
+// for who is told of that before its connection ends.
+func (h *Hub) Abandon(ctx context.Context) error {
+	h.mu.Lock()
+	h.draining = true
+	h.mu.Unlock()
+	return h.write(ctx, h.shutDown)
+}
+
+func (h *Hub) shutDown(t *store.Tx) error {
+	return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
+}
+
+// Drain waits until nothing runs that does not wait for a human, or ctx ends: a
+// question can be answered later, too. Queued runs stay queued, and nothing new is
+// started until the hub is closed.
 func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
 	h.draining = true
 	h.mu.Unlock()
-	for h.Busy() {
+	for h.works() {
 		select {
 		case <-ctx.Done():
 			return
@@ -200,6 +223,18 @@ func (h *Hub) Busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.live) > 0
+}
+
+// works reports whether a run does something on its own.
+func (h *Hub) works() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, live := range h.live {
+		if !live.asks {
+			return true
+		}
+	}
+	return false
 }
 
 // isClosing reports whether nothing new is to be started.
@@ -240,6 +275,8 @@ func (h *Hub) write(ctx context.Context, change func(*store.Tx) error) error {
 		h.diskIsFull(err)
 	case err == nil && h.full.Load():
 		h.diskHasRoom()
+	case isLost(err):
+		h.storeIsLost(err)
 	case store.IsCorrupt(err):
 		h.setIssue("store", "the database is damaged; run `duet-rpc doctor`")
 	}

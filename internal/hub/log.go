@@ -1,6 +1,10 @@
 package hub
 
-import "sync"
+import (
+	"context"
+	"slices"
+	"sync"
+)
 
 // How much of the log is kept in memory for subscribers. One that falls
 // further behind reads from the store.
@@ -151,4 +155,42 @@ func (h *Hub) Watch(f func(Event, Session)) (stop func()) {
 		}
 		f(e, s)
 	}})
+}
+
+// Began is the number of the last event that the hub before this one announced:
+// what it left behind is dealt with after it.
+func (h *Hub) Began() int64 { return h.began }
+
+// LastSeq is the number of the last event that was announced.
+func (h *Hub) LastSeq() int64 { return h.events.last() }
+
+// Replay calls f with the events of some types that came after since, up to one,
+// each with the session it belongs to, as it is now; it ends when f returns
+// false. Unlike Watch it reads the store, in the caller's goroutine.
+func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f func(Event, Session) bool) error {
+	for since < upTo {
+		events, err := h.store.Events(ctx, since, pageSize)
+		if err != nil {
+			return stored(err)
+		}
+		for _, e := range events {
+			if since = e.Seq; since > upTo {
+				return nil
+			}
+			if e.Run == 0 || !slices.Contains(types, e.Type) {
+				continue
+			}
+			s, err := h.store.Session(ctx, e.Run)
+			if err != nil {
+				return stored(err)
+			}
+			if !f(e, s) {
+				return nil
+			}
+		}
+		if len(events) == 0 {
+			return nil
+		}
+	}
+	return nil
 }

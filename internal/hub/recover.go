@@ -15,6 +15,7 @@ func (h *Hub) recover(ctx context.Context) error {
 		return err
 	}
 	h.events.start(last)
+	h.began = last
 	left, err := h.store.Processes(ctx)
 	if err != nil {
 		return err

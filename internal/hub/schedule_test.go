@@ -386,6 +386,17 @@ func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	}
 }
 
+// What waits for a human is not waited for: its question stays.
+func TestDrainDoesNotWaitForAHuman(t *testing.T) {
+	h := openHub(t, database(t), askOnce)
+	inState(t, h, launch(t, h, "asks"), store.WaitingInput)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	h.Drain(ctx)
+	assert.NoError(t, ctx.Err())
+	assert.True(t, h.Busy())
+}
+
 func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "hang" {

@@ -103,6 +103,9 @@ func (h *Hub) follow(t *store.Tx, run Run, from State) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		live := h.live[run.ID]
+		if live != nil {
+			live.asks = run.State == store.WaitingInput
+		}
 		switch {
 		case run.State.Ended():
 			for _, waiter := range h.awaiting[run.ID] {

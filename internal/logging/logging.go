@@ -22,6 +22,8 @@ type Options struct {
 	Path string
 	// NoColor turns colour off on a terminal.
 	NoColor bool
+	// Messages has [Log.Messages] log, whatever the level.
+	Messages bool
 }
 
 // A Log is a logger and what belongs to it.
@@ -30,7 +32,43 @@ type Log struct {
 	Level *slog.LevelVar // may be changed while logging
 	Sink  string         // "stderr", or the path of the file
 
-	out *queue
+	messages *slog.Logger // nil: they are not logged
+	out      *queue
+}
+
+// LogsMessages reports whether the environment asks for every message to be
+// logged: by DUET_RPC_DEBUG=1, or seed 000's AIWG_IPC_DEBUG=1.
+func LogsMessages(getenv func(string) string) bool {
+	for _, name := range []string{"DUET_RPC_DEBUG", "AIWG_IPC_DEBUG"} {
+		if value := getenv(name); value != "" && value != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// maxMessage is how much of a message is logged, in bytes.
+const maxMessage = 64 << 10
+
+// Messages is a function that logs each message it is given, without its
+// secrets, or nil where messages are not to be logged. with is who is at the
+// other end; sent says whether the message went there or came from there.
+func (l *Log) Messages() func(with string, sent bool, message []byte) {
+	if l.messages == nil {
+		return nil
+	}
+	return func(with string, sent bool, message []byte) {
+		direction := "received"
+		if sent {
+			direction = "sent"
+		}
+		text := Redact(message)
+		attrs := []any{"peer", with, "bytes", len(message)}
+		if len(text) > maxMessage {
+			text = append(text[:maxMessage:maxMessage], "…"...)
+		}
+		l.messages.Info(direction, append(attrs, "message", string(text))...)
+	}
 }
 
 // Open starts logging. It cannot fail: at worst lines are lost.
@@ -48,6 +86,9 @@ func Open(o Options) *Log {
 	}
 	out := newQueue(file)
 	l := &Log{Logger: slog.New(handler(out, level, o, file)), Level: level, Sink: sink, out: out}
+	if o.Messages {
+		l.messages = slog.New(handler(out, slog.LevelDebug, o, file))
+	}
 	if openErr != nil {
 		l.Warn("the log file cannot be opened; logging to stderr instead", "err", openErr,
 			"todo", "set DUET_RPC_LOG to a file in a directory that can be written")
@@ -66,6 +107,13 @@ func handler(out io.Writer, level slog.Leveler, o Options, file *os.File) slog.H
 		return slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})
 	}
 	return tint.NewTextHandler(out, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: o.NoColor})
+}
+
+// WithoutMessages is the same log, to which no messages go.
+func (l *Log) WithoutMessages() *Log {
+	quiet := *l
+	quiet.messages = nil
+	return &quiet
 }
 
 // Close writes what is queued, for at most d.

@@ -18,7 +18,24 @@ import (
 // A Lock makes its holder the hub of a project. The operating system gives it
 // up when the process ends, however it ends. Close is safe for concurrent use.
 type Lock struct {
+	path  string
+	taken os.FileInfo // the file
 	close func() error
+}
+
+// Valid gives an error if the lock's file was removed or replaced: another
+// process can hold the lock then, too.
+func (l *Lock) Valid() error {
+	now, err := os.Stat(l.path)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist): // nobody knows
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s was removed", l.path)
+	case !os.SameFile(l.taken, now):
+		return fmt.Errorf("%s was replaced", l.path)
+	}
+	return nil
 }
 
 // HeldError says that another process, or another part of this one, is the hub.
@@ -63,11 +80,20 @@ func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 		file.Close()
 		return nil, fmt.Errorf("locking the project: %w", err)
 	}
-	return &Lock{close: sync.OnceValue(func() error {
+	taken, err := os.Stat(path)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("locking the project: %w", err)
+	}
+	l := &Lock{path: path, taken: taken}
+	l.close = sync.OnceValue(func() error {
 		// Whoever takes the lock next must not be mistaken for this process.
-		_ = os.Truncate(path, 0)
+		if l.Valid() == nil {
+			_ = os.Truncate(path, 0)
+		}
 		return file.Close()
-	})}, nil
+	})
+	return l, nil
 }
 
 // Unlocked reports whether nobody has the lock just now.
@@ -76,6 +102,14 @@ func (p Project) Unlocked() bool {
 	got, err := file.TryLock()
 	file.Close()
 	return got && err == nil || errors.Is(err, os.ErrNotExist)
+}
+
+// Holder tells who has the lock just now; held with 0 where that cannot be read.
+func (p Project) Holder(ctx context.Context) (pid int, held bool) {
+	if p.Unlocked() {
+		return 0, false
+	}
+	return holder(ctx, filepath.Join(p.StateDir, "lock")), true
 }
 
 // Close gives the lock up. The file stays: removing it would let two processes

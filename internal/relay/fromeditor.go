@@ -27,6 +27,9 @@ func (r *Relay) readEditor() error {
 		var refusal *frame.Refusal
 		switch {
 		case err == nil:
+			if r.opts.Trace != nil {
+				r.opts.Trace(false, m.Body)
+			}
 			if !r.early(&m) {
 				to = r.fromEditor(&m)
 			}

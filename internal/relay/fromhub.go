@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -86,6 +87,12 @@ func (r *Relay) batchFromHub(m *frame.Message) []byte {
 func (r *Relay) callFromHub(m *frame.Message) []byte {
 	if m.ID != nil {
 		return edited(m.Body, r.question(m, nil))
+	}
+	if r.joined&taskFamily != 0 && bytes.HasPrefix(m.Method, []byte(`"event.task`)) {
+		if n := integer(member(m.Params, "seq")); n > 0 {
+			r.told = n // also where another hub has another log
+		}
+		return m.Body
 	}
 	if len(r.subs.byHub) == 0 {
 		return m.Body

@@ -21,7 +21,8 @@ const flushAt = 64 << 10
 // peer does not read: that is what stops us from reading the other side.
 type link struct {
 	t      server.Transport
-	failed func() // called once, when a write has failed; it must not send
+	trace  func(message []byte) // sees what is sent; may be nil
+	failed func()               // called once, when a write has failed; it must not send
 
 	mu  sync.Mutex // guards the fields below, and writes
 	buf []byte     // frames that are not written yet, less than flushAt
@@ -32,6 +33,9 @@ type link struct {
 func (l *link) send(body []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.trace != nil {
+		l.trace(body)
+	}
 	if len(body) < flushAt {
 		l.buf = frame.Append(l.buf, frame.LSP, body)
 		if len(l.buf) >= flushAt {

@@ -79,6 +79,9 @@ type Options struct {
 	// OnState, if set, is told what becomes of the connection to the hub. It
 	// is called by one goroutine at a time and must not block.
 	OnState func(state string)
+	// Trace, if set, sees each message that goes to the editor, and each that
+	// comes from it, which is borrowed until it returns; it must not block.
+	Trace func(sent bool, message []byte)
 	// Logger gets what happens. Default: nothing is logged.
 	Logger *slog.Logger
 	// Released, if set, is called when a large buffer was given back: a good
@@ -127,6 +130,7 @@ type Relay struct {
 	asked    asked
 	subs     subscriptions
 	joined   family
+	told     int64 // the seq of the last event.task… that the editor was told; -1: of none
 	// restricted: the editor has said that it does not trust the workspace.
 	restricted bool
 	result     error // of Run
@@ -157,7 +161,10 @@ func New(editor server.Transport, opts Options) *Relay {
 	_, _ = rand.Read(random[:]) // never fails
 	r := &Relay{
 		opts: opts.withDefaults(), editor: &link{t: editor}, prefix: `"duet-relay-` + hex.EncodeToString(random[:]) + "-",
-		change: make(chan struct{}), own: make(map[string]func(*frame.Message)), calls: newCalls(), asked: newAsked(), subs: newSubscriptions(),
+		change: make(chan struct{}), own: make(map[string]func(*frame.Message)), calls: newCalls(), asked: newAsked(), subs: newSubscriptions(), told: -1,
+	}
+	if trace := opts.Trace; trace != nil {
+		r.editor.trace = func(message []byte) { trace(true, message) }
 	}
 	r.editor.failed = func() { r.end(nil) } // nobody is there to read
 	return r

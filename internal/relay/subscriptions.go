@@ -27,7 +27,8 @@ func familyOf(method []byte) family {
 	return 0
 }
 
-// probe is a method of a family that changes nothing.
+// probe is a method of a family that changes nothing. Its since is where what
+// the editor is told goes on; a hub with another log is asked for none of it.
 func (f family) probe() string {
 	if f&taskFamily != 0 {
 		return "task.stats"
@@ -145,12 +146,34 @@ func (r *Relay) restoration() [][]byte {
 		all = append(all, r.request("initialize", []byte(`{"workspaceTrusted":false}`), func(*frame.Message) {}))
 	}
 	if r.joined != 0 {
-		all = append(all, r.request(r.joined.probe(), nil, func(*frame.Message) {}))
+		all = append(all, r.join())
 	}
 	for _, one := range r.subs.byEditor {
 		all = append(all, r.restore(one))
 	}
 	return all
+}
+
+// join makes the request that has the editor told of tasks again.
+func (r *Relay) join() []byte {
+	return r.request(r.joined.probe(), with(nil, "since", r.told), func(resp *frame.Message) {
+		hub := r.there()
+		if !isUnavailable(resp.Error) {
+			return
+		}
+		r.jobs.Go(func() {
+			r.pause(nil, restoreAgainAfter)
+			r.mu.Lock()
+			if r.ctx.Err() != nil || r.there() != hub {
+				r.mu.Unlock()
+				return
+			}
+			again := r.join()
+			r.mu.Unlock()
+			hub.send(again)
+			_ = hub.flush()
+		})
+	})
 }
 
 // restore makes the Subscribe that restores a subscription from where it was.

@@ -55,6 +55,10 @@ type Options struct {
 	// Committed is called with the events of each transaction after its
 	// commit, in order, by one goroutine; it must not block and not write.
 	Committed func([]Event)
+	// Valid, if set, is asked before and after each commit whether this process
+	// still has the right to write: an error is told, in a [*LostError], instead
+	// of success.
+	Valid func() error
 }
 
 // Open opens the database at path, and creates it or brings it up to date if
@@ -85,7 +89,10 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	s.readers.SetMaxIdleConns(2)
 	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
 	s.queries = queries{newStatements(s.readers)}
-	if s.writer, err = newWriter(ctx, s.writers, opts.Committed); err != nil {
+	if s.writer, err = newWriter(ctx, s.writers, opts.Committed); err == nil {
+		err = s.writer.identity(path, opts.Valid)
+	}
+	if err != nil {
 		s.readers.Close()
 		s.writers.Close()
 		return nil, &OpenError{path, reason(err), err}

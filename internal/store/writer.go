@@ -30,9 +30,10 @@ type writer struct {
 	conn      *sql.Conn
 	tx        *Tx
 	announce  func([]Event)
-	last      time.Time // when a commit ended
-	full      bool      // synchronous is FULL just now
-	committed int64     // the last seq in the log
+	valid     func() error // whether what is written is not lost
+	last      time.Time    // when a commit ended
+	full      bool         // synchronous is FULL just now
+	committed int64        // the last seq in the log
 
 	mu      sync.Mutex // guards the fields below
 	wake    sync.Cond
@@ -233,9 +234,13 @@ func (w *writer) obey() {
 }
 
 // commit runs the operations in one transaction. An operation that fails is
-// undone alone; an error of commit means that nothing was changed.
+// undone alone; an error of commit means that nothing was changed, or, a
+// *LostError, that nobody will find what was.
 func (w *writer) commit(batch []*operation) (err error) {
 	ctx := context.Background()
+	if err := w.valid(); err != nil {
+		return err
+	}
 	durable := false
 	for _, op := range batch {
 		durable = durable || op.durable
@@ -269,7 +274,7 @@ func (w *writer) commit(batch []*operation) (err error) {
 		return err
 	}
 	w.committed = t.seq
-	return nil
+	return w.valid()
 }
 
 // apply runs one operation inside a savepoint. Its own failure is kept in op;

@@ -89,9 +89,15 @@ func (p *process) run() {
 	defer cancel()
 	reg := server.NewRegistry()
 	catalogrpc.RegisterDaemon(reg, daemon{s.opts.Daemon, s.opts.WireError, p})
+	var trace func(*server.Conn, bool, []byte)
+	if t := s.opts.Trace; t != nil {
+		pid := p.cmd.Process.Pid
+		trace = func(_ *server.Conn, sent bool, message []byte) { t(pid, sent, message) }
+	}
 	conn := server.New(reg, server.Options{
 		Limits:         frame.Limits{MaxFrame: linkLimit, Timeout: 10 * time.Minute},
 		Logger:         log,
+		Trace:          trace,
 		MaxLongRunning: 4096, MaxLine: linkLimit, MaxQueued: 8 << 20,
 		Grace: 100 * time.Millisecond, CallTimeout: 10 * time.Minute,
 	}).Connect(ctx, p.link, frame.NDJSON)

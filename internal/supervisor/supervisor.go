@@ -24,6 +24,9 @@ type Options struct {
 	// WireError turns an error of Daemon into one that executors are told.
 	WireError func(error) error
 	Logger    *slog.Logger
+	// Trace, if set, sees each message between the hub and an executor, by its
+	// process id; see server.Options.
+	Trace func(pid int, sent bool, message []byte)
 	// Most is how many executors there may be. Default 10.
 	Most int
 	// IdleAfter is when an executor that nobody uses is ended. Default 60 s.

@@ -1,0 +1,102 @@
+//go:build unix
+
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// A hub whose directory is removed or replaced under it, as git clean -fdx does,
+// confirms nothing that is lost; a moment later there is one hub again.
+func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(t *testing.T, s *site){
+		"removed":             func(t *testing.T, s *site) { require.NoError(t, os.RemoveAll(s.state())) },
+		"moved away":          func(t *testing.T, s *site) { require.NoError(t, os.Rename(s.state(), filepath.Join(s.home, "away"))) },
+		"the lock is removed": func(t *testing.T, s *site) { require.NoError(t, os.Remove(filepath.Join(s.state(), "lock"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			editor := s.start()
+			editor.subscribe()
+			other := s.start()
+			other.subscribe()
+			require.Equal(t, editor.cmd.Process.Pid, hubOf(t, other))
+			editor.awaitEnd(editor.launch("quiet one", "").SessionID)
+
+			remove(t, s)
+			var e *wireError
+			require.ErrorAs(t, editor.try("launchSession", object{"query": "quiet two"}, nil), &e, "nothing is confirmed")
+			assert.Contains(t, e.Message, "the project's .duet was removed or replaced")
+			assert.Contains(t, e.Message, "try again")
+			var health struct {
+				Status string
+				Issues []string
+			}
+			editor.call("health", nil, &health)
+			assert.Equal(t, "degraded", health.Status)
+
+			// It is the hub again, of who was there and of who comes.
+			var begun launched
+			require.Eventually(t, func() bool {
+				return editor.try("launchSession", object{"query": "quiet three"}, &begun) == nil
+			}, watchdog/3, 100*time.Millisecond, "there is no hub again")
+			assert.Equal(t, editor.cmd.Process.Pid, s.lockHolder())
+			third := s.start()
+			third.subscribe()
+			for _, c := range []*client{other, third} {
+				require.Eventually(t, func() bool { // what has just lost its hub is told so
+					var status struct{ PID int }
+					return c.try("daemon.status", object{}, &status) == nil && status.PID == editor.cmd.Process.Pid
+				}, watchdog/3, 100*time.Millisecond, "another editor has another hub")
+			}
+			health.Issues = nil
+			editor.call("health", nil, &health)
+			assert.Empty(t, health.Issues)
+			begun = third.launch("quiet four", "")
+			for _, c := range []*client{editor, other, third} {
+				assert.Equal(t, "completed", c.awaitEnd(begun.SessionID).Data.State)
+			}
+			for _, c := range []*client{third, other, editor} {
+				c.leave()
+			}
+		})
+	}
+}
+
+// Where another process has become the hub meanwhile the old one ends, and the
+// editor's next one joins: there is one at any time.
+func TestHubThatWasReplacedEnds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	editor := s.start()
+	editor.launch("quiet", "")
+	require.NoError(t, os.RemoveAll(s.state()))
+	p := project.Project{Root: s.root, StateDir: s.state()}
+	require.NoError(t, p.Prepare())
+	lock, err := p.Lock(t.Context())
+	require.NoError(t, err)
+	defer lock.Close()
+	<-editor.ended
+	assert.Zero(t, editor.cmd.ProcessState.ExitCode())
+}
+
+// A daemon whose project is removed ends.
+func TestDaemonEndsWithItsProject(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pid := s.daemon()
+	require.NoError(t, os.RemoveAll(s.root))
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, watchdog/3, pollEvery, "process %d goes on", pid)
+	assert.NoDirExists(t, s.root, "and it is not made again")
+}

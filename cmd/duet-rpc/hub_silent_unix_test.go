@@ -1,0 +1,185 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// soon keeps a command from waiting long for a hub that does not answer.
+const soon = "--answer-within=300ms"
+
+// silentDaemon makes the site's hub a daemon that is stopped as by a debugger: it
+// listens, and does not answer.
+func (s *site) silentDaemon() (pid int) {
+	s.t.Helper()
+	pid = s.daemon()
+	require.NoError(s.t, syscall.Kill(pid, syscall.SIGSTOP))
+	s.t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	return pid
+}
+
+// Where a hub does not answer every command says so and ends; it can be killed.
+func TestHubThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pid := s.silentDaemon()
+	var group sync.WaitGroup
+	for _, args := range [][]string{
+		{"task", "list"},
+		{"session", "list"},
+		{"approvals"},
+		{"events"},
+		{"attach"},
+		{"call", "ping"},
+		{"prompt", "quiet"},
+		{"daemon", "start"},
+		{"daemon", "status"},
+		{"daemon", "stop"},
+	} {
+		group.Go(func() {
+			_, err := s.command(append([]string{soon}, args...)...)
+			assert.ErrorContains(t, err, fmt.Sprintf("exit status 1: duet-rpc: the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid), "%v", args)
+		})
+	}
+	group.Wait()
+	out, err := s.command(soon, "daemon", "stop", "--force")
+	require.NoError(t, err)
+	assert.Contains(t, out, fmt.Sprintf("killed, since it did not answer (process %d)", pid))
+	_, err = s.command("daemon", "stop", "--force")
+	assert.ErrorContains(t, err, "no hub runs here")
+}
+
+// stranger listens on the site's socket, and is no hub.
+func (s *site) stranger() net.Listener {
+	s.t.Helper()
+	require.NoError(s.t, os.MkdirAll(s.state(), 0o700))
+	l, err := net.Listen("unix", s.socketPath())
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { l.Close() })
+	require.NoError(s.t, os.Chmod(s.socketPath(), 0o600))
+	return l
+}
+
+// A program that listens where the hub should, and is none, is neither waited
+// for nor killed.
+func TestStrangerOnTheHubsSocketDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.stranger()
+	for _, args := range [][]string{{"task", "list"}, {"daemon", "start"}, {"daemon", "stop", "--force"}} {
+		_, err := s.command(append([]string{soon}, args...)...)
+		assert.ErrorContains(t, err, "does not answer, and it is not this project's hub", "%v", args)
+	}
+}
+
+// A signal ends a command that waits for a hub which does not answer.
+func TestSignalEndsACommandThatWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	stranger := s.stranger()
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		for _, args := range [][]string{{"task", "list"}, {"prompt", "quiet"}, {"daemon", "stop"}} {
+			l := s.launch()
+			l.args = append(append([]string{"--answer-within=1h"}, args...), l.args...)
+			p := l.start(t)
+			conn, err := stranger.Accept()
+			require.NoError(t, err)
+			_, err = conn.Read(make([]byte, 1)) // it has asked
+			require.NoError(t, err)
+			require.NoError(t, p.cmd.Process.Signal(sig))
+			select {
+			case <-p.ended:
+			case <-time.After(watchdog / 3):
+				require.Fail(t, "it goes on", "%v after %v", args, sig)
+			}
+			assert.Equal(t, 130, p.cmd.ProcessState.ExitCode(), "%v after %v", args, sig)
+			conn.Close()
+		}
+	}
+}
+
+// A second signal ends a command also where the first has not.
+func TestSecondSignalEndsACommandAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pid := s.daemon()
+	p := s.prompt(t, "quiet permit:1")
+	p.sees("Allow? ")
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	p.sees("once more to end at once")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	<-p.ended
+	assert.Equal(t, 130, p.cmd.ProcessState.ExitCode())
+}
+
+// Who comes while a process that has the lock opens its socket waits for it,
+// but not long for one that has none.
+func TestCommandWaitsForTheSocketOfAHub(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := project.Project{Root: s.root, StateDir: s.state()}
+	require.NoError(t, p.Prepare())
+	lock, err := p.Lock(t.Context())
+	require.NoError(t, err)
+	defer lock.Close()
+	began := time.Now()
+	_, err = s.command(soon, "call", "ping")
+	require.ErrorContains(t, err, "no hub runs here")
+	assert.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond)
+
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.command("call", "ping")
+		done <- err
+	}()
+	l := s.stranger() // as that process would
+	conn, err := l.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	reader := frame.NewReader(conn, frame.LSP, frame.Limits{})
+	for range 2 { // whether somebody is there, and what was asked
+		var m frame.Message
+		require.NoError(t, reader.Next(&m))
+		_, err = conn.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)))
+		require.NoError(t, err)
+	}
+	assert.NoError(t, <-done)
+}
+
+// daemon start does not pass an editor's process off as a daemon, nor a daemon
+// as one that listens where it does not.
+func TestDaemonStartPretendsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	editor := s.start()
+	editor.subscribe()
+	_, err := s.command("daemon", "start")
+	require.ErrorContains(t, err, fmt.Sprintf("exit status 1: duet-rpc: the hub here is process %d, which an editor or a command started: what runs ends with it", editor.cmd.Process.Pid))
+	assert.ErrorContains(t, err, `hub = "daemon"`)
+	editor.leave()
+
+	extra, another := filepath.Join(s.home, "extra.sock"), filepath.Join(s.home, "another.sock")
+	pid := s.daemon("--listen", extra)
+	assert.Equal(t, pid, s.daemon(), "it is there already")
+	assert.Equal(t, pid, s.daemon("--listen", extra), "and listens there")
+	_, err = s.command("daemon", "start", "--listen", another)
+	assert.ErrorContains(t, err, fmt.Sprintf("the hub here (process %d) does not listen on %s", pid, another))
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+}

@@ -1,0 +1,81 @@
+//go:build unix
+
+package main_test
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// awaitNoted waits for an event.task… notification.
+func (c *client) awaitNoted(note string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool { return c.count(note) > 0 }, watchdog/3, pollEvery, "%q is not told", note)
+}
+
+func (c *client) count(note string) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, said := range c.noted {
+		if said == note {
+			n++
+		}
+	}
+	return n
+}
+
+// However a hub ends, who is told of tasks is told once how each has ended,
+// also who came to another hub then.
+func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, hub, other *client){
+		"SIGKILL": func(t *testing.T, hub, _ *client) { require.NoError(t, hub.cmd.Process.Kill()) },
+		"SIGTERM": func(t *testing.T, hub, _ *client) { require.NoError(t, hub.cmd.Process.Signal(syscall.SIGTERM)) },
+		"daemon.stop": func(_ *testing.T, _, other *client) {
+			other.call("daemon.stop", object{"force": true}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			hub := s.start()
+			hub.subscribe()
+			before := hub.launch("quiet permit:1 before", "") // when nobody is told yet
+			hub.awaitQuestion(before.SessionID)
+			attached := s.start()
+			require.Equal(t, hub.cmd.Process.Pid, hubOf(t, attached))
+			attached.call("task.stats", object{}, nil)
+			line := s.lines()
+			line.call("task.stats", object{}, nil)
+			after := hub.launch("quiet permit:1 after", "")
+			hub.awaitQuestion(after.SessionID)
+			attached.awaitNoted("Started " + after.TaskID)
+
+			end(t, hub, attached)
+			<-hub.closed
+			for attached.try("task.stats", object{}, nil) != nil { // what needs a hub
+			}
+			for _, task := range []launched{before, after} {
+				attached.awaitNoted("Cancelled " + task.TaskID)
+			}
+			again := attached.launch("quiet", "")
+			attached.awaitNoted("Completed " + again.TaskID)
+			assert.Equal(t, 1, attached.count("Cancelled "+before.TaskID), "once")
+			assert.Equal(t, 1, attached.count("Cancelled "+after.TaskID), "once")
+			if name == "daemon.stop" { // a signal leaves less time
+				line.requireClosed()
+				var told []string
+				for _, n := range line.noted() {
+					told = append(told, strings.TrimPrefix(n.Method, "event.task")+" "+n.Params.TaskID)
+				}
+				assert.True(t, slices.Contains(told, "Cancelled "+after.TaskID) && slices.Contains(told, "Cancelled "+before.TaskID), "before the connection ended: %v", told)
+			}
+			attached.leave()
+		})
+	}
+}

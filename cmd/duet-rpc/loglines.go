@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// logLines writes what it is given of a log as JSON, an object a line: the
+// members that a line has, or its text where it is of another form, as what a
+// crash prints. Close writes a last line that has no end.
+type logLines struct {
+	out  io.Writer
+	rest []byte
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, whole := bytes.Cut(l.rest, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		if err := l.print(string(line)); err != nil {
+			return 0, err
+		}
+		l.rest = rest
+	}
+}
+
+func (l *logLines) Close() error {
+	if len(l.rest) == 0 {
+		return nil
+	}
+	return l.print(string(l.rest))
+}
+
+func (l *logLines) print(line string) error {
+	members, ok := logMembers(line)
+	if !ok {
+		members = map[string]string{"text": line}
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	return printRaw(l.out, raw)
+}
+
+// logMembers are the members of a line as log/slog writes it: name=value, where
+// either may be quoted as in Go.
+func logMembers(line string) (members map[string]string, ok bool) {
+	members = make(map[string]string)
+	for line != "" {
+		name, rest, ok := word(line, "=")
+		if !ok || name == "" || !strings.HasPrefix(rest, "=") {
+			return nil, false
+		}
+		value, rest, ok := word(rest[1:], " ")
+		if !ok {
+			return nil, false
+		}
+		members[name] = value
+		line = strings.TrimPrefix(rest, " ")
+	}
+	return members, members["time"] != "" && members["level"] != ""
+}
+
+// word is what a text begins with, up to an end unless it is quoted.
+func word(text, end string) (word, rest string, ok bool) {
+	if !strings.HasPrefix(text, `"`) {
+		i := strings.Index(text, end)
+		if i < 0 {
+			i = len(text)
+		}
+		return text[:i], text[i:], true
+	}
+	quoted, err := strconv.QuotedPrefix(text)
+	if err != nil {
+		return "", "", false
+	}
+	word, err = strconv.Unquote(quoted)
+	return word, text[len(quoted):], err == nil
+}
