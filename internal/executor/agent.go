@@ -78,7 +78,7 @@ func (r *run) startAgent() (*agent, *failure) {
 	life, cancel := context.WithCancel(r.x.ctx)
 	a := &agent{
 		x: r.x, name: r.launch.Name, key: launchKey(&r.params), proc: proc, life: life,
-		place: newPlace(r.launch.Root, r.params.CWD), env: newEnvironment(r.launch.Env),
+		place: newPlace(r.launch.Root, r.params.CWD, r.launch.StateDir), env: newEnvironment(r.launch.Env),
 		terminals: make(map[string]*agentTerminal),
 	}
 	a.env[MarkVariable] = proc.mark

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -206,6 +207,7 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 	}
 	return &catalog.AgentLaunch{
 		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Env: env, Keys: a.Keys, Root: h.opts.Root,
+		StateDir: filepath.Dir(h.opts.Database),
 	}
 }
 
