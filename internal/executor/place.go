@@ -25,17 +25,22 @@ type place struct {
 
 func newPlace(root, cwd, state string) *place {
 	p := &place{cwd: cwd, state: state}
-	for _, dir := range []string{root, cwd} {
+	p.add(root, cwd)
+	return p
+}
+
+// add adds directories that exist; they may be relative to the cwd.
+func (p *place) add(dirs ...string) {
+	for _, dir := range dirs {
 		if dir == "" {
 			continue
 		}
-		if abs, err := filepath.Abs(dir); err == nil {
+		if abs, err := filepath.Abs(p.absolute(dir)); err == nil {
 			if resolved, err := filepath.EvalSymlinks(abs); err == nil {
 				p.dirs = append(p.dirs, resolved)
 			}
 		}
 	}
-	return p
 }
 
 func (p *place) absolute(path string) string {
@@ -66,9 +71,9 @@ func (p *place) locate(path string) (*os.Root, string, error) {
 		return root, rel, err
 	}
 	if resolved != path {
-		return nil, "", fmt.Errorf("%s leads to %s, which is outside of the project %s", path, resolved, strings.Join(p.dirs, ", "))
+		return nil, "", fmt.Errorf("%s leads to %s, which is outside of %s", path, resolved, strings.Join(p.dirs, ", "))
 	}
-	return nil, "", fmt.Errorf("%s is outside of the project %s", path, strings.Join(p.dirs, ", "))
+	return nil, "", fmt.Errorf("%s is outside of %s", path, strings.Join(p.dirs, ", "))
 }
 
 var errState = errors.New("duet keeps its own state there, which agents neither read nor write")

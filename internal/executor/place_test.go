@@ -14,6 +14,30 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
+func TestAdditionalDirectoriesAreTheAgentsToo(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "")
+	more, other := t.TempDir(), t.TempDir()
+	beside := filepath.Join(filepath.Dir(p.CWD), "beside") // named by where it is from the cwd
+	require.NoError(t, os.Mkdir(beside, 0o700))
+	h.context.AdditionalDirectories = []string{more, "../beside", "/no/such/directory"}
+	require.NoError(t, os.Symlink(other, filepath.Join(more, "out")))
+	files := []string{filepath.Join(more, "f"), filepath.Join(beside, "f"), filepath.Join(other, "f"), filepath.Join(more, "out", "f")}
+	for _, f := range files {
+		require.NoError(t, os.WriteFile(f, nil, 0o600))
+	}
+	p.Prompt = "touch " + strings.Join(files, " ")
+	execute(t, x, p)
+	assert.Equal(t, files[0]+" true true\n"+files[1]+" true true\n"+files[2]+" false false\n"+files[3]+" false false\n", h.text())
+	assert.Len(t, h.data("file_change"), 2, "what is changed there is told")
+
+	h.context.AdditionalDirectories = []string{other} // another run's
+	p.TaskID, p.Prompt = "task-2", "touch "+files[0]+" "+files[2]
+	execute(t, x, p)
+	assert.True(t, strings.HasSuffix(h.text(), files[0]+" false false\n"+files[2]+" true true\n"))
+}
+
 // The database is never an agent's to read or to write, by no name.
 func TestTheHubsOwnDirectoryIsNoAgents(t *testing.T) {
 	h := newHub()
