@@ -444,7 +444,7 @@ func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
 	cancel()
 	for range 20 { // -race sees who reads what the writer writes
 		_, _ = h.CreateApproval(ctx, ApprovalSpec{Run: s.RunID, Tool: "Write"})
-		_, _ = h.CreateMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
+		_, _ = h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 		_, _ = h.Decide(ctx, Decision{ID: "call", Decision: "approve"})
 	}
 }

@@ -33,8 +33,10 @@ type liveRun struct {
 	clock  *clock
 	lease  Lease // nil until there is one; guarded by Hub.mu
 	token  string
-	last   int64 // the last sequence of its reports; guarded by Hub.mu
+	task   string // the run's UUID, by which its executor knows it
 	ended  chan struct{}
+
+	reporting reporting
 
 	answered chan struct{} // closed when its executor has nothing to do with it any more
 
@@ -45,7 +47,8 @@ type liveRun struct {
 func (h *Hub) start(t *store.Tx, run Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
-		live := &liveRun{ctx: ctx, cancel: cancel, token: token, ended: make(chan struct{}), answered: make(chan struct{})}
+		live := &liveRun{ctx: ctx, cancel: cancel, token: token, task: run.UUID, ended: make(chan struct{}), answered: make(chan struct{})}
+		live.reporting.hub = h
 		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
 		h.mu.Lock()
 		h.live[run.ID] = live
@@ -106,6 +109,7 @@ func (l *liveRun) stop(h *Hub, run Run) {
 func (h *Hub) execute(run Run, live *liveRun) {
 	defer h.dropTokens(run.ID)
 	result, err := h.attempt(run, live)
+	live.reporting.flush()
 	close(live.answered)
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted

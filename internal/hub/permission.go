@@ -28,7 +28,7 @@ const foreignPatience = 29 * time.Second
 // tool of a run may run.
 func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	var result catalog.RequestPermissionResult
-	token, err := h.token(p.SessionToken)
+	token, err := h.tokenOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return result, err
 	}

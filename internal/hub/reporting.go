@@ -1,0 +1,112 @@
+package hub
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// earlyPatience is how long a report that came early waits for those
+	// before it.
+	earlyPatience = 200 * time.Millisecond
+	// earlyMost is how many of a run wait, and earlyBytes how long they are
+	// together.
+	earlyMost  = 256
+	earlyBytes = 4 << 20
+)
+
+// A reporting brings the reports of one run into their order, on their way to
+// the intake. An executor may send them as it likes.
+type reporting struct {
+	hub *Hub
+
+	mu    sync.Mutex // guards the fields below, and keeps the order
+	last  int64      // the sequence of the last report that went on
+	early map[int64]report
+	bytes int         // of early
+	hurry *time.Timer // lets early ones go on; nil while there are none
+}
+
+// take takes a report with its sequence number, which counts from 1; 0 is none.
+// One that came before is dropped. One that comes early waits a moment for
+// those before it.
+func (r *reporting) take(sequence int64, what report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case sequence <= 0:
+		r.pass(what)
+	case sequence <= r.last:
+	case sequence > r.last+1:
+		r.hold(sequence, what)
+	default:
+		r.last = sequence
+		r.pass(what)
+		r.catchUp()
+	}
+}
+
+// hold keeps a report that came early; mu is held.
+func (r *reporting) hold(sequence int64, what report) {
+	if _, there := r.early[sequence]; there {
+		return
+	}
+	if r.early == nil {
+		r.early = make(map[int64]report)
+	}
+	r.early[sequence] = what
+	r.bytes += what.size()
+	switch {
+	case len(r.early) > earlyMost || r.bytes > earlyBytes:
+		r.goOn()
+	case r.hurry == nil:
+		r.hurry = time.AfterFunc(earlyPatience, r.flush)
+	}
+}
+
+// catchUp lets go on what waited for the report that went on last; mu is held.
+func (r *reporting) catchUp() {
+	for len(r.early) > 0 {
+		next, there := r.early[r.last+1]
+		if !there {
+			return
+		}
+		delete(r.early, r.last+1)
+		r.bytes -= next.size()
+		r.last++
+		r.pass(next)
+	}
+	r.calm()
+}
+
+// goOn lets everything go on that waits: what is missing does not come, or
+// comes too late; mu is held.
+func (r *reporting) goOn() {
+	for _, sequence := range slices.Sorted(maps.Keys(r.early)) {
+		r.last = sequence
+		r.pass(r.early[sequence])
+	}
+	clear(r.early)
+	r.bytes = 0
+	r.calm()
+}
+
+// calm ends the haste; mu is held, and nothing waits.
+func (r *reporting) calm() {
+	if r.hurry != nil {
+		r.hurry.Stop()
+		r.hurry = nil
+	}
+}
+
+// flush lets everything go on that waits, at the latest when the run ends.
+func (r *reporting) flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.goOn()
+}
+
+// pass gives a report to the intake; mu is held.
+func (r *reporting) pass(what report) { r.hub.intake.add(what) }
