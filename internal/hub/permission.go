@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +32,9 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	token, err := h.tokenOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return result, err
+	}
+	if strings.TrimSpace(p.ToolName) == "" {
+		return result, invalid("tool_name", "the name of a tool", "an empty string")
 	}
 	a := approvalOf(p)
 	answered := make(chan verdict, 1)

@@ -69,6 +69,17 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 	})
 }
 
+func TestAQuestionNeedsATool(t *testing.T) {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		for _, tool := range []string{"", " "} {
+			_, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{SessionToken: x.p.SessionToken, ToolName: tool})
+			x.say(kindOf(t, err) + " ")
+		}
+		return completed
+	})
+	assert.Equal(t, KindInvalid+" "+KindInvalid+" ", await(t, h, launch(t, h, "p")).Result)
+}
+
 // What an executor says of another task than its token's changes nothing.
 func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	ctx := context.Background()
