@@ -48,7 +48,7 @@ func (h *Hub) start(t *store.Tx, run Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
 		live := &liveRun{ctx: ctx, cancel: cancel, token: token, task: run.UUID, ended: make(chan struct{}), answered: make(chan struct{})}
-		live.reporting.hub = h
+		live.reporting.hub, live.reporting.secrets = h, h.secretsOf(run.Thread)
 		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
 		h.mu.Lock()
 		h.live[run.ID] = live
@@ -110,6 +110,11 @@ func (h *Hub) execute(run Run, live *liveRun) {
 	defer h.dropTokens(run.ID)
 	result, err := h.attempt(run, live)
 	live.reporting.flush()
+	if result.Error != nil { // such as what the agent complained of last
+		failure := *result.Error
+		failure.Message = live.reporting.secrets.Text(failure.Message)
+		result.Error = &failure
+	}
 	close(live.answered)
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted

@@ -36,7 +36,8 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	if strings.TrimSpace(p.ToolName) == "" {
 		return result, invalid("tool_name", "the name of a tool", "an empty string")
 	}
-	a := approvalOf(p)
+	a := approvalOf(h.withoutSecrets(p, token.Thread))
+	h.endMessage(token.Run)
 	answered := make(chan verdict, 1)
 	var ruled ruling
 	var carried *Approval

@@ -262,9 +262,12 @@ func (h *Hub) RecentPaths(ctx context.Context, limit int) ([]RecentPath, error) 
 // CreateMessage puts a message of an executor into the conversation that its
 // token is good for.
 func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
-	if p.SessionToken == "" {
-		return catalog.CreateMessageResult{}, errInvalidToken
+	token, err := h.token(p.SessionToken)
+	if err != nil {
+		return catalog.CreateMessageResult{}, err
 	}
+	h.endMessage(token.Run)
+	p.Message.Content = h.secretsOf(token.Thread).JSON(p.Message.Content)
 	return h.AddMessage(ctx, p)
 }
 

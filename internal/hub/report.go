@@ -197,6 +197,16 @@ func (h *Hub) reporterOf(ctx context.Context, token, task string) (live *liveRun
 	return h.live[known.Run], known.Run, nil
 }
 
+// endMessage lets go what is held back of a run's reports.
+func (h *Hub) endMessage(run int64) {
+	h.mu.Lock()
+	live := h.live[run]
+	h.mu.Unlock()
+	if live != nil {
+		live.reporting.endMessage()
+	}
+}
+
 // goesOn reports whether what a run's agent says is still wanted: it is not
 // once the run was ended, nor while a full disk does not let it end: what room
 // there is is needed for that.

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
 
 const (
@@ -18,15 +21,18 @@ const (
 )
 
 // A reporting brings the reports of one run into their order, on their way to
-// the intake. An executor may send them as it likes.
+// the intake, and takes keys out of them that the agent was given. An executor
+// may send them as it likes.
 type reporting struct {
-	hub *Hub
+	hub     *Hub
+	secrets *redact.Secrets // of the run's thread
 
 	mu    sync.Mutex // guards the fields below, and keeps the order
 	last  int64      // the sequence of the last report that went on
 	early map[int64]report
 	bytes int         // of early
 	hurry *time.Timer // lets early ones go on; nil while there are none
+	held  *report     // the end of a text that could be the beginning of a key
 }
 
 // take takes a report with its sequence number, which counts from 1; 0 is none.
@@ -106,7 +112,74 @@ func (r *reporting) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.goOn()
+	r.letGo()
 }
 
-// pass gives a report to the intake; mu is held.
-func (r *reporting) pass(what report) { r.hub.intake.add(what) }
+// pass gives a report to the intake, without keys; mu is held.
+func (r *reporting) pass(what report) {
+	if r.secrets.None() {
+		r.hub.intake.add(what)
+		return
+	}
+	switch what.kind {
+	case catalog.EventContentDelta, catalog.EventThinkingChunk:
+		r.passText(what)
+		return
+	case catalog.EventUsage, catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess: // they end no message
+	case catalog.EventFileChange: // the project's files are what they are
+		r.letGo()
+	default:
+		r.letGo()
+		what.data = r.secrets.JSON(what.data)
+	}
+	r.hub.intake.add(what)
+}
+
+// passText is pass for a piece of a message. A key may be cut in two by the
+// border of pieces, so an end that could be the beginning of one is held back.
+func (r *reporting) passText(what report) {
+	if r.held != nil && !r.held.goesOnWith(what) {
+		r.letGo()
+	}
+	text := what.delta.Delta.Text
+	if r.held != nil {
+		text = r.held.delta.Delta.Text + text
+		r.held = nil
+	}
+	shown, held := r.secrets.Cut(text)
+	if held != "" {
+		rest := what
+		rest.delta.Delta.Text = held
+		r.held = &rest
+	}
+	if what.delta.Delta.Text = shown; shown != "" {
+		r.hub.intake.add(what)
+	}
+}
+
+// goesOnWith reports whether a piece of a message belongs to the same one as
+// the next piece.
+func (r *report) goesOnWith(next report) bool {
+	a, b := r.delta.MessageID, next.delta.MessageID
+	return r.kind == next.kind && (a == b || a == "" || b == "")
+}
+
+// letGo lets go what was held back: nothing comes that would make it a key;
+// mu is held.
+func (r *reporting) letGo() {
+	if r.held == nil {
+		return
+	}
+	what := *r.held
+	r.held = nil
+	what.delta.Delta.Text = r.secrets.Text(what.delta.Delta.Text)
+	r.hub.intake.add(what)
+}
+
+// endMessage lets go what was held back before something else than a report
+// ends the message.
+func (r *reporting) endMessage() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.letGo()
+}

@@ -205,6 +205,10 @@ func (h *Hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 	if p.TaskID != "" {
 		if session, err := h.Session(h.ctx, p.TaskID); err == nil {
 			term.Run = &session
+			term.Args = slices.Clone(p.Args)
+			for i, arg := range term.Args {
+				term.Args[i] = h.secretsOf(session.Run.Thread).Text(arg)
+			}
 		}
 	}
 	h.mu.Lock()
@@ -217,8 +221,18 @@ func (h *Hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 
 // TerminalOutput takes what a terminal printed. The log does not keep it.
 func (h *Hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
+	h.show(p, false)
+	return nil
+}
+
+// show shows what a terminal printed, and at its end also what was held back
+// of it.
+func (h *Hub) show(p catalog.TerminalOutputParams, end bool) {
 	if p.TaskID != "" {
 		if session, err := h.Session(h.ctx, p.TaskID); err == nil {
+			if p = h.withoutPrinted(p, session.Run.Thread, end); p.Data == "" {
+				return
+			}
 			h.announceBeside(EventTerminal, session, p)
 		}
 	}
@@ -234,7 +248,6 @@ func (h *Hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) 
 	h.mu.Unlock()
 	// Beside the lock: others need it, and who comes now has been told.
 	tellViews(views, EventTerminal, p)
-	return nil
 }
 
 // printing is the terminal of which something is told, or nil; h.mu is held.
@@ -249,6 +262,12 @@ func (h *Hub) printing(id string) *terminal {
 
 // TerminalExit takes that a terminal's program has ended.
 func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
+	h.mu.Lock()
+	_, held := h.printed[p.TerminalID]
+	h.mu.Unlock()
+	if held {
+		h.show(catalog.TerminalOutputParams{TerminalID: p.TerminalID, TaskID: p.TaskID, Encoding: "utf-8"}, true)
+	}
 	h.mu.Lock()
 	if term := h.printing(p.TerminalID); term != nil {
 		if term.ID == "" {
