@@ -16,8 +16,12 @@ import (
 
 // Executors starts executors and finds them again.
 type Executors interface {
-	// Acquire returns an executor for a purpose, and starts one if need be.
+	// Acquire returns an executor for a purpose, and starts one if need be. It
+	// waits while there is no room for one.
 	Acquire(ctx context.Context, want Want) (Lease, error)
+	// HasRoom reports whether Acquire would not have to wait. It is asked again
+	// when a run has ended, whose lease was released before.
+	HasRoom(want Want) bool
 	// Count is how many executors there are.
 	Count() int
 }

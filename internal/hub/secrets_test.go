@@ -42,7 +42,8 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "t", Tool: "Bash", Title: "echo " + secret, Input: encode(map[string]string{"command": "echo " + secret})})
 		_ = x.daemon.TerminalStarted(ctx, catalog.TerminalStartedParams{TerminalID: "term", TaskID: x.p.TaskID, Program: "echo", Args: []string{secret}})
 		for _, p := range []catalog.TerminalOutputParams{
-			{Data: "printed " + secret[:4], Encoding: "utf-8"}, {Data: base64.StdEncoding.EncodeToString([]byte(secret[4:] + "\xff")), Encoding: "base64"},
+			{Data: "printed " + secret[:4], Encoding: "utf-8"},
+			{Data: base64.StdEncoding.EncodeToString([]byte(secret[4:] + "\xff")), Encoding: "base64"},
 			{Data: secret[:7], Encoding: "utf-8"},
 		} {
 			p.TerminalID, p.TaskID = "term", x.p.TaskID

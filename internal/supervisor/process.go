@@ -44,6 +44,7 @@ type process struct {
 	threads   map[purpose]bool
 	uses      int
 	ending    bool
+	succeeded bool // another one has its place
 	idleSince time.Time
 	idle      *time.Timer
 
@@ -214,6 +215,7 @@ func (p *process) lose() {
 	p.supervisor.mu.Lock()
 	defer p.supervisor.mu.Unlock()
 	p.ending = true
+	p.supervisor.roomChanged()
 }
 
 // kill ends the process at once.
