@@ -38,7 +38,7 @@ type executeParams struct {
 	Prompt         string         `json:"prompt" doc:"What the agent is to do."`
 	CWD            string         `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
 	Tools          []string       `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
-	PermissionMode permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking."`
+	PermissionMode permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
 	TimeoutMS      int64          `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
 	Stream         *bool          `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
 	AgenticTool    string         `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`

@@ -507,3 +507,30 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 	}
 	assert.Equal(t, []string{"hold", "passes"}, said.all()[:2])
 }
+
+func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
+	ctx := context.Background()
+	for driver, held := range map[string]bool{"command": false, "acp": true, "executor": true} {
+		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed },
+			func(o *Options) { o.Agents = agents{driver} })
+		_, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Mode: catalog.ModePlan})
+		first := await(t, h, launch(t, h, "p"))
+		mode := catalog.ModePlan
+		_, changed := h.UpdateSettings(ctx, first.UUID, SettingsChange{Mode: &mode})
+		if held {
+			assert.NoError(t, err, driver)
+			assert.NoError(t, changed, driver)
+			continue
+		}
+		for _, err := range []error{err, changed} {
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			assert.Equal(t, KindInvalid, e.Kind)
+			assert.Equal(t, "permission_mode", e.Param)
+			assert.Contains(t, e.Expected, "the agent fake can be held to")
+			assert.NotContains(t, e.Accepted, "plan")
+		}
+		_, err = h.Continue(ctx, ContinueSpec{From: first.UUID, Prompt: "p"})
+		assert.NoError(t, err, "other modes are as good as none")
+	}
+}
