@@ -50,7 +50,7 @@ func (p executeParams) check() error { return need("prompt", p.Prompt) }
 func (p executeParams) spec() hub.LaunchSpec {
 	spec := hub.LaunchSpec{
 		Prompt: p.Prompt, Agent: p.Agent, CWD: p.CWD, Source: hub.SourceExecute, Mode: string(p.PermissionMode),
-		Timeout: time.Duration(p.TimeoutMS) * time.Millisecond, Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
+		Timeout: milliseconds(p.TimeoutMS), Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
 		ThreadAlias: p.SessionID, CallerID: p.TaskID,
 	}
 	if p.TimeoutMS <= 0 {

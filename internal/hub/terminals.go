@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -62,6 +63,7 @@ func (h *Hub) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams, 
 		return nil, &Error{Kind: KindExecutor, Message: "no executor could be started: " + err.Error(), Err: err}
 	}
 	p.SessionToken = ""
+	p.TmuxSessionName = tmuxName.Replace(p.TmuxSessionName)
 	h.mu.Lock()
 	h.spawning++
 	h.mu.Unlock()
@@ -100,6 +102,10 @@ func (h *Hub) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams, 
 	}
 	return view, nil
 }
+
+// tmuxName makes a name what tmux would make it, so that it can be found by
+// it.
+var tmuxName = strings.NewReplacer(":", "_", ".", "_")
 
 // doneSpawning counts the end of a start. What printed and is nobody's is
 // forgotten; h.mu is held.
