@@ -87,6 +87,9 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 	if m.ID != nil {
 		return edited(m.Body, r.question(m, nil))
 	}
+	if len(r.terminals) > 0 && string(m.Method) == `"event"` {
+		r.terminals.sawEnd(m.Params)
+	}
 	if len(r.subs.byHub) == 0 {
 		return m.Body
 	}

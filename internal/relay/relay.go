@@ -112,22 +112,23 @@ type Relay struct {
 	cancel context.CancelFunc
 	jobs   sync.WaitGroup // goroutines, but that which reads the editor
 
-	mu       sync.Mutex // guards the fields below
-	change   chan struct{}
-	hub      *link     // nil: there is none to send to
-	opening  *link     // connected, but not told yet what it has to know
-	flushing bool      // a goroutine sends what waits; nothing may overtake it
-	waiting  []waiting // messages of the editor, in their order
-	bytes    int       // of waiting
-	farewell farewell
-	drain    bool // nothing more of the editor is looked at
-	lastID   uint64
-	own      map[string]func(*frame.Message) // by raw id: requests of our own that the hub has not answered
-	calls    calls
-	asked    asked
-	subs     subscriptions
-	joined   family
-	result   error // of Run
+	mu        sync.Mutex // guards the fields below
+	change    chan struct{}
+	hub       *link     // nil: there is none to send to
+	opening   *link     // connected, but not told yet what it has to know
+	flushing  bool      // a goroutine sends what waits; nothing may overtake it
+	waiting   []waiting // messages of the editor, in their order
+	bytes     int       // of waiting
+	farewell  farewell
+	drain     bool // nothing more of the editor is looked at
+	lastID    uint64
+	own       map[string]func(*frame.Message) // by raw id: requests of our own that the hub has not answered
+	calls     calls
+	asked     asked
+	subs      subscriptions
+	joined    family
+	terminals terminals
+	result    error // of Run
 
 	beside      [][]byte // answers of our own, on their way to the editor
 	besideBytes int      // of those and of those that are being written
@@ -155,7 +156,7 @@ func New(editor server.Transport, opts Options) *Relay {
 	_, _ = rand.Read(random[:]) // never fails
 	r := &Relay{
 		opts: opts.withDefaults(), editor: &link{t: editor}, prefix: `"duet-relay-` + hex.EncodeToString(random[:]) + "-",
-		change: make(chan struct{}), own: make(map[string]func(*frame.Message)), calls: newCalls(), asked: newAsked(), subs: newSubscriptions(),
+		change: make(chan struct{}), own: make(map[string]func(*frame.Message)), calls: newCalls(), asked: newAsked(), subs: newSubscriptions(), terminals: make(terminals),
 	}
 	r.editor.failed = func() { r.end(nil) } // nobody is there to read
 	return r
