@@ -55,7 +55,8 @@ type process struct {
 	// terminals: true while they run, false if one ended before its start was
 	// answered; nil once the process has gone
 	terminals map[string]bool
-	tasks     map[string]string // of agents' terminals among them
+	tasks     map[string]string   // of agents' terminals among them
+	given     map[string]struct{} // every task that it was given: agents' terminals outlive them
 }
 
 // use counts a use. The supervisor's mu is held.
@@ -236,6 +237,24 @@ func (p *process) killAgents() {
 	p.agents = nil
 }
 
+// give notes a task that the process is given.
+func (p *process) give(task string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.given == nil {
+		p.given = make(map[string]struct{})
+	}
+	p.given[task] = struct{}{}
+}
+
+// runs reports whether the process was given a task, or none is meant.
+func (p *process) runs(task string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, given := p.given[task]
+	return given || task == ""
+}
+
 // noteTerminal remembers a terminal that runs in the process, or that it has
 // ended.
 func (p *process) noteTerminal(id string, running bool) {
@@ -315,6 +334,7 @@ func (l *lease) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams
 // ExecutePrompt turns an error that the executor answered into a result: only
 // an executor that has gone is an error.
 func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
+	l.process.give(p.TaskID)
 	result, err := l.Executor.ExecutePrompt(ctx, p)
 	var answered *jsonrpc2.Error
 	switch {

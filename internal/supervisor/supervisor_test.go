@@ -107,6 +107,14 @@ func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) 
 	case "key":
 		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{Service: "x"})
 		return answer(err)
+	case "terminal": // of its own task, and of another executor's
+		for _, task := range []string{p.TaskID, "another's", ""} {
+			_ = x.daemon().TerminalStarted(ctx, catalog.TerminalStartedParams{TerminalID: "t", TaskID: task})
+			_ = x.daemon().TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: "t", TaskID: task})
+			_ = x.daemon().TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "t", TaskID: task})
+		}
+		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // when it is answered they have been read
+		return answer(err)
 	case "agent", "agent and crash":
 		self, _ := os.Executable()
 		agent := exec.Command(self)
@@ -142,6 +150,25 @@ func (a *asked) ReportMessage(_ context.Context, p catalog.ReportMessageParams) 
 	defer a.mu.Unlock()
 	a.reported = append(a.reported, string(p.EventData))
 	return nil
+}
+
+func (a *asked) told(what string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reported = append(a.reported, what)
+	return nil
+}
+
+func (a *asked) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams) error {
+	return a.told("started " + p.TaskID)
+}
+
+func (a *asked) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
+	return a.told("output " + p.TaskID)
+}
+
+func (a *asked) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
+	return a.told("exit " + p.TaskID)
 }
 
 func newSupervisor(t *testing.T, change ...func(*Options)) *Supervisor {
@@ -370,6 +397,22 @@ func TestAnAnswerThatIsAnErrorIsAFailureAndNoCrash(t *testing.T) {
 	again := acquire(t, s, acp("a"))
 	assert.Equal(t, prompt(t, l, "pid"), prompt(t, again, "pid"), "whoever gave up did not lose the executor")
 	again.Release()
+}
+
+func TestTerminalsOfOthersTasksAreNoneOfItsBusiness(t *testing.T) {
+	daemon := &asked{}
+	s := newSupervisor(t, func(o *Options) { o.Daemon = daemon })
+	l := acquire(t, s, acp("a"))
+	defer l.Release()
+	other := acquire(t, s, acp("b"))
+	defer other.Release()
+	_, err := other.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "pid", TaskID: "another's"})
+	require.NoError(t, err)
+	_, err = l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "terminal", TaskID: "own"})
+	require.NoError(t, err)
+	daemon.mu.Lock()
+	defer daemon.mu.Unlock()
+	assert.Equal(t, []string{"started own", "output own", "exit own", "started ", "output ", "exit "}, daemon.reported)
 }
 
 func TestTheEnvironmentIsWhatIsListed(t *testing.T) {
