@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +37,7 @@ func (p *place) add(dirs ...string) {
 			continue
 		}
 		if abs, err := filepath.Abs(p.absolute(dir)); err == nil {
-			if resolved, err := filepath.EvalSymlinks(abs); err == nil {
+			if resolved, err := filepath.EvalSymlinks(abs); err == nil && !slices.Contains(p.dirs, resolved) {
 				p.dirs = append(p.dirs, resolved)
 			}
 		}
