@@ -22,6 +22,7 @@
 (require 'duet-command)
 (require 'duet-compose)
 (require 'duet-connection)
+(require 'duet-menu-bar)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -94,6 +95,12 @@ If that fails call ERROR-FN with the reason; without one it is shown."
   (setq tabulated-list-format [("" 2 nil) ("Agent" 14 t) ("Name" 20 t) ("" 0 nil)]
         tabulated-list-padding 1)
   (tabulated-list-init-header))
+
+(duet-menu-bar-add duet-agents-mode-map
+                   '(["Choose for New Sessions" duet-agents-choose]
+                     ["Choose None" duet-agents-unchoose]
+                     ["Copy How to Install" duet-agents-copy-install]
+                     ["Refresh" duet-agents-refresh]))
 
 ;;;###autoload
 (defun duet-agents ()

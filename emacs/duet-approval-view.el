@@ -16,6 +16,7 @@
 (require 'diff-mode)
 (require 'duet-actions)
 (require 'duet-approval)
+(require 'duet-header)
 
 (defvar duet-approval-view-mode-map
   (let ((map (make-sparse-keymap)))
@@ -40,10 +41,15 @@
 
 (defun duet-approval-keys (approval)
   "Return which keys answer APPROVAL, as text for a header line."
-  (substitute-command-keys
-   (if (duet-approval-question-p approval)
-       "\\<duet-approval-map>\\[duet-approval-respond] answer"
-     "\\<duet-approval-map>\\[duet-approval-approve] approve, \\[duet-approval-deny] deny, \\[duet-approval-edit] edit, always: \\[duet-approval-always] session, \\[duet-approval-always-in-project] project")))
+  (cl-flet ((key (command words) (duet-header-key command words 'duet-approval-map)))
+    (if (duet-approval-question-p approval)
+        (key #'duet-approval-respond "answer")
+      (concat (string-join (list (key #'duet-approval-approve "approve")
+                                 (key #'duet-approval-deny "deny")
+                                 (key #'duet-approval-edit "edit"))
+                           ", ")
+              ", always: " (key #'duet-approval-always "session")
+              ", " (key #'duet-approval-always-in-project "project")))))
 
 (defun duet-approval-view--header ()
   "Return the header line."
@@ -179,8 +185,10 @@
    ((null duet-approval) "")
    ((not (duet-approval-connection duet-approval))
     (propertize " This is decided; what is written here is not used" 'face 'duet-failed))
-   (t (substitute-command-keys
-       "\\<duet-approval-edit-mode-map> \\[duet-approval-edit-send] approves with this input, \\[duet-approval-edit-cancel] leaves it"))))
+   (t (cl-flet ((key (command words)
+                  (duet-header-key command words 'duet-approval-edit-mode-map)))
+        (concat " " (key #'duet-approval-edit-send "approves with this input")
+                ", " (key #'duet-approval-edit-cancel "leaves it"))))))
 
 (defun duet-approval-edit (approval)
   "Change the input of the tool of APPROVAL, then approve.

@@ -105,9 +105,8 @@
 (defvar duet-lighter--map
   (let ((map (make-sparse-keymap)))
     (define-key map [mode-line mouse-1] #'duet-approvals)
-    (define-key map [header-line mouse-1] #'duet-approval-next)
     map)
-  "Keymap of what the mode line and the header line say.")
+  "Keymap of what the mode line says.")
 
 (defun duet-lighter--update ()
   "Have the mode line say how many questions wait."
@@ -137,7 +136,7 @@ mouse-1: list them")))))
                  (format "%d waiting: \\<duet-transcript-mode-map>\\[duet-approval-next]"
                          (length approvals)))
                 'face 'duet-attention
-                'local-map duet-lighter--map
+                'local-map (duet-header-click #'duet-approval-next)
                 'mouse-face 'highlight
                 'help-echo "mouse-1: go there")))
 
@@ -178,13 +177,19 @@ them; then they come one after the other, those of a session together."
      ((null session) (user-error "The session of this question is not known yet"))
      ((and (eq approval here) (eq (bound-and-true-p duet-session) session))
       (message "This is the only question"))
-     (t
-      (duet-transcript-show connection session)
+     (t (duet-approvals-go-to approval connection session)))))
+
+(defun duet-approvals-go-to (approval connection session)
+  "Go to APPROVAL, a question, in the transcript of SESSION of CONNECTION."
+  (duet-transcript-show connection session)
+  ;; While the minibuffer is in use that does not select the window.
+  (let ((buffer (duet-transcript-buffer session)))
+    (with-current-buffer buffer
       (duet-approvals--footer)
-      (goto-char (point-max))
-      (when-let ((match (text-property-any (point-min) (point-max)
-                                           'duet-approval approval)))
-        (goto-char match))))))
+      (goto-char (or (text-property-any (point-min) (point-max) 'duet-approval approval)
+                     (point-max)))
+      (when-let ((window (get-buffer-window)))
+        (set-window-point window (point))))))
 
 (defun duet-approvals--session (approval)
   "Return the session in which APPROVAL is asked, or nil."
@@ -199,6 +204,8 @@ them; then they come one after the other, those of a session together."
     (set-keymap-parent map (make-composed-keymap duet-approval-map
                                                  tabulated-list-mode-map))
     (define-key map (kbd "RET") #'duet-approval-view)
+    (define-key map [mouse-2] #'duet-approvals-view-mouse)
+    (define-key map [follow-link] 'mouse-face)
     (define-key map "n" #'next-line)
     (define-key map "p" #'previous-line)
     (define-key map "j" #'duet-approval-next)
@@ -215,8 +222,9 @@ them; then they come one after the other, those of a session together."
   "Major mode of the list of questions that wait for an answer.
 
 \\{duet-approvals-mode-map}"
-  (setq tabulated-list-format [("Tool" 8 nil) ("Input" 32 nil) ("Session" 18 nil)
-                               ("Project" 11 nil) ("Age" 4 nil)]
+  (setq tabulated-list-format (vector (list "Tool" 8 nil) (list "Input" 32 nil)
+                                      (list "Session" 18 nil) (list "Project" 11 nil)
+                                      (list "Age" 4 nil))
         tabulated-list-padding 1
         duet-approval-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-approvals--mode-line)))
@@ -225,6 +233,10 @@ them; then they come one after the other, those of a session together."
   (setq header-line-format
         '(:eval (duet-approvals--list-header)))
   (tabulated-list-init-header)
+  (add-hook 'window-size-change-functions
+            (lambda (window)
+              (with-current-buffer (window-buffer window) (duet-approvals--soon)))
+            nil t)
   (let ((buffer (current-buffer)))
     (setq duet-approvals--clock
           (run-at-time 30 30 (lambda ()
@@ -239,8 +251,9 @@ them; then they come one after the other, those of a session together."
   (let ((approval (tabulated-list-get-id)))
     (if approval
         (concat " " (duet-approval-keys approval)
-                (substitute-command-keys
-                 ", \\<duet-approvals-mode-map>\\[duet-approval-view] view, \\[duet-approval-next] go there"))
+                ", " (duet-header-key #'duet-approval-view "view" 'duet-approvals-mode-map)
+                ", " (duet-header-key #'duet-approval-next "go there"
+                                      'duet-approvals-mode-map))
       " Questions of agents")))
 
 (defun duet-approvals--mode-line ()
@@ -271,9 +284,12 @@ them; then they come one after the other, those of a session together."
                               (propertize "stale " 'face 'duet-failed 'help-echo
                                           "Who asked is gone; an answer continues the session")
                             "")
-                          (duet-approval-summary
-                           approval (or (and session (duet-session-cwd session))
-                                        (duet-connection-root connection))))
+                          (propertize
+                           (duet-approval-summary
+                            approval (or (and session (duet-session-cwd session))
+                                         (duet-connection-root connection)))
+                           'mouse-face 'highlight
+                           'help-echo "mouse-1, RET: show this question"))
                   (if session (duet-session-name session) "…")
                   (duet-approvals--project connection)
                   (duet-sessions--age
@@ -288,6 +304,7 @@ them; then they come one after the other, those of a session together."
          (was (mapcar #'car tabulated-list-entries))
          (here (tabulated-list-get-id))
          (line (line-number-at-pos)))
+    (duet-sessions-fit 1 16)
     (setq tabulated-list-entries (mapcar #'duet-approvals--entry approvals))
     (tabulated-list-print t)
     (unless approvals
@@ -325,6 +342,12 @@ them; then they come one after the other, those of a session together."
       (duet-approvals--print))
     (pop-to-buffer buffer)
     (unless (tabulated-list-get-id) (duet-approvals--first))))
+
+(defun duet-approvals-view-mouse (event)
+  "Show the question where EVENT, a click, was."
+  (interactive "e" duet-approvals-mode)
+  (mouse-set-point event)
+  (duet-approval-view (duet-approval-here)))
 
 (defun duet-approvals-refresh ()
   "Ask all servers again for what waits."

@@ -20,6 +20,7 @@
 (require 'subr-x)
 (require 'duet-compose-history)
 (require 'duet-connection)
+(require 'duet-header)
 (require 'duet-sessions)
 (require 'duet-transcript)
 
@@ -74,8 +75,9 @@ launchSession, such as (:agent \"claude\").")
                      (t "Continue")))
          (who (string-join (delq nil (duet-compose--whom)) ", "))
          (who (if (string-empty-p who) "" (concat " · " who)))
-         (keys (substitute-command-keys
-                "\\<duet-compose-mode-map> — \\[duet-compose-send] send, \\[duet-compose-cancel] cancel"))
+         (keys (concat
+                " — " (duet-header-key #'duet-compose-send "send" 'duet-compose-mode-map)
+                ", " (duet-header-key #'duet-compose-cancel "cancel" 'duet-compose-mode-map)))
          (room (- (if-let ((window (get-buffer-window nil t))) (window-width window) 80)
                   (length what) (length who) (length keys) 3)))
     ;; What others have called something is no construct of a mode line.

@@ -19,6 +19,7 @@
 (require 'duet-connection)
 (require 'duet-actions)
 (require 'duet-diff-view)
+(require 'duet-header)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -89,8 +90,15 @@
          (propertize " · an earlier turn" 'face 'duet-dim)
        "")
      (if items
-         (substitute-command-keys
-          " · \\<duet-diff-mode-map>\\[duet-diff-accept] accept, \\[duet-diff-revert] revert, \\[duet-diff-accept-file]/\\[duet-diff-revert-file] file, \\[duet-diff-undo] undo, \\[duet-diff-visit] source, \\[duet-diff-ediff] ediff")
+         (cl-flet ((key (command words) (duet-header-key command words 'duet-diff-mode-map)))
+           (concat " · " (key #'duet-diff-accept "accept")
+                   ", " (key #'duet-diff-revert "revert")
+                   (substitute-command-keys
+                    ", \\<duet-diff-mode-map>\\[duet-diff-accept-file]/\\[duet-diff-revert-file] file, ")
+                   (string-join (list (key #'duet-diff-undo "undo")
+                                      (key #'duet-diff-visit "source")
+                                      (key #'duet-diff-ediff "ediff"))
+                                ", ")))
        ""))))
 
 

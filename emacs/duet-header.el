@@ -19,6 +19,27 @@
   "Functions that add something to the header line of a transcript.
 Each is called with the `duet-session' and returns a string or nil.")
 
+(defun duet-header-key (command words map)
+  "Return WORDS behind the key of COMMAND in MAP, a symbol, for a header line.
+A click on them calls COMMAND in the window whose header line it is."
+  (propertize (concat (substitute-command-keys (format "\\<%s>\\[%s]" map command))
+                      " " words)
+              'local-map (duet-header-click command)
+              'mouse-face 'highlight
+              'help-echo (format "mouse-1: %s" words)))
+
+(defun duet-header-click (command)
+  "Return a keymap by which a click calls COMMAND in the window that it is in."
+  (or (get command 'duet-header-click)
+      (let ((map (make-sparse-keymap)))
+        (define-key map [header-line mouse-1]
+                    (lambda (event)
+                      (interactive "e")
+                      (select-window (posn-window (event-start event)))
+                      (call-interactively command)))
+        (put command 'duet-header-click map)
+        map)))
+
 (defun duet-header (session connection)
   "Return the header line of the transcript of SESSION of CONNECTION.
 It tells how the session is doing; it is empty if SESSION is nil."

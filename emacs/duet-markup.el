@@ -6,7 +6,10 @@
 ;;; Commentary:
 
 ;; The faces of markup are given to a line when it gets into sight, by jit-lock:
-;; a conversation of megabytes costs no more than the page that is read.
+;; a conversation of megabytes costs no more than the page that is read.  What
+;; is being written gets them before it is drawn: a quit that happens while Emacs
+;; draws is dropped if a Lisp function is called there, so that of many a
+;; \\`C-g' none would come of one in ten.
 ;;
 ;; Whether a line is code depends on all lines before it.  So each whole line is
 ;; looked at once, when it comes, for whether it is a fence; `duet-fenced' marks
@@ -89,11 +92,25 @@ the one that END is in."
 
 ;;; Faces
 
+(defconst duet-markup--page 20000
+  "How many characters a window shows at most.")
+
+(defun duet-markup-in-sight ()
+  "Give faces to what windows show of the buffer, or will when they follow its end.
+To be called where nothing quits, such as in a timer."
+  (dolist (window (get-buffer-window-list nil nil 'visible))
+    (let ((start (window-start window))
+          (last (max (point-min) (- (point-max) duet-markup--page))))
+      (jit-lock-fontify-now start (min (point-max) (+ start duet-markup--page)))
+      (when (> (window-point window) last)
+        (jit-lock-fontify-now last (point-max))))))
+
 (defconst duet-markup--inline
   '(("`\\([^`\n]+\\)`" . duet-code)
     ("\\*\\*\\([^*\n]+\\)\\*\\*" . bold)
     ("\\_<__\\([^_\n]+\\)__\\_>" . bold)
     ("\\(?:^\\|[^*[:alnum:]]\\)\\(\\*[^* \n][^*\n]*\\*\\)" . italic)
+    ("\\b\\(https?://[^][()<>\"'` \t\n]*[^][()<>\"'` \t\n.,:;!?*_]\\)" . link)
     ("\\[[^]\n]+\\](\\([^) \n]+\\))" . link))
   "Patterns inside a line and the faces of their first groups.")
 
@@ -115,7 +132,7 @@ the one that END is in."
 
 (defun duet-markup--line (bol eol section)
   "Give faces to the line from BOL to EOL, of SECTION."
-  (remove-list-of-text-properties bol eol '(face))
+  (remove-list-of-text-properties bol eol '(face mouse-face help-echo))
   (pcase (if (< bol (or (duet-section-rendered section) (duet-section-beg section)))
              (get-text-property bol 'duet-fenced)
            ;; What is not whole is what is before it.
@@ -134,7 +151,11 @@ the one that END is in."
        (pcase-dolist (`(,pattern . ,face) duet-markup--inline)
          (goto-char bol)
          (while (re-search-forward pattern eol t)
-           (add-face-text-property (match-beginning 1) (match-end 1) face)))))))
+           (add-face-text-property (match-beginning 1) (match-end 1) face)
+           (when (eq face 'link)
+             (add-text-properties (match-beginning 1) (match-end 1)
+                                  '(mouse-face highlight
+                                    help-echo "mouse-1, RET: follow this link")))))))))
 
 (provide 'duet-markup)
 ;;; duet-markup.el ends here

@@ -5,14 +5,18 @@
 
 ;;; Commentary:
 
-;; The list of sessions, transcripts and the list of questions have a menu
-;; "Duet" in the menu bar, with what is done there most.
+;; The buffers of Duet have a menu "Duet" in the menu bar, with what is done there
+;; most.
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'easymenu)
+(require 'subr-x)
 (require 'duet-actions)
+(require 'duet-approval-view)
 (require 'duet-approvals)
+(require 'duet-compose)
 (require 'duet-diff)
 (require 'duet-marks)
 (require 'duet-prompts)
@@ -70,6 +74,11 @@
     ["Stop the Server" duet-stop])
   "What is done in a project.")
 
+(defun duet-menu-bar-add (map items)
+  "Give MAP, the keymap of a list, a menu with ITEMS and what a project has."
+  (easy-menu-define nil map "Menu of a list."
+    `("Duet" ,@items "---" ,@duet-menu-bar--project)))
+
 (easy-menu-define nil duet-sessions-mode-map
   "Menu of the list of sessions."
   `("Duet"
@@ -119,6 +128,115 @@
     ["Refresh" duet-approvals-refresh]
     "---"
     ,@duet-menu-bar--project))
+
+(defun duet-menu-bar--tool-p ()
+  "Return non-nil if the buffer is about a tool that waits for leave."
+  (and duet-approval (not (duet-approval-question-p duet-approval))
+       (duet-approval-connection duet-approval) t))
+
+(easy-menu-define nil duet-approval-view-mode-map
+  "Menu of a question."
+  `("Duet"
+    ["Approve" duet-approval-approve :enable (duet-menu-bar--tool-p)]
+    ["Deny…" duet-approval-deny :enable (duet-menu-bar--tool-p)]
+    ["Edit" duet-approval-edit :enable (duet-menu-bar--tool-p)]
+    ["Answer…" duet-approval-respond
+     :enable (and duet-approval (not (duet-menu-bar--tool-p)))]
+    ["Always in This Session" duet-approval-always :enable (duet-menu-bar--tool-p)]
+    ["Always in This Project" duet-approval-always-in-project
+     :enable (duet-menu-bar--tool-p)]
+    ["Next Change" diff-hunk-next]
+    ["Previous Change" diff-hunk-prev]
+    "---"
+    ,@duet-menu-bar--project))
+
+(easy-menu-define nil duet-approval-edit-mode-map
+  "Menu of the input of a tool."
+  '("Duet"
+    ["Approve with This Input" duet-approval-edit-send]
+    ["Leave It" duet-approval-edit-cancel :help "What is changed is there the next time"]))
+
+(easy-menu-define nil duet-compose-mode-map
+  "Menu of a prompt that is written."
+  '("Duet"
+    ["Send" duet-compose-send]
+    ["Do Not Send" duet-compose-cancel :help "The next prompt can have the text"]
+    ["Complete" completion-at-point :help "Behind an @, the name of a file"]
+    ["Earlier Prompt" duet-compose-previous]
+    ["Later Prompt" duet-compose-next :enable duet-compose--place]
+    "---"
+    ["Agent of New Sessions…" duet-choose-agent]
+    ["Manual" (info "(duet)Prompts")]))
+
+(easy-menu-define nil duet-diff-mode-map
+  "Menu of what a turn has changed."
+  `("Duet"
+    ["Accept" duet-diff-accept :help "Note that the change at point was reviewed"]
+    ["Revert" duet-diff-revert :help "Take the change at point back"]
+    ["Accept File" duet-diff-accept-file]
+    ["Revert File" duet-diff-revert-file]
+    ["Undo" duet-diff-undo]
+    ["Visit the File" duet-diff-visit]
+    ["Ediff" duet-diff-ediff]
+    ["Earlier Turn" duet-diff-earlier-turn]
+    ["Later Turn" duet-diff-later-turn]
+    ["Refresh" duet-diff-refresh]
+    "---"
+    ["All Sessions" duet]
+    ,@duet-menu-bar--project))
+
+
+;;; The menu of the mouse
+
+(defun duet-menu-bar--at-click (click)
+  "Return what can be done where CLICK was, as (NAME . FUNCTION)."
+  (save-window-excursion
+    (save-excursion
+      (mouse-set-point click)
+      (let ((approval (get-text-property (point) 'duet-approval))
+            (listed (and (derived-mode-p 'duet-approvals-mode) (tabulated-list-get-id)))
+            (message (and (derived-mode-p 'duet-transcript-mode)
+                          (duet-transcript-message-at-point)))
+            (session (and (derived-mode-p 'duet-sessions-mode) (tabulated-list-get-id)))
+            (connection duet-connection))
+        (cl-flet ((ask (name command thing)
+                    (cons name (lambda () (interactive) (funcall command thing)))))
+          (cond
+           ((or approval listed)
+            (let ((question (or approval listed)))
+              (if (duet-approval-question-p question)
+                  (list (ask "Answer…" #'duet-approval-respond question)
+                        (ask "View" #'duet-approval-view question))
+                (list (ask "Approve" #'duet-approval-approve question)
+                      (ask "Deny…" #'duet-approval-deny question)
+                      (ask "Edit" #'duet-approval-edit question)
+                      (ask "View" #'duet-approval-view question)))))
+           ((and (duet-message-p message) (duet-message-text message))
+            (list (ask "Copy This Message" #'kill-new
+                       (string-trim (duet-message-text message)))))
+           (session
+            (list (ask "Open" (lambda (session)
+                                (duet-transcript-show connection session))
+                       session)
+                  (ask "Interrupt" #'duet-interrupt session)
+                  (ask "Changes" #'duet-diff session)))))))))
+
+(defun duet-menu-bar--context (menu click)
+  "Add to MENU, which the mouse asks for, what can be done where CLICK was.
+One of `context-menu-functions'."
+  (when-let ((items (duet-menu-bar--at-click click)))
+    (define-key-after menu [duet-separator] menu-bar-separator)
+    (pcase-dolist (`(,name . ,function) items)
+      (define-key-after menu (vector (intern (concat "duet " name)))
+        (list 'menu-item name function))))
+  menu)
+
+(defun duet-menu-bar--setup ()
+  "Have the menu of the mouse in the current buffer tell what can be done there."
+  (add-hook 'context-menu-functions #'duet-menu-bar--context nil t))
+
+(dolist (hook '(duet-sessions-mode-hook duet-transcript-mode-hook duet-approvals-mode-hook))
+  (add-hook hook #'duet-menu-bar--setup))
 
 (provide 'duet-menu-bar)
 ;;; duet-menu-bar.el ends here

@@ -23,7 +23,7 @@
                   (bus service path interface method handler &rest args))
 (declare-function dbus-register-signal "dbus"
                   (bus service path interface signal handler &rest args))
-(declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-approvals-go-to "duet-approvals" (approval connection session))
 (declare-function duet-transcript-show "duet-transcript" (connection session))
 (defvar dbus-debug)
 
@@ -42,12 +42,14 @@
 (defcustom duet-notify-function #'duet-notify-desktop
   "Function that shows a notification.
 It is called with a title, a text, and a function to call when the user
-clicks on it; it must return at once."
+clicks on it; it must return at once.  It may return a function that takes
+the notification back, which is called when a question has been answered."
   :type 'function
   :group 'duet)
 
 (defvar duet-notify--asked (make-hash-table :test #'equal)
-  "The ids of questions that were told of.")
+  "The ids of questions that were told of.
+The values are functions that take the notification back, or t.")
 (defvar duet-notify--running (make-hash-table :test #'equal)
   "When runs were first seen at work, in seconds since the epoch, by their ids.")
 (defvar duet-notify--actions nil
@@ -55,16 +57,28 @@ clicks on it; it must return at once."
 (defvar duet-notify--listening nil
   "Whether clicks are listened to.")
 
+(defun duet-notify--frames ()
+  "Return the frames that somebody may look at: a daemon has another one."
+  (cl-remove "initial_terminal" (frame-list)
+             :key (lambda (frame) (terminal-name frame))
+             :test #'equal))
+
 (defun duet-notify-unseen-p ()
-  "Return non-nil if it is certain that no frame of Emacs has the focus."
-  (let ((frames (cl-remove "initial_terminal" (frame-list)
-                           :key (lambda (frame) (terminal-name frame))
-                           :test #'equal)))
-    (and frames
-         (cl-every (lambda (frame) (null (frame-focus-state frame))) frames))))
+  "Return non-nil if nobody looks at Emacs, as far as it knows.
+A terminal that does not tell counts as looked at if there is nothing but
+such terminals, or if the last key was typed there."
+  (let* ((frames (duet-notify--frames))
+         (states (mapcar #'frame-focus-state frames)))
+    (cond
+     ((null frames) (and (daemonp) t))
+     ((memq t states) nil)
+     (t (and (memq nil states)
+             (not (and (memq last-event-frame frames)
+                       (eq (frame-focus-state last-event-frame) 'unknown))))))))
 
 (defun duet-notify--show (title text action)
-  "Show TITLE and TEXT if nobody looks at Emacs; ACTION is for a click."
+  "Show TITLE and TEXT if nobody looks at Emacs; ACTION is for a click.
+Return what `duet-notify-function' does."
   (when (duet-notify-unseen-p)
     (duet-log-guard "Notification"
       (funcall duet-notify-function title text action))))
@@ -80,13 +94,21 @@ clicks on it; it must return at once."
            (puthash id t duet-notify--asked)
            ;; What has been waiting since before is shown again at each start.
            (unless (duet-get (duet-approval-data object) :replayed)
-             (duet-notify--show
-              (if (duet-approval-question-p object) "An agent has a question"
-                "An agent wants leave")
-              (concat (duet-approval-name object)
-                      (if session (format "\n%s" (duet-session-name session)) ""))
-              #'duet-notify--next)))))
-      ('approval-resolved (remhash (duet-approval-id object) duet-notify--asked))
+             (when-let ((back (duet-notify--show
+                               (if (duet-approval-question-p object)
+                                   "An agent has a question"
+                                 "An agent wants leave")
+                               (concat (duet-approval-name object)
+                                       (if session
+                                           (format "\n%s" (duet-session-name session))
+                                         ""))
+                               (lambda () (duet-notify--visit object)))))
+               (puthash id back duet-notify--asked))))))
+      ('approval-resolved
+       (let ((back (gethash (duet-approval-id object) duet-notify--asked)))
+         (remhash (duet-approval-id object) duet-notify--asked)
+         (when (functionp back)
+           (duet-log-guard "Notification" (funcall back)))))
       ('session
        (when (eq duet-notify t)
          (dolist (run (seq-take (duet-session-runs session) 3))
@@ -115,16 +137,21 @@ clicks on it; it must return at once."
              (duet-transcript-show connection session)))))))))
 
 (defun duet-notify--raise ()
-  "Bring Emacs to the front."
-  (when (display-graphic-p)
-    (select-frame-set-input-focus (selected-frame))))
+  "Bring Emacs to the front: a frame on the desktop, the selected one if it is."
+  (let ((frame (cl-find-if #'display-graphic-p (cons (selected-frame) (frame-list)))))
+    (cond
+     (frame (select-frame-set-input-focus frame))
+     ((and (null (duet-notify--frames)) (getenv "DISPLAY"))
+      (select-frame-set-input-focus (make-frame-on-display (getenv "DISPLAY")))))))
 
-(defun duet-notify--next ()
-  "Bring Emacs to the front, and go to the question that waits."
+(defun duet-notify--visit (approval)
+  "Bring Emacs to the front, and go to APPROVAL."
   (duet-notify--raise)
-  (condition-case err
-      (duet-approval-next)
-    (user-error (message "%s" (error-message-string err)))))
+  (let* ((connection (duet-approval-connection approval))
+         (session (and connection (duet-approval-session approval connection))))
+    (if session
+        (duet-approvals-go-to approval connection session)
+      (message "%s: this is decided already" (duet-approval-name approval)))))
 
 (duet-model-add-observer #'duet-notify--observe)
 
@@ -138,23 +165,40 @@ clicks on it; it must return at once."
 
 (defun duet-notify-desktop (title text action)
   "Have the desktop show TITLE and TEXT; call ACTION for a click on it.
-Without D-Bus nothing happens."
+Return a function that takes it back.  Without D-Bus nothing happens."
   (when (and (featurep 'dbusbind) (getenv "DBUS_SESSION_BUS_ADDRESS")
              (require 'dbus nil t))
     (condition-case err
-        (progn
+        (let* ((shown nil)
+               (taken nil)
+               (close (lambda ()
+                        (setq taken t)
+                        (when shown (duet-notify--close shown)))))
           (duet-notify--listen)
           (dbus-call-method-asynchronously
            :session duet-notify--service duet-notify--path duet-notify--service "Notify"
            (lambda (id &rest _)
-             (push (cons id action) duet-notify--actions)
-             (when-let ((rest (nthcdr 20 duet-notify--actions)))
-               (setcdr rest nil)))
+             (setq shown id)
+             (if taken (duet-notify--close id)
+               (push (cons id action) duet-notify--actions)
+               (when-let ((rest (nthcdr 20 duet-notify--actions)))
+                 (setcdr rest nil))))
            :string "Emacs" :uint32 0 :string "emacs"
            :string title :string (duet-notify--escape text)
            '(:array :string "default" :string "Show")
-           '(:array :signature "{sv}") :int32 -1))
-      (dbus-error (duet-log "No notification: %s" (error-message-string err))))))
+           '(:array :signature "{sv}") :int32 -1)
+          close)
+      (dbus-error (duet-log "No notification: %s" (error-message-string err))
+                  nil))))
+
+(defun duet-notify--close (id)
+  "Have the desktop show the notification ID no longer."
+  (setq duet-notify--actions (assq-delete-all id duet-notify--actions))
+  (condition-case err
+      (dbus-call-method-asynchronously
+       :session duet-notify--service duet-notify--path duet-notify--service
+       "CloseNotification" nil :uint32 id)
+    (dbus-error (duet-log "No notification: %s" (error-message-string err)))))
 
 (defun duet-notify--escape (text)
   "Return TEXT without what the desktop would take for markup."
@@ -171,7 +215,8 @@ Without D-Bus nothing happens."
 (defun duet-notify--clicked (id &rest _)
   "Do what is to be done for a click on the notification ID."
   (when-let ((action (alist-get id duet-notify--actions)))
-    (setq duet-notify--actions (assq-delete-all id duet-notify--actions))
+    ;; Some desktops leave it there.
+    (duet-notify--close id)
     (funcall action)))
 
 (provide 'duet-notify)

@@ -180,6 +180,11 @@ It makes no difference whether a text is broken whole or piece by piece."
     ((or 'thinking 'diff) t)
     ('tool (null (duet-tool-diffs message)))))
 
+(defun duet-render--foldable (text)
+  "Return TEXT, the beginning of a section, as something that a click folds."
+  (propertize text 'mouse-face 'highlight 'duet-fold t
+              'help-echo "mouse-1, TAB: fold or unfold"))
+
 (defun duet-render--prompt (message)
   "Return the text of MESSAGE, a prompt."
   (concat (duet-render--signed "❯" 'duet-prompt)
@@ -191,9 +196,10 @@ It makes no difference whether a text is broken whole or piece by piece."
 
 (defun duet-render--thinking-heading (message)
   "Return the first line of MESSAGE, what an agent thinks."
-  (propertize (concat (duet-render-sign "✻")
-                      (if (duet-message-open message) " Thinking" " Thought"))
-              'face 'duet-thinking))
+  (duet-render--foldable
+   (propertize (concat (duet-render-sign "✻")
+                       (if (duet-message-open message) " Thinking" " Thought"))
+               'face 'duet-thinking)))
 
 (defun duet-render--plan (message)
   "Return the text of MESSAGE, a plan."
@@ -237,7 +243,7 @@ It is shown relative to ROOT where it is inside."
                    (file-relative-name path root)
                  (abbreviate-file-name path))))
     (propertize shown 'duet-file path 'duet-line line
-                'mouse-face 'highlight 'help-echo "RET: visit this file")))
+                'mouse-face 'highlight 'help-echo "mouse-1, RET: visit this file")))
 
 (defun duet-render--root (message)
   "Return the directory in which the agent of MESSAGE works."
@@ -255,11 +261,13 @@ It is shown relative to ROOT where it is inside."
          (diffs (duet-tool-diffs tool)))
     (concat
      (duet-render-state (or (duet-tool-status tool) 'pending)) " "
-     (propertize (car (split-string title "\n")) 'face 'duet-heading)
+     (duet-render--foldable
+      (propertize (car (split-string title "\n")) 'face 'duet-heading))
      (if (and command (not (string-search command title)))
-         (concat " " (propertize (truncate-string-to-width
-                                  (car (split-string command "\n")) 70 nil nil "…")
-                                 'face 'duet-code))
+         (concat " " (duet-render--foldable
+                      (propertize (truncate-string-to-width
+                                   (car (split-string command "\n")) 70 nil nil "…")
+                                  'face 'duet-code)))
        "")
      (if diffs (concat " " (duet-render--counts diffs)) "")
      (mapconcat (lambda (path)
@@ -353,7 +361,8 @@ It is shown relative to ROOT where it is inside."
                                           :key (lambda (line) (aref line 0)))
                              0))))
            (concat "  " (propertize "@@ " 'face 'diff-hunk-header)
-                   (duet-render-file path root line)
+                   (propertize (duet-render-file path root line)
+                               'face 'diff-hunk-header)
                    (propertize (format ":%d" line) 'face 'diff-hunk-header) "\n"
                    (duet-render-diff (string-join lines "\n")))))
        hunks "\n"))))
@@ -384,10 +393,12 @@ It is shown relative to ROOT where it is inside."
             (duet-render-file (expand-file-name path root) root) " "
             (duet-render-counts (or (duet-get-number data :added) 0)
                                 (or (duet-get-number data :removed) 0))
-            (propertize (if diff "  changed by this turn"
-                          (substitute-command-keys
-                           "  changed by this turn, \\<duet-transcript-mode-map>\\[duet-diff] shows how"))
-                        'face 'duet-dim)
+            (if diff
+                (duet-render--foldable (propertize "  changed by this turn"
+                                                   'face 'duet-dim))
+              (propertize (substitute-command-keys
+                           "  changed by this turn, \\<duet-transcript-mode-map>\\[duet-diff] shows how")
+                          'face 'duet-dim))
             (if diff (concat "\n" (duet-render-diff diff)) ""))))
 
 (provide 'duet-render)

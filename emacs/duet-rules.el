@@ -15,6 +15,7 @@
 (require 'duet-connection)
 (require 'duet-render)
 (require 'duet-actions)
+(require 'duet-menu-bar)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -39,6 +40,10 @@
                                ("" 0 nil)]
         tabulated-list-padding 1)
   (tabulated-list-init-header))
+
+(duet-menu-bar-add duet-rules-mode-map
+                   '(["Take Back" duet-rules-take-back]
+                     ["Refresh" duet-rules-refresh]))
 
 ;;;###autoload
 (defun duet-rules ()

@@ -17,6 +17,7 @@
 (require 'duet-actions)
 (require 'duet-connection)
 (require 'duet-history)
+(require 'duet-menu-bar)
 (require 'duet-section)
 (require 'duet-transcript)
 
@@ -50,6 +51,7 @@
     (set-keymap-parent map special-mode-map)
     (define-key map (kbd "RET") #'duet-search-visit)
     (define-key map [mouse-2] #'duet-search-visit-mouse)
+    (define-key map [follow-link] 'mouse-face)
     (define-key map (kbd "C-o") #'duet-search-display)
     (define-key map "n" #'duet-search-next)
     (define-key map "p" #'duet-search-previous)
@@ -70,6 +72,12 @@
         buffer-undo-list t
         next-error-function #'duet-search-next-error
         header-line-format '(:eval (duet-search--header))))
+
+(duet-menu-bar-add duet-search-mode-map
+                   '(["Open" duet-search-visit]
+                     ["Open in Another Window" duet-search-display]
+                     ["More" duet-search-more :enable duet-search--next]
+                     ["Search Again" duet-search-refresh]))
 
 (defun duet-search--header ()
   "Return the header line."

@@ -32,7 +32,12 @@
 (defun duet-section-setup ()
   "Prepare the current buffer for sections."
   (setq duet-sections (make-hash-table :test #'equal)
-        buffer-undo-list t)
+        buffer-undo-list t
+        ;; What is folded ends in dots that are no part of the line.
+        buffer-display-table (make-display-table))
+  (set-display-table-slot buffer-display-table 'selective-display
+                          (vconcat (mapcar (lambda (sign) (make-glyph-code sign 'shadow))
+                                           " ...")))
   (add-to-invisibility-spec '(duet-fold . t)))
 
 (defun duet-section-get (key)

@@ -36,6 +36,7 @@
     (set-keymap-parent map tabulated-list-mode-map)
     (define-key map (kbd "RET") #'duet-sessions-open)
     (define-key map [mouse-2] #'duet-sessions-open-mouse)
+    (define-key map [follow-link] 'mouse-face)
     (define-key map "c" #'duet-sessions-compose)
     (define-key map "i" #'duet-interrupt)
     (define-key map "r" #'duet-continue)
@@ -121,17 +122,18 @@
       (setq duet-sessions--timer
             (run-at-time 0 nil #'duet-sessions--tick (current-buffer))))))
 
-(defun duet-sessions--fit ()
-  "Give the names of sessions the room that the window has left."
-  (let ((column (aref tabulated-list-format 2))
+(defun duet-sessions-fit (number least)
+  "Give the column NUMBER of a list the room that the window has left.
+It has at least LEAST characters."
+  (let ((column (aref tabulated-list-format number))
         (room (- (if-let ((window (get-buffer-window nil t)))
                      (window-width window)
                    (frame-width))
                  tabulated-list-padding)))
     (seq-doseq (other tabulated-list-format)
       (setq room (- room 1 (if (eq other column) 0 (nth 1 other)))))
-    (unless (= (nth 1 column) (max room 20))
-      (setf (nth 1 column) (max room 20))
+    (unless (= (nth 1 column) (max room least))
+      (setf (nth 1 column) (max room least))
       (tabulated-list-init-header))))
 
 (defun duet-sessions--forget ()
@@ -160,7 +162,7 @@ Where that is gone, point goes to the one that followed it."
                                            (tabulated-list-get-id))))
                           (remq (selected-window)
                                 (get-buffer-window-list nil nil t)))))
-    (duet-sessions--fit)
+    (duet-sessions-fit 2 20)
     (setq tabulated-list-entries (mapcar #'duet-sessions--entry sessions))
     (tabulated-list-print t)
     (unless sessions
@@ -243,7 +245,9 @@ Where that was the end, it is the last line; in another list, the first."
                           (if (> waiting 1) (format " (%d)" waiting) "")
                           (if (and (> queued 0) (not (eq state 'queued)))
                               (format " +%d" queued) ""))
-                  (concat (duet-session-name session)
+                  (concat (propertize (duet-session-name session)
+                                      'mouse-face 'highlight
+                                      'help-echo "mouse-1, RET: show this session")
                           (if err (propertize (concat "  " (car (split-string err "\n")))
                                               'face 'duet-failed)
                             ""))

@@ -22,6 +22,7 @@
 (require 'duet-actions)
 (require 'duet-command)
 (require 'duet-connection)
+(require 'duet-menu-bar)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -281,6 +282,11 @@ buffer: `duet-terminals' lists it."
         tabulated-list-padding 1)
   (tabulated-list-init-header)
   (add-hook 'kill-buffer-hook #'duet-terminals--forget nil t))
+
+(duet-menu-bar-add duet-terminals-mode-map
+                   '(["Attach" duet-terminals-attach]
+                     ["Close" duet-terminals-close]
+                     ["Refresh" duet-terminals-refresh]))
 
 (defvar-local duet-terminals--known nil
   "The terminals, as the server lists them.")

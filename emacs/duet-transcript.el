@@ -42,6 +42,8 @@
 (defconst duet-transcript--slice 0.03
   "How many seconds a transcript is worked on before Emacs may do other things.")
 
+(defvar show-paren-data-function)
+
 (defvar-local duet-session nil
   "The session that the buffer shows or is about.")
 
@@ -66,6 +68,7 @@
     (define-key map (kbd "<backtab>") #'duet-section-toggle-all)
     (define-key map (kbd "RET") #'duet-transcript-visit)
     (define-key map [mouse-2] #'duet-transcript-visit-mouse)
+    (define-key map [follow-link] 'mouse-face)
     (define-key map "c" #'duet-continue)
     (define-key map "C" #'duet-new)
     (define-key map "r" #'duet-continue)
@@ -106,7 +109,11 @@
               ;; Half a frame shows whole lines, too.
               truncate-partial-width-windows nil
               ;; The end, which is being written, stays at the bottom.
-              scroll-conservatively 101)
+              scroll-conservatively 101
+              ;; Prose goes on in the next line; that is no news.
+              fringe-indicator-alist (cons '(continuation nil nil) fringe-indicator-alist)
+              ;; The brackets of buttons, on one of which point is, match.
+              show-paren-data-function #'ignore)
   (add-hook 'window-size-change-functions #'duet-transcript-fill nil t)
   (add-hook 'window-buffer-change-functions #'duet-transcript-fill nil t)
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
@@ -310,6 +317,7 @@ Return non-nil if something is left to do; a timer goes on with it."
     (while (and duet-transcript--markup (< (float-time) end))
       (unless (duet-markup-scan (car duet-transcript--markup))
         (pop duet-transcript--markup)))
+    (duet-markup-in-sight)
     (when (or duet-transcript--dirty duet-transcript--markup)
       (duet-transcript--soon)
       t)))
@@ -404,7 +412,7 @@ Without BEFORE it goes where the model has it.  Return it."
        'earlier nil
        (propertize "[e] earlier messages…" 'face 'link 'mouse-face 'highlight
                    'duet-action #'duet-transcript-earlier
-                   'help-echo "RET: load earlier messages")
+                   'help-echo "mouse-1, RET: load earlier messages")
        (duet-transcript--first))))))
 
 (defun duet-transcript-earlier ()

@@ -71,7 +71,9 @@ Return nil if there is none.  LINE is nil where only the file is named."
   "Do what `duet-transcript-visit' does where EVENT, a click, was."
   (interactive "e" duet-transcript-mode)
   (mouse-set-point event)
-  (duet-transcript-visit))
+  (if (get-text-property (point) 'duet-fold)
+      (duet-section-toggle)
+    (duet-transcript-visit)))
 
 (provide 'duet-visit)
 ;;; duet-visit.el ends here

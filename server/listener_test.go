@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,4 +64,21 @@ func TestServeListener(t *testing.T) {
 	_, err = silent.Read(make([]byte, 1))
 	assert.Error(t, err)
 	assert.Zero(t, srv.ConnCount())
+}
+
+// What a crowd leaves behind can be returned to the system.
+func TestReleasedWhenACrowdHasGone(t *testing.T) {
+	var released atomic.Int32
+	srv := server.New(server.NewRegistry(), server.Options{Released: func() { released.Add(1) }})
+	come := func() {
+		ours, theirs := server.Pipe()
+		theirs.Close()
+		require.NoError(t, srv.Serve(context.Background(), ours, frame.LSP))
+	}
+	for n := range 199 {
+		assert.EqualValues(t, n/100, released.Load())
+		come()
+	}
+	come()
+	assert.EqualValues(t, 2, released.Load())
 }

@@ -39,8 +39,9 @@ type Options struct {
 	// CallTimeout is how long Conn.Call waits if its context has no deadline.
 	// Default 30 s.
 	CallTimeout time.Duration
-	// Released, if set, is called when a connection gave a large buffer back:
-	// a good time to return memory to the system.
+	// Released, if set, is called when a connection gave a large buffer back,
+	// and when a hundred connections have ended: a good time to return memory
+	// to the system.
 	Released func()
 	// Intercept, if set, sees each message that is an object, also those of a
 	// batch, before it is served, in the order of arrival; one for which it
@@ -77,8 +78,9 @@ type Server struct {
 	reg  *Registry
 	opts Options
 
-	mu    sync.Mutex // guards conns
+	mu    sync.Mutex // guards the fields below
 	conns map[*Conn]struct{}
+	gone  int // connections that have ended, up to a crowd of them
 }
 
 // New makes a Server.
@@ -161,10 +163,22 @@ func (s *Server) connect(ctx context.Context, t Transport, f frame.Framing, head
 	return c
 }
 
+// crowd is how many connections leave enough memory behind to be worth
+// returning.
+const crowd = 100
+
 func (s *Server) forget(c *Conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
+	s.gone++
+	crowded := s.gone == crowd
+	if crowded {
+		s.gone = 0
+	}
 	s.mu.Unlock()
+	if crowded && s.opts.Released != nil {
+		s.opts.Released()
+	}
 }
 
 // ConnCount is how many connections are being served.

@@ -419,7 +419,7 @@ func TestCrowd(t *testing.T) {
 		c.leave()
 	}
 	after := 0
-	if !assert.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, 15*time.Second, 50*time.Millisecond, "the memory does not come back") {
+	if !assert.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, watchdog/3, 50*time.Millisecond, "the memory does not come back") {
 		t.Logf("it has %d MiB", after>>20)
 	}
 	assert.LessOrEqual(t, peak, l.peak)
@@ -521,7 +521,7 @@ func TestIdleClients(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return count() == 1 }, watchdog/3, pollEvery, "clients that have gone are still served")
 	after := 0
-	require.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, 15*time.Second, 50*time.Millisecond, "the memory does not come back")
+	require.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, watchdog/3, 50*time.Millisecond, "the memory does not come back")
 	t.Logf("%d clients connected in %v; a prompt took %v before and %v beside them; all answered in %v", idleClients,
 		connected.Round(time.Millisecond), alone.at(50), crowded.at(50), answered.Round(time.Millisecond))
 	t.Logf("memory: %d MiB at first, %d MiB while they wait, %d MiB at most, %d MiB afterwards", before>>20, idle>>20, peak>>20, after>>20)

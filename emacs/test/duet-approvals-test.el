@@ -335,6 +335,22 @@
       (dolist (key '("a" "d" "v"))
         (duet-test-should-say "No question is here" (call-interactively (key-binding key)))))))
 
+(ert-deftest duet-approvals-test-width ()
+  "The list of questions takes the width that its window has."
+  (save-window-excursion
+    (with-temp-buffer
+      (duet-approvals-mode)
+      (set-window-buffer (selected-window) (current-buffer))
+      (pcase-dolist (`(,width . ,input) '((40 . 16) (62 . 16) (100 . 53) (180 . 133)))
+        (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width)))
+          (duet-approvals--print)
+          (should (equal (list width (nth 1 (aref tabulated-list-format 1)))
+                         (list width input)))))
+      ;; Other lists have their own.
+      (with-temp-buffer
+        (duet-approvals-mode)
+        (should (= (nth 1 (aref tabulated-list-format 1)) 32))))))
+
 (ert-deftest duet-approvals-test-buttons ()
   "What stands below a question in a transcript is done by RET or by a click."
   (duet-test-with-questions connection

@@ -139,7 +139,10 @@
 (ert-deftest duet-connection-test-mistake-in-the-configuration ()
   "A mistake in the project is shown in the list, and when it is mended all is well."
   (duet-test-with-project connection
-    (duet-connection-stop connection)
+    ;; The next would join it while it is there.
+    (let ((process (jsonrpc--process (duet-connection-rpc connection))))
+      (duet-connection-stop connection)
+      (duet-test-wait-for (not (process-live-p process))))
     (let* ((file (expand-file-name ".duet.toml" default-directory))
            (duet-connection--mended 0.3)
            (buffer (progn

@@ -62,5 +62,19 @@
             (should (equal (funcall faces (string-trim-left (duet-sessions--mode-line)))
                            '(duet-attention)))))))))
 
+(ert-deftest duet-faces-test-noise ()
+  "What Emacs adds to a transcript is not taken for what somebody said."
+  (with-temp-buffer
+    (duet-transcript-mode)
+    (should (equal (mapcar #'glyph-char
+                           (display-table-slot buffer-display-table 'selective-display))
+                   (string-to-list " ...")))
+    (should (equal (cdr (assq 'continuation fringe-indicator-alist)) '(nil nil)))
+    (should (equal (cdr (assq 'truncation fringe-indicator-alist))
+                   (cdr (assq 'truncation (default-value 'fringe-indicator-alist)))))
+    (let ((inhibit-read-only t)) (insert "[a] approve"))
+    (goto-char (point-min))
+    (should-not (funcall show-paren-data-function))))
+
 (provide 'duet-faces-test)
 ;;; duet-faces-test.el ends here

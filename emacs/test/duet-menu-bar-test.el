@@ -8,6 +8,13 @@
 (require 'duet-test-lib)
 (require 'duet-menu-bar)
 
+(defun duet-menu-bar-test-sound (items)
+  "Check that ITEMS of a menu are commands, and that nothing of them signals."
+  (pcase-dolist (`(,name ,binding ,properties) items)
+    (should (equal (list name (commandp binding)) (list name t)))
+    (eval (plist-get properties :enable) t)
+    (eval (plist-get (cdr (plist-get properties :button)) :toggle) t)))
+
 (defun duet-menu-bar-test-items ()
   "Return the items of the menu of the current buffer: (NAME BINDING PROPERTIES)."
   (let (items)
@@ -40,11 +47,7 @@
             (goto-char (point-min))
             (let ((items (duet-menu-bar-test-items)))
               (should (> (length items) 10))
-              (pcase-dolist (`(,name ,binding ,properties) items)
-                (should (equal (list name (commandp binding)) (list name t)))
-                ;; Nothing of it signals.
-                (eval (plist-get properties :enable) t)
-                (eval (plist-get (cdr (plist-get properties :button)) :toggle) t))))
+              (duet-menu-bar-test-sound items)))
           (set-buffer (nth 0 buffers))
           (should (funcall enabled "Continue"))
           (set-buffer (nth 1 buffers))
@@ -55,6 +58,60 @@
           (should (funcall enabled "Approve"))
           (goto-char (point-max))
           (should-not (funcall enabled "Approve")))))))
+
+(ert-deftest duet-menu-bar-test-everywhere ()
+  "All buffers of Duet have the menu, also while they are about nothing yet."
+  (require 'duet-search)
+  (require 'duet-rules)
+  (require 'duet-agents)
+  (require 'duet-terminal)
+  (dolist (mode '(duet-sessions-mode duet-transcript-mode duet-approvals-mode
+                  duet-approval-view-mode duet-approval-edit-mode duet-compose-mode
+                  duet-diff-mode duet-search-mode duet-rules-mode duet-agents-mode
+                  duet-terminals-mode))
+    (with-temp-buffer
+      (use-local-map (symbol-value (intern (format "%s-map" mode))))
+      (should (equal (list mode (and (cdr (duet-menu-bar-test-items)) t)) (list mode t)))
+      (when (memq mode '(duet-approval-view-mode duet-compose-mode duet-diff-mode
+                         duet-search-mode duet-rules-mode duet-agents-mode))
+        (duet-menu-bar-test-sound (duet-menu-bar-test-items))))))
+
+(defun duet-menu-bar-test-context (text)
+  "Return the menu that a click on TEXT gets, as (NAME . FUNCTION)."
+  (duet-test-look)
+  (goto-char (point-min))
+  (search-forward text)
+  (let ((click `(mouse-3 (,(selected-window) ,(1- (point)) (0 . 0) 0)))
+        (menu (make-sparse-keymap))
+        items)
+    ;; The click decides, not point.
+    (goto-char (point-max))
+    (should (memq #'duet-menu-bar--context context-menu-functions))
+    (duet-menu-bar--context menu click)
+    (map-keymap (lambda (_ item)
+                  (when (nth 2 item) (push (cons (nth 1 item) (nth 2 item)) items)))
+                menu)
+    (nreverse items)))
+
+(ert-deftest duet-menu-bar-test-context ()
+  "The menu of the mouse has what can be done with what it points at."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session)))
+      (switch-to-buffer (duet-sessions-buffer connection))
+      (duet-test-wait-for-text (current-buffer) "waits for you .*hello")
+      (should (equal (mapcar #'car (duet-menu-bar-test-context "hello"))
+                     '("Open" "Interrupt" "Changes")))
+      (call-interactively (alist-get "Open" (duet-menu-bar-test-context "hello")
+                                     nil nil #'equal))
+      (duet-test-look)
+      (should (eq (current-buffer) buffer))
+      (duet-approvals-flush)
+      (call-interactively (cdar (duet-menu-bar-test-context "You asked")))
+      (should (equal (current-kill 0) "Hello from the demo agent. You asked: hello"))
+      (call-interactively (alist-get "Approve" (duet-menu-bar-test-context "? Write")
+                                     nil nil #'equal))
+      (duet-test-wait-for-state session 'completed))))
 
 (ert-deftest duet-menu-bar-test-completion ()
   "M-x leaves out what makes no sense where one is, for who wants that."

@@ -79,6 +79,53 @@ FOCUS is what frames say of theirs."
       (should (equal (duet-notify-test--titles) '("An agent wants leave"))))
     (should (equal (duet-test-log) ""))))
 
+(ert-deftest duet-notify-test-click ()
+  "A click shows the question that was told of, not another that waits longer."
+  (duet-notify-test-with-project connection nil
+    (let* ((back nil)
+           (duet-notify-function (lambda (title _text action)
+                                   (push (list title action) duet-notify-test--shown)
+                                   (lambda () (push title back))))
+           (ask (lambda ()
+                  (let ((session (duet-test-launch connection "hello")))
+                    (car (duet-test-wait-for (duet-session-approvals session))))))
+           (approvals (list (funcall ask) (funcall ask))))
+      (duet-test-wait-for (length= duet-notify-test--shown 2))
+      (save-window-excursion
+        (pcase-dolist (`(,approval . (,_title ,action))
+                       (cl-mapcar #'cons approvals (reverse duet-notify-test--shown)))
+          (with-temp-buffer (funcall action))
+          (duet-test-look)
+          (should (eq (duet-approval-here) approval))
+          (should (get-text-property (point) 'duet-approval)))
+        ;; One that is answered is not shown any more.
+        (call-interactively #'duet-approval-approve)
+        (duet-test-wait-for back)
+        (should (length= back 1))
+        (duet-test-listening
+         (funcall (nth 1 (car duet-notify-test--shown)))
+         (should (duet-test-heard "decided already")))))))
+
+(ert-deftest duet-notify-test-frames ()
+  "A terminal hides nothing from who has typed into another frame last."
+  (let (states last)
+    (cl-letf (((symbol-function 'duet-notify--frames) (lambda () (mapcar #'car states)))
+              ((symbol-function 'frame-focus-state)
+               (lambda (&optional frame) (alist-get frame states)))
+              ((symbol-function 'daemonp) (lambda () "daemon")))
+      (pcase-dolist (`(,expected ,now . ,frames)
+                     '((t nil)                                   ; nobody at all
+                       (nil a (a . t)) (t a (a . nil))
+                       (nil a (a . unknown)) (nil gone (a . unknown))
+                       (nil a (a . nil) (b . t)) (t a (a . nil) (b . nil))
+                       (t a (a . nil) (b . unknown))
+                       (nil b (a . nil) (b . unknown))
+                       (nil b (a . t) (b . unknown))))
+        (setq states frames last now)
+        (let ((last-event-frame last))
+          (should (equal (list now frames (and (duet-notify-unseen-p) t))
+                         (list now frames expected))))))))
+
 (ert-deftest duet-notify-test-no-desktop ()
   "Without D-Bus, or with a bus that is not there, nothing happens."
   (dolist (address '(nil "unix:path=/nowhere/at/all"))

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 )
@@ -38,6 +39,7 @@ func (f family) probe() string {
 type subscription struct {
 	editor string // its id as the editor knows it
 	hub    string // as the hub that is there knows it; empty: not restored yet
+	denied bool   // by the hub that is there, for now
 	params []byte // the object that Subscribe was given, without since; or nil
 	last   int64  // the last seq seen, or where the log was; -1: not known
 	floor  int64  // what a hub that replays may not repeat: 0, or last at the takeover
@@ -74,7 +76,7 @@ func (s *subscriptions) remove(one *subscription) {
 // lose notes that the hub has gone.
 func (s *subscriptions) lose() {
 	for _, one := range s.byEditor {
-		one.hub = ""
+		one.hub, one.denied = "", false
 		one.floor = max(one.last, 0)
 	}
 	clear(s.byHub)
@@ -103,14 +105,14 @@ func (r *Relay) unsubscribe(m *frame.Message, p *passage) (then func(*frame.Mess
 		p.edits = append(p.edits, edit{id, one.hub})
 	}
 	return func(resp *frame.Message) {
-		if resp.Error == nil {
+		if resp.Error == nil || one.hub == "" {
 			r.subs.remove(one)
 		}
 	}
 }
 
-// mustWait reports whether a message is an Unsubscribe of what is still being
-// restored: the hub does not know it yet.
+// mustWait reports whether a message is an Unsubscribe of what is being
+// restored just now: the hub does not know it yet.
 func (r *Relay) mustWait(m *frame.Message) (must bool) {
 	if r.subs.restored == len(r.subs.byEditor) {
 		return false
@@ -118,7 +120,7 @@ func (r *Relay) mustWait(m *frame.Message) (must bool) {
 	each(m, func(one *frame.Message, _ bool) {
 		if string(text(one.Method)) == "Unsubscribe" {
 			s := r.subs.byEditor[string(member(named(one.Params), "subscription_id"))]
-			must = must || s != nil && s.hub == ""
+			must = must || s != nil && s.hub == "" && !s.denied
 		}
 	})
 	return must
@@ -148,23 +150,54 @@ func (r *Relay) restore(one *subscription) []byte {
 		switch {
 		case r.subs.byEditor[one.editor] != one:
 		case text(id) != nil:
-			one.hub = string(id)
+			one.hub, one.denied = string(id), false
 			r.subs.byHub[one.hub] = one
 			r.subs.restored++
 		case one.last >= 0 && isAboutSince(resp.Error):
 			// This hub has another log, which has not come that far.
 			one.last, one.floor = -1, 0
-			again, to := r.restore(one), r.there()
-			r.jobs.Go(func() {
-				to.send(again)
-				_ = to.flush()
-			})
+			r.restoreAgain(one, 0)
+		case isUnavailable(resp.Error):
+			// A mistake in the configuration, say, that the user may mend.
+			if !one.denied {
+				r.opts.Logger.Warn("there are no events for now", "error", string(resp.Error))
+			}
+			one.denied = true
+			r.restoreAgain(one, restoreAgainAfter)
 		default:
 			r.subs.remove(one)
 			r.opts.Logger.Warn("a subscription could not be restored", "error", string(resp.Error))
 		}
 		r.changed()
 	})
+}
+
+// restoreAgainAfter is when a hub that has no sessions is asked again.
+const restoreAgainAfter = time.Second
+
+// restoreAgain asks the hub that is there again to restore a subscription,
+// after a pause. r.mu is held.
+func (r *Relay) restoreAgain(one *subscription, after time.Duration) {
+	hub := r.there()
+	r.jobs.Go(func() {
+		if after > 0 {
+			r.pause(nil, after)
+		}
+		r.mu.Lock()
+		if r.ctx.Err() != nil || r.there() != hub || r.subs.byEditor[one.editor] != one {
+			r.mu.Unlock()
+			return
+		}
+		again := r.restore(one)
+		r.mu.Unlock()
+		hub.send(again)
+		_ = hub.flush()
+	})
+}
+
+// isUnavailable reports whether an error says that the hub cannot be opened.
+func isUnavailable(err []byte) bool {
+	return string(text(member(member(err, "data"), "kind"))) == "subsystem_unavailable"
 }
 
 // isAboutSince reports whether an error says that a Subscribe's since is wrong.

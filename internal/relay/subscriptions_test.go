@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -327,5 +328,48 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, s.next())
 		assert.Equal(t, response(2, `1`), s.next())
 		assert.Contains(t, s.next(), `"two"`, "it is not mapped any more")
+	})
+}
+
+// A hub that cannot be opened now, for a mistake in the configuration, may be
+// later: the subscription goes on then.
+func TestASubscriptionThatIsDeniedIsAskedForAgain(t *testing.T) {
+	const unavailable = `{"code":-32010,"message":"Subsystem unavailable: a mistake","data":{"kind":"subsystem_unavailable"}}`
+	denied := func(id string) string { return `{"jsonrpc":"2.0","id":` + id + `,"error":` + unavailable + `}` }
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		hub := s.hub()
+		s.send(request(1, "Subscribe", `{"since":3}`))
+		hub.next()
+		go hub.send(response(1, `{"subscription_id":"one","seq":3}`))
+		s.next()
+		s.send(request(2, "Subscribe", `{"since":3}`))
+		hub.next()
+		go hub.send(response(2, `{"subscription_id":"other","seq":3}`))
+		s.next()
+		hub.end.Close()
+		s.await(relay.StateLost)
+		hub = s.hub()
+		for range 2 {
+			go hub.send(denied(string(member(t, hub.next(), "id"))))
+		}
+		synctest.Wait()
+
+		// Nothing waits for it meanwhile, and what is ended is not asked for again.
+		s.send(request(3, "Unsubscribe", `{"subscription_id":"other"}`))
+		assert.Contains(t, hub.next(), `"Unsubscribe"`)
+		go hub.send(denied("3"))
+		assert.Contains(t, s.next(), "subsystem_unavailable")
+
+		began := time.Now()
+		again := hub.next()
+		assert.Equal(t, time.Second, time.Since(began))
+		go hub.send(denied(string(member(t, again, "id"))))
+		again = hub.next()
+		assert.Equal(t, 2*time.Second, time.Since(began))
+		assert.Equal(t, `{"since":3}`, string(member(t, again, "params")))
+		hub.send(response(string(member(t, again, "id")), `{"subscription_id":"two"}`),
+			`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","seq":4,"event":{}}}`)
+		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":4,"event":{}}}`, s.next())
 	})
 }
