@@ -361,7 +361,9 @@ func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, list, 2, "nothing was resumed")
 	approve(t, h, left[0], "")
-	s, err := h.Session(context.Background(), "b")
+	asked, err := h.SessionOf(context.Background(), left[0].Run) // either of the two may have asked first
+	require.NoError(t, err)
+	s, err := h.Session(context.Background(), asked.Thread.UUID)
 	require.NoError(t, err)
 	await(t, h, s)
 	assert.EqualValues(t, 1, turns.Load())
