@@ -29,7 +29,7 @@ const foreignPatience = 29 * time.Second
 // tool of a run may run.
 func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	var result catalog.RequestPermissionResult
-	token, err := h.tokenOf(ctx, p.SessionToken, p.TaskID)
+	token, _, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return result, err
 	}

@@ -165,11 +165,11 @@ func (h *Hub) pauseExecutors(pause bool) {
 
 // ReportMessage takes one event of an agent.
 func (h *Hub) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) error {
-	live, run, err := h.reporterOf(ctx, p.SessionToken, p.TaskID)
+	token, live, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil || live == nil {
 		return err
 	}
-	r := report{run: run, kind: p.EventType, data: p.EventData}
+	r := report{run: token.Run, kind: p.EventType, data: p.EventData}
 	switch p.EventType {
 	case catalog.EventContentDelta, catalog.EventThinkingChunk:
 		if err := json.Unmarshal(p.EventData, &r.delta); err != nil {
@@ -183,18 +183,6 @@ func (h *Hub) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) 
 	}
 	live.reporting.take(p.Sequence, r)
 	return nil
-}
-
-// reporterOf is the run for which a token speaks, if it is the one that has a
-// task's id: any of its ids, or none. live is nil if it has ended.
-func (h *Hub) reporterOf(ctx context.Context, token, task string) (live *liveRun, run int64, err error) {
-	known, err := h.tokenOf(ctx, token, task)
-	if err != nil {
-		return nil, 0, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.live[known.Run], known.Run, nil
 }
 
 // endMessage lets go what is held back of a run's reports.
@@ -230,7 +218,7 @@ func (h *Hub) ReportError(ctx context.Context, p catalog.ReportErrorParams) erro
 // ReportCompletion takes the end of a task, which an executor reports before
 // it answers execute_prompt. It counts if the answer does not come.
 func (h *Hub) ReportCompletion(ctx context.Context, p catalog.ReportCompletionParams) error {
-	live, _, err := h.reporterOf(ctx, p.SessionToken, p.TaskID)
+	_, live, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil || live == nil {
 		return err
 	}
@@ -242,11 +230,11 @@ func (h *Hub) ReportCompletion(ctx context.Context, p catalog.ReportCompletionPa
 
 // report takes a report that has no sequence number.
 func (h *Hub) report(ctx context.Context, token, task, kind string, data json.RawMessage) error {
-	live, run, err := h.reporterOf(ctx, token, task)
+	known, live, err := h.speakerOf(ctx, token, task)
 	if err != nil || live == nil {
 		return err
 	}
-	live.reporting.take(0, report{run: run, kind: kind, data: data})
+	live.reporting.take(0, report{run: known.Run, kind: kind, data: data})
 	return nil
 }
 

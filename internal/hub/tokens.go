@@ -54,37 +54,38 @@ func (h *Hub) dropTokens(run int64) {
 
 // token finds what a token stands for.
 func (h *Hub) token(text string) (store.Token, error) {
+	token, _, err := h.speaker(text)
+	return token, err
+}
+
+// speaker is token with the run that it is for, nil if that has ended.
+func (h *Hub) speaker(text string) (store.Token, *liveRun, error) {
 	hash := sha256.Sum256([]byte(text))
 	h.mu.Lock()
 	token, ok := h.tokens[hash]
-	h.mu.Unlock()
-	if !ok || subtle.ConstantTimeCompare(token.Hash, hash[:]) != 1 || time.Now().After(token.Expires) {
-		return store.Token{}, errInvalidToken
-	}
-	return token, nil
-}
-
-// tokenOf finds what a token stands for, and refuses it for the task of
-// another run: task is any id of it, or "" where none is named.
-func (h *Hub) tokenOf(ctx context.Context, text, task string) (store.Token, error) {
-	token, err := h.token(text)
-	if err != nil || task == "" {
-		return token, err
-	}
-	h.mu.Lock()
 	live := h.live[token.Run]
 	h.mu.Unlock()
-	if live != nil && live.task == task { // nearly always
-		return token, nil
+	if !ok || subtle.ConstantTimeCompare(token.Hash, hash[:]) != 1 || time.Now().After(token.Expires) {
+		return store.Token{}, nil, errInvalidToken
+	}
+	return token, live, nil
+}
+
+// speakerOf is speaker for a token that is refused for the task of another
+// run: task is any id of it, or "" where none is named.
+func (h *Hub) speakerOf(ctx context.Context, text, task string) (store.Token, *liveRun, error) {
+	token, live, err := h.speaker(text)
+	if err != nil || task == "" || live != nil && live.task == task { // nearly always
+		return token, live, err
 	}
 	id, err := h.store.Find(ctx, task)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && id != token.Run:
-		return store.Token{}, errOthersToken
+		return store.Token{}, nil, errOthersToken
 	case err != nil:
-		return store.Token{}, stored(err)
+		return store.Token{}, nil, stored(err)
 	}
-	return token, nil
+	return token, live, nil
 }
 
 // CheckTokenOf reports whether a token that a client sent is good for the
