@@ -43,9 +43,10 @@ They stand in the buffer that jsonrpc.el makes; it costs much time."
 
 (defvar duet-trust-function #'ignore
   "Function that says whether the user trusts a project.
-It is called with the project's directory whenever a server starts, must
-return at once, and returns non-nil if what the project's .duet.toml runs
-may run.")
+It is called with the project's directory whenever a server starts and
+must return at once: `restricted' if nothing that the project's .duet.toml
+runs may run for this Emacs, even where it was trusted before; other
+non-nil if it may; and nil to leave that to `duet-trust'.")
 
 (defconst duet-connection-version "0.1"
   "The version of the server, its first two numbers, that this package is for.")
@@ -162,11 +163,12 @@ one that was stopped stays so."
   "Introduce ourselves to the server of CONNECTION, and subscribe to its events."
   (duet-connection-request
    connection 'initialize
-   (list :capabilities (list :client (list :name "emacs" :version emacs-version))
-         :workspaceTrusted (if (duet-log-guard "duet-trust-function"
-                                 (funcall duet-trust-function
-                                          (duet-connection-root connection)))
-                               t :json-false))
+   (append
+    (list :capabilities (list :client (list :name "emacs" :version emacs-version)))
+    (when-let ((trust (duet-log-guard "duet-trust-function"
+                        (funcall duet-trust-function
+                                 (duet-connection-root connection)))))
+      (list :workspaceTrusted (if (eq trust 'restricted) :json-false t))))
    :success-fn
    (lambda (result)
      (duet-connection--check-version connection

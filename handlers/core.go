@@ -29,6 +29,8 @@ type Core struct {
 	Others func() bool
 	// Trust, if set, trusts the project's configuration as it is now.
 	Trust func() error
+	// Workspaces, if set, is told which connections do not trust the workspace.
+	Workspaces *Workspaces
 	// Issues, if set, tells what is wrong, and what to do; it must not wait
 	// for anything. Nothing: all is well.
 	Issues func() []string
@@ -57,7 +59,7 @@ type none struct{}
 
 type initializeParams struct {
 	Capabilities     json.RawMessage `json:"capabilities,omitempty" doc:"What the caller can do. If it is there, the result tells what duet-rpc can do."`
-	WorkspaceTrusted bool            `json:"workspaceTrusted,omitempty" doc:"The user trusts this workspace in the editor: what the project's .duet.toml runs, as it is now, may run, as after duet-rpc trust."`
+	WorkspaceTrusted *bool           `json:"workspaceTrusted,omitempty" doc:"True: the user trusts this workspace in the editor, so what the project's .duet.toml runs, as it is now, may run, as after duet-rpc trust. False: nothing of that runs for what this connection launches, even where it was trusted before; others are not concerned. Absent: as duet-rpc trust has it."`
 }
 
 type initializeResult struct {
@@ -106,10 +108,13 @@ func (c *capabilities) offer(reg *server.Registry) {
 func (c Core) initialize(reg *server.Registry) func(context.Context, initializeParams) (initializeResult, error) {
 	return func(ctx context.Context, p initializeParams) (initializeResult, error) {
 		result := initializeResult{ServerInfo: serverInfo{"duet-rpc", c.Version}, ProtocolVersion: ProtocolVersion}
-		if p.WorkspaceTrusted && c.Trust != nil {
-			if err := c.Trust(); err != nil {
-				return result, fmt.Errorf("trusting the workspace: %w", err)
+		if trusted := p.WorkspaceTrusted; trusted != nil {
+			if *trusted && c.Trust != nil {
+				if err := c.Trust(); err != nil {
+					return result, fmt.Errorf("trusting the workspace: %w", err)
+				}
 			}
+			c.Workspaces.trust(server.ConnFrom(ctx), *trusted)
 		}
 		if p.Capabilities != nil && string(p.Capabilities) != "null" {
 			conn := server.ConnFrom(ctx)

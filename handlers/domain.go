@@ -24,6 +24,8 @@ type Domain struct {
 	Stop    func(force bool)
 	Clients func() int // how many connections there are
 	Logger  *slog.Logger
+	// Workspaces, if set, knows who does not trust the workspace.
+	Workspaces *Workspaces
 }
 
 // RegisterDomain registers the methods of seeds 000, 001 and 002 (DESIGN
@@ -67,6 +69,9 @@ func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
 		hb, err := d.Hub(ctx)
 		if err != nil {
 			return none, f.wire(err)
+		}
+		if d.Workspaces.isRestricted(server.ConnFrom(ctx)) {
+			ctx = hub.Restricted(ctx)
 		}
 		result, err := h(ctx, hb, p)
 		if err != nil {

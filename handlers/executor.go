@@ -33,8 +33,8 @@ type executor struct{ Domain }
 
 type executeParams struct {
 	SessionToken   string         `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
-	SessionID      string         `json:"session_id,omitempty" doc:"The caller's own id of the conversation. Prompts with the same one follow each other."`
-	TaskID         string         `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new."`
+	SessionID      string         `json:"session_id,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other."`
+	TaskID         string         `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours."`
 	Prompt         string         `json:"prompt" doc:"What the agent is to do."`
 	CWD            string         `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
 	Tools          []string       `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`

@@ -22,12 +22,12 @@ func registerSessions(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "getSessionState", s.state, server.Doc("Tells everything about a session but its conversation."))
 	handle(reg, d, f, "getSessionLeaves", s.leaves, server.Doc("Lists the last session of each conversation, the newest first."))
 	handle(reg, d, f, "continueSession", s.continues,
-		server.Doc("Asks on in a session's conversation: in the same one if it is its last session, else, or with fork, in a fork that begins there."))
+		server.Doc("Asks on in a session's conversation: in the same one if it is its last session or has not ended, behind whatever waits there, else, or with fork, in a fork that begins there. Launches a draft: it keeps its ids, and what is given here replaces what it had."))
 	handle(reg, d, f, "interruptSession", s.interrupt,
 		server.Doc("Begins to end a session, also while it waits for input. It can be continued."))
 	handle(reg, d, f, "updateSessionSettings", s.update, server.Doc("Changes settings of a session's conversation."))
 	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Gives a session's conversation a title."))
-	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Puts a session's conversation away, or takes it back."))
+	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Puts a session's conversation away, or takes it back. To continue one takes it back, too."))
 	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Puts many sessions' conversations away, or takes them back."))
 	handle(reg, d, f, "getRecentPaths", s.recentPaths, server.Doc("Lists directories in which sessions worked, the last used first."))
 }
@@ -154,7 +154,7 @@ type launchParams struct {
 	PermissionMode permissionMode  `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
 	Priority       int             `json:"priority,omitempty" doc:"Higher first."`
 	TimeoutMS      *uint           `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
-	Draft          bool            `json:"draft,omitempty" doc:"Only keep it, do not start it."`
+	Draft          bool            `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
 	Metadata       json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
 }
 
@@ -297,8 +297,8 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 }
 
 type continueParams struct {
-	SessionID string `json:"session_id" doc:"The session to go on from; every id of the run will do."`
-	Query     string `json:"query" doc:"What the agent is to do."`
+	SessionID string  `json:"session_id" doc:"The session to go on from; every id of the run will do."`
+	Query     *string `json:"query,omitempty" doc:"What the agent is to do. Needed, unless the session is a draft, which has its own."`
 	agentSettings
 	Fork     bool            `json:"fork,omitempty" doc:"Begins another conversation there, also behind the last session of one."`
 	Priority int             `json:"priority,omitempty" doc:"Higher first."`
@@ -306,7 +306,15 @@ type continueParams struct {
 }
 
 func (p continueParams) check() error {
-	return first(need("session_id", p.SessionID), need("query", p.Query), p.agentSettings.check(), objectOrNone("metadata", p.Metadata))
+	return first(need("session_id", p.SessionID), needIfGiven("query", p.Query), p.agentSettings.check(), objectOrNone("metadata", p.Metadata))
+}
+
+// needIfGiven refuses a parameter that is there and empty.
+func needIfGiven(param string, value *string) error {
+	if value == nil {
+		return nil
+	}
+	return need(param, *value)
 }
 
 type continueResult struct {
@@ -316,9 +324,13 @@ type continueResult struct {
 }
 
 func (sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
-	s, err := h.Continue(ctx, hub.ContinueSpec{
-		From: p.SessionID, Prompt: p.Query, Fork: p.Fork, Source: hub.SourceSession, Settings: p.apply, Priority: p.Priority, Metadata: p.Metadata,
-	})
+	spec := hub.ContinueSpec{
+		From: p.SessionID, Fork: p.Fork, Source: hub.SourceSession, Settings: p.apply, Priority: p.Priority, Metadata: p.Metadata,
+	}
+	if p.Query != nil {
+		spec.Prompt = *p.Query
+	}
+	s, err := h.Continue(ctx, spec)
 	return continueResult{launched(s), s.Thread.NativeSession, s.ParentSession}, err
 }
 

@@ -186,6 +186,77 @@ func TestListsOfSessions(t *testing.T) {
 	assert.Contains(t, paths[0], "usage_count")
 }
 
+func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	id := member[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
+	c.ask("updateSessionTitle", `{"session_id":"`+id+`","title":"Named"}`)
+	launched := object(t, c.ask("continueSession", `{"session_id":"`+id+`"}`))
+	assert.Equal(t, []any{id, ""}, []any{launched["session_id"], launched["parent_session_id"]})
+	w.ended(id)
+	s := member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	assert.Equal(t, []any{"completed", "Named", "later"}, []any{s["status"], s["title"], s["query"]})
+	e := c.fail("continueSession", `{"session_id":"`+id+`"}`)
+	assert.Equal(t, []any{-32602, "query"}, []any{e.Code, e.Data["param"]})
+}
+
+func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	first := member[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	w.ended(first)
+	leaves := func(filter string) (got []string) {
+		for _, s := range object(t, c.ask("getSessionLeaves", `{"filter":"`+filter+`"}`))["sessions"].([]any) {
+			got = append(got, s.(map[string]any)["id"].(string))
+		}
+		return got
+	}
+	c.ask("archiveSession", `{"session_id":"`+first+`"}`)
+	fork := member[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"beside","fork":true}`), "session_id")
+	assert.Equal(t, []string{first}, leaves("archived"), "it is not what goes on")
+	assert.Equal(t, []string{fork}, leaves("normal"))
+	next := member[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"two"}`), "session_id")
+	assert.Empty(t, leaves("archived"))
+	assert.Equal(t, []string{next, fork}, leaves("normal"))
+	w.ended(next)
+	w.ended(fork)
+}
+
+func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T) {
+	told := make(chan []string, 8)
+	release := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.SessionToken})
+		if err != nil {
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
+		}
+		list := []string{}
+		for _, m := range before.Messages {
+			list = append(list, m.Content)
+		}
+		told <- list
+		<-release
+		return done
+	})
+	c := w.connect(frame.LSP)
+	follow := func(id, query string) string {
+		return member[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"}`), "session_id")
+	}
+	first := member[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	taken := follow(first, "taken back")
+	c.ask("interruptSession", `{"session_id":"`+taken+`"}`)
+	last := follow(taken, "two")
+	close(release)
+	w.ended(last)
+	assert.Equal(t, []string{}, <-told)
+	assert.Equal(t, []string{"one"}, <-told)
+	var r struct {
+		Events []struct{ Content, Status string }
+	}
+	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+last+`"}`), &r))
+	assert.Equal(t, []struct{ Content, Status string }{{"one", ""}, {"taken back", "cancelled"}, {"two", ""}}, r.Events)
+}
+
 func TestInterruptSession(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)

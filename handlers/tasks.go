@@ -23,7 +23,8 @@ func registerTasks(reg *server.Registry, d Domain) {
 	handle(reg, d, taskFamily, "task.stats", joined(t, t.stats),
 		server.Doc("Counts tasks by state."))
 	handle(reg, d, chatFamily, "chat.send", joined(t, t.chat),
-		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task."))
+		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, "+
+			"the chat goes on with it in a new conversation, and it is told what was said."))
 }
 
 type tasks struct {

@@ -18,7 +18,11 @@ import (
 func findProject(s *settings) (project.Project, error) { return project.Find(s.root) }
 
 // loadConfig reads the configuration of the project that a command is about.
-func loadConfig(s *settings) (*config.Config, error) {
+func loadConfig(s *settings) (*config.Config, error) { return loadConfigFor(s, false) }
+
+// loadConfigFor reads the configuration as it is for somebody who may not trust
+// the workspace.
+func loadConfigFor(s *settings, restricted bool) (*config.Config, error) {
 	p, err := findProject(s)
 	if err != nil {
 		return nil, err
@@ -27,7 +31,7 @@ func loadConfig(s *settings) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Load(config.Sources{Project: p.ConfigFile(), User: user})
+	return config.Load(config.Sources{Project: p.ConfigFile(), User: user, Restricted: restricted})
 }
 
 const configHelp = `Print the configuration that is in effect, and where each value comes from: a

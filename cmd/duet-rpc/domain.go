@@ -249,7 +249,8 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	d.agents.take(c)
 	o.hub, err = hub.Open(ctx, hub.Options{
 		Database: p.Database(), Root: p.Root, Agents: &d.agents, Keys: c.Keys, Rules: c.Rules, Limits: c.Limits,
-		Getenv: os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
+		Restricted: func() (*config.Config, error) { return loadConfigFor(d.settings, true) },
+		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			o.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: d.log.Logger, WireError: handlers.ExecutorError,

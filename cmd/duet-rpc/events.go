@@ -231,7 +231,10 @@ func gistOf(e client.Event) (g gist) {
 func (g gist) text(e client.Event) string {
 	switch e.Type {
 	case hub.EventStatus:
-		text := g.OldState + " → " + g.State
+		text := g.State
+		if g.OldState != "" { // else it is new
+			text = g.OldState + " → " + text
+		}
 		if why := firstText(g.Error, g.Reason); why != "" {
 			text += ": " + why
 		}

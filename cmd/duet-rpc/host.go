@@ -46,12 +46,13 @@ func newHost(ctx context.Context, s *settings, log *logging.Log, c claim) *host 
 // newRegistry registers every method.
 func newRegistry(h *host) *server.Registry {
 	reg := server.NewRegistry()
+	workspaces := handlers.NewWorkspaces()
 	handlers.RegisterCore(reg, handlers.Core{
 		Version: buildVersion(), LogLevel: h.log.Level, Now: time.Now, Issues: h.Issues, Trust: h.trustWorkspace,
-		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 },
+		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 }, Workspaces: workspaces,
 	})
 	handlers.RegisterDomain(reg, handlers.Domain{
-		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, Clients: h.srvCount, Logger: h.log.Logger,
+		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, Clients: h.srvCount, Logger: h.log.Logger, Workspaces: workspaces,
 	})
 	if h.settings.testMethods {
 		handlers.RegisterTestMethods(reg)

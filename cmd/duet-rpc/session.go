@@ -208,8 +208,8 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 
 func newSessionContinueCommand(s *settings) *cobra.Command {
 	return newOnwardCommand(s, "continue ID [TEXT...]", "Ask on in a session's conversation",
-		"Ask on in a session's conversation: in the same one if it is its last session,\n"+
-			"else in a fork that begins there. The prompt is the other arguments, or\nstandard input if there are none.\n", false)
+		"Ask on in a session's conversation: in the same one if it is its last session or\n"+
+			"has not ended, else in a fork that begins there. The prompt is the other\narguments, or standard input if there are none.\n", false)
 }
 
 func newSessionForkCommand(s *settings) *cobra.Command {

@@ -103,6 +103,21 @@ command = [\"echo\", \"from the project\"]
       (duet-test-wait-for (not (duet-trust-test-buffer)))
       (should (string-match-p "not trusted" (duet-trust-test-launch connection))))))
 
+(ert-deftest duet-trust-test-function ()
+  "What Emacs says of a project by itself: nothing, that it may run, or not here."
+  (let ((duet-trust-ask nil))
+    (duet-trust-test-with duet-trust-test-config
+      (let ((duet-trust-function #'always))
+        (duet-trust-test-restart connection))
+      (should-not (stringp (duet-trust-test-launch connection)))
+      (duet-trust-test-restart connection) ; nil takes no trust away
+      (should-not (stringp (duet-trust-test-launch connection)))
+      (let ((duet-trust-function (lambda (_) 'restricted)))
+        (duet-trust-test-restart connection))
+      (should (string-match-p "this editor does not trust" (duet-trust-test-launch connection)))
+      (duet-trust-test-restart connection) ; nor does that, for others
+      (should-not (stringp (duet-trust-test-launch connection))))))
+
 (ert-deftest duet-trust-test-changed-meanwhile ()
   "A yes is for what was shown."
   (duet-trust-test-with duet-trust-test-config

@@ -105,6 +105,9 @@ type Sources struct {
 	Getenv    func(string) string // nil means os.Getenv
 	Overrides Overrides
 	Trust     *TrustStore // nil means that of [DefaultTrustStore]
+	// Restricted lets what the project's file asks for wait, whatever the user
+	// has trusted.
+	Restricted bool
 }
 
 // Overrides are the values of flags as they were written, empty for those that
@@ -150,6 +153,9 @@ func Load(s Sources) (*Config, error) {
 func trustedLayer(s Sources, project *layer) (bool, error) {
 	if len(project.needTrust()) == 0 {
 		return true, nil
+	}
+	if s.Restricted {
+		return false, nil
 	}
 	store := s.Trust
 	if store == nil {

@@ -83,7 +83,9 @@ case, change that:
 of this list. Below a line "The user's next message follows.", as duet-rpc
 writes it under a transcript, only what follows the last such line counts. A
 prompt that starts with "continue" goes on with the last turn if that was
-cancelled or its process ended.
+cancelled or its process ended; where it repeats a request below a line "The
+request was:", as duet-rpc's own do, with the last such turn of that request,
+else it is that request that counts.
 
 Modes: default; acceptEdits and bypassPermissions edit without asking; plan
 edits nothing.

@@ -55,6 +55,28 @@ func (r *turnRecord) cutShort() bool {
 	return r.Outcome == "" || r.Outcome == string(acp.StopReasonCancelled)
 }
 
+// toContinue is the turn that a prompt goes on with: the last one of which it
+// repeats the request, whatever came after that, else the last one of all; nil
+// if that was not cut short, or the prompt does not ask for it.
+func (r *record) toContinue(text, request string, repeated bool) *turnRecord {
+	if !meansContinue(text) || len(r.Turns) == 0 {
+		return nil
+	}
+	if repeated {
+		request = cut(request, keptPrompt)
+		for _, t := range slices.Backward(r.Turns) {
+			if t.cutShort() && (t.Asked == request || t.Prompt == request) {
+				t.Outcome = "continued" // what is left to do is the new turn's
+				return t
+			}
+		}
+	}
+	if last := r.Turns[len(r.Turns)-1]; last.cutShort() {
+		return last
+	}
+	return nil
+}
+
 // editInput is the raw input of the edit.
 type editInput struct {
 	FilePath string `json:"file_path"`

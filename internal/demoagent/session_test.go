@@ -154,6 +154,46 @@ func TestContinue(t *testing.T) {
 	}
 }
 
+// What duet-rpc says around the request, which may hold any word, is none of
+// the demo agent's.
+func TestContinueARequest(t *testing.T) {
+	resume := func(request string) string {
+		return "Continue where you left off: ask, quiet and hang.\n\nThe request was:\n\n" + request
+	}
+	for _, ended := range []bool{true, false} {
+		opts := demoagent.Options{StateDir: t.TempDir()}
+		dir := t.TempDir()
+		c := start(t, opts, everything)
+		c.answers(untilEnd)
+		id := c.session(dir)
+		done := c.background(id, "please edit")
+		require.Eventually(t, func() bool { return c.asked() > 0 }, soon, time.Millisecond, "it asks")
+		before := c.asks()[0]
+		if ended {
+			c.in.Close()
+			require.NoError(t, c.requireEnd())
+			c.within(done)
+			c = start(t, opts, everything)
+			require.NoError(t, c.resume(id, dir))
+		} else {
+			require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
+			assert.Equal(t, acp.StopReasonCancelled, c.within(done))
+		}
+		c.turn(id, "quiet") // it has gone on with something else
+		c.forget()
+		c.answers(choose("allow_once"))
+		c.turn(id, resume(resume("please edit")))
+		require.Len(t, c.asks(), 1)
+		assert.Equal(t, before.ToolCall.RawInput, c.asks()[0].ToolCall.RawInput, "it is the old question")
+		assert.Contains(t, c.text(), "Continuing what was cut short: please edit")
+		c.forget()
+		c.turn(id, resume("please edit"))
+		assert.Contains(t, c.text(), "You asked: please edit", "there is nothing to continue any more, so it is done anew")
+		require.Len(t, c.asks(), 1)
+		assert.NotEqual(t, before.ToolCall.RawInput, c.asks()[0].ToolCall.RawInput)
+	}
+}
+
 func TestContinueAfterACrashDoesNotCrashAgain(t *testing.T) {
 	opts := demoagent.Options{StateDir: t.TempDir()}
 	dir := t.TempDir()

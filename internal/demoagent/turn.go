@@ -18,6 +18,10 @@ const slowPause = 300 * time.Millisecond
 // before the prompt.
 const promptMarker = "The user's next message follows."
 
+// requestMarker is the line below which duet-rpc repeats what was asked of a
+// turn whose question was answered after its process had ended.
+const requestMarker = "The request was:"
+
 // contextSize is the context window that the usage tells, in tokens.
 const contextSize = 200_000
 
@@ -102,10 +106,12 @@ func (t *turn) begin(text string) error {
 	var err error
 	t.session.change(func(r *record) {
 		rec := &turnRecord{Prompt: cut(text, keptPrompt), Asked: cut(text, keptPrompt)}
-		if n := len(r.Turns); n > 0 && r.Turns[n-1].cutShort() && meansContinue(text) {
-			last := r.Turns[n-1]
+		request, repeated := requestOf(text)
+		if last := r.toContinue(text, request, repeated); last != nil {
 			rec.Asked, rec.Script, rec.Step, rec.Index, rec.Input = last.Asked, last.Script, last.Step, last.Index, last.Input
 			text, t.continued = last.Script, true
+		} else if repeated {
+			text, rec.Asked = request, cut(request, keptPrompt)
 		}
 		if t.script, err = parseScript(text); err != nil {
 			err = refusal(-32602, err.Error())
@@ -120,6 +126,16 @@ func (t *turn) begin(text string) error {
 		}
 	})
 	return err
+}
+
+// requestOf is what a prompt that resumes a turn repeats of its prompt.
+func requestOf(text string) (request string, ok bool) {
+	const marker = "\n" + requestMarker + "\n"
+	i := strings.LastIndex(text, marker)
+	if i < 0 || !meansContinue(text) {
+		return "", false
+	}
+	return strings.TrimSpace(text[i+len(marker):]), true
 }
 
 // meansContinue says whether text starts with the word "continue".

@@ -172,30 +172,72 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 	assert.Equal(t, []string{"c", "e", "f", "g"}, ends)
 }
 
-func TestChatIsOneConversation(t *testing.T) {
-	path := database(t)
-	agent := func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		x.say("re " + x.p.Prompt)
+func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
+	ctx := context.Background()
+	release := make(chan struct{})
+	var given prompts
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		given.add(x)
+		<-release
 		return completed
+	})
+	follow := func(from Session, fork bool) (Session, error) {
+		return h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: fmt.Sprint("after ", from.Prompt), Fork: fork})
 	}
-	h := openHub(t, path, agent)
-	first, err := h.Chat(context.Background(), "one", 0)
+	a := inState(t, h, launch(t, h, "a"), store.Running)
+	b, err := follow(a, false)
 	require.NoError(t, err)
-	await(t, h, first)
-	require.NoError(t, h.Close())
-	h = openHub(t, path, agent)
-	second, err := h.Chat(context.Background(), "two", 3)
+	c, err := follow(a, false) // b waits behind it already
 	require.NoError(t, err)
-	second = await(t, h, second)
-	assert.Equal(t, first.Thread.ID, second.Thread.ID)
-	assert.Equal(t, first.SessionID, second.ParentSession)
-	assert.Equal(t, SourceChat, second.Source)
-	c, err := h.Conversation(context.Background(), second.UUID, Page{})
+	d, err := follow(b, false)
 	require.NoError(t, err)
-	assert.Equal(t, 4, c.Total)
-	out, err := h.Output(context.Background(), second)
+	for _, s := range []Session{b, c, d} {
+		assert.Equal(t, a.Thread.ID, s.Thread.ID)
+		assert.Equal(t, store.Queued, s.State)
+	}
+	assert.Equal(t, []string{a.SessionID, b.SessionID, c.SessionID}, []string{b.ParentSession, c.ParentSession, d.ParentSession})
+	for _, s := range []Session{a, b} {
+		_, err = follow(s, true)
+		assert.Equal(t, KindBadState, kindOf(t, err))
+	}
+	close(release)
+	await(t, h, d)
+	assert.Equal(t, []string{"a", "after a", "after a", "after after a"}, given.all())
+	fork, err := follow(a, false) // an earlier one, and it is known how it ended
 	require.NoError(t, err)
-	assert.Equal(t, "re two", out)
+	assert.NotEqual(t, a.Thread.ID, fork.Thread.ID)
+	await(t, h, fork)
+}
+
+func TestNoCallersIDIsTakenOver(t *testing.T) {
+	ctx := context.Background()
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+	for _, id := range []string{"task-0002", "task-00002", "task-12345"} {
+		for param, spec := range map[string]LaunchSpec{"task_id": {CallerID: id}, "session_id": {ThreadAlias: id}} {
+			spec.Prompt = "p"
+			_, err := h.Launch(ctx, spec)
+			var e *Error
+			require.ErrorAs(t, err, &e, "%s %s", param, id)
+			assert.Equal(t, []string{KindInvalid, param}, []string{e.Kind, e.Param})
+		}
+	}
+	first, err := h.Launch(ctx, LaunchSpec{Prompt: "p", CallerID: "task-2", ThreadAlias: "task-000x"}) // which are none of ours
+	require.NoError(t, err)
+	next := launchIn(t, h, store.TaskName(first.Task), "it goes on there")
+	assert.Equal(t, first.Thread.ID, next.Thread.ID)
+
+	// Earlier versions took such ids.
+	const theirs = "task-0003"
+	require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
+	third := launch(t, h, "p")
+	assert.Equal(t, int64(4), third.Task, "the number is left out")
+	found, err := h.Session(ctx, theirs)
+	require.NoError(t, err)
+	assert.Equal(t, first.UUID, found.UUID)
+	assert.Equal(t, first.Thread.ID, launchIn(t, h, theirs, "still theirs").Thread.ID)
+	found, err = h.Session(ctx, store.TaskName(third.Task))
+	require.NoError(t, err)
+	assert.Equal(t, third.UUID, found.UUID)
 }
 
 // spawning is an executor with terminals.

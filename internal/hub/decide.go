@@ -15,7 +15,8 @@ import (
 
 // resumePrompt continues a run whose question was answered after its process
 // had died. The agent's own session may have lost the turn, so it says what
-// that was about.
+// that was about. The demo agent, which has no model, knows the first word and
+// the line above the request.
 func resumePrompt(a Approval, request string) string {
 	asked := firstOf(a.Title, a.Tool)
 	if a.Type == store.FunctionCall {
@@ -26,7 +27,7 @@ func resumePrompt(a Approval, request string) string {
 	} else {
 		asked = fmt.Sprintf("you asked %q, and the answer is there", asked)
 	}
-	return fmt.Sprintf("Continue where you left off: before you were cut short %s. Ask again, to get the answer. The request was:\n\n%s", asked, request)
+	return fmt.Sprintf("Continue where you left off: before you were cut short %s. Put the same question once more, to get the answer.\n\nThe request was:\n\n%s", asked, request)
 }
 
 // Decide answers a question. The first answer wins; a later one is an *Error
@@ -39,6 +40,7 @@ func (h *Hub) Decide(ctx context.Context, d Decision) (Approval, error) {
 		return Approval{}, invalid("updated_input", "object", "another value")
 	}
 	var a Approval
+	d.restricted = isRestricted(ctx)
 	err := h.write(ctx, func(t *store.Tx) error {
 		var err error
 		if a, err = t.Approval(h.ctx, d.ID); errors.Is(err, store.ErrNotFound) {
@@ -142,7 +144,7 @@ func (h *Hub) decide(t *store.Tx, a *Approval, d Decision) error {
 		}
 	}
 	if a.Carried {
-		return h.resume(t, *a)
+		return h.resume(t, *a, d.restricted)
 	}
 	return nil
 }
@@ -249,7 +251,7 @@ func (h *Hub) reconsider(t *store.Tx, id int64) error {
 
 // resume continues the thread of a question that was answered after its
 // process had died, unless something runs there already.
-func (h *Hub) resume(t *store.Tx, a Approval) error {
+func (h *Hub) resume(t *store.Tx, a Approval, restricted bool) error {
 	thread, err := t.Thread(h.ctx, a.Thread)
 	if err != nil {
 		return err
@@ -267,6 +269,12 @@ func (h *Hub) resume(t *store.Tx, a Approval) error {
 	}
 	run := newRun(LaunchSpec{Prompt: resumePrompt(a, asked.Prompt), Source: SourceDecision, Mode: thread.Mode}, thread.Agent)
 	run.Parent = last.ID
+	if restricted || wasRestricted(asked) {
+		if _, err := h.resolveFor(true, thread.Agent); err != nil {
+			return err
+		}
+		restrict(Restricted(h.ctx), &run)
+	}
 	return h.add(t, &run, thread, false)
 }
 

@@ -157,7 +157,7 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.resolve(thread.Agent)
+	agent, err := h.resolveFor(wasRestricted(run), thread.Agent)
 	if err != nil {
 		return result, err
 	}

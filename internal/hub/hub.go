@@ -49,15 +49,18 @@ type Agents interface {
 
 // Options configure a Hub.
 type Options struct {
-	Database  string // its path
-	Root      string // of the project
-	Agents    Agents
-	Keys      map[string]config.Key
-	Rules     []config.Rule
-	Limits    config.Limits
-	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
-	Getenv    func(string) string
-	Logger    *slog.Logger
+	Database string // its path
+	Root     string // of the project
+	Agents   Agents
+	Keys     map[string]config.Key
+	Rules    []config.Rule
+	// Restricted, if set, reads the configuration as it is for who does not
+	// trust the workspace; see [Restricted].
+	Restricted func() (*config.Config, error)
+	Limits     config.Limits
+	Executors  func(catalog.Daemon) Executors // makes the executors' owner, once
+	Getenv     func(string) string
+	Logger     *slog.Logger
 	// Idle, if set, is called a moment after the last run has ended: a good
 	// time to return memory to the system.
 	Idle func()

@@ -15,16 +15,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// chatThread is the meta value that names the project's chat.
-const chatThread = "chat_thread"
-
 // Launch makes a run and starts it as soon as there is a slot. What it
 // returns is the run as it was committed.
 func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return Session{}, invalid("prompt", "a text that is not empty", "an empty string")
 	}
-	agent, err := h.resolve(spec.Agent)
+	agent, err := h.resolveFor(isRestricted(ctx), spec.Agent)
 	if err != nil {
 		return Session{}, err
 	}
@@ -35,10 +32,14 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 		return Session{}, err
 	}
 	run := newRun(spec, agent.Name)
+	restrict(ctx, &run)
 	err = h.write(ctx, func(t *store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
 				return invalid("task_id", "an id that is new", "the id of another run")
+			}
+			if store.IsTaskName(spec.CallerID) {
+				return invalid("task_id", "an id of another form than those that are given out here", fmt.Sprintf("%q", spec.CallerID))
 			}
 		}
 		thread, err := h.threadFor(t, spec, agent.Name)
@@ -49,20 +50,17 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 			return invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
 		}
 		run.Agent = thread.Agent
+		if isRestricted(ctx) && thread.Agent != agent.Name {
+			if _, err := h.resolveFor(true, thread.Agent); err != nil {
+				return err
+			}
+		}
 		return h.add(t, &run, thread, spec.Draft)
 	})
 	if err != nil {
 		return Session{}, err
 	}
 	return h.session(ctx, run.ID)
-}
-
-// Chat is Launch in the project's one chat.
-func (h *Hub) Chat(ctx context.Context, message string, priority int) (Session, error) {
-	return h.Launch(ctx, LaunchSpec{
-		Prompt: message, Priority: priority, Source: SourceChat, ThreadAlias: chatThread, Title: "Chat",
-		Metadata: encode(map[string]string{"source": "ipc-chat"}),
-	})
 }
 
 // newRun is a run that is not kept yet.
@@ -77,6 +75,9 @@ func newRun(spec LaunchSpec, agent string) Run {
 
 // threadFor is the thread that spec names, or a new one.
 func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, error) {
+	if spec.chat {
+		return h.chatThread(t, spec, agent)
+	}
 	if spec.ThreadAlias != "" {
 		id, err := t.FindThread(h.ctx, spec.ThreadAlias)
 		if err == nil {
@@ -85,7 +86,14 @@ func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, err
 		if !errors.Is(err, store.ErrNotFound) {
 			return Thread{}, err
 		}
+		if store.IsTaskName(spec.ThreadAlias) {
+			return Thread{}, invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
+		}
 	}
+	return h.newThread(t, spec, agent)
+}
+
+func (h *Hub) newThread(t *store.Tx, spec LaunchSpec, agent string) (Thread, error) {
 	thread := Thread{
 		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: spec.Mode, Model: spec.Model,
 		Settings: spec.Settings, Created: t.Now, Active: t.Now,
@@ -107,17 +115,19 @@ func (h *Hub) addThread(t *store.Tx, thread *Thread, alias string) error {
 
 // add keeps a run in its thread and queues it, unless it is a draft.
 func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
-	counts, err := t.Load(h.ctx)
-	if err != nil {
+	if err := h.checkRoom(t); err != nil {
 		return err
 	}
-	if counts[store.Queued] >= h.opts.Limits.QueueCap {
-		return errorf(KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[store.Queued])
+	if run.Parent == 0 {
+		run.Parent = thread.ForkRun
+		if last, err := t.LastRun(h.ctx, thread.ID); err == nil {
+			run.Parent = last.ID
+		}
 	}
-	if last, err := t.LastRun(h.ctx, thread.ID); err == nil && run.Parent == 0 {
-		run.Parent = last.ID
+	run.Thread, run.State = thread.ID, unborn
+	if draft {
+		run.State = store.Draft
 	}
-	run.Thread, run.State = thread.ID, store.Draft
 	run.Agent = thread.Agent // a conversation keeps its agent
 	run.Created, run.Active = t.Now, t.Now
 	if run.Mode == "" {
@@ -135,26 +145,60 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 	if draft {
 		return nil
 	}
+	return h.enqueue(t, run, thread)
+}
+
+// checkRoom refuses a run for which the queue has no room.
+func (h *Hub) checkRoom(t *store.Tx) error {
+	counts, err := t.Load(h.ctx)
+	if err != nil {
+		return err
+	}
+	if counts[store.Queued] >= h.opts.Limits.QueueCap {
+		return errorf(KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[store.Queued])
+	}
+	return nil
+}
+
+// enqueue puts what the user says into the conversation and queues its run. A
+// conversation that goes on is not put away.
+func (h *Hub) enqueue(t *store.Tx, run *Run, thread Thread) error {
+	archived := thread.Archived
+	if archived {
+		thread.Archived = false
+		if err := t.UpdateThread(thread); err != nil {
+			return err
+		}
+	}
 	if err := h.addPrompt(t, *run, thread); err != nil {
 		return err
 	}
 	// The thread is touched by the transition.
-	return h.transition(t, run, store.Queued, outcome{})
+	if err := h.transition(t, run, store.Queued, outcome{}); err != nil || !archived {
+		return err
+	}
+	return h.announce(t, EventSettings, *run, settingsData{ids: idsOf(*run), EventType: "settings_updated", Archived: &thread.Archived, Reason: "continued"})
 }
 
 // Continue makes a run that follows another one: in its thread if that is the
-// thread's last run, else in a fork of the thread, as with Fork.
+// thread's last run or has not ended, where it queues behind what is there,
+// else in a fork of the thread, as with Fork. A draft is launched: it has
+// nothing that could be followed.
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) {
-	if strings.TrimSpace(spec.Prompt) == "" {
-		return Session{}, invalid("query", "a text that is not empty", "an empty string")
-	}
 	var run Run
 	err := h.write(ctx, func(t *store.Tx) error {
 		from, err := h.find(t, spec.From)
 		if err != nil {
 			return err
 		}
-		if from.State == store.Draft || from.State == store.Discarded {
+		if from.State == store.Draft {
+			run = from
+			return h.launchDraft(ctx, t, &run, spec)
+		}
+		if strings.TrimSpace(spec.Prompt) == "" {
+			return invalid("query", "a text that is not empty", "nothing")
+		}
+		if from.State == store.Discarded {
 			return errorf(KindBadState, "%s is %s: there is nothing to continue", store.TaskName(from.Task), from.State)
 		}
 		if spec.Fork && !from.State.Ended() { // what it will have said is not known yet
@@ -164,7 +208,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		if err != nil {
 			return err
 		}
-		agent, err := h.resolve(thread.Agent)
+		agent, err := h.resolveFor(isRestricted(ctx), thread.Agent)
 		if err != nil {
 			return err
 		}
@@ -175,7 +219,8 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		if spec.Settings != nil {
 			spec.Settings(&thread.Settings)
 		}
-		if last.ID == from.ID && !spec.Fork {
+		if !spec.Fork && (last.ID == from.ID || !from.State.Ended()) {
+			from = last // others may wait behind what was named
 			err = t.UpdateThread(thread)
 		} else {
 			thread, err = h.fork(t, thread, from)
@@ -185,12 +230,56 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		}
 		run = newRun(LaunchSpec{Prompt: spec.Prompt, Source: spec.Source, Priority: spec.Priority, Metadata: spec.Metadata, Mode: thread.Mode}, agent.Name)
 		run.Parent = from.ID
+		restrict(ctx, &run)
 		return h.add(t, &run, thread, false)
 	})
 	if err != nil {
 		return Session{}, err
 	}
 	return h.session(ctx, run.ID)
+}
+
+// launchDraft queues a draft, with what spec changes of it.
+func (h *Hub) launchDraft(ctx context.Context, t *store.Tx, run *Run, spec ContinueSpec) error {
+	if spec.Fork {
+		return errorf(KindBadState, "%s is a draft: there is nothing to fork", store.TaskName(run.Task))
+	}
+	thread, err := t.Thread(h.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	if _, err := h.resolveFor(isRestricted(ctx), thread.Agent); err != nil {
+		return err
+	}
+	if err := h.checkRoom(t); err != nil {
+		return err
+	}
+	if spec.Settings != nil {
+		turns := thread.Settings.MaxTurns
+		spec.Settings(&thread.Settings)
+		if thread.Settings.MaxTurns == 0 { // it is still the draft's own session
+			thread.Settings.MaxTurns = turns
+		}
+		run.Tools = thread.Settings.AllowedTools
+		if err := t.UpdateThread(thread); err != nil {
+			return err
+		}
+	}
+	if strings.TrimSpace(spec.Prompt) != "" {
+		run.Prompt = spec.Prompt
+		if err := t.SetPrompt(run.ID, run.Prompt); err != nil {
+			return err
+		}
+	}
+	if spec.Priority != 0 {
+		run.Priority = spec.Priority
+	}
+	if len(spec.Metadata) > 0 {
+		run.Metadata = spec.Metadata
+	}
+	restrict(ctx, run)
+	h.forget(t, run.ID)
+	return h.enqueue(t, run, thread)
 }
 
 // fork is a new thread that shares another one up to a run. Its agent begins
@@ -204,8 +293,10 @@ func (h *Hub) fork(t *store.Tx, from Thread, at Run) (Thread, error) {
 }
 
 // resolve finds an agent, with an error that says what to do.
-func (h *Hub) resolve(name string) (config.Agent, error) {
-	agent, err := h.opts.Agents.Resolve(name)
+func (h *Hub) resolve(name string) (config.Agent, error) { return resolveIn(h.opts.Agents, name) }
+
+func resolveIn(agents Agents, name string) (config.Agent, error) {
+	agent, err := agents.Resolve(name)
 	var unknown *config.UnknownAgentError
 	var untrusted *config.NotTrustedError
 	switch {

@@ -56,7 +56,7 @@ func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now t
 		return ruling{false, "rule=tools"}
 	}
 	for _, effect := range []string{config.EffectDeny, config.EffectAllow} {
-		if reason := h.matchRules(effect, q, thread, rules); reason != "" {
+		if reason := h.matchRules(effect, q, thread, run, rules); reason != "" {
 			return ruling{effect == config.EffectAllow, reason}
 		}
 	}
@@ -70,7 +70,7 @@ func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now t
 }
 
 // matchRules names the first rule of an effect that fits, or returns "".
-func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store.Rule) string {
+func (h *Hub) matchRules(effect string, q question, thread Thread, run Run, rules []store.Rule) string {
 	listed := thread.Settings.DisallowedTools
 	if effect == config.EffectAllow {
 		listed = thread.Settings.AllowedTools
@@ -89,7 +89,11 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, rules []store
 			return "rule=" + scope
 		}
 	}
+	restricted := wasRestricted(run)
 	for _, r := range h.opts.Rules {
+		if restricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
+			continue
+		}
 		if r.Effect == effect && (r.Agent == "" || r.Agent == thread.Agent) && matches(r.Tool, q.tool) &&
 			(r.Command == "" || matches(r.Command, q.command)) && (r.Path == "" || h.matchesPaths(effect, r.Path, thread.CWD, q.paths)) {
 			return "rule=" + r.Source

@@ -95,6 +95,7 @@ type Entry struct {
 	Native    string // the agent's own session
 	Approval  *Approval
 	Open      bool // it is still being written
+	Cancelled bool // a prompt that was taken back while it was queued: no agent is told of it
 }
 
 // Conversation is the conversation that leads to a run: its thread's earlier
@@ -143,6 +144,7 @@ func (h *Hub) addEntries(ctx context.Context, c *Conversation, run Run, p Page) 
 			continue
 		}
 		e := Entry{Item: i, SessionID: run.SessionID, Native: c.Session.Thread.NativeSession, Open: i.ID == 0 && !run.State.Ended()}
+		e.Cancelled = run.State == store.Cancelled && i.Kind == kindMessage && i.Role == "user"
 		if i.Approval != "" {
 			if a, err := h.store.Approval(ctx, i.Approval); err == nil {
 				e.Approval = &a

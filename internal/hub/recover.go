@@ -29,6 +29,9 @@ func (h *Hub) recover(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := h.keepChat(t); err != nil {
+			return err
+		}
 		return h.schedule(t)
 	})
 	if err == nil && h.opts.KillAgents != nil {

@@ -249,7 +249,7 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.resolve(s.Thread.Agent)
+	agent, err := h.resolveFor(wasRestricted(s.Run), s.Thread.Agent)
 	if err != nil {
 		return result, err
 	}
@@ -298,6 +298,9 @@ func (h *Hub) transcript(ctx context.Context, s Session) ([]catalog.Message, err
 	chain = chain[:len(chain)-1] // without the run itself
 	list, size := []catalog.Message{}, 0
 	for n := len(chain) - 1; n >= 0 && size < maxTranscript; n-- {
+		if chain[n].State == store.Cancelled { // it was taken back before an agent has seen it
+			continue
+		}
 		said, err := h.told(ctx, chain[n].ID)
 		if err != nil {
 			return nil, err

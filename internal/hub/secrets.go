@@ -110,7 +110,11 @@ func (h *Hub) withoutPrinted(p catalog.TerminalOutputParams, thread int64, end b
 
 // fetchKey returns a key, or "" and why there is none.
 func (h *Hub) fetchKey(ctx context.Context, run int64, service string) (key, outcome string) {
-	if k, ok := h.opts.Keys[service]; ok {
+	session, err := h.SessionOf(ctx, run)
+	if err != nil {
+		return "", "failed"
+	}
+	if k, ok := h.keysOf(session.Run)[service]; ok {
 		key, err := k.Fetch(ctx, h.opts.Getenv)
 		if err == nil && key != "" {
 			return key, "configured"
@@ -120,10 +124,6 @@ func (h *Hub) fetchKey(ctx context.Context, run int64, service string) (key, out
 		}
 	} else if key := h.opts.Getenv(strings.ToUpper(service) + "_API_KEY"); key != "" {
 		return key, "environment"
-	}
-	session, err := h.SessionOf(ctx, run)
-	if err != nil {
-		return "", "failed"
 	}
 	request := uuid.NewString()
 	given := make(chan string, 1)

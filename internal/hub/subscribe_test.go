@@ -308,7 +308,7 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	close(gate)
 	hasEnd(t, c, 1)
 	requireRising(t, c.all())
-	assert.Equal(t, []string{"draft queued", "queued starting", "starting running", "running completed"}, c.states())
+	assert.Equal(t, []string{" queued", "queued starting", "starting running", "running completed"}, c.states())
 	var gap struct {
 		From int64 `json:"from_seq"`
 		To   int64 `json:"to_seq"`

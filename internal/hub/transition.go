@@ -9,8 +9,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
+// unborn is what a run that is no draft is before it is queued, in the same
+// transaction: nobody ever sees it, and it was nothing before.
+const unborn State = ""
+
 // transitions are the changes of state that there are (DESIGN section 5).
 var transitions = map[State][]State{
+	unborn:             {store.Queued},
 	store.Draft:        {store.Queued, store.Discarded},
 	store.Queued:       {store.Starting, store.Cancelled},
 	store.Starting:     {store.Running, store.Interrupting, store.Interrupted, store.Failed},
@@ -172,7 +177,7 @@ func StatusOf(s State) string {
 type statusData struct {
 	ids
 	ThreadID        string `json:"thread_id"`
-	OldStatus       string `json:"old_status"`
+	OldStatus       string `json:"old_status"` // empty: it is new
 	NewStatus       string `json:"new_status"`
 	OldState        string `json:"old_state"`
 	State           string `json:"state"`

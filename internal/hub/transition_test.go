@@ -9,12 +9,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // The table of DESIGN section 5, and what the end of an executor or of the
 // process adds to it.
 var allowed = map[State]string{
+	unborn:             "queued",
 	store.Draft:        "queued discarded",
 	store.Queued:       "starting cancelled",
 	store.Starting:     "running interrupting interrupted failed",
@@ -24,7 +26,7 @@ var allowed = map[State]string{
 }
 
 var everyState = []State{
-	store.Draft, store.Queued, store.Starting, store.Running, store.WaitingInput, store.Interrupting,
+	unborn, store.Draft, store.Queued, store.Starting, store.Running, store.WaitingInput, store.Interrupting,
 	store.Completed, store.Failed, store.TimedOut, store.Cancelled, store.Interrupted, store.Discarded,
 }
 
@@ -74,7 +76,7 @@ func TestEveryTransitionOfARunIsTold(t *testing.T) {
 	s := launch(t, h, "a")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	await(t, h, s)
-	want := []string{"draft queued", "queued starting", "starting running", "running waiting_input", "waiting_input running", "running completed"}
+	want := []string{" queued", "queued starting", "starting running", "running waiting_input", "waiting_input running", "running completed"}
 	require.Eventually(t, func() bool { return len(events.states()) == len(want) }, within, 1e6)
 	assert.Equal(t, want, events.states())
 }
@@ -84,11 +86,71 @@ func TestADraftIsDiscarded(t *testing.T) {
 	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "later", Draft: true})
 	require.NoError(t, err)
 	assert.Equal(t, store.Draft, s.State)
-	_, err = h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
-	assert.Equal(t, KindBadState, kindOf(t, err))
 	s, err = h.Interrupt(context.Background(), s.UUID, "")
 	require.NoError(t, err)
 	assert.Equal(t, store.Discarded, s.State)
 	_, err = h.Cancel(context.Background(), s.UUID, "")
 	assert.Equal(t, KindNotCancellable, kindOf(t, err))
+	_, err = h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
+	assert.Equal(t, KindBadState, kindOf(t, err))
+}
+
+func TestADraftIsLaunched(t *testing.T) {
+	ctx := context.Background()
+	var given prompts
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		given.add(x)
+		return completed
+	}, func(o *Options) { o.Limits.QueueCap = 1 })
+	events := subscribe(t, h, Filter{Types: []string{EventStatus}}, -1)
+	draft := func(prompt string) Session {
+		s, err := h.Launch(ctx, LaunchSpec{Prompt: prompt, Draft: true, Settings: Settings{MaxTurns: 3}, Metadata: []byte(`{"a":1}`)})
+		require.NoError(t, err)
+		return s
+	}
+	title, mode := "Named", "plan"
+	own, other := draft("its own"), draft("replaced")
+	_, err := h.UpdateSettings(ctx, own.SessionID, SettingsChange{Title: &title, Mode: &mode})
+	require.NoError(t, err)
+	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID, Fork: true})
+	assert.Equal(t, KindBadState, kindOf(t, err))
+
+	launched, err := h.Continue(ctx, ContinueSpec{From: own.SessionID, Settings: func(s *Settings) { s.SystemPrompt, s.MaxTurns = "Be kind.", 0 }})
+	require.NoError(t, err)
+	assert.Equal(t, own.SessionID, launched.SessionID, "it is the same run")
+	assert.Equal(t, []any{"Named", "plan", "Be kind.", 3}, []any{launched.Title, launched.Mode, launched.Thread.Settings.SystemPrompt, launched.Thread.Settings.MaxTurns})
+	assert.JSONEq(t, `{"a":1}`, string(launched.Metadata))
+	await(t, h, launched)
+	launched, err = h.Continue(ctx, ContinueSpec{From: store.TaskName(other.Task), Prompt: "another", Priority: 7, Metadata: []byte(`{"b":2}`)})
+	require.NoError(t, err)
+	assert.Equal(t, []any{"another", 7}, []any{launched.Prompt, launched.Priority})
+	assert.JSONEq(t, `{"b":2}`, string(launched.Metadata))
+	await(t, h, launched)
+	assert.Equal(t, []string{"its own", "another"}, given.all())
+	c, err := h.Conversation(ctx, other.SessionID, Page{})
+	require.NoError(t, err)
+	require.Len(t, c.Entries, 1)
+	assert.Equal(t, "another", c.Entries[0].Content)
+	want := []string{"draft queued", "queued starting", "starting running", "running completed"}
+	want = append(want, want...)
+	require.Eventually(t, func() bool { return len(events.states()) == len(want) }, within, 1e6)
+	assert.Equal(t, want, events.states())
+
+	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID})
+	assert.Equal(t, KindInvalid, kindOf(t, err), "it is no draft any more, so it is asked something")
+}
+
+func TestADraftNeedsRoomInTheQueue(t *testing.T) {
+	h := openHub(t, database(t), hang, func(o *Options) { o.Limits.QueueCap = 1 })
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "later", Draft: true})
+	require.NoError(t, err)
+	h.Drain(context.Background()) // nothing is started
+	waiting := launch(t, h, "first")
+	_, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
+	assert.Equal(t, KindQueueFull, kindOf(t, err))
+	_, err = h.Cancel(context.Background(), waiting.SessionID, "")
+	require.NoError(t, err)
+	s, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
+	require.NoError(t, err)
+	assert.Equal(t, store.Queued, s.State)
 }

@@ -54,14 +54,17 @@ type LaunchSpec struct {
 
 	ThreadAlias string // the caller's own id of the conversation; prompts with the same one follow each other
 	CallerID    string // the caller's own id of this run; it must be new
+
+	chat bool // in the project's chat
 }
 
 // ContinueSpec asks for a run that follows another one: in the same thread if
-// From is its last run, else, or with Fork, in a fork of it.
+// From is its last run or has not ended, else, or with Fork, in a fork of it. Where From is a
+// draft, that run itself is launched.
 type ContinueSpec struct {
 	From     string // any id
-	Prompt   string
-	Fork     bool // also from the last run
+	Prompt   string // may be empty where From is a draft: its own
+	Fork     bool   // also from the last run
 	Source   string
 	Settings func(*Settings) // changes what the thread has; nil: nothing
 	Priority int
@@ -77,6 +80,8 @@ type Decision struct {
 	Option       string // an option's id or name, where there are any
 	UpdatedInput json.RawMessage
 	Scope        string // once ("" too), session or project: the decision becomes a rule
+
+	restricted bool // by somebody who does not trust the workspace
 }
 
 // ApprovalSpec asks a human something on behalf of a client.

@@ -12,6 +12,11 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 	if m.ID == nil && !farewell || m.ID != nil && !frame.ValidID(m.ID) {
 		return false
 	}
+	if string(text(m.Method)) == "initialize" {
+		r.mu.Lock()
+		r.noteTrust(m) // before a hub may come, which is told of it
+		r.mu.Unlock()
+	}
 	if !r.alone() {
 		return false
 	}

@@ -128,7 +128,9 @@ type Relay struct {
 	subs      subscriptions
 	joined    family
 	terminals terminals
-	result    error // of Run
+	// restricted: the editor has said that it does not trust the workspace.
+	restricted bool
+	result     error // of Run
 
 	beside      [][]byte // answers of our own, on their way to the editor
 	besideBytes int      // of those and of those that are being written

@@ -126,10 +126,24 @@ func (r *Relay) mustWait(m *frame.Message) (must bool) {
 	return must
 }
 
+// noteTrust notes what an initialize says of the workspace. r.mu is held.
+func (r *Relay) noteTrust(m *frame.Message) {
+	switch string(member(named(m.Params), "workspaceTrusted")) {
+	case "true":
+		r.restricted = false
+	case "false":
+		r.restricted = true
+	}
+}
+
 // restoration is what a new hub is told, each a request of our own: that the
-// editor gets broadcasts, and its subscriptions. r.mu is held.
+// editor does not trust the workspace, that it gets broadcasts, and its
+// subscriptions. r.mu is held.
 func (r *Relay) restoration() [][]byte {
 	var all [][]byte
+	if r.restricted { // before anything that the editor wants
+		all = append(all, r.request("initialize", []byte(`{"workspaceTrusted":false}`), func(*frame.Message) {}))
+	}
 	if r.joined != 0 {
 		all = append(all, r.request(r.joined.probe(), nil, func(*frame.Message) {}))
 	}

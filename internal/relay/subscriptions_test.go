@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -298,6 +299,69 @@ func TestBroadcastMembershipIsRestored(t *testing.T) {
 		assert.Equal(t, c.want, j.methodsCalled())
 		s.end.Close()
 		require.NoError(t, s.returned())
+	}
+}
+
+// Every hub is told that the editor does not trust the workspace, before it gets
+// anything else, until the editor says otherwise.
+func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
+	const told = `"method":"initialize","params":{"workspaceTrusted":false}`
+	for name, c := range map[string]struct {
+		params []string // of initialize
+		early  bool     // before there is a hub
+		want   bool
+	}{
+		"false":                      {[]string{`{"workspaceTrusted":false}`}, false, true},
+		"false, by position":         {[]string{`[{"workspaceTrusted":false}]`}, false, true},
+		"true":                       {[]string{`{"workspaceTrusted":true}`}, false, false},
+		"not said":                   {[]string{`{}`}, false, false},
+		"false and then not said":    {[]string{`{"workspaceTrusted":false}`, `{}`}, false, true},
+		"false and then true":        {[]string{`{"workspaceTrusted":false}`, `{"workspaceTrusted":true}`}, false, false},
+		"false before there is one":  {[]string{`{"workspaceTrusted":false}`}, true, true},
+		"true after it, there, too":  {[]string{`{"workspaceTrusted":false}`, `{"workspaceTrusted":true}`}, true, false},
+		"not said before there is 1": {[]string{`{}`}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, func(o *relay.Options) {
+				if c.early {
+					o.Early = func(m *frame.Message) []byte {
+						if string(m.Method) == `"initialize"` {
+							return []byte(response(string(m.ID), `"early"`))
+						}
+						return nil
+					}
+				}
+			})
+			var hub *wire
+			if !c.early {
+				hub = s.hub()
+			}
+			for i, params := range c.params {
+				s.send(request(i, "initialize", params))
+				if !c.early {
+					assert.Equal(t, request(i, "initialize", params), hub.next())
+					hub.send(response(i, `0`))
+				}
+				s.next()
+			}
+			if hub != nil {
+				hub.end.Close()
+				s.await(relay.StateLost)
+			}
+			s.send(request(9, "x", `[]`))
+			hub = s.hub()
+			first := hub.next()
+			if c.want {
+				assert.Contains(t, first, told)
+				first = hub.next()
+			}
+			assert.Equal(t, request(9, "x", `[]`), first)
+			hub.send(response(9, `0`))
+			s.next()
+			s.end.Close()
+			hub.end.Close()
+			require.NoError(t, s.returned())
+		})
 	}
 }
 

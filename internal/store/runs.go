@@ -233,19 +233,22 @@ func (q queries) Load(ctx context.Context) (Counts, error) {
 }
 
 // InsertRun adds a run, numbers it, sets its ID and Task, and makes it found
-// by its ids.
+// by its ids. A number whose name is somebody's id already is left out.
 func (t *Tx) InsertRun(r *Run) error {
-	result, err := t.exec(`INSERT INTO runs (uuid, task, session_id, run_id, caller_id, thread, parent, prompt, title, agent, source, state, priority,
-			mode, tools, timeout, quiet, created, started, ended, active, error, error_code, stop, result, messages, tokens, progress, metadata)
-		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		append([]any{r.UUID, r.SessionID, r.RunID, r.CallerID, r.Thread, r.Parent, r.Prompt}, mutable(*r)...)...)
-	if err != nil {
-		return err
+	for taken := true; taken; {
+		if err := t.insertRun(r); err != nil {
+			return err
+		}
+		var err error
+		if taken, err = t.isTaken(TaskName(r.Task)); err != nil {
+			return err
+		}
+		if taken {
+			if _, err := t.exec("DELETE FROM runs WHERE id = ?", r.ID); err != nil {
+				return err
+			}
+		}
 	}
-	if r.ID, err = result.LastInsertId(); err != nil {
-		return err
-	}
-	r.Task = r.ID
 	for _, alias := range []string{r.UUID, r.SessionID, r.RunID, TaskName(r.Task), r.CallerID} {
 		if alias == "" {
 			continue
@@ -257,12 +260,49 @@ func (t *Tx) InsertRun(r *Run) error {
 	return nil
 }
 
+// isTaken reports whether an id names something.
+func (t *Tx) isTaken(alias string) (bool, error) {
+	_, err := t.FindThread(background, alias)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (t *Tx) insertRun(r *Run) error {
+	result, err := t.exec(`INSERT INTO runs (uuid, task, session_id, run_id, caller_id, thread, parent, prompt, title, agent, source, state, priority,
+			mode, tools, timeout, quiet, created, started, ended, active, error, error_code, stop, result, messages, tokens, progress, metadata)
+		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		append([]any{r.UUID, r.SessionID, r.RunID, r.CallerID, r.Thread, r.Parent, r.Prompt}, mutable(*r)...)...)
+	if err != nil {
+		return err
+	}
+	if r.ID, err = result.LastInsertId(); err != nil {
+		return err
+	}
+	r.Task = r.ID
+	return nil
+}
+
 // TaskName is the number of a run as seed 000 spells it, such as task-0001.
 func TaskName(n int64) string { return fmt.Sprintf("task-%04d", n) }
+
+// IsTaskName reports whether an id is of the form that TaskName gives, so that
+// it is, was or may become the name of a run.
+func IsTaskName(id string) bool {
+	digits, ok := strings.CutPrefix(id, "task-")
+	return ok && len(digits) >= 4 && strings.Trim(digits, "0123456789") == ""
+}
 
 // SetAlias makes a run, or a thread where run is 0, found by an id.
 func (t *Tx) SetAlias(alias string, run, thread int64) error {
 	_, err := t.exec("INSERT INTO aliases (alias, run, thread) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET run = excluded.run, thread = excluded.thread", alias, run, thread)
+	return err
+}
+
+// DropAlias makes an id name nothing.
+func (t *Tx) DropAlias(alias string) error {
+	_, err := t.exec("DELETE FROM aliases WHERE alias = ?", alias)
 	return err
 }
 
@@ -273,6 +313,12 @@ func mutable(r Run) []any {
 		nano(r.Created), nano(r.Started), nano(r.Ended), nano(r.Active), r.Error, r.ErrorCode, r.Stop, r.Result, r.Messages,
 		asJSON(r.Tokens, r.Tokens == Tokens{}), string(r.Progress), string(r.Metadata),
 	}
+}
+
+// SetPrompt changes what a draft asks for. What was asked once stays: UpdateRun
+// does not write it.
+func (t *Tx) SetPrompt(run int64, prompt string) error {
+	return t.changeOne("a run", "UPDATE runs SET prompt = ? WHERE id = ?", prompt, run)
 }
 
 // UpdateRun writes everything of a run that can change.

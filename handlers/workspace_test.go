@@ -1,0 +1,82 @@
+package handlers_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// What one editor says of the workspace counts for what it launches, and for
+// nobody else.
+func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, ".duet.toml")
+	require.NoError(t, os.WriteFile(file, []byte("[agents.fake]\ncommand = [\"fake\"]\ndriver = \"acp\"\n"), 0o600))
+	w := newWorld(t, quick, func(o *hub.Options) { // where the file is trusted
+		o.Restricted = func() (*config.Config, error) {
+			return config.Load(config.Sources{Project: file, Getenv: func(string) string { return "" }, Restricted: true})
+		}
+	})
+	trusts := 0
+	workspaces := handlers.NewWorkspaces()
+	reg := server.NewRegistry()
+	handlers.RegisterCore(reg, handlers.Core{
+		LogLevel: new(slog.LevelVar), Now: time.Now, Workspaces: workspaces, Trust: func() error {
+			if trusts++; trusts > 1 {
+				return errors.New("no")
+			}
+			return nil
+		},
+	})
+	handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: func(context.Context) (*hub.Hub, error) { return w.hub, nil }, Clients: func() int { return 0 }, Workspaces: workspaces,
+	})
+	srv := server.New(reg, server.Options{})
+	mine, other := connectTo(t, srv, frame.LSP), connectTo(t, srv, frame.NDJSON)
+	launches := map[string]string{
+		"launchSession": `{"query":"p","agent":"fake"}`, "task.submit": `{"prompt":"p","agent":"fake"}`, "execute_prompt": `{"prompt":"p","agent":"fake"}`,
+	}
+	succeeds := func(c *client) {
+		t.Helper()
+		for method, params := range launches {
+			c.ask(method, params)
+		}
+	}
+	succeeds(mine)
+	for range 2 { // again is no news
+		mine.ask("initialize", `{"workspaceTrusted":false}`)
+		mine.ask("initialize", `{}`)
+		for method, params := range launches {
+			e := mine.fail(method, params)
+			assert.Equal(t, []any{-32043, "not_trusted"}, []any{e.Code, e.Data["kind"]}, method)
+			assert.Contains(t, e.Message, "this editor does not trust the workspace")
+		}
+		succeeds(other)
+	}
+	assert.Zero(t, trusts)
+	mine.ask("initialize", `{"workspaceTrusted":true}`)
+	assert.Equal(t, 1, trusts)
+	succeeds(mine)
+	mine.ask("initialize", `{"workspaceTrusted":false}`)
+	mine.fail("initialize", `{"workspaceTrusted":true}`)
+	assert.Equal(t, "not_trusted", mine.fail("launchSession", launches["launchSession"]).Data["kind"], "what failed changes nothing")
+	e := mine.fail("initialize", `{"workspaceTrusted":"no"}`)
+	assert.Equal(t, []any{-32602, "workspaceTrusted"}, []any{e.Code, e.Data["param"]})
+	require.Eventually(t, func() bool {
+		list, err := w.hub.Sessions(context.Background(), hub.RunFilter{States: []hub.State{"queued", "starting", "running"}})
+		return err == nil && len(list) == 0
+	}, patience, time.Millisecond, "all ends")
+}

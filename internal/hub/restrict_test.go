@@ -1,0 +1,132 @@
+package hub
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+const projectFile = `
+[agents.project]
+driver = "command"
+command = ["runs", "anything"]
+[keys.service]
+env = "PROJECT_KEY"
+[[rules]]
+effect = "allow"
+tool = "Bash"
+`
+
+// openTrusted opens a hub in a project whose file the user has trusted.
+func openTrusted(t *testing.T, beginning string, play play) *Hub {
+	path := database(t)
+	dir := t.TempDir()
+	file, user := filepath.Join(dir, ".duet.toml"), filepath.Join(dir, "config.toml")
+	require.NoError(t, os.WriteFile(file, []byte(beginning+projectFile), 0o600))
+	require.NoError(t, os.WriteFile(user, []byte("[agents.mine]\ndriver = \"command\"\ncommand = [\"mine\"]\n"), 0o600))
+	trust := config.NewTrustStore(filepath.Join(dir, "trusted.json"))
+	require.NoError(t, trust.Trust(file))
+	load := func(restricted bool) (*config.Config, error) {
+		return config.Load(config.Sources{Project: file, User: user, Trust: trust, Getenv: func(string) string { return "" }, Restricted: restricted})
+	}
+	c, err := load(false)
+	require.NoError(t, err)
+	return openHub(t, path, play, func(o *Options) {
+		o.Agents, o.Keys, o.Rules = c, c.Keys, c.Rules
+		o.Getenv = func(name string) string { return map[string]string{"PROJECT_KEY": "secret"}[name] }
+		o.Restricted = func() (*config.Config, error) { return load(true) }
+	})
+}
+
+func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
+	ctx := context.Background()
+	h := openTrusted(t, `default_agent = "project"`, func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+	restricted := Restricted(ctx)
+	refused := func(err error) {
+		t.Helper()
+		assert.Equal(t, KindNotTrusted, kindOf(t, err))
+		assert.Contains(t, err.Error(), "this editor does not trust the workspace")
+	}
+	for _, name := range []string{"project", ""} {
+		_, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: name})
+		refused(err)
+	}
+	_, err := h.Chat(restricted, "p", 0)
+	refused(err)
+
+	// Others trust it as before; what they have begun cannot be gone on with.
+	trusted, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"})
+	require.NoError(t, err)
+	assert.Equal(t, store.Completed, await(t, h, trusted).State)
+	_, err = h.Continue(restricted, ContinueSpec{From: trusted.SessionID, Prompt: "p"})
+	refused(err)
+	draft, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Draft: true})
+	require.NoError(t, err)
+	_, err = h.Continue(restricted, ContinueSpec{From: draft.SessionID})
+	refused(err)
+	draft, err = h.Continue(ctx, ContinueSpec{From: draft.SessionID})
+	require.NoError(t, err)
+	assert.Equal(t, store.Completed, await(t, h, draft).State)
+
+	mine, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)})
+	require.NoError(t, err)
+	assert.Equal(t, store.Completed, await(t, h, mine).State)
+	assert.JSONEq(t, `{"workspace_trusted":false,"a":1}`, string(mine.Metadata))
+	_, err = h.Continue(restricted, ContinueSpec{From: mine.SessionID, Prompt: "p"})
+	require.NoError(t, err)
+}
+
+// Neither is a key fetched as the file says, nor passes what it allows.
+func TestWhatARestrictedEditorLaunchedIsRestrictedWhileItRuns(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	outcomes := make(chan error, 2)
+	var passed atomic.Bool
+	h := openTrusted(t, "", func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		_, err := x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, Service: "service"})
+		outcomes <- err
+		r := x.ask(ctx, "Bash", map[string]string{"command": "true"})
+		passed.Store(r.Reason == "rule=project")
+		return completed
+	})
+	for _, c := range []struct {
+		ctx  context.Context
+		free bool
+	}{{ctx, true}, {Restricted(ctx), false}} {
+		s, err := h.Launch(c.ctx, LaunchSpec{Prompt: "p", Agent: "mine"})
+		require.NoError(t, err)
+		if err = <-outcomes; c.free {
+			require.NoError(t, err)
+		} else {
+			assert.Equal(t, KindNoAPIKey, kindOf(t, err))
+			approve(t, h, pendingOf(t, h, 1)[0], "")
+		}
+		await(t, h, s)
+		assert.Equal(t, c.free, passed.Load())
+	}
+}
+
+func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
+	h := openTrusted(t, "", func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.ask(ctx, "Write", map[string]string{"file_path": "a"})
+		return lost
+	})
+	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Agent: "project", ThreadAlias: "theirs"})
+	require.NoError(t, err)
+	asked := pendingOf(t, h, 1)[0]
+	require.NoError(t, h.store.Write(context.Background(), func(tx *store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
+	_, err = h.Decide(Restricted(context.Background()), Decision{ID: asked.ID, Decision: "approve"})
+	assert.Equal(t, KindNotTrusted, kindOf(t, err))
+	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
+	_, err = h.Launch(Restricted(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
+	assert.Equal(t, KindNotTrusted, kindOf(t, err))
+}
