@@ -421,7 +421,7 @@ func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionRe
 		return decisionResult{}, err
 	}
 	decided, err := h.Decide(ctx, hub.Decision{
-		ID: a.ID, Type: a.Type, Decision: string(p.Decision), Comment: p.Comment, Option: p.Option, UpdatedInput: p.UpdatedInput, Scope: string(p.Scope),
+		ID: a.ID, Type: a.Type, Decision: string(p.Decision), Comment: p.Comment, Option: p.Option, UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope),
 	})
 	if hubKind(err) == hub.KindAlreadyDecided { // somebody else was faster
 		if a, err := h.Approval(ctx, a.ID); err == nil {
@@ -430,6 +430,14 @@ func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionRe
 		return decisionResult{Error: err.Error()}, nil
 	}
 	return decisionResult{Success: err == nil, Status: decided.Status}, err
+}
+
+// orAbsent is nil for null, which clients write for what they do not give.
+func orAbsent(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
 }
 
 // matches holds a decision against what the approval is.

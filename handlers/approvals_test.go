@@ -156,7 +156,7 @@ func TestAHumanIsContacted(t *testing.T) {
 	assert.Equal(t, map[string]any{"approval_id": id, "type": "human_contact", "decision": "responded", "title": "Which one?", "response_text": "The second"}, said["data"])
 	assert.Nil(t, last(w.connect(frame.NDJSON)))
 	for decision, kept := range map[string]any{
-		`"approve"`: nil, `"approve","updated_input":{"a":2}`: "Bash — approved", `"deny","comment":"not today"`: "Bash — denied: not today",
+		`"approve"`: nil, `"approve","updated_input":null`: nil, `"approve","updated_input":{"a":2}`: "Bash — approved", `"deny","comment":"not today"`: "Bash — denied: not today",
 	} {
 		id := member[string](t, c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Bash","tool_input":{"a":1}}`), "approval_id")
 		before := last(c)["id"]

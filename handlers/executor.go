@@ -16,7 +16,8 @@ const defaultExecuteMS = 300_000
 
 // registerExecutor registers what a daemon calls of an executor (seed 002):
 // for such a daemon, duet-rpc is one. A session token is optional, since all
-// who can connect are the same user; one that is wrong is refused.
+// who can connect are the same user; one that is wrong, or of another
+// conversation, is refused.
 func registerExecutor(reg *server.Registry, d Domain) {
 	e := executor{d}
 	f := executorFamily
@@ -31,13 +32,13 @@ func registerExecutor(reg *server.Registry, d Domain) {
 type executor struct{ Domain }
 
 type executeParams struct {
-	SessionToken   string         `json:"session_token,omitempty" doc:"Optional; one that is wrong is refused."`
+	SessionToken   string         `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
 	SessionID      string         `json:"session_id,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other."`
 	TaskID         string         `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours."`
 	Prompt         string         `json:"prompt" doc:"What the agent is to do."`
 	CWD            string         `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
 	Tools          []string       `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
-	PermissionMode permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; absent: as in the conversation so far."`
+	PermissionMode permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; absent: as in the conversation so far. A plain command cannot be held to plan, which is refused."`
 	TimeoutMS      int64          `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
 	Stream         *bool          `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
 	AgenticTool    string         `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
@@ -49,7 +50,7 @@ func (p executeParams) check() error { return need("prompt", p.Prompt) }
 func (p executeParams) spec() hub.LaunchSpec {
 	spec := hub.LaunchSpec{
 		Prompt: p.Prompt, Agent: p.Agent, CWD: p.CWD, Source: hub.SourceExecute, Mode: string(p.PermissionMode),
-		Timeout: time.Duration(p.TimeoutMS) * time.Millisecond, Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
+		Timeout: milliseconds(p.TimeoutMS), Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
 		ThreadAlias: p.SessionID, CallerID: p.TaskID,
 	}
 	if p.TimeoutMS <= 0 {
@@ -76,7 +77,7 @@ type executeResult struct {
 }
 
 func (e executor) execute(ctx context.Context, h *hub.Hub, p executeParams) (executeResult, error) {
-	if err := checkToken(h, p.SessionToken); err != nil {
+	if err := checkConversation(ctx, h, p); err != nil {
 		return executeResult{}, err
 	}
 	// A request that is cancelled just now must not leave a run behind that
@@ -141,6 +142,16 @@ func executed(s hub.Session, p executeParams) executeResult {
 	return r
 }
 
+// checkConversation refuses a token that is not good for the conversation, of
+// which there is none yet if a new one is begun.
+func checkConversation(ctx context.Context, h *hub.Hub, p executeParams) error {
+	err := h.CheckTokenOf(ctx, p.SessionToken, p.SessionID)
+	if hubKind(err) == hub.KindRunNotFound {
+		return &hub.Error{Kind: hub.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
+	}
+	return err
+}
+
 // checkToken refuses a token that is wrong; none is fine.
 func checkToken(h *hub.Hub, token string) error {
 	if token == "" {
@@ -150,7 +161,7 @@ func checkToken(h *hub.Hub, token string) error {
 }
 
 type stopTaskParams struct {
-	SessionToken string `json:"session_token,omitempty" doc:"Optional; one that is wrong is refused."`
+	SessionToken string `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
 	TaskID       string `json:"task_id" doc:"The task; every id of the run will do."`
 	Reason       string `json:"reason,omitempty" doc:"Why: user_cancelled, timeout, ..."`
 }
@@ -163,10 +174,10 @@ type stopTaskResult struct {
 }
 
 func (executor) stop(ctx context.Context, h *hub.Hub, p stopTaskParams) (stopTaskResult, error) {
-	if err := checkToken(h, p.SessionToken); err != nil {
-		return stopTaskResult{}, err
+	err := h.CheckTokenOf(ctx, p.SessionToken, p.TaskID)
+	if err == nil {
+		_, err = h.Cancel(ctx, p.TaskID, p.Reason)
 	}
-	_, err := h.Cancel(ctx, p.TaskID, p.Reason)
 	switch hubKind(err) {
 	case hub.KindRunNotFound, hub.KindNotCancellable, hub.KindBadState:
 		return stopTaskResult{Message: err.Error()}, nil
@@ -175,7 +186,7 @@ func (executor) stop(ctx context.Context, h *hub.Hub, p stopTaskParams) (stopTas
 }
 
 type createMessageParams struct {
-	SessionToken string        `json:"session_token,omitempty" doc:"Optional; one that is wrong is refused."`
+	SessionToken string        `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
 	TaskID       string        `json:"task_id" doc:"The task; every id of the run will do."`
 	Message      messageParams `json:"message" doc:"The message."`
 }
@@ -200,10 +211,7 @@ type createMessageResult struct {
 }
 
 func (executor) createMessage(ctx context.Context, h *hub.Hub, p createMessageParams) (createMessageResult, error) {
-	if err := checkToken(h, p.SessionToken); err != nil {
-		return createMessageResult{}, err
-	}
-	r, err := h.CreateMessage(ctx, catalog.CreateMessageParams{
+	r, err := h.AddMessage(ctx, catalog.CreateMessageParams{
 		SessionToken: p.SessionToken, TaskID: p.TaskID,
 		Message: catalog.CreateMessage{Role: string(p.Message.Role), Content: p.Message.Content, Type: p.Message.Type},
 	})

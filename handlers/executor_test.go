@@ -115,6 +115,35 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	assert.Equal(t, "running", string(s.State), "it was the connection that ended, and nobody stopped the run")
 }
 
+// Nobody needs a token; one that is given has to be that of the conversation.
+func TestATokenIsGoodForItsConversationAlone(t *testing.T) {
+	tokens := make(chan string, 2)
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		tokens <- x.SessionToken
+		return until(ctx, x)
+	})
+	c := w.connect(frame.LSP)
+	c.send("execute_prompt", `{"session_id":"own","task_id":"t-own","prompt":"a"}`)
+	own := `"session_token":"` + <-tokens + `"`
+	c.send("execute_prompt", `{"session_id":"others","task_id":"t-others","prompt":"b"}`)
+	<-tokens
+	for method, params := range map[string]string{
+		"stop_task":      `"task_id":"t-others"`,
+		"cancel_task":    `"task_id":"others"`,
+		"create_message": `"task_id":"t-others","message":{"role":"user","content":"x"}`,
+		"execute_prompt": `"session_id":"others","prompt":"x"`,
+	} {
+		e := c.fail(method, `{`+own+`,`+params+`}`)
+		assert.Equal(t, -32600, e.Code, method)
+		assert.Equal(t, map[string]any{"reason": "invalid-session-token", "kind": "invalid_session_token"}, e.Data)
+	}
+	assert.Equal(t, -32600, c.fail("execute_prompt", `{`+own+`,"prompt":"a conversation of its own"}`).Code)
+	assert.Equal(t, false, object(t, c.ask("stop_task", `{`+own+`,"task_id":"nobody"}`))["stopped"])
+	assert.Regexp(t, `^msg-`, member[string](t, c.ask("create_message", `{`+own+`,"task_id":"own","message":{"role":"user","content":"x"}}`), "message_id"))
+	assert.Equal(t, true, object(t, c.ask("stop_task", `{`+own+`,"task_id":"t-own"}`))["stopped"])
+	assert.Equal(t, true, object(t, c.ask("stop_task", `{"task_id":"t-others"}`))["stopped"])
+}
+
 func TestATerminalTellsWhoSpawnedIt(t *testing.T) {
 	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
 		t.Run(f.String(), func(t *testing.T) {

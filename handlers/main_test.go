@@ -96,6 +96,7 @@ type executors struct {
 
 func (x *executors) Acquire(context.Context, hub.Want) (hub.Lease, error) { return x, nil }
 func (x *executors) Count() int                                           { return 1 }
+func (x *executors) HasRoom(hub.Want) bool                                { return true }
 func (x *executors) Release()                                             {}
 func (x *executors) Kill()                                                {}
 func (x *executors) PauseNotifications(context.Context) error             { return nil }

@@ -151,7 +151,7 @@ type launchParams struct {
 	SkipTimeoutMillis *int64 `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Another name for dangerously_skip_permissions_timeout."`
 
 	Agent          string          `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	PermissionMode permissionMode  `json:"permission_mode,omitempty" doc:"What the agent may do without asking."`
+	PermissionMode permissionMode  `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
 	Priority       int             `json:"priority,omitempty" doc:"Higher first."`
 	TimeoutMS      *uint           `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
 	Draft          bool            `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
@@ -192,14 +192,14 @@ func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 	}
 	p.apply(&spec.Settings)
 	if p.TimeoutMS != nil {
-		spec.Timeout = time.Duration(*p.TimeoutMS) * time.Millisecond
+		spec.Timeout = milliseconds(*p.TimeoutMS)
 	}
 	timeout := p.SkipTimeout
 	if timeout == nil {
 		timeout = p.SkipTimeoutMillis
 	}
 	if p.SkipPermissions && timeout != nil && *timeout > 0 {
-		until := now.Add(time.Duration(*timeout) * time.Millisecond)
+		until := now.Add(milliseconds(*timeout))
 		spec.Settings.SkipPermissionsUntil = &until
 	}
 	return spec
@@ -358,7 +358,7 @@ type updateParams struct {
 	AutoAcceptEdits       *bool           `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
 	SkipPermissions       *bool           `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval. True also approves what is pending."`
 	SkipTimeoutMillis     *uint           `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"For how long, in milliseconds; 0: without end."`
-	PermissionMode        *permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking."`
+	PermissionMode        *permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
 	Model                 *string         `json:"model,omitempty" doc:"A model that the agent knows."`
 	Title                 *string         `json:"title,omitempty" doc:"What to call the session."`
 	Archived              *bool           `json:"archived,omitempty" doc:"Whether it is put away."`
@@ -373,7 +373,7 @@ func (sessions) update(ctx context.Context, h *hub.Hub, p updateParams) (success
 		SkipPermissions: p.SkipPermissions, Archived: p.Archived, AdditionalDirectories: p.AdditionalDirectories,
 	}
 	if p.SkipTimeoutMillis != nil {
-		timeout := time.Duration(*p.SkipTimeoutMillis) * time.Millisecond
+		timeout := milliseconds(*p.SkipTimeoutMillis)
 		c.SkipPermissionsTimeout = &timeout
 	}
 	_, err := h.UpdateSettings(ctx, p.SessionID, c)

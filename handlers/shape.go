@@ -18,6 +18,18 @@ const isoMillis = "2006-01-02T15:04:05.000Z"
 
 func iso(t time.Time) string { return t.UTC().Format(isoMillis) }
 
+// longest is the longest time that a client can mean: it is without end, and
+// what is reckoned with it is still a date.
+const longest = 100 * 365 * 24 * time.Hour
+
+// milliseconds is a time of so many, or the longest if that is less.
+func milliseconds[N int64 | uint](n N) time.Duration {
+	if n > 0 && uint64(n) > uint64(longest/time.Millisecond) {
+		return longest
+	}
+	return max(time.Duration(n), -longest/time.Millisecond) * time.Millisecond
+}
+
 // isoOrNull is nil for the zero time.
 func isoOrNull(t time.Time) *string {
 	if t.IsZero() {

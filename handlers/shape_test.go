@@ -56,6 +56,18 @@ func TestCodesOfTheFamilies(t *testing.T) {
 	assert.Equal(t, plain, taskFamily.wire(plain))
 }
 
+func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
+	for n, want := range map[int64]time.Duration{
+		-1 << 63: -longest, -1: -time.Millisecond, 0: 0, 1: time.Millisecond, 1000: time.Second,
+		longest.Milliseconds(): longest, longest.Milliseconds() + 1: longest, 1 << 62: longest, 1<<63 - 1: longest,
+	} {
+		assert.Equal(t, want, milliseconds(n), n)
+	}
+	assert.Equal(t, longest, milliseconds(^uint(0)))
+	assert.Equal(t, time.Hour, executeParams{TimeoutMS: time.Hour.Milliseconds()}.spec().Timeout)
+	assert.Equal(t, longest, executeParams{TimeoutMS: 1 << 62}.spec().Timeout)
+}
+
 func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 	for _, test := range []struct {
 		family       family

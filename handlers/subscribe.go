@@ -56,7 +56,7 @@ type subscriptions struct {
 type subscribeParams struct {
 	EventTypes []eventType `json:"event_types,omitempty" doc:"Only these; absent or empty: all."`
 	SessionID  string      `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
-	RunID      string      `json:"run_id,omitempty" doc:"Another name for session_id."`
+	RunID      string      `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
 	Since      *int64      `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
 }
 
@@ -71,15 +71,31 @@ func (p subscribeParams) filter() (f hub.Filter, since int64) {
 	for _, t := range p.EventTypes {
 		f.Types = append(f.Types, string(t))
 	}
-	f.Run = p.SessionID
+	f.Run = p.RunID
 	if f.Run == "" {
-		f.Run = p.RunID
+		f.Run = p.SessionID
 	}
 	since = -1
 	if p.Since != nil {
 		since = *p.Since
 	}
 	return f, since
+}
+
+// checkRun refuses a run that is none of the session.
+func (p subscribeParams) checkRun(ctx context.Context, h *hub.Hub) error {
+	if p.SessionID == "" || p.RunID == "" {
+		return nil
+	}
+	session, err := h.Session(ctx, p.SessionID)
+	if err != nil {
+		return err
+	}
+	run, err := h.Session(ctx, p.RunID)
+	if err == nil && run.Run.Thread != session.Run.Thread {
+		err = server.InvalidParam(server.ParamError{Param: "run_id", Expected: "a run of the session", Received: "another one's"})
+	}
+	return err
 }
 
 // subscribeResult is that of seed 001. Its clients speak lines; to others it
@@ -91,6 +107,9 @@ type subscribeResult struct {
 }
 
 func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribeParams) (subscribeResult, error) {
+	if err := p.checkRun(ctx, h); err != nil {
+		return subscribeResult{}, err
+	}
 	conn := server.ConnFrom(ctx)
 	f, since := p.filter()
 	sub := newSubscription(conn.Framing().String(), conn.Send)

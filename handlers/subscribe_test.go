@@ -2,6 +2,8 @@ package handlers_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -79,6 +81,43 @@ func TestASubscriptionBelongsToItsConnection(t *testing.T) {
 	e = one.fail("Subscribe", `{"since":1000000}`)
 	assert.Equal(t, -32602, e.Code)
 	assert.Equal(t, "since", e.Data["param"])
+}
+
+func TestASubscriptionToARunOfASession(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	launch := func(thread string) map[string]any {
+		id := member[string](t, c.ask("execute_prompt", `{"session_id":"`+thread+`","prompt":"x"}`), "task_id")
+		return member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	}
+	one, two, other := launch("one"), launch("one"), launch("other")
+	subscribe := func(session, run any) string {
+		return fmt.Sprintf(`{"session_id":%q,"run_id":%q,"since":0}`, session, run)
+	}
+	e := c.fail("Subscribe", subscribe(one["id"], other["run_id"]))
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, "run_id", e.Data["param"])
+	assert.Equal(t, "session_not_found", c.fail("Subscribe", subscribe(one["id"], "nope")).Data["kind"])
+	c.ask("Subscribe", subscribe("one", two["run_id"]))
+	for {
+		var p struct {
+			Event struct {
+				Type string
+				Data struct {
+					RunID  string `json:"run_id"`
+					Status string `json:"new_status"`
+				}
+			}
+		}
+		m := c.next()
+		require.NoError(t, json.Unmarshal(m.Params, &p))
+		if p.Event.Data.RunID != "" {
+			assert.Equal(t, two["run_id"], p.Event.Data.RunID, "only the run's own")
+		}
+		if p.Event.Data.Status == "completed" {
+			return
+		}
+	}
 }
 
 func TestPendingApprovalsAreTold(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"strconv"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -41,14 +42,28 @@ type spawnParams struct {
 	Args            []string          `json:"args,omitempty" doc:"Arguments of the program."`
 	Env             map[string]string `json:"env,omitempty" doc:"Its environment, beyond what every terminal gets."`
 	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives us."`
-	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session: joined if it is there."`
+	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session: joined if it is there. tmux has no : and no . in a name; they become _."`
 	TmuxWindowName  string            `json:"tmux_window_name,omitempty" doc:"The tmux window."`
 	Cols            *uint             `json:"cols,omitempty" doc:"Columns; 80 unless above 0."`
 	Rows            *uint             `json:"rows,omitempty" doc:"Rows; 24 unless above 0."`
 	Descriptor      bool              `json:"descriptor,omitempty" doc:"Pass the terminal's descriptor with the reply (SCM_RIGHTS, on a Unix socket alone): this connection reads and writes it, and no terminal_output comes."`
 }
 
-func (p spawnParams) check() error { return first(cells("cols", p.Cols), cells("rows", p.Rows)) }
+func (p spawnParams) check() error {
+	return first(cells("cols", p.Cols), cells("rows", p.Rows), checkEnv(p.Env))
+}
+
+// checkEnv refuses what cannot stand in an environment.
+func checkEnv(env map[string]string) error {
+	for name, value := range env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return server.InvalidParam(server.ParamError{
+				Param: "env", Expected: "names that are not empty and have no =, and nothing with a NUL", Received: strconv.Quote(headline(name, promptShown)),
+			})
+		}
+	}
+	return nil
+}
 
 // cells refuses a size that no terminal has.
 func cells(param string, n *uint) error {

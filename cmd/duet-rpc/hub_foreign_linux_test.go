@@ -138,7 +138,7 @@ func TestLinksInTheStateAreNotFollowed(t *testing.T) {
 				s.env = []string{"DUET_HUB=" + mode}
 				editor := s.start()
 				editor.requireCore()
-				editor.requireUnavailable("sessions are not available: "+strings.TrimPrefix(want, s.root+"/"))
+				editor.requireUnavailable("sessions are not available: " + strings.TrimPrefix(want, s.root+"/"))
 				editor.leave()
 			}
 			s.requireNobody("when all were refused")

@@ -17,10 +17,23 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	server.Handle(reg, "report_message", notification(d.ReportMessage), server.Doc("Reports one event of an agent."))
 	server.Handle(reg, "report_progress", notification(d.ReportProgress), server.Doc("Reports how far a task is."))
 	server.Handle(reg, "report_error", notification(d.ReportError), server.Doc("Reports an error that does not end the task."))
-	server.Handle(reg, "report_completion", notification(d.ReportCompletion), server.Doc("Reports the end of a task."))
+	server.Handle(reg, "report_completion", acknowledged(d.ReportCompletion), server.Doc("Reports the end of a task; {acknowledged:true} where it is a request."))
 	server.Handle(reg, "terminal_started", notification(d.TerminalStarted), server.Doc("Reports that an agent runs a program in a terminal."))
 	server.Handle(reg, "terminal_output", notification(d.TerminalOutput), server.Doc("Reports what a terminal printed."))
 	server.Handle(reg, "terminal_exit", notification(d.TerminalExit), server.Doc("Reports that a terminal's program has ended."))
+}
+
+// acknowledged makes a handler of a function that has no result, for who asks
+// for one (seed 002's design).
+func acknowledged[P any](f func(context.Context, P) error) func(context.Context, P) (acknowledgement, error) {
+	return func(ctx context.Context, params P) (acknowledgement, error) {
+		err := f(ctx, params)
+		return acknowledgement{err == nil}, err
+	}
+}
+
+type acknowledgement struct {
+	Acknowledged bool `json:"acknowledged"`
 }
 
 // Daemon is the hub at the other end of conn. Reports wait while the hub does

@@ -77,10 +77,11 @@ func (r *run) startAgent() (*agent, *failure) {
 	}
 	life, cancel := context.WithCancel(r.x.ctx)
 	a := &agent{
-		x: r.x, name: r.launch.Name, key: launchKey(&r.params), proc: proc, life: life,
-		place: newPlace(r.launch.Root, r.params.CWD), env: newEnvironment(r.launch.Env),
+		x: r.x, name: r.launch.Name, key: launchKey(r), proc: proc, life: life,
+		place: newPlace(r.launch.Root, r.params.CWD, r.launch.StateDir), env: newEnvironment(r.launch.Env),
 		terminals: make(map[string]*agentTerminal),
 	}
+	a.place.add(r.directories...)
 	a.env[MarkVariable] = proc.mark
 	a.begin(r)
 	fromScreen, toSDK := io.Pipe()

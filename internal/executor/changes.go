@@ -54,7 +54,7 @@ func (c content) pointer() *string {
 func newChanges(r *run) *changes {
 	return &changes{
 		r: r, began: time.Now(), files: make(map[string]*trackedFile),
-		place: newPlace(r.launch.Root, r.params.CWD),
+		place: newPlace(r.launch.Root, r.params.CWD, r.launch.StateDir),
 	}
 }
 

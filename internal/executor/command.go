@@ -72,11 +72,22 @@ func commandLine(l *catalog.AgentLaunch, prompt string) (argv []string, stdin bo
 		case stdin:
 			argv = append(argv, strings.ReplaceAll(arg, promptMark, ""))
 		default:
-			argv = append(argv, strings.ReplaceAll(arg, promptMark, prompt))
+			argv = append(argv, noOption(arg, strings.ReplaceAll(arg, promptMark, prompt)))
 		}
 	}
 	if !stdin && !marked {
-		argv = append(argv, prompt)
+		argv = append(argv, noOption("", prompt))
 	}
 	return argv, stdin
+}
+
+// noOption is an argument made of what is configured and a prompt. A prompt is
+// never to be taken for an option of the program, so a space comes before one
+// that begins like one: it means the same to an agent, and options do not
+// begin so.
+func noOption(configured, arg string) string {
+	if strings.HasPrefix(arg, "-") && !strings.HasPrefix(configured, "-") {
+		return " " + arg
+	}
+	return arg
 }

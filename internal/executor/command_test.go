@@ -35,6 +35,10 @@ func TestCommands(t *testing.T) {
 	}{
 		{name: "last argument", p: command(t, "args", "do it", "-x"), text: "-x|do it"},
 		{name: "in its place", p: command(t, "args", "do it", "--p={prompt}", "-x"), text: "--p=do it|-x"},
+		{name: "no option, last", p: command(t, "args", "--help me", "-x"), text: "-x| --help me"},
+		{name: "no option, in its place", p: command(t, "args", "-rf", "{prompt}", "{prompt}.", "--p={prompt}", "-{prompt}", "a{prompt}"), text: " -rf| -rf.|--p=-rf|--rf|a-rf"},
+		{name: "no option, in the middle", p: command(t, "args", "do -x"), text: "do -x"},
+		{name: "no option on stdin", p: command(t, "stdin", "-x"), change: func(l *catalog.AgentLaunch) { l.Prompt = "stdin" }, text: "[] 2 -x"},
 		{name: "stdin", p: command(t, "stdin", "do it", "-x", "{prompt}"), change: func(l *catalog.AgentLaunch) { l.Prompt = "stdin" }, text: "[-x] 5 do it"},
 		{name: "100 KiB", p: command(t, "args", strings.Repeat("x", 100<<10)), text: strings.Repeat("x", 100<<10)},
 		{name: "over 100 KiB", p: command(t, "stdin", strings.Repeat("x", 100<<10+1), "-x"), text: "[-x] 102401 " + strings.Repeat("x", 100)},

@@ -2,6 +2,8 @@ package executor
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
@@ -117,7 +119,20 @@ func (x *Executor) end(r *run) {
 }
 
 func errClosing() error {
-	return server.NewError(jsonrpc2.CodeInternalError, "The executor is shutting down", kindData{Kind: "shutting_down"})
+	return internalError("the executor is shutting down", kindData{Kind: "shutting_down"})
+}
+
+func internalError(message string, data kindData) error {
+	return server.NewError(jsonrpc2.CodeInternalError, "Internal error: "+message, data)
+}
+
+// withoutPath is an error of the system without the file's name: no path goes
+// out.
+func withoutPath(err error) error {
+	if about := (*fs.PathError)(nil); errors.As(err, &about) {
+		return about.Err
+	}
+	return err
 }
 
 type kindData struct {

@@ -240,6 +240,13 @@ func (a *acpAgent) prompt(m wire) {
 		}
 	case "files":
 		a.files()
+	case "touch": // it reads and writes each of these, whether it may or not
+		for _, path := range words[1:] {
+			params := map[string]any{"sessionId": a.session, "path": path, "content": "mine"}
+			read := a.call("fs/read_text_file", params)
+			write := a.call("fs/write_text_file", params)
+			a.text(fmt.Sprintf("%s %v %v\n", path, read.Error == nil, write.Error == nil))
+		}
 	case "terminal":
 		id := a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "sh", "args": []string{"-c", "printf 'h\\303\\244llo'; echo $WORD; exit 4"}, "env": []any{map[string]any{"name": "WORD", "value": "there"}}})
 		var t struct {

@@ -1,12 +1,14 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,25 +16,32 @@ import (
 const maxTextFile = 10 << 20
 
 // A place is the directories inside which files are read and written for an
-// agent (DESIGN section 9).
+// agent (DESIGN section 9): all of them but what the hub keeps there for
+// itself.
 type place struct {
-	cwd  string
-	dirs []string // resolved
+	cwd   string
+	dirs  []string // resolved
+	state string   // the hub's own directory; "" if it has none
 }
 
-func newPlace(root, cwd string) *place {
-	p := &place{cwd: cwd}
-	for _, dir := range []string{root, cwd} {
+func newPlace(root, cwd, state string) *place {
+	p := &place{cwd: cwd, state: state}
+	p.add(root, cwd)
+	return p
+}
+
+// add adds directories that exist; they may be relative to the cwd.
+func (p *place) add(dirs ...string) {
+	for _, dir := range dirs {
 		if dir == "" {
 			continue
 		}
-		if abs, err := filepath.Abs(dir); err == nil {
-			if resolved, err := filepath.EvalSymlinks(abs); err == nil {
+		if abs, err := filepath.Abs(p.absolute(dir)); err == nil {
+			if resolved, err := filepath.EvalSymlinks(abs); err == nil && !slices.Contains(p.dirs, resolved) {
 				p.dirs = append(p.dirs, resolved)
 			}
 		}
 	}
-	return p
 }
 
 func (p *place) absolute(path string) string {
@@ -56,13 +65,54 @@ func (p *place) locate(path string) (*os.Root, string, error) {
 		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 			continue
 		}
+		if p.isState(resolved) {
+			return nil, "", fmt.Errorf("%s: %w", path, errState)
+		}
 		root, err := os.OpenRoot(dir)
 		return root, rel, err
 	}
 	if resolved != path {
-		return nil, "", fmt.Errorf("%s leads to %s, which is outside of the project %s", path, resolved, strings.Join(p.dirs, ", "))
+		return nil, "", fmt.Errorf("%s leads to %s, which is outside of %s", path, resolved, strings.Join(p.dirs, ", "))
 	}
-	return nil, "", fmt.Errorf("%s is outside of the project %s", path, strings.Join(p.dirs, ", "))
+	return nil, "", fmt.Errorf("%s is outside of %s", path, strings.Join(p.dirs, ", "))
+}
+
+var errState = errors.New("duet keeps its own state there, which agents neither read nor write")
+
+// isState reports whether a resolved path, of which the end need not exist,
+// is the hub's directory or in it, or another name of a file in there. Names
+// are not compared: file systems differ in which of them are the same.
+func (p *place) isState(resolved string) bool {
+	if p.state == "" {
+		return false
+	}
+	state, err := os.Stat(p.state)
+	if err != nil {
+		return false
+	}
+	if info, err := os.Stat(resolved); err == nil && info.Mode().IsRegular() && p.isStateFile(info) {
+		return true
+	}
+	for dir := resolved; ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil && os.SameFile(info, state) {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+}
+
+// isStateFile reports whether a file is one of the hub's, which may have
+// another name outside of its directory.
+func (p *place) isStateFile(info fs.FileInfo) bool {
+	entries, _ := os.ReadDir(p.state)
+	for _, e := range entries {
+		if own, err := e.Info(); err == nil && os.SameFile(own, info) {
+			return true
+		}
+	}
+	return false
 }
 
 // resolve follows the links of path as far as it exists. A link that leads
@@ -117,6 +167,11 @@ func (p *place) open(path string) (*os.File, fs.FileInfo, error) {
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, nil, err
+	}
+	// A link may have been changed meanwhile.
+	if now, err := f.Stat(); err != nil || p.state != "" && p.isStateFile(now) {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, cmp.Or(err, errState))
 	}
 	return f, info, nil
 }

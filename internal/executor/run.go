@@ -41,6 +41,8 @@ type run struct {
 	sent     sync.Once
 	files    *changes
 
+	directories []string // that the agent may use beside root and cwd
+
 	// An agent tells what its session has cost; the run's share is what was
 	// added to it.
 	spent       *atomic.Uint64
@@ -96,6 +98,8 @@ func (r *run) execute() catalog.ExecutePromptResult {
 	if err != nil {
 		return r.result("", &failure{CodeExecutor, "the hub did not tell what the prompt stands on: " + err.Error()})
 	}
+	r.directories = hub.AdditionalDirectories
+	r.files.place.add(r.directories...)
 	var stopReason string
 	var failed *failure
 	switch r.launch.Driver {

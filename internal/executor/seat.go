@@ -62,11 +62,12 @@ func (s *seat) dismiss() {
 }
 
 // launchKey tells whether two prompts can share an agent.
-func launchKey(p *catalog.ExecutePromptParams) string {
+func launchKey(r *run) string {
 	key, _ := json.Marshal(struct {
-		Launch *catalog.AgentLaunch
-		CWD    string
-	}{p.Launch, p.CWD})
+		Launch      *catalog.AgentLaunch
+		CWD         string
+		Directories []string
+	}{r.launch, r.params.CWD, r.directories})
 	return string(key)
 }
 

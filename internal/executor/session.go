@@ -82,7 +82,7 @@ func (r *run) promptAgent(hub catalog.GetExecutionContextResult) (stopReason str
 		return "", nil // stopped
 	}
 	defer r.x.leaveSeat(r, s)
-	if a := s.agent; a != nil && (a.key != launchKey(&r.params) || a.proc.ended()) {
+	if a := s.agent; a != nil && (a.key != launchKey(r) || a.proc.ended()) {
 		s.dismiss()
 	}
 	if r.stopped() {

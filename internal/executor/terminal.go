@@ -57,11 +57,9 @@ func (x *Executor) SpawnTerminal(_ context.Context, p catalog.SpawnTerminalParam
 	path, err := env.find(argv[0], p.CWD)
 	switch {
 	case err != nil && p.UseTmux:
-		return catalog.SpawnTerminalResult{}, server.NewError(jsonrpc2.CodeInternalError,
-			"tmux was not found: install it, or open the terminal without it", kindData{"tmux_not_found", "TMUX_NOT_FOUND"})
+		return catalog.SpawnTerminalResult{}, internalError("tmux was not found: install it, or open the terminal without it", kindData{"tmux_not_found", "TMUX_NOT_FOUND"})
 	case err != nil:
-		return catalog.SpawnTerminalResult{}, server.NewError(jsonrpc2.CodeInternalError,
-			fmt.Sprintf("the program %q was not found", argv[0]), kindData{Kind: "terminal_failed"})
+		return catalog.SpawnTerminalResult{}, internalError(fmt.Sprintf("the program %q was not found", argv[0]), kindData{Kind: "terminal_failed"})
 	}
 	t := &terminal{x: x, id: randomID("term_"), over: make(chan struct{})}
 	t.proc = &process{x: x, done: make(chan struct{})}
@@ -79,8 +77,7 @@ func (x *Executor) SpawnTerminal(_ context.Context, p catalog.SpawnTerminalParam
 		}
 	}
 	if err != nil {
-		return catalog.SpawnTerminalResult{}, server.NewError(jsonrpc2.CodeInternalError,
-			"the terminal could not be opened: "+err.Error(), kindData{Kind: "terminal_failed"})
+		return catalog.SpawnTerminalResult{}, internalError("the terminal could not be opened: "+withoutPath(err).Error(), kindData{Kind: "terminal_failed"})
 	}
 	result.PTYPID = t.proc.pid
 	x.mu.Lock()

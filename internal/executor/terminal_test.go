@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,10 @@ func TestTerminals(t *testing.T) {
 		requireKind(t, x.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: "no"}), "terminal_not_found")
 		_, err := x.SpawnTerminal(ctx, catalog.SpawnTerminalParams{Shell: "no-such-shell"})
 		requireKind(t, err, "terminal_failed")
+		dir := filepath.Join(t.TempDir(), "gone")
+		_, err = x.SpawnTerminal(ctx, catalog.SpawnTerminalParams{Shell: "/bin/sh", CWD: dir})
+		requireKind(t, err, "terminal_failed")
+		assert.NotContains(t, err.Error(), dir, "no path goes out")
 	})
 	t.Run("no tmux", func(t *testing.T) {
 		_, err := x.SpawnTerminal(ctx, catalog.SpawnTerminalParams{UseTmux: true, Env: map[string]string{"PATH": t.TempDir()}})
@@ -296,6 +301,9 @@ func requireKind(t *testing.T, err error, kind string) {
 	t.Helper()
 	var wire *jsonrpc2.Error
 	require.ErrorAs(t, err, &wire)
+	if wire.Code == jsonrpc2.CodeInternalError {
+		assert.True(t, strings.HasPrefix(wire.Message, "Internal error: "), "%s", wire.Message)
+	}
 	require.NotNil(t, wire.Data)
 	assert.Contains(t, string(*wire.Data), `"`+kind+`"`)
 }

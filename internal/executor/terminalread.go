@@ -6,10 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // A holding is the time in which somebody else reads and writes a terminal,
@@ -127,12 +124,12 @@ func (x *Executor) TerminalDescriptor(ctx context.Context, p catalog.TerminalDes
 	}
 	if t.held != nil {
 		t.mu.Unlock()
-		return nil, server.NewError(jsonrpc2.CodeInternalError, "The terminal's descriptor is held by somebody else", kindData{Kind: "terminal_taken"})
+		return nil, internalError("the terminal's descriptor is held by somebody else", kindData{Kind: "terminal_taken"})
 	}
 	file, err := t.duplicate()
 	if err != nil {
 		t.mu.Unlock()
-		return nil, server.NewError(jsonrpc2.CodeInternalError, "the terminal's descriptor could not be copied: "+err.Error(), kindData{Kind: "terminal_failed"})
+		return nil, internalError("the terminal's descriptor could not be copied: "+withoutPath(err).Error(), kindData{Kind: "terminal_failed"})
 	}
 	t.held = h
 	t.limitRead()

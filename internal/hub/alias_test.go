@@ -47,8 +47,8 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		},
 		"Changes":   func(id string) (string, error) { _, err := h.Changes(ctx, id); return "", err },
 		"Approvals": func(id string) (string, error) { _, err := h.Approvals(ctx, id); return "", err },
-		"CreateMessage": func(id string) (string, error) {
-			_, err := h.CreateMessage(ctx, catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
+		"AddMessage": func(id string) (string, error) {
+			_, err := h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 			return "", err
 		},
 		"Subscribe": func(id string) (string, error) {

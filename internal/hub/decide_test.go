@@ -558,7 +558,9 @@ func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, list, 2, "nothing was resumed")
 	approve(t, h, left[0], "")
-	s, err := h.Session(context.Background(), "b")
+	asked, err := h.SessionOf(context.Background(), left[0].Run) // either of the two may have asked first
+	require.NoError(t, err)
+	s, err := h.Session(context.Background(), asked.Thread.UUID)
 	require.NoError(t, err)
 	await(t, h, s)
 	assert.EqualValues(t, 1, turns.Load())
@@ -641,7 +643,7 @@ func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
 	cancel()
 	for range 20 { // -race sees who reads what the writer writes
 		_, _ = h.CreateApproval(ctx, ApprovalSpec{Run: s.RunID, Tool: "Write"})
-		_, _ = h.CreateMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
+		_, _ = h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 		_, _ = h.Decide(ctx, Decision{ID: "call", Decision: "approve"})
 	}
 }

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -32,9 +33,11 @@ type liveRun struct {
 	clock  *clock
 	lease  Lease // nil until there is one; guarded by Hub.mu
 	token  string
-	last   int64 // the last sequence of its reports; guarded by Hub.mu
+	task   string // the run's UUID, by which its executor knows it
 	ended  chan struct{}
 	asks   bool // it waits for a human; guarded by Hub.mu
+
+	reporting reporting
 
 	answered chan struct{} // closed when its executor has nothing to do with it any more
 
@@ -45,7 +48,8 @@ type liveRun struct {
 func (h *Hub) start(t *store.Tx, run Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
-		live := &liveRun{ctx: ctx, cancel: cancel, token: token, ended: make(chan struct{}), answered: make(chan struct{})}
+		live := &liveRun{ctx: ctx, cancel: cancel, token: token, task: run.UUID, ended: make(chan struct{}), answered: make(chan struct{})}
+		live.reporting.hub, live.reporting.secrets = h, h.secretsOf(run.Thread)
 		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
 		h.mu.Lock()
 		h.live[run.ID] = live
@@ -106,6 +110,12 @@ func (l *liveRun) stop(h *Hub, run Run) {
 func (h *Hub) execute(run Run, live *liveRun) {
 	defer h.dropTokens(run.ID)
 	result, err := h.attempt(run, live)
+	live.reporting.flush()
+	if result.Error != nil { // such as what the agent complained of last
+		failure := *result.Error
+		failure.Message = live.reporting.secrets.Text(failure.Message)
+		result.Error = &failure
+	}
 	close(live.answered)
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted
@@ -207,6 +217,7 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 	}
 	return &catalog.AgentLaunch{
 		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Env: env, Keys: a.Keys, Root: h.opts.Root,
+		StateDir: filepath.Dir(h.opts.Database),
 	}
 }
 

@@ -10,13 +10,18 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Executors starts executors and finds them again.
 type Executors interface {
-	// Acquire returns an executor for a purpose, and starts one if need be.
+	// Acquire returns an executor for a purpose, and starts one if need be. It
+	// waits while there is no room for one.
 	Acquire(ctx context.Context, want Want) (Lease, error)
+	// HasRoom reports whether Acquire would not have to wait. It is asked again
+	// when a run has ended, whose lease was released before.
+	HasRoom(want Want) bool
 	// Count is how many executors there are.
 	Count() int
 }
@@ -96,8 +101,10 @@ type Hub struct {
 	tokens    map[[32]byte]store.Token
 	sessions  map[int64]Session // runs that were lately needed for their ids
 	terminals map[string]*terminal
-	spawning  int                    // terminals whose start is not answered
-	secrets   map[string]chan string // requests for keys that wait for a human
+	spawning  int                       // terminals whose start is not answered
+	secrets   map[string]chan string    // requests for keys that wait for a human
+	given     map[int64]*redact.Secrets // the keys that agents were given, by thread; in memory alone
+	printed   map[string]string         // by agents' terminals: ends that could be the beginning of a key
 	besides   map[*Subscription]struct{}
 	issues    map[string]string
 	doomed    map[int64]struct{} // runs that a full disk does not let go on, until that is kept
@@ -138,7 +145,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]store.Token), sessions: make(map[int64]Session),
 		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
-		doomed: make(map[int64]struct{}),
+		doomed: make(map[int64]struct{}), given: make(map[int64]*redact.Secrets), printed: make(map[string]string),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu

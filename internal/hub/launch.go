@@ -144,6 +144,9 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 	if run.Mode == "" {
 		run.Mode = thread.Mode
 	}
+	if err := h.checkHeld(run.Agent, run.Mode); err != nil {
+		return err
+	}
 	if run.Title == "" {
 		run.Title = thread.Title
 	}
@@ -369,4 +372,15 @@ func checkMode(mode string) (string, error) {
 	}
 	return "", invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode),
 		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
+}
+
+// checkHeld refuses plan mode for an agent that cannot be held to it: a plain
+// command asks nobody before it acts.
+func (h *Hub) checkHeld(name, mode string) error {
+	agent, err := h.resolve(name)
+	if err != nil || agent.Driver != "command" || mode != catalog.ModePlan {
+		return nil
+	}
+	return invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode),
+		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass)
 }

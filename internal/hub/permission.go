@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,14 +29,18 @@ const foreignPatience = 29 * time.Second
 // tool of a run may run.
 func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	var result catalog.RequestPermissionResult
-	token, err := h.token(p.SessionToken)
+	token, _, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return result, err
 	}
 	if len(p.Unasked) > 0 {
-		return h.checkUnasked(ctx, token.Run, p)
+		return h.checkUnasked(ctx, token.Run, h.withoutSecrets(p, token.Thread))
 	}
-	a := approvalOf(p)
+	if strings.TrimSpace(p.ToolName) == "" {
+		return result, invalid("tool_name", "the name of a tool", "an empty string")
+	}
+	a := approvalOf(h.withoutSecrets(p, token.Thread))
+	h.endMessage(token.Run)
 	answered := make(chan verdict, 1)
 	var ruled ruling
 	var carried *Approval

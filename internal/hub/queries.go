@@ -268,12 +268,22 @@ func (h *Hub) RecentPaths(ctx context.Context, limit int) ([]RecentPath, error) 
 	return list, stored(err)
 }
 
-// CreateMessage puts a message into a conversation.
+// CreateMessage puts a message of an executor into the conversation that its
+// token is good for.
 func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
-	if p.SessionToken != "" {
-		if _, err := h.token(p.SessionToken); err != nil {
-			return catalog.CreateMessageResult{}, err
-		}
+	token, err := h.token(p.SessionToken)
+	if err != nil {
+		return catalog.CreateMessageResult{}, err
+	}
+	h.endMessage(token.Run)
+	p.Message.Content = h.secretsOf(token.Thread).JSON(p.Message.Content)
+	return h.AddMessage(ctx, p)
+}
+
+// AddMessage is CreateMessage for clients of our own user, who need no token.
+func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
+	if err := h.CheckTokenOf(ctx, p.SessionToken, p.TaskID); err != nil {
+		return catalog.CreateMessageResult{}, err
 	}
 	if p.Message.Role != "user" && p.Message.Role != "assistant" {
 		return catalog.CreateMessageResult{}, invalid("message.role", "a role", p.Message.Role, "user", "assistant")

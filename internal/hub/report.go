@@ -31,6 +31,9 @@ const (
 	reportProgress = "progress"
 )
 
+// size is about how much memory it takes, in bytes.
+func (r *report) size() int { return len(r.data) + len(r.delta.Delta.Text) }
+
 // intake is where reports wait. One operation of the writer takes all that
 // are there, so that they share a transaction, and it is asked for at once:
 // an event is committed and announced as soon as the writer gets to it, and
@@ -58,7 +61,7 @@ func (in *intake) add(r report) {
 		in.taken.Wait()
 	}
 	in.waiting = append(in.waiting, r)
-	in.bytes += len(r.data) + len(r.delta.Delta.Text)
+	in.bytes += r.size()
 	ask := !in.asked
 	in.asked = true
 	pause := !in.paused && (len(in.waiting) >= highWater || in.bytes >= highBytes)
@@ -161,13 +164,10 @@ func (h *Hub) pauseExecutors(pause bool) {
 }
 
 // ReportMessage takes one event of an agent.
-func (h *Hub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
-	token, err := h.token(p.SessionToken)
-	if err != nil {
+func (h *Hub) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) error {
+	token, live, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
+	if err != nil || live == nil {
 		return err
-	}
-	if !h.isNext(token.Run, p.Sequence) {
-		return nil
 	}
 	r := report{run: token.Run, kind: p.EventType, data: p.EventData}
 	switch p.EventType {
@@ -181,25 +181,18 @@ func (h *Hub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) er
 			return err
 		}
 	}
-	h.intake.add(r)
+	live.reporting.take(p.Sequence, r)
 	return nil
 }
 
-// isNext reports whether a report is not one that came before.
-func (h *Hub) isNext(run, sequence int64) bool {
+// endMessage lets go what is held back of a run's reports.
+func (h *Hub) endMessage(run int64) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	live := h.live[run]
-	if live == nil {
-		return false // it has ended
+	h.mu.Unlock()
+	if live != nil {
+		live.reporting.endMessage()
 	}
-	if sequence > 0 {
-		if sequence <= live.last {
-			return false
-		}
-		live.last = sequence
-	}
-	return true
 }
 
 // goesOn reports whether what a run's agent says is still wanted: it is not
@@ -213,36 +206,35 @@ func (h *Hub) goesOn(run int64) bool {
 }
 
 // ReportProgress takes how far a task is.
-func (h *Hub) ReportProgress(_ context.Context, p catalog.ReportProgressParams) error {
-	return h.report(p.SessionToken, reportProgress, encode(p.Progress))
+func (h *Hub) ReportProgress(ctx context.Context, p catalog.ReportProgressParams) error {
+	return h.report(ctx, p.SessionToken, p.TaskID, reportProgress, encode(p.Progress))
 }
 
 // ReportError takes an error that does not end the task.
-func (h *Hub) ReportError(_ context.Context, p catalog.ReportErrorParams) error {
-	return h.report(p.SessionToken, catalog.EventError, encode(p.Error))
+func (h *Hub) ReportError(ctx context.Context, p catalog.ReportErrorParams) error {
+	return h.report(ctx, p.SessionToken, p.TaskID, catalog.EventError, encode(p.Error))
 }
 
 // ReportCompletion takes the end of a task, which an executor reports before
 // it answers execute_prompt. It counts if the answer does not come.
-func (h *Hub) ReportCompletion(_ context.Context, p catalog.ReportCompletionParams) error {
-	token, err := h.token(p.SessionToken)
-	if err != nil {
+func (h *Hub) ReportCompletion(ctx context.Context, p catalog.ReportCompletionParams) error {
+	_, live, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
+	if err != nil || live == nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if live := h.live[token.Run]; live != nil {
-		live.reported = &catalog.ExecutePromptResult{Status: p.Status, TokenUsage: p.TokenUsage, Error: p.Error}
-	}
+	live.reported = &catalog.ExecutePromptResult{Status: p.Status, TokenUsage: p.TokenUsage, Error: p.Error}
 	return nil
 }
 
-func (h *Hub) report(token, kind string, data json.RawMessage) error {
-	known, err := h.token(token)
-	if err != nil {
+// report takes a report that has no sequence number.
+func (h *Hub) report(ctx context.Context, token, task, kind string, data json.RawMessage) error {
+	known, live, err := h.speakerOf(ctx, token, task)
+	if err != nil || live == nil {
 		return err
 	}
-	h.intake.add(report{run: known.Run, kind: kind, data: data})
+	live.reporting.take(0, report{run: known.Run, kind: kind, data: data})
 	return nil
 }
 

@@ -20,17 +20,123 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func TestAReportThatCameBeforeIsIgnored(t *testing.T) {
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		for _, n := range []int64{1, 2, 2, 1, 4, 3, 0, 5} { // a gap is none of our business; 0 has no number
-			_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
-				SessionToken: x.p.SessionToken, Sequence: n, EventType: catalog.EventContentDelta,
-				EventData: encode(catalog.ContentDelta{Delta: catalog.Delta{Text: fmt.Sprint(n)}}),
-			})
+// numbered reports the text of each number, in that order.
+func numbered(x *turn, sequences ...int64) {
+	for _, n := range sequences {
+		_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
+			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Sequence: n, EventType: catalog.EventContentDelta,
+			EventData: encode(catalog.ContentDelta{Delta: catalog.Delta{Text: fmt.Sprintf("%d ", n)}}),
+		})
+	}
+}
+
+func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
+	var overfull []int64
+	for n := int64(earlyMost) + 2; n > 1; n-- { // one more than may wait: the first is given up
+		overfull = append(overfull, n)
+	}
+	inOrder := ""
+	for n := 2; n <= earlyMost+2; n++ {
+		inOrder += fmt.Sprintf("%d ", n)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+			switch x.p.Prompt {
+			case "mixed":
+				numbered(x, 3, 1, 2, 2, 1, 3, 5, 4, 4, 0, 6) // 0 is no number
+			case "one never comes":
+				numbered(x, 1, 3, 5, 4)
+				time.Sleep(earlyPatience - time.Millisecond)
+				numbered(x, 0) // and does not wait
+				time.Sleep(2 * time.Millisecond)
+				numbered(x, 2, 6) // too late, and the next
+			case "the end waits for none":
+				numbered(x, 3, 2)
+			case "many are early":
+				numbered(x, overfull...)
+				numbered(x, 1, earlyMost+3)
+			}
+			return completed
+		})
+		for prompt, want := range map[string]string{
+			"mixed":                  "1 2 3 4 5 0 6 ",
+			"one never comes":        "1 0 3 4 5 6 ",
+			"the end waits for none": "2 3 ",
+			"many are early":         inOrder + fmt.Sprintf("%d ", earlyMost+3),
+		} {
+			assert.Equal(t, want, await(t, h, launch(t, h, prompt)).Result, prompt)
+		}
+	})
+}
+
+func TestAQuestionNeedsATool(t *testing.T) {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		for _, tool := range []string{"", " "} {
+			_, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{SessionToken: x.p.SessionToken, ToolName: tool})
+			x.say(kindOf(t, err) + " ")
 		}
 		return completed
 	})
-	assert.Equal(t, "12405", await(t, h, launch(t, h, "p")).Result)
+	assert.Equal(t, KindInvalid+" "+KindInvalid+" ", await(t, h, launch(t, h, "p")).Result)
+}
+
+// What an executor says of another task than its token's changes nothing.
+func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
+	ctx := context.Background()
+	turns := make(chan *turn, 3)
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		turns <- x
+		return hang(ctx, x)
+	})
+	other := launchIn(t, h, "others", "p")
+	<-turns
+	own, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "mine", CallerID: "caller"})
+	require.NoError(t, err)
+	x := <-turns
+	token := x.p.SessionToken
+	message := catalog.CreateMessage{Role: "assistant", Content: json.RawMessage(`"forged"`)}
+	delta := encode(catalog.ContentDelta{Delta: catalog.Delta{Text: "forged"}})
+	calls := map[string]func(token, id string) error{
+		"ReportMessage": func(token, id string) error {
+			return h.ReportMessage(ctx, catalog.ReportMessageParams{SessionToken: token, TaskID: id, EventType: catalog.EventContentDelta, EventData: delta})
+		},
+		"ReportProgress": func(token, id string) error {
+			return h.ReportProgress(ctx, catalog.ReportProgressParams{SessionToken: token, TaskID: id})
+		},
+		"ReportError": func(token, id string) error {
+			return h.ReportError(ctx, catalog.ReportErrorParams{SessionToken: token, TaskID: id, Error: catalog.ReportedError{Message: "forged"}})
+		},
+		"ReportCompletion": func(token, id string) error {
+			return h.ReportCompletion(ctx, catalog.ReportCompletionParams{SessionToken: token, TaskID: id, Status: catalog.StatusCompleted})
+		},
+		"CreateMessage": func(token, id string) error {
+			_, err := h.CreateMessage(ctx, catalog.CreateMessageParams{SessionToken: token, TaskID: id, Message: message})
+			return err
+		},
+		"RequestPermission": func(token, id string) error {
+			_, err := h.RequestPermission(ctx, catalog.RequestPermissionParams{SessionToken: token, TaskID: id, ToolName: "Write"})
+			return err
+		},
+	}
+	last := h.events.last()
+	for name, call := range calls {
+		for _, id := range []string{other.UUID, other.SessionID, store.TaskName(other.Task), other.Thread.UUID, "others"} {
+			assert.Equal(t, KindInvalidToken, kindOf(t, call(token, id)), "%s of %s", name, id)
+		}
+		assert.Error(t, call(token, "of nothing"), name)
+		assert.Equal(t, KindInvalidToken, kindOf(t, call("", own.UUID)), "%s: an executor needs one", name)
+	}
+	assert.Equal(t, last, h.events.last())
+	delete(calls, "RequestPermission") // it would wait for a human
+	for name, call := range calls {
+		for _, id := range []string{own.UUID, "caller", "mine"} {
+			assert.NoError(t, call(token, id), "%s of %s", name, id)
+		}
+	}
+	_, err = h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: other.UUID, Message: message})
+	assert.NoError(t, err, "clients of our own user need none")
+	_, err = h.AddMessage(ctx, catalog.CreateMessageParams{SessionToken: token, TaskID: other.UUID, Message: message})
+	assert.Equal(t, KindInvalidToken, kindOf(t, err), "but one that they give has to be good")
 }
 
 func TestGarbageTakesNothingElseWithIt(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 // schedule starts queued runs while there are slots: higher priority first,
 // first come first served inside a priority, one run of a thread at a time.
+// One for which there is no executor waits for the next time.
 func (h *Hub) schedule(t *store.Tx) error {
 	if h.isClosing() {
 		return nil
@@ -27,7 +28,7 @@ func (h *Hub) schedule(t *store.Tx) error {
 	if counts[store.Queued] == 0 || busy >= h.opts.Limits.MaxRuns {
 		return nil
 	}
-	next, err := t.Startable(h.ctx, h.opts.Limits.MaxRuns-busy)
+	next, err := h.startable(t, h.opts.Limits.MaxRuns-busy)
 	if err != nil {
 		return err
 	}
@@ -42,6 +43,35 @@ func (h *Hub) schedule(t *store.Tx) error {
 		h.start(t, run, token)
 	}
 	return nil
+}
+
+// startable lists at most so many runs that can start: those for whose agent
+// there is no executor stay in the queue, and hold up no others.
+func (h *Hub) startable(t *store.Tx, most int) ([]Run, error) {
+	for limit := most; ; limit *= 4 {
+		queued, err := t.Startable(h.ctx, limit)
+		if err != nil {
+			return nil, err
+		}
+		next := make([]Run, 0, most)
+		for _, run := range queued {
+			if len(next) < most && h.hasRoom(t, run) {
+				next = append(next, run)
+			}
+		}
+		if len(next) == most || len(queued) < limit {
+			return next, nil
+		}
+	}
+}
+
+func (h *Hub) hasRoom(t *store.Tx, run Run) bool {
+	agent, err := h.resolve(run.Agent)
+	if err != nil {
+		return true // it is to fail, with that
+	}
+	thread, err := t.Thread(h.ctx, run.Thread)
+	return err != nil || h.executors.HasRoom(Want{Thread: thread.UUID, Agent: agent})
 }
 
 // Interrupt ends a run: one that is queued is cancelled, one that runs is

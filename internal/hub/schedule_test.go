@@ -461,3 +461,87 @@ func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
 func withoutStarting(c Counts) Counts {
 	return Counts{store.Running: c[store.Running] + c[store.Starting]}
 }
+
+// crowded are executors of which there is none for some threads.
+type crowded struct {
+	*executors
+	mu   sync.Mutex
+	full map[string]bool // by thread
+}
+
+func (c *crowded) HasRoom(want Want) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.full[want.Thread]
+}
+
+func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
+	c := &crowded{full: make(map[string]bool)}
+	goOn := make(chan struct{})
+	var said prompts
+	h := openHub(t, database(t), nil, func(o *Options) {
+		o.Limits.MaxRuns = 2
+		o.Executors = func(d catalog.Daemon) Executors {
+			c.executors = &executors{daemon: d, stops: make(map[string]context.CancelFunc), play: func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				said.add(x)
+				if x.p.Prompt == "hold" {
+					<-goOn
+				}
+				return completed
+			}}
+			return c
+		}
+	})
+	hold := launchIn(t, h, "hold", "hold")
+	inState(t, h, hold, store.Running)
+	c.mu.Lock()
+	for n := range 9 { // the threads of a caller are known when they are there
+		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true})
+		require.NoError(t, err)
+		c.full[s.Thread.UUID] = true
+	}
+	c.mu.Unlock()
+	var queued []Session
+	for n := range 9 {
+		queued = append(queued, launchIn(t, h, fmt.Sprint("full-", n), "waits"))
+	}
+	assert.Equal(t, store.Completed, await(t, h, launchIn(t, h, "other", "passes")).State)
+	for _, s := range queued {
+		assert.Equal(t, store.Queued, inState(t, h, s, store.Queued).State)
+	}
+	c.mu.Lock()
+	c.full = nil
+	c.mu.Unlock()
+	close(goOn) // the end of a run, after which it is looked again
+	for _, s := range queued {
+		assert.Equal(t, store.Completed, await(t, h, s).State)
+	}
+	assert.Equal(t, []string{"hold", "passes"}, said.all()[:2])
+}
+
+func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
+	ctx := context.Background()
+	for driver, held := range map[string]bool{"command": false, "acp": true, "executor": true} {
+		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed },
+			func(o *Options) { o.Agents = agents{driver} })
+		_, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Mode: catalog.ModePlan})
+		first := await(t, h, launch(t, h, "p"))
+		mode := catalog.ModePlan
+		_, changed := h.UpdateSettings(ctx, first.UUID, SettingsChange{Mode: &mode})
+		if held {
+			assert.NoError(t, err, driver)
+			assert.NoError(t, changed, driver)
+			continue
+		}
+		for _, err := range []error{err, changed} {
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			assert.Equal(t, KindInvalid, e.Kind)
+			assert.Equal(t, "permission_mode", e.Param)
+			assert.Contains(t, e.Expected, "the agent fake can be held to")
+			assert.NotContains(t, e.Accepted, "plan")
+		}
+		_, err = h.Continue(ctx, ContinueSpec{From: first.UUID, Prompt: "p"})
+		assert.NoError(t, err, "other modes are as good as none")
+	}
+}

@@ -2,12 +2,14 @@ package hub
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -24,7 +26,8 @@ type secretData struct {
 }
 
 // GetAPIKey fetches the key of a service, from where the configuration says
-// or from a human. Each access is noted in the audit log; the key is not kept.
+// or from a human. Each access is noted in the audit log; the key is kept in
+// memory alone, to be taken out of what the agent says and does.
 func (h *Hub) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
 	token, err := h.token(p.SessionToken)
 	if err != nil {
@@ -44,7 +47,65 @@ func (h *Hub) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog
 	if key == "" {
 		return catalog.GetAPIKeyResult{}, errorf(KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s_API_KEY", service, outcome, service, strings.ToUpper(service))
 	}
+	h.secretsOf(token.Thread).Add(strings.TrimSpace(key))
 	return catalog.GetAPIKeyResult{APIKey: key}, nil
+}
+
+// secretsOf are the keys that agents of a thread were given. An agent lives
+// longer than a run.
+func (h *Hub) secretsOf(thread int64) *redact.Secrets {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.given[thread]
+	if s == nil {
+		s = &redact.Secrets{}
+		h.given[thread] = s
+	}
+	return s
+}
+
+// withoutSecrets is a question without the keys that the agent was given.
+func (h *Hub) withoutSecrets(p catalog.RequestPermissionParams, thread int64) catalog.RequestPermissionParams {
+	s := h.secretsOf(thread)
+	if s.None() {
+		return p
+	}
+	p.ToolInput, p.ToolParams, p.Title = s.JSON(p.ToolInput), s.JSON(p.ToolParams), s.Text(p.Title)
+	p.Diffs = slices.Clone(p.Diffs)
+	for i, d := range p.Diffs {
+		if d.OldText != nil {
+			old := s.Text(*d.OldText)
+			d.OldText = &old
+		}
+		d.NewText = s.Text(d.NewText)
+		p.Diffs[i] = d
+	}
+	return p
+}
+
+// withoutPrinted is what an agent's terminal printed without the keys that the
+// agent was given; at the end with what was held back of it.
+func (h *Hub) withoutPrinted(p catalog.TerminalOutputParams, thread int64, end bool) catalog.TerminalOutputParams {
+	s := h.secretsOf(thread)
+	if s.None() {
+		return p
+	}
+	text := string(outputBytes(p))
+	h.mu.Lock()
+	text = h.printed[p.TerminalID] + text
+	delete(h.printed, p.TerminalID)
+	if end {
+		text = s.Text(text)
+	} else {
+		var held string
+		if text, held = s.Cut(text); held != "" {
+			h.printed[p.TerminalID] = held
+		}
+	}
+	h.mu.Unlock()
+	clean := outputParams(p.TerminalID, []byte(text))
+	clean.TaskID = p.TaskID
+	return clean
 }
 
 // fetchKey returns a key, or "" and why there is none.

@@ -26,6 +26,11 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		if err != nil {
 			return err
 		}
+		if c.Mode != nil {
+			if err := h.checkHeld(thread.Agent, *c.Mode); err != nil {
+				return err
+			}
+		}
 		data := settingsData{
 			ids: idsOf(run), EventType: "settings_updated", Title: c.Title, Mode: c.Mode, Model: c.Model, Archived: c.Archived,
 			AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -62,6 +63,7 @@ func (h *Hub) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams, 
 		return nil, &Error{Kind: KindExecutor, Message: "no executor could be started: " + err.Error(), Err: err}
 	}
 	p.SessionToken = ""
+	p.TmuxSessionName = tmuxName.Replace(p.TmuxSessionName)
 	h.mu.Lock()
 	h.spawning++
 	h.mu.Unlock()
@@ -100,6 +102,10 @@ func (h *Hub) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams, 
 	}
 	return view, nil
 }
+
+// tmuxName makes a name what tmux would make it, so that it can be found by
+// it.
+var tmuxName = strings.NewReplacer(":", "_", ".", "_")
 
 // doneSpawning counts the end of a start. What printed and is nobody's is
 // forgotten; h.mu is held.
@@ -205,6 +211,10 @@ func (h *Hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 	if p.TaskID != "" {
 		if session, err := h.Session(h.ctx, p.TaskID); err == nil {
 			term.Run = &session
+			term.Args = slices.Clone(p.Args)
+			for i, arg := range term.Args {
+				term.Args[i] = h.secretsOf(session.Run.Thread).Text(arg)
+			}
 		}
 	}
 	h.mu.Lock()
@@ -217,8 +227,18 @@ func (h *Hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 
 // TerminalOutput takes what a terminal printed. The log does not keep it.
 func (h *Hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
+	h.show(p, false)
+	return nil
+}
+
+// show shows what a terminal printed, and at its end also what was held back
+// of it.
+func (h *Hub) show(p catalog.TerminalOutputParams, end bool) {
 	if p.TaskID != "" {
 		if session, err := h.Session(h.ctx, p.TaskID); err == nil {
+			if p = h.withoutPrinted(p, session.Run.Thread, end); p.Data == "" {
+				return
+			}
 			h.announceBeside(EventTerminal, session, p)
 		}
 	}
@@ -234,7 +254,6 @@ func (h *Hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) 
 	h.mu.Unlock()
 	// Beside the lock: others need it, and who comes now has been told.
 	tellViews(views, EventTerminal, p)
-	return nil
 }
 
 // printing is the terminal of which something is told, or nil; h.mu is held.
@@ -249,6 +268,12 @@ func (h *Hub) printing(id string) *terminal {
 
 // TerminalExit takes that a terminal's program has ended.
 func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
+	h.mu.Lock()
+	_, held := h.printed[p.TerminalID]
+	h.mu.Unlock()
+	if held {
+		h.show(catalog.TerminalOutputParams{TerminalID: p.TerminalID, TaskID: p.TaskID, Encoding: "utf-8"}, true)
+	}
 	h.mu.Lock()
 	if term := h.printing(p.TerminalID); term != nil {
 		if term.ID == "" {

@@ -32,6 +32,7 @@ type consoles struct {
 
 func (c *consoles) Acquire(context.Context, Want) (Lease, error) { return c, nil }
 func (c *consoles) Count() int                                   { return 1 }
+func (c *consoles) HasRoom(Want) bool                            { return true }
 
 func (c *consoles) Release() {
 	c.mu.Lock()
@@ -136,7 +137,7 @@ func TestSeveralWatchATerminal(t *testing.T) {
 	h, c := consoleHub(t)
 	assert.Equal(t, []Terminal{}, h.Terminals())
 	var first, second, third viewer
-	one, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{Args: []string{"-i"}, UseTmux: true}, first.tell)
+	one, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{Args: []string{"-i"}, UseTmux: true, TmuxSessionName: "a:b.c"}, first.tell)
 	require.NoError(t, err)
 	id := one.Terminal.ID
 	prints(t, h, id, "a\x1b[c\x1b]11;?\x07")
@@ -151,7 +152,7 @@ func TestSeveralWatchATerminal(t *testing.T) {
 	require.Len(t, list, 1)
 	list[0].Started = one.Terminal.Started
 	assert.Equal(t, Terminal{
-		ID: id, PID: 41, Program: "/bin/sh", Args: []string{"-i"}, CWD: h.opts.Root, Cols: 100, Rows: 30, Tmux: "duet",
+		ID: id, PID: 41, Program: "/bin/sh", Args: []string{"-i"}, CWD: h.opts.Root, Cols: 100, Rows: 30, Tmux: "a_b_c",
 		Started: one.Terminal.Started, Views: 2,
 	}, list[0])
 	assert.Equal(t, list[0], two.Terminal)

@@ -1,10 +1,12 @@
 package hub
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"time"
 
@@ -14,7 +16,10 @@ import (
 // tokenLife is how long a token is good (DESIGN section 5, "Executor").
 const tokenLife = 24 * time.Hour
 
-var errInvalidToken = errorf(KindInvalidToken, "the session token is unknown, or has expired")
+var (
+	errInvalidToken = errorf(KindInvalidToken, "the session token is unknown, or has expired")
+	errOthersToken  = errorf(KindInvalidToken, "the session token is that of another conversation, or of another task in it")
+)
 
 // newToken makes the token by which an executor speaks for a run: 256 random
 // bits, of which only a hash is kept.
@@ -49,14 +54,55 @@ func (h *Hub) dropTokens(run int64) {
 
 // token finds what a token stands for.
 func (h *Hub) token(text string) (store.Token, error) {
+	token, _, err := h.speaker(text)
+	return token, err
+}
+
+// speaker is token with the run that it is for, nil if that has ended.
+func (h *Hub) speaker(text string) (store.Token, *liveRun, error) {
 	hash := sha256.Sum256([]byte(text))
 	h.mu.Lock()
 	token, ok := h.tokens[hash]
+	live := h.live[token.Run]
 	h.mu.Unlock()
 	if !ok || subtle.ConstantTimeCompare(token.Hash, hash[:]) != 1 || time.Now().After(token.Expires) {
-		return store.Token{}, errInvalidToken
+		return store.Token{}, nil, errInvalidToken
 	}
-	return token, nil
+	return token, live, nil
+}
+
+// speakerOf is speaker for a token that is refused for the task of another
+// run: task is any id of it, or "" where none is named.
+func (h *Hub) speakerOf(ctx context.Context, text, task string) (store.Token, *liveRun, error) {
+	token, live, err := h.speaker(text)
+	if err != nil || task == "" || live != nil && live.task == task { // nearly always
+		return token, live, err
+	}
+	id, err := h.store.Find(ctx, task)
+	switch {
+	case errors.Is(err, store.ErrNotFound), err == nil && id != token.Run:
+		return store.Token{}, nil, errOthersToken
+	case err != nil:
+		return store.Token{}, nil, stored(err)
+	}
+	return token, live, nil
+}
+
+// CheckTokenOf reports whether a token that a client sent is good for the
+// conversation of a run or thread, which any of its ids names. "" is, for all.
+func (h *Hub) CheckTokenOf(ctx context.Context, token, id string) error {
+	if token == "" {
+		return nil
+	}
+	known, err := h.token(token)
+	if err != nil {
+		return err
+	}
+	s, err := h.Session(ctx, id)
+	if err == nil && s.Run.Thread != known.Thread {
+		err = errOthersToken
+	}
+	return err
 }
 
 // CheckToken reports whether a token that a client sent is good. Clients of

@@ -161,7 +161,7 @@ func (h *Hub) touch(t *store.Tx, id int64) (Thread, error) {
 
 // slotsChanged reports whether a transition may let a queued run start.
 func slotsChanged(from, to State) bool {
-	return to == store.Queued || holdsSlot(from) && !holdsSlot(to)
+	return to == store.Queued || holdsSlot(from) && !holdsSlot(to) || from.Active() && to.Ended() // its executor is free
 }
 
 // holdsSlot reports whether a run in this state counts against max_runs. One

@@ -312,6 +312,8 @@ func (r *Relay) meaning(m *frame.Message, p *passage) (then func(*frame.Message)
 		return r.subscribe(m)
 	case "Unsubscribe":
 		return r.unsubscribe(m, p)
+	case "spawn_terminal", "terminal.attach", "terminal.detach":
+		return r.terminal(m, string(name))
 	case "initialize":
 		r.noteTrust(m)
 	case "shutdown", "exit":

@@ -94,6 +94,9 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 		}
 		return m.Body
 	}
+	if len(r.terminals) > 0 && string(m.Method) == `"event"` {
+		r.terminals.sawEnd(m.Params)
+	}
 	if len(r.subs.byHub) == 0 {
 		return m.Body
 	}

@@ -142,6 +142,11 @@ func (r *Relay) lose(hub *link) (another bool) {
 	for _, answer := range answers {
 		r.answer(answer)
 	}
+	if ends := r.terminals.lose(); r.farewell == noFarewell {
+		for _, end := range ends {
+			r.answer(end)
+		}
+	}
 	r.mu.Unlock()
 	if another || len(answers) > 0 {
 		r.opts.Logger.Warn("the hub has gone", "pending", len(answers), "another", another)

@@ -115,22 +115,23 @@ type Relay struct {
 	cancel context.CancelFunc
 	jobs   sync.WaitGroup // goroutines, but that which reads the editor
 
-	mu       sync.Mutex // guards the fields below
-	change   chan struct{}
-	hub      *link     // nil: there is none to send to
-	opening  *link     // connected, but not told yet what it has to know
-	flushing bool      // a goroutine sends what waits; nothing may overtake it
-	waiting  []waiting // messages of the editor, in their order
-	bytes    int       // of waiting
-	farewell farewell
-	drain    bool // nothing more of the editor is looked at
-	lastID   uint64
-	own      map[string]func(*frame.Message) // by raw id: requests of our own that the hub has not answered
-	calls    calls
-	asked    asked
-	subs     subscriptions
-	joined   family
-	told     int64 // the seq of the last event.task… that the editor was told; -1: of none
+	mu        sync.Mutex // guards the fields below
+	change    chan struct{}
+	hub       *link     // nil: there is none to send to
+	opening   *link     // connected, but not told yet what it has to know
+	flushing  bool      // a goroutine sends what waits; nothing may overtake it
+	waiting   []waiting // messages of the editor, in their order
+	bytes     int       // of waiting
+	farewell  farewell
+	drain     bool // nothing more of the editor is looked at
+	lastID    uint64
+	own       map[string]func(*frame.Message) // by raw id: requests of our own that the hub has not answered
+	calls     calls
+	asked     asked
+	subs      subscriptions
+	joined    family
+	told      int64 // the seq of the last event.task… that the editor was told; -1: of none
+	terminals terminals
 	// restricted: the editor has said that it does not trust the workspace.
 	restricted bool
 	result     error // of Run
@@ -161,7 +162,7 @@ func New(editor server.Transport, opts Options) *Relay {
 	_, _ = rand.Read(random[:]) // never fails
 	r := &Relay{
 		opts: opts.withDefaults(), editor: &link{t: editor}, prefix: `"duet-relay-` + hex.EncodeToString(random[:]) + "-",
-		change: make(chan struct{}), own: make(map[string]func(*frame.Message)), calls: newCalls(), asked: newAsked(), subs: newSubscriptions(), told: -1,
+		change: make(chan struct{}), own: make(map[string]func(*frame.Message)), calls: newCalls(), asked: newAsked(), subs: newSubscriptions(), terminals: make(terminals), told: -1,
 	}
 	if trace := opts.Trace; trace != nil {
 		r.editor.trace = func(message []byte) { trace(true, message) }

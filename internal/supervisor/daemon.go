@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // daemon is the hub as one executor sees it: errors are made fit for the
@@ -48,12 +49,29 @@ func (d daemon) ReportMessage(ctx context.Context, p catalog.ReportMessageParams
 	return d.Daemon.ReportMessage(ctx, p)
 }
 
+// What is told of terminals has no token: it is taken of tasks that the
+// executor was given.
+var errOthersTask = &hub.Error{Kind: hub.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}
+
 func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {
+	if !d.process.runs(p.TaskID) {
+		return d.wire(errOthersTask)
+	}
 	d.process.noteAgentTerminal(p.TerminalID, p.TaskID)
 	return d.Daemon.TerminalStarted(ctx, p)
 }
 
+func (d daemon) TerminalOutput(ctx context.Context, p catalog.TerminalOutputParams) error {
+	if !d.process.runs(p.TaskID) {
+		return d.wire(errOthersTask)
+	}
+	return d.Daemon.TerminalOutput(ctx, p)
+}
+
 func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
+	if !d.process.runs(p.TaskID) {
+		return d.wire(errOthersTask)
+	}
 	d.process.noteTerminal(p.TerminalID, false)
 	return d.Daemon.TerminalExit(ctx, p)
 }

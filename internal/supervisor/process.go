@@ -44,6 +44,7 @@ type process struct {
 	threads   map[purpose]bool
 	uses      int
 	ending    bool
+	succeeded bool // another one has its place
 	idleSince time.Time
 	idle      *time.Timer
 
@@ -54,7 +55,8 @@ type process struct {
 	// terminals: true while they run, false if one ended before its start was
 	// answered; nil once the process has gone
 	terminals map[string]bool
-	tasks     map[string]string // of agents' terminals among them
+	tasks     map[string]string   // of agents' terminals among them
+	given     map[string]struct{} // every task that it was given: agents' terminals outlive them
 }
 
 // use counts a use. The supervisor's mu is held.
@@ -220,6 +222,7 @@ func (p *process) lose() {
 	p.supervisor.mu.Lock()
 	defer p.supervisor.mu.Unlock()
 	p.ending = true
+	p.supervisor.roomChanged()
 }
 
 // kill ends the process at once.
@@ -238,6 +241,24 @@ func (p *process) killAgents() {
 	defer p.mu.Unlock()
 	KillAgents(slices.Collect(maps.Values(p.agents)))
 	p.agents = nil
+}
+
+// give notes a task that the process is given.
+func (p *process) give(task string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.given == nil {
+		p.given = make(map[string]struct{})
+	}
+	p.given[task] = struct{}{}
+}
+
+// runs reports whether the process was given a task, or none is meant.
+func (p *process) runs(task string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, given := p.given[task]
+	return given || task == ""
 }
 
 // noteTerminal remembers a terminal that runs in the process, or that it has
@@ -319,6 +340,7 @@ func (l *lease) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams
 // ExecutePrompt turns an error that the executor answered into a result: only
 // an executor that has gone is an error.
 func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
+	l.process.give(p.TaskID)
 	result, err := l.Executor.ExecutePrompt(ctx, p)
 	var answered *jsonrpc2.Error
 	switch {

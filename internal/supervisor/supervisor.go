@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -27,7 +26,8 @@ type Options struct {
 	// Trace, if set, sees each message between the hub and an executor, by its
 	// process id; see server.Options.
 	Trace func(pid int, sent bool, message []byte)
-	// Most is how many executors there may be. Default 10.
+	// Most is how many executors there may be, at least 2: one of the places
+	// is for commands and terminals alone. Default 10.
 	Most int
 	// IdleAfter is when an executor that nobody uses is ended. Default 60 s.
 	IdleAfter time.Duration
@@ -46,13 +46,14 @@ type Supervisor struct {
 
 	mu        sync.Mutex // guards the fields below, and the uses of processes
 	processes map[*process]struct{}
+	changed   chan struct{} // closed and made anew when there may be room
 	closed    bool
 	ended     sync.WaitGroup
 }
 
 // New makes a Supervisor without executors.
 func New(opts Options) *Supervisor {
-	opts.Most = cmp.Or(opts.Most, 10)
+	opts.Most = max(cmp.Or(opts.Most, 10), 2)
 	opts.IdleAfter = cmp.Or(opts.IdleAfter, time.Minute)
 	opts.StartWithin = cmp.Or(opts.StartWithin, 10*time.Second)
 	if opts.Logger == nil {
@@ -61,7 +62,7 @@ func New(opts Options) *Supervisor {
 	if opts.WireError == nil {
 		opts.WireError = func(err error) error { return err }
 	}
-	return &Supervisor{opts: opts, processes: make(map[*process]struct{})}
+	return &Supervisor{opts: opts, processes: make(map[*process]struct{}), changed: make(chan struct{})}
 }
 
 // Count is how many executors there are.
@@ -77,28 +78,34 @@ func (s *Supervisor) isClosed() bool {
 	return s.closed
 }
 
-// purpose says who may share an executor. An ACP thread has one to itself
-// while there is room; commands and terminals share one; an executor that
-// somebody else wrote runs one thread of one agent.
+// purpose says who may share an executor (DESIGN section 5): an ACP thread has
+// one to itself while there is room, then they share; commands and terminals
+// share one, whose place is always free; an executor that somebody else wrote
+// runs one thread of one agent.
 type purpose struct {
 	kind   string // command, acp, or executor and the agent's name
 	thread string // "" where threads share
 }
 
+const (
+	kindCommand = "command"
+	kindACP     = "acp"
+)
+
 func purposeOf(w hub.Want) purpose {
 	switch w.Agent.Driver {
 	case "command", "":
-		return purpose{kind: "command"}
+		return purpose{kind: kindCommand}
 	case "executor":
 		return purpose{"executor " + w.Agent.Name, w.Thread}
 	}
-	return purpose{"acp", w.Thread}
+	return purpose{kindACP, w.Thread}
 }
 
-// Acquire returns an executor for a purpose, and starts one if there is none
-// and there is room.
+// Acquire returns an executor for a purpose, and starts one if there is none.
+// It waits while there is no room for it.
 func (s *Supervisor) Acquire(ctx context.Context, want hub.Want) (hub.Lease, error) {
-	p, err := s.choose(want)
+	p, err := s.choose(ctx, want)
 	if err != nil {
 		return nil, err
 	}
@@ -115,50 +122,99 @@ func (s *Supervisor) Acquire(ctx context.Context, want hub.Want) (hub.Lease, err
 	return &lease{Executor: p.executor, process: p, release: sync.OnceFunc(func() { s.release(p) })}, nil
 }
 
-// choose finds or makes the process for a purpose, and counts the use.
-func (s *Supervisor) choose(want hub.Want) (*process, error) {
-	purpose := purposeOf(want)
+// HasRoom reports whether Acquire would not have to wait.
+func (s *Supervisor) HasRoom(want hub.Want) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errClosed
-	}
-	var own, idle, shared *process
-	for p := range s.processes {
-		switch {
-		case p.ending:
-		case p.threads[purpose]:
-			own = p
-		case p.kind != purpose.kind:
-			if p.uses == 0 && (idle == nil || p.idleSince.Before(idle.idleSince)) {
-				idle = p
+	_, room := s.find(purposeOf(want))
+	return room || s.closed
+}
+
+// choose finds or makes the process for a purpose, and counts the use.
+func (s *Supervisor) choose(ctx context.Context, want hub.Want) (*process, error) {
+	purpose := purposeOf(want)
+	for {
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			return nil, errClosed
+		}
+		if c, room := s.find(purpose); room {
+			defer s.mu.Unlock()
+			p := c.use
+			if p == nil {
+				p = s.start(purpose, want, c.instead)
 			}
-		case shared == nil || p.uses < shared.uses:
-			shared = p
+			p.threads[purpose] = true
+			p.use()
+			return p, nil
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
-	p := own
-	switch {
-	case p != nil:
-	case len(s.processes) < s.opts.Most:
-		p = s.start(purpose, want, nil)
-	case shared != nil:
-		p = shared
-	case idle != nil: // it makes room
-		idle.ending = true
-		idle.end("room for another")
-		p = s.start(purpose, want, idle)
-	default:
-		return nil, fmt.Errorf("there are %d executors already, none of which runs %s; wait for one to end", len(s.processes), purpose.kind)
+}
+
+// A choice is where there is room: in a process that is there, or else in a
+// new one, in a free place or instead of another.
+type choice struct{ use, instead *process }
+
+// find looks for room; mu is held.
+func (s *Supervisor) find(of purpose) (c choice, room bool) {
+	places := 1
+	if of.kind != kindCommand {
+		places = s.opts.Most - 1 // the one for commands is not theirs
 	}
-	p.threads[purpose] = true
-	p.use()
-	return p, nil
+	taken := 0
+	var going, shared, idle *process
+	for p := range s.processes {
+		switch {
+		case p.succeeded, (p.kind == kindCommand) != (of.kind == kindCommand):
+			continue
+		case p.ending:
+			going = p
+		case p.threads[of]:
+			return choice{use: p}, true
+		case p.kind == of.kind && of.kind == kindACP && (shared == nil || p.uses < shared.uses):
+			shared = p
+		case p.uses == 0 && (idle == nil || p.idleSince.Before(idle.idleSince)):
+			idle = p
+		}
+		taken++
+	}
+	switch {
+	case taken < places:
+		return choice{}, true
+	case going != nil:
+		return choice{instead: going}, true
+	case shared != nil:
+		return choice{use: shared}, true
+	case idle != nil:
+		return choice{instead: idle}, true
+	}
+	return choice{}, false
+}
+
+// roomChanged wakes who waits for room; mu is held.
+func (s *Supervisor) roomChanged() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // start makes a process and begins to start it, when the one that it replaces
-// has gone.
+// has gone, which is ended.
 func (s *Supervisor) start(of purpose, want hub.Want, replaces *process) *process {
+	if replaces != nil {
+		replaces.succeeded = true
+		if !replaces.ending {
+			replaces.ending = true
+			replaces.end("room for another")
+		}
+	}
 	p := &process{
 		supervisor: s, kind: of.kind, threads: make(map[purpose]bool), started: make(chan struct{}), exited: make(chan struct{}),
 		command: s.opts.Command, replaces: replaces,
@@ -179,6 +235,7 @@ func (s *Supervisor) release(p *process) {
 	if p.uses > 0 || p.ending {
 		return
 	}
+	s.roomChanged()
 	p.idleSince = time.Now()
 	p.idle = time.AfterFunc(s.opts.IdleAfter, func() {
 		s.mu.Lock()
@@ -196,6 +253,7 @@ func (s *Supervisor) forget(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.ending = true
+	s.roomChanged()
 	delete(s.processes, p)
 	if p.idle != nil {
 		p.idle.Stop()
@@ -207,6 +265,7 @@ func (s *Supervisor) forget(p *process) {
 func (s *Supervisor) Close(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
+	s.roomChanged()
 	var all []*process
 	for p := range s.processes {
 		p.ending = true

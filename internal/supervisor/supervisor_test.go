@@ -107,6 +107,14 @@ func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) 
 	case "key":
 		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{Service: "x"})
 		return answer(err)
+	case "terminal": // of its own task, and of another executor's
+		for _, task := range []string{p.TaskID, "another's", ""} {
+			_ = x.daemon().TerminalStarted(ctx, catalog.TerminalStartedParams{TerminalID: "t", TaskID: task})
+			_ = x.daemon().TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: "t", TaskID: task})
+			_ = x.daemon().TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "t", TaskID: task})
+		}
+		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // when it is answered they have been read
+		return answer(err)
 	case "agent", "agent and crash":
 		self, _ := os.Executable()
 		agent := exec.Command(self)
@@ -142,6 +150,25 @@ func (a *asked) ReportMessage(_ context.Context, p catalog.ReportMessageParams) 
 	defer a.mu.Unlock()
 	a.reported = append(a.reported, string(p.EventData))
 	return nil
+}
+
+func (a *asked) told(what string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reported = append(a.reported, what)
+	return nil
+}
+
+func (a *asked) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams) error {
+	return a.told("started " + p.TaskID)
+}
+
+func (a *asked) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
+	return a.told("output " + p.TaskID)
+}
+
+func (a *asked) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
+	return a.told("exit " + p.TaskID)
 }
 
 func newSupervisor(t *testing.T, change ...func(*Options)) *Supervisor {
@@ -225,26 +252,98 @@ func TestAThreadHasAnExecutorToItselfWhileThereIsRoom(t *testing.T) {
 	assert.Equal(t, pidB, prompt(t, third, "pid"), "then they share the one with the least to do")
 	assert.Contains(t, []string{pidA, pidB}, prompt(t, fourth, "pid"))
 	assert.Equal(t, 3, s.Count())
-	_, err := s.Acquire(context.Background(), hub.Want{Thread: "x", Agent: config.Agent{Name: "theirs", Driver: "executor", Command: []string{"x"}}})
-	assert.ErrorContains(t, err, "3 executors already")
 	for _, l := range []hub.Lease{a, b, c1, c2, again, third, fourth} {
 		l.Release()
 		l.Release() // once more is no harm
 	}
 }
 
+func foreign(name, thread string) hub.Want {
+	self, _ := os.Executable()
+	return hub.Want{Thread: thread, Agent: config.Agent{Name: name, Driver: "executor", Command: []string{self}}}
+}
+
+// waits requires that there is no room, and returns what comes when there is.
+func waits(t *testing.T, s *Supervisor, want hub.Want) <-chan hub.Lease {
+	t.Helper()
+	assert.False(t, s.HasRoom(want))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := s.Acquire(ctx, want)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	got := make(chan hub.Lease, 1)
+	go func() {
+		if l, err := s.Acquire(context.Background(), want); err == nil {
+			got <- l
+		}
+	}()
+	return got
+}
+
 func TestOneThatNobodyUsesMakesRoom(t *testing.T) {
 	needsProc(t)
-	s := newSupervisor(t, func(o *Options) { o.Most = 1 })
+	s := newSupervisor(t, func(o *Options) { o.Most = 2 })
 	a := acquire(t, s, acp("a"))
 	pid := prompt(t, a, "pid")
-	_, err := s.Acquire(context.Background(), command("c"))
-	require.Error(t, err, "it is in use")
+	got := waits(t, s, foreign("x", "1"))
 	a.Release()
-	c := acquire(t, s, command("c"))
-	defer c.Release()
+	x := <-got
+	defer x.Release()
 	assert.False(t, alive(pid), "there is never one too many")
-	assert.NotEqual(t, pid, prompt(t, c, "pid"))
+	assert.NotEqual(t, pid, prompt(t, x, "pid"))
+
+	more := waits(t, s, foreign("x", "2"))
+	assert.False(t, s.HasRoom(acp("b")), "it cannot share that")
+	assert.True(t, s.HasRoom(foreign("x", "1")), "it is there")
+	_, err := x.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "crash"})
+	require.ErrorIs(t, err, jsonrpc2.ErrClosed)
+	select {
+	case l := <-more:
+		l.Release()
+	case <-time.After(within):
+		assert.Fail(t, "the place of one that died is free")
+	}
+}
+
+// However many agents wait for a human, a command or a terminal has a place.
+func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
+	s := newSupervisor(t)
+	var all []hub.Lease
+	pids := map[string]int{}
+	for i := range 12 {
+		l := acquire(t, s, acp(fmt.Sprint(i)))
+		all = append(all, l)
+		pids[prompt(t, l, "pid")]++
+	}
+	assert.Len(t, pids, 9, "the others share")
+	assert.Equal(t, 9, s.Count())
+	require.True(t, s.HasRoom(command("c")))
+	c := acquire(t, s, command("c"))
+	d := acquire(t, s, hub.Want{Agent: config.Agent{Driver: "command"}})
+	assert.Equal(t, prompt(t, c, "pid"), prompt(t, d, "pid"))
+	assert.NotContains(t, pids, prompt(t, c, "pid"))
+	assert.Equal(t, 10, s.Count())
+	c.Release()
+	d.Release()
+	got := waits(t, s, foreign("x", "1"))
+	assert.Equal(t, 10, s.Count(), "an idle one of commands does not make room for others")
+	for _, l := range all {
+		l.Release()
+	}
+	(<-got).Release()
+}
+
+func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
+	s := newSupervisor(t, func(o *Options) { o.Most = 2 })
+	a := acquire(t, s, acp("a"))
+	defer a.Release()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Acquire(context.Background(), foreign("x", "1"))
+		ended <- err
+	}()
+	closed(t, s)
+	assert.ErrorIs(t, <-ended, errClosed)
 }
 
 func TestAnIdleExecutorEnds(t *testing.T) {
@@ -298,6 +397,22 @@ func TestAnAnswerThatIsAnErrorIsAFailureAndNoCrash(t *testing.T) {
 	again := acquire(t, s, acp("a"))
 	assert.Equal(t, prompt(t, l, "pid"), prompt(t, again, "pid"), "whoever gave up did not lose the executor")
 	again.Release()
+}
+
+func TestTerminalsOfOthersTasksAreNoneOfItsBusiness(t *testing.T) {
+	daemon := &asked{}
+	s := newSupervisor(t, func(o *Options) { o.Daemon = daemon })
+	l := acquire(t, s, acp("a"))
+	defer l.Release()
+	other := acquire(t, s, acp("b"))
+	defer other.Release()
+	_, err := other.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "pid", TaskID: "another's"})
+	require.NoError(t, err)
+	_, err = l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "terminal", TaskID: "own"})
+	require.NoError(t, err)
+	daemon.mu.Lock()
+	defer daemon.mu.Unlock()
+	assert.Equal(t, []string{"started own", "output own", "exit own", "started ", "output ", "exit "}, daemon.reported)
 }
 
 func TestTheEnvironmentIsWhatIsListed(t *testing.T) {
@@ -418,12 +533,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 // An executor that somebody else wrote runs one thread of one agent, and is
 // started by its own command.
 func TestAForeignExecutor(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
 	s := newSupervisor(t, func(o *Options) { o.Command = []string{"/no/such/program"} })
-	foreign := func(name, thread string) hub.Want {
-		return hub.Want{Thread: thread, Agent: config.Agent{Name: name, Driver: "executor", Command: []string{self}}}
-	}
 	pids := map[string]bool{}
 	for _, w := range []hub.Want{foreign("x", "1"), foreign("x", "2"), foreign("y", "1")} {
 		l := acquire(t, s, w)

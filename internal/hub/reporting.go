@@ -1,0 +1,185 @@
+package hub
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+)
+
+const (
+	// earlyPatience is how long a report that came early waits for those
+	// before it.
+	earlyPatience = 200 * time.Millisecond
+	// earlyMost is how many of a run wait, and earlyBytes how long they are
+	// together.
+	earlyMost  = 256
+	earlyBytes = 4 << 20
+)
+
+// A reporting brings the reports of one run into their order, on their way to
+// the intake, and takes keys out of them that the agent was given. An executor
+// may send them as it likes.
+type reporting struct {
+	hub     *Hub
+	secrets *redact.Secrets // of the run's thread
+
+	mu    sync.Mutex // guards the fields below, and keeps the order
+	last  int64      // the sequence of the last report that went on
+	early map[int64]report
+	bytes int         // of early
+	hurry *time.Timer // lets early ones go on; nil while there are none
+	held  *report     // the end of a text that could be the beginning of a key
+}
+
+// take takes a report with its sequence number, which counts from 1; 0 is none.
+// One that came before is dropped. One that comes early waits a moment for
+// those before it.
+func (r *reporting) take(sequence int64, what report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case sequence <= 0:
+		r.pass(what)
+	case sequence <= r.last:
+	case sequence > r.last+1:
+		r.hold(sequence, what)
+	default:
+		r.last = sequence
+		r.pass(what)
+		r.catchUp()
+	}
+}
+
+// hold keeps a report that came early; mu is held.
+func (r *reporting) hold(sequence int64, what report) {
+	if _, there := r.early[sequence]; there {
+		return
+	}
+	if r.early == nil {
+		r.early = make(map[int64]report)
+	}
+	r.early[sequence] = what
+	r.bytes += what.size()
+	switch {
+	case len(r.early) > earlyMost || r.bytes > earlyBytes:
+		r.goOn()
+	case r.hurry == nil:
+		r.hurry = time.AfterFunc(earlyPatience, r.flush)
+	}
+}
+
+// catchUp lets go on what waited for the report that went on last; mu is held.
+func (r *reporting) catchUp() {
+	for len(r.early) > 0 {
+		next, there := r.early[r.last+1]
+		if !there {
+			return
+		}
+		delete(r.early, r.last+1)
+		r.bytes -= next.size()
+		r.last++
+		r.pass(next)
+	}
+	r.calm()
+}
+
+// goOn lets everything go on that waits: what is missing does not come, or
+// comes too late; mu is held.
+func (r *reporting) goOn() {
+	for _, sequence := range slices.Sorted(maps.Keys(r.early)) {
+		r.last = sequence
+		r.pass(r.early[sequence])
+	}
+	clear(r.early)
+	r.bytes = 0
+	r.calm()
+}
+
+// calm ends the haste; mu is held, and nothing waits.
+func (r *reporting) calm() {
+	if r.hurry != nil {
+		r.hurry.Stop()
+		r.hurry = nil
+	}
+}
+
+// flush lets everything go on that waits, at the latest when the run ends.
+func (r *reporting) flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.goOn()
+	r.letGo()
+}
+
+// pass gives a report to the intake, without keys; mu is held.
+func (r *reporting) pass(what report) {
+	if r.secrets.None() {
+		r.hub.intake.add(what)
+		return
+	}
+	switch what.kind {
+	case catalog.EventContentDelta, catalog.EventThinkingChunk:
+		r.passText(what)
+		return
+	case catalog.EventUsage, catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess: // they end no message
+	case catalog.EventFileChange: // the project's files are what they are
+		r.letGo()
+	default:
+		r.letGo()
+		what.data = r.secrets.JSON(what.data)
+	}
+	r.hub.intake.add(what)
+}
+
+// passText is pass for a piece of a message. A key may be cut in two by the
+// border of pieces, so an end that could be the beginning of one is held back.
+func (r *reporting) passText(what report) {
+	if r.held != nil && !r.held.goesOnWith(what) {
+		r.letGo()
+	}
+	text := what.delta.Delta.Text
+	if r.held != nil {
+		text = r.held.delta.Delta.Text + text
+		r.held = nil
+	}
+	shown, held := r.secrets.Cut(text)
+	if held != "" {
+		rest := what
+		rest.delta.Delta.Text = held
+		r.held = &rest
+	}
+	if what.delta.Delta.Text = shown; shown != "" {
+		r.hub.intake.add(what)
+	}
+}
+
+// goesOnWith reports whether a piece of a message belongs to the same one as
+// the next piece.
+func (r *report) goesOnWith(next report) bool {
+	a, b := r.delta.MessageID, next.delta.MessageID
+	return r.kind == next.kind && (a == b || a == "" || b == "")
+}
+
+// letGo lets go what was held back: nothing comes that would make it a key;
+// mu is held.
+func (r *reporting) letGo() {
+	if r.held == nil {
+		return
+	}
+	what := *r.held
+	r.held = nil
+	what.delta.Delta.Text = r.secrets.Text(what.delta.Delta.Text)
+	r.hub.intake.add(what)
+}
+
+// endMessage lets go what was held back before something else than a report
+// ends the message.
+func (r *reporting) endMessage() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.letGo()
+}

@@ -1,0 +1,174 @@
+// Package redact takes secrets out of what is shown and kept.
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// Mark stands where a secret stood.
+	Mark = "[secret]"
+	// Shortest is the length in bytes of the shortest secret that is looked
+	// for: a shorter one would be found in what has nothing to do with it.
+	Shortest = 8
+)
+
+// Secrets are texts that are not to be shown. The zero value has none. Its
+// methods may be called from any goroutine.
+type Secrets struct {
+	adding sync.Mutex
+	known  atomic.Pointer[known]
+}
+
+type known struct {
+	list   []string  // the longest first: one may be the beginning of another
+	begins [256]bool // by the first byte
+}
+
+// Add makes text a secret, unless it is too short to be one.
+func (s *Secrets) Add(text string) {
+	if len(text) < Shortest {
+		return
+	}
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	var next known
+	if now := s.known.Load(); now != nil {
+		next = known{slices.Clone(now.list), now.begins}
+	}
+	if slices.Contains(next.list, text) {
+		return
+	}
+	next.list = append(next.list, text)
+	slices.SortStableFunc(next.list, func(a, b string) int { return len(b) - len(a) })
+	next.begins[text[0]] = true
+	s.known.Store(&next)
+}
+
+// None reports whether there are none.
+func (s *Secrets) None() bool { return s.known.Load() == nil }
+
+// Text is text with a Mark for every secret in it.
+func (s *Secrets) Text(text string) string {
+	shown, held := s.replace(text, true)
+	return shown + held
+}
+
+// Cut is Text for the beginning of something of which more will come: held is
+// its end, if that could be the beginning of a secret, and belongs before what
+// comes next. It is shorter than the longest secret.
+func (s *Secrets) Cut(text string) (shown, held string) { return s.replace(text, false) }
+
+func (s *Secrets) replace(text string, whole bool) (shown, held string) {
+	k := s.known.Load()
+	if k == nil {
+		return text, ""
+	}
+	var b strings.Builder
+	done := 0 // how much of text is in b, or replaced there
+	for i := 0; i < len(text); {
+		if !k.begins[text[i]] {
+			i++
+			continue
+		}
+		n, open := k.match(text[i:], whole)
+		switch {
+		case open:
+			b.WriteString(text[done:i])
+			return b.String(), text[i:]
+		case n == 0:
+			i++
+		default:
+			b.WriteString(text[done:i])
+			b.WriteString(Mark)
+			i += n
+			done = i
+		}
+	}
+	if done == 0 {
+		return text, ""
+	}
+	b.WriteString(text[done:])
+	return b.String(), ""
+}
+
+// match is the length of the secret with which text begins, or 0. It is open
+// while text is the beginning of a longer one, and more may come.
+func (k *known) match(text string, whole bool) (n int, open bool) {
+	for _, secret := range k.list {
+		switch {
+		case strings.HasPrefix(text, secret):
+			return len(secret), false
+		case !whole && strings.HasPrefix(secret, text):
+			return 0, true
+		}
+	}
+	return 0, false
+}
+
+// JSON is a JSON value with a Mark for every secret in its strings, however
+// they are spelled there. The value may be shared with raw.
+func (s *Secrets) JSON(raw []byte) []byte {
+	if s.None() {
+		return raw
+	}
+	var b bytes.Buffer
+	done := 0
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '"' {
+			continue
+		}
+		end := stringEnd(raw, i)
+		if end < 0 {
+			break // it is no JSON
+		}
+		if shown, changed := s.quoted(raw[i:end]); changed {
+			b.Write(raw[done:i])
+			b.Write(shown)
+			done = end
+		}
+		i = end - 1
+	}
+	if done == 0 {
+		return raw
+	}
+	b.Write(raw[done:])
+	return b.Bytes()
+}
+
+// stringEnd is where the string that begins at i has ended, or -1.
+func stringEnd(raw []byte, i int) int {
+	for j := i + 1; j < len(raw); j++ {
+		switch raw[j] {
+		case '\\':
+			j++
+		case '"':
+			return j + 1
+		}
+	}
+	return -1
+}
+
+// quoted is a JSON string without secrets, and whether it had any.
+func (s *Secrets) quoted(raw []byte) (shown []byte, changed bool) {
+	text := string(raw[1 : len(raw)-1])
+	if bytes.IndexByte(raw, '\\') >= 0 && json.Unmarshal(raw, &text) != nil {
+		return raw, false
+	}
+	clean := s.Text(text)
+	if clean == text {
+		return raw, false
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(clean); err != nil {
+		return raw, false
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), true
+}
