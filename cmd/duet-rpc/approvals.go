@@ -29,6 +29,7 @@ const shortID = 8
 type listedApproval struct {
 	ID        string                 `json:"approval_id"`
 	CallID    string                 `json:"call_id"`
+	ToolUseID string                 `json:"tool_use_id"`
 	TaskID    string                 `json:"task_id"`
 	Agent     string                 `json:"agent"`
 	Type      string                 `json:"type"`
@@ -161,7 +162,7 @@ func findApproval(ctx context.Context, c *client.Client, word string) (listedApp
 		switch {
 		case a.ID == word:
 			fit = []string{a.ID}
-		case strings.HasPrefix(a.ID, word), a.CallID == word:
+		case strings.HasPrefix(a.ID, word), a.CallID == word, a.ToolUseID == word:
 			fit = append(fit, a.ID)
 			continue
 		default:

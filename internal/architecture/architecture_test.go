@@ -32,10 +32,11 @@ var mayImport = map[string][]string{
 	"internal/demoagent":    {},
 	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket"},
 	"internal/golden":       {},
-	"internal/hub":          {"internal/catalog", "internal/config", "internal/store"}, // no transport: it knows nothing of connections
+	"internal/hub":          {"internal/catalog", "internal/config", "internal/redact", "internal/store"}, // no transport: it knows nothing of connections
 	"internal/logging":      {},
 	"internal/openrpc":      {"server"},
 	"internal/project":      {},
+	"internal/redact":       {},
 	"internal/relay":        {"frame", "server"},
 	"internal/socket":       {},
 	"internal/store":        {},
