@@ -89,11 +89,12 @@ FOCUS is what frames say of theirs."
            (ask (lambda ()
                   (let ((session (duet-test-launch connection "hello")))
                     (car (duet-test-wait-for (duet-session-approvals session))))))
-           (approvals (list (funcall ask) (funcall ask))))
-      (duet-test-wait-for (length= duet-notify-test--shown 2))
+           (approvals (list (funcall ask) (funcall ask)))
+           (shown (duet-test-wait-for (and (length= duet-notify-test--shown 2)
+                                           duet-notify-test--shown))))
       (save-window-excursion
         (pcase-dolist (`(,approval . (,_title ,action))
-                       (cl-mapcar #'cons approvals (reverse duet-notify-test--shown)))
+                       (cl-mapcar #'cons approvals (reverse shown)))
           (with-temp-buffer (funcall action))
           (duet-test-look)
           (should (eq (duet-approval-here) approval))
@@ -102,8 +103,8 @@ FOCUS is what frames say of theirs."
         (call-interactively #'duet-approval-approve)
         (duet-test-wait-for back)
         (should (length= back 1))
-        (duet-test-listening
-         (funcall (nth 1 (car duet-notify-test--shown)))
+        (duet-test-listening ; that the run has ended may be told meanwhile, too
+         (funcall (nth 1 (car shown)))
          (should (duet-test-heard "decided already")))))))
 
 (ert-deftest duet-notify-test-frames ()
