@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -173,13 +174,14 @@ func TestAllFilesOfAQuestionMustFitAnAllowRule(t *testing.T) {
 }
 
 func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("to make a link takes a privilege there")
+	}
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "real", "secret"), 0o700))
 	root := filepath.Join(dir, "project")
 	link := func(to, name string) {
-		if err := os.Symlink(to, name); err != nil {
-			t.Skip("links cannot be made here: ", err)
-		}
+		require.NoError(t, os.Symlink(to, name))
 	}
 	link(filepath.Join(dir, "real"), root) // the project itself is behind a link
 	for _, d := range []string{"docs/sub", "other"} {

@@ -1,0 +1,130 @@
+//go:build unix
+
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+)
+
+func TestAThreadHasAnExecutorToItselfWhileThereIsRoom(t *testing.T) {
+	s := newSupervisor(t, func(o *Options) { o.Most = 3 })
+	a, b := acquire(t, s, acp("a")), acquire(t, s, acp("b"))
+	pidA, pidB := prompt(t, a, "pid"), prompt(t, b, "pid")
+	assert.NotEqual(t, pidA, pidB)
+	c1, c2 := acquire(t, s, command("c")), acquire(t, s, command("d"))
+	pidC := prompt(t, c1, "pid")
+	assert.Equal(t, pidC, prompt(t, c2, "pid"), "commands share one")
+	assert.NotContains(t, []string{pidA, pidB}, pidC)
+	assert.Equal(t, 3, s.Count())
+
+	again := acquire(t, s, acp("a"))
+	assert.Equal(t, pidA, prompt(t, again, "pid"), "a thread keeps its own")
+	third, fourth := acquire(t, s, acp("e")), acquire(t, s, acp("f"))
+	assert.Equal(t, pidB, prompt(t, third, "pid"), "then they share the one with the least to do")
+	assert.Contains(t, []string{pidA, pidB}, prompt(t, fourth, "pid"))
+	assert.Equal(t, 3, s.Count())
+	for _, l := range []hub.Lease{a, b, c1, c2, again, third, fourth} {
+		l.Release()
+		l.Release() // once more is no harm
+	}
+}
+
+func foreign(name, thread string) hub.Want {
+	self, _ := os.Executable()
+	return hub.Want{Thread: thread, Agent: config.Agent{Name: name, Driver: "executor", Command: []string{self}}}
+}
+
+// waits requires that there is no room, and returns what comes when there is.
+func waits(t *testing.T, s *Supervisor, want hub.Want) <-chan hub.Lease {
+	t.Helper()
+	assert.False(t, s.HasRoom(want))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := s.Acquire(ctx, want)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	got := make(chan hub.Lease, 1)
+	go func() {
+		if l, err := s.Acquire(context.Background(), want); err == nil {
+			got <- l
+		}
+	}()
+	return got
+}
+
+func TestOneThatNobodyUsesMakesRoom(t *testing.T) {
+	needsProc(t)
+	s := newSupervisor(t, func(o *Options) { o.Most = 2 })
+	a := acquire(t, s, acp("a"))
+	pid := prompt(t, a, "pid")
+	got := waits(t, s, foreign("x", "1"))
+	a.Release()
+	x := <-got
+	defer x.Release()
+	assert.False(t, alive(pid), "there is never one too many")
+	assert.NotEqual(t, pid, prompt(t, x, "pid"))
+
+	more := waits(t, s, foreign("x", "2"))
+	assert.False(t, s.HasRoom(acp("b")), "it cannot share that")
+	assert.True(t, s.HasRoom(foreign("x", "1")), "it is there")
+	_, err := x.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "crash"})
+	require.ErrorIs(t, err, jsonrpc2.ErrClosed)
+	select {
+	case l := <-more:
+		l.Release()
+	case <-time.After(within):
+		assert.Fail(t, "the place of one that died is free")
+	}
+}
+
+// However many agents wait for a human, a command or a terminal has a place.
+func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
+	s := newSupervisor(t)
+	var all []hub.Lease
+	pids := map[string]int{}
+	for i := range 12 {
+		l := acquire(t, s, acp(fmt.Sprint(i)))
+		all = append(all, l)
+		pids[prompt(t, l, "pid")]++
+	}
+	assert.Len(t, pids, 9, "the others share")
+	assert.Equal(t, 9, s.Count())
+	require.True(t, s.HasRoom(command("c")))
+	c := acquire(t, s, command("c"))
+	d := acquire(t, s, hub.Want{Agent: config.Agent{Driver: "command"}})
+	assert.Equal(t, prompt(t, c, "pid"), prompt(t, d, "pid"))
+	assert.NotContains(t, pids, prompt(t, c, "pid"))
+	assert.Equal(t, 10, s.Count())
+	c.Release()
+	d.Release()
+	got := waits(t, s, foreign("x", "1"))
+	assert.Equal(t, 10, s.Count(), "an idle one of commands does not make room for others")
+	for _, l := range all {
+		l.Release()
+	}
+	(<-got).Release()
+}
+
+func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
+	s := newSupervisor(t, func(o *Options) { o.Most = 2 })
+	a := acquire(t, s, acp("a"))
+	defer a.Release()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Acquire(context.Background(), foreign("x", "1"))
+		ended <- err
+	}()
+	closed(t, s)
+	assert.ErrorIs(t, <-ended, errClosed)
+}
