@@ -59,6 +59,7 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 		srv: s, number: s.numbers.Add(1), t: t, framing: f, log: s.opts.Logger,
 		out:     newOutbox(t, f, s.opts.MaxQueued),
 		flights: inflight{limit: s.opts.MaxLongRunning},
+		peer:    peer{turn: make(chan struct{}, 1)},
 		stop:    make(chan struct{}),
 		quiet:   make(chan struct{}),
 		done:    make(chan struct{}),

@@ -129,12 +129,19 @@ func (o *outbox) room(ctx context.Context) error {
 	return o.roomLocked(ctx)
 }
 
+// roomLocked waits for room as long as ctx lasts. It flushes before it waits:
+// while an inline handler runs nobody else may, and then no room is ever made.
+// It is the only way to wait for room.
 func (o *outbox) roomLocked(ctx context.Context) error {
 	for o.err == nil && o.full() {
+		o.flushLocked()
+		if o.err != nil || !o.full() {
+			break
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		o.changed.Wait()
+		o.changed.Wait() // somebody is writing
 	}
 	return o.err
 }
@@ -149,10 +156,25 @@ func (o *outbox) wakeAtEnd(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// trySend is send without waiting: it reports whether there was room.
+// sendNow is send whether there is room or not.
+func (o *outbox) sendNow(message []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return o.err
+	}
+	o.append(message)
+	o.flushLocked()
+	return nil
+}
+
+// trySend is send without waiting for room: it reports whether there was any.
 func (o *outbox) trySend(message []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.full() {
+		o.flushLocked()
+	}
 	if o.err != nil || o.full() {
 		return false
 	}
@@ -163,15 +185,8 @@ func (o *outbox) trySend(message []byte) bool {
 
 func (o *outbox) full() bool { return len(o.queue)+o.inWrite >= o.limit }
 
-func (o *outbox) waitForRoom() error {
-	for o.err == nil && o.full() {
-		o.flushLocked()
-		if o.err == nil && o.full() {
-			o.changed.Wait()
-		}
-	}
-	return o.err
-}
+// waitForRoom waits for room as long as the connection lasts.
+func (o *outbox) waitForRoom() error { return o.roomLocked(context.Background()) }
 
 func (o *outbox) flushIfLong() {
 	if len(o.queue) >= flushAt {
@@ -331,6 +346,7 @@ func (o *outbox) finish(ctx context.Context) bool {
 	o.flushLocked()
 	for o.err == nil && (o.writing || len(o.queue) > 0) && ctx.Err() == nil {
 		o.changed.Wait()
+		o.flushLocked() // what came while somebody wrote
 	}
 	all := o.err != nil || !o.writing && len(o.queue) == 0
 	o.breakLocked(errClosed)

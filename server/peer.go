@@ -16,6 +16,8 @@ import (
 // sourcegraph's Conn on a stream that shows it nothing but the responses to
 // what it asked; everything else was served before it got there.
 type peer struct {
+	turn chan struct{} // holds a token while a call looks for room and is sent
+
 	mu          sync.Mutex // guards the fields below
 	conn        *jsonrpc2.Conn
 	stream      *peerStream
@@ -41,17 +43,38 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 		ctx, cancel = context.WithTimeout(ctx, c.srv.opts.CallTimeout)
 		defer cancel()
 	}
-	// The Conn knows no context while it writes, so the wait is done before.
-	if err := c.out.room(ctx); err != nil {
-		return callError(err)
-	}
-	conn, id, err := c.peer.begin(c)
+	waiter, id, err := c.dispatchCall(ctx, method, params)
 	if err != nil {
 		return err
 	}
-	err = conn.Call(ctx, method, params, result, jsonrpc2.PickID(id))
+	err = waiter.Wait(ctx, result)
 	c.peer.abandon(id) // a response that comes later is not waited for
 	return err
+}
+
+// dispatchCall sends a request. The Conn knows no context while it writes, and
+// lets other calls wait meanwhile, so all waiting is done before: for the turn,
+// and then for room.
+func (c *Conn) dispatchCall(ctx context.Context, method string, params any) (waiter jsonrpc2.Waiter, id jsonrpc2.ID, err error) {
+	select {
+	case c.peer.turn <- struct{}{}:
+		defer func() { <-c.peer.turn }()
+	case <-ctx.Done():
+		return waiter, id, ctx.Err()
+	}
+	if err := c.out.room(ctx); err != nil {
+		return waiter, id, callError(err)
+	}
+	conn, id, err := c.peer.begin(c)
+	if err != nil {
+		return waiter, id, err
+	}
+	waiter, err = conn.DispatchCall(ctx, method, params, jsonrpc2.PickID(id))
+	if err != nil {
+		c.peer.abandon(id)
+		return waiter, id, callError(err)
+	}
+	return waiter, id, nil
 }
 
 // callError is how Call tells that nothing can be sent any more.
@@ -174,13 +197,14 @@ func (s *peerStream) ReadObject(v any) error {
 	}
 }
 
-// WriteObject implements jsonrpc2.ObjectStream.
+// WriteObject implements jsonrpc2.ObjectStream. There was room a moment ago;
+// it does not wait for more.
 func (s *peerStream) WriteObject(v any) error {
 	body, err := encode(v)
 	if err != nil {
 		return err
 	}
-	return s.out.send(context.Background(), body)
+	return s.out.sendNow(body)
 }
 
 // Close implements jsonrpc2.ObjectStream. Conn calls it once.

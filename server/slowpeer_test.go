@@ -123,6 +123,32 @@ func TestNotifyWaitsForRoom(t *testing.T) {
 	})
 }
 
+// Calls that begin at once, each of which finds room, end in time too.
+func TestCallsToAPeerThatDoesNotReadEndInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := server.Pipe()
+		conn := server.New(standard(), server.Options{MaxQueued: 1000}).Connect(context.Background(), ours, frame.LSP)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		began := time.Now()
+		ended := make(chan error)
+		for range 50 {
+			go func() { ended <- conn.Call(ctx, "question", strings.Repeat("x", 400), nil) }()
+		}
+		for range 50 {
+			select {
+			case err := <-ended:
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			case <-time.After(time.Minute):
+				require.FailNow(t, "a call does not end")
+			}
+		}
+		assert.Equal(t, time.Second, time.Since(began))
+		theirs.Close()
+		<-conn.Done()
+	})
+}
+
 // A reply need not wait for a slow handler behind it.
 func TestRepliesAreNotHeldBackBySlowHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

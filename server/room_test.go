@@ -1,0 +1,98 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// While an inline handler runs, nobody flushes what was queued before it. So
+// whoever needs room, in the handler or beside it, has to flush first: the
+// peer reads all the time, and would wait for ever.
+func TestWhoeverNeedsRoomFlushesFirst(t *testing.T) {
+	const maxQueued = 1000 // bytes: less than what is flushed because it is long
+	note := map[string]string{"jsonrpc": "2.0", "method": "note"}
+	beside := func(send func() error) error {
+		sent := make(chan error)
+		go func() { sent <- send() }()
+		return <-sent
+	}
+	// Each way gets the context of an inline handler, and may outlive it where
+	// it says so by returning nil.
+	ways := map[string]func(ctx context.Context, c *server.Conn, srv *server.Server) error{
+		"Send": func(ctx context.Context, c *server.Conn, _ *server.Server) error { return c.Send(ctx, note) },
+		"Send of several": func(ctx context.Context, c *server.Conn, _ *server.Server) error {
+			return c.Send(ctx, note, note)
+		},
+		"Send that must not wait": func(ctx context.Context, c *server.Conn, _ *server.Server) error {
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			return c.Send(ended, note)
+		},
+		"Notify": func(ctx context.Context, c *server.Conn, _ *server.Server) error { return c.Notify(ctx, "note", nil) },
+		"Notify beside the handler": func(ctx context.Context, c *server.Conn, _ *server.Server) error {
+			return beside(func() error { return c.Notify(ctx, "note", nil) })
+		},
+		"Broadcast": func(_ context.Context, _ *server.Conn, srv *server.Server) error {
+			reached, err := srv.Broadcast("note", nil)
+			if err == nil && reached != 1 {
+				err = fmt.Errorf("%d connections were reached", reached)
+			}
+			return err
+		},
+		"Call beside the handler": func(_ context.Context, c *server.Conn, _ *server.Server) error {
+			go func() { _ = c.Call(context.Background(), "note", nil, nil) }()
+			return nil
+		},
+		"Send after the reply": func(ctx context.Context, c *server.Conn, _ *server.Server) error {
+			server.AfterReply(ctx, func() { _ = c.Send(ctx, note) })
+			return nil
+		},
+	}
+	for name, way := range ways {
+		for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
+			t.Run(name+" "+f.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var srv *server.Server
+					heard := make(chan struct{}) // closed when the peer has the note
+					reg := standard()
+					server.Handle(reg, "way", func(ctx context.Context, _ struct{}) (string, error) {
+						if err := way(ctx, server.ConnFrom(ctx), srv); err != nil {
+							return "", err
+						}
+						if !strings.Contains(name, "after") {
+							<-heard
+						}
+						return "done", nil
+					})
+					c := &client{t: t, framing: f, served: make(chan error, 1), log: &logBuffer{}}
+					srv = server.New(reg, server.Options{MaxQueued: maxQueued})
+					c.attach(srv)
+					go c.send(`{"jsonrpc":"2.0","id":1,"method":"echo","params":"`+strings.Repeat("x", 2*maxQueued)+`"}`,
+						`{"jsonrpc":"2.0","id":2,"method":"way"}`)
+					require.NoError(t, c.end.SetReadDeadline(time.Now().Add(time.Minute)))
+					assert.Contains(t, c.next(), `"id":1,"result":"xxx`)
+					for !strings.Contains(c.next(), `"note"`) { // after its reply, for one of them
+					}
+					close(heard)
+					if name == "Send of several" {
+						assert.Contains(t, c.next(), `"note"`)
+					}
+					if !strings.Contains(name, "after") {
+						assert.Contains(t, c.next(), `"id":2,"result":"done"`)
+					}
+					require.NoError(t, c.close())
+				})
+			})
+		}
+	}
+}
