@@ -3,7 +3,6 @@ package frame
 import (
 	"bytes"
 	"math"
-	"mime"
 	"strings"
 )
 
@@ -108,27 +107,10 @@ func (h *header) checkTypes() {
 	for line := range bytes.Lines(h.section) {
 		name, value, ok := cutField(bytes.TrimRight(line, "\r\n"))
 		if ok && bytes.EqualFold(name, []byte("Content-Type")) {
-			h.contentType(string(value))
+			t := parseMediaType(string(value))
+			h.badType = h.badType || !t.isJSON
+			h.badChars = h.badChars || !t.isUTF8
 		}
-	}
-}
-
-// contentType checks a media type: application/vscode-jsonrpc, with utf-8 or
-// utf8 if it names a charset (seed 004, "Headers").
-func (h *header) contentType(value string) {
-	essence, params, err := mime.ParseMediaType(value)
-	if err != nil {
-		essence, _, _ = strings.Cut(value, ";")
-		essence = strings.ToLower(strings.TrimSpace(essence))
-	}
-	if essence != "application/vscode-jsonrpc" {
-		h.badType = true
-		return
-	}
-	charset, named := params["charset"]
-	charset = strings.ToLower(charset)
-	if err != nil || named && charset != "utf-8" && charset != "utf8" {
-		h.badChars = true
 	}
 }
 
@@ -144,7 +126,7 @@ func (h *header) refusal(maxFrame int) *Refusal {
 	case h.length > int64(maxFrame):
 		return refuse(ReasonOversize, "the body is longer than the limit of %d bytes", maxFrame)
 	case h.badType:
-		return refuse(ReasonUnsupportedContentType, "Content-Type must be application/vscode-jsonrpc, or absent")
+		return refuse(ReasonUnsupportedContentType, "Content-Type must be application/vscode-jsonrpc, or another type of JSON (application/json, application/*jsonrpc, application/*+json), or absent")
 	case h.badChars:
 		return refuse(ReasonBadCharset, "charset must be utf-8, or absent")
 	}
