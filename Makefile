@@ -7,7 +7,7 @@ BIN     := bin/duet-rpc
 VERSION ?=
 LDFLAGS := $(if $(VERSION),-X main.version=$(VERSION))
 TOOL    := $(GO) tool -modfile=.ci/tools/go.mod
-FUZZ    := FuzzParse FuzzHeader FuzzNDJSON FuzzResync
+FUZZ    := FuzzParse FuzzHeader FuzzNDJSON FuzzOversize FuzzResync
 FUZZTIME ?= 30s
 
 .PHONY: run build test test-go test-clients lint fmt fuzz cross bench load docs clean help

@@ -66,9 +66,8 @@ func WithTrace(f func(sent bool, message []byte)) Option {
 // frame's defaults.
 func WithLimits(l frame.Limits) Option { return func(o *options) { o.limits = l } }
 
-// WithMaxMessage bounds a message that goes out, in bytes. A server refuses a
-// frame that is too long without telling which request it was, so it is better
-// not sent. Default [DefaultMaxMessage].
+// WithMaxMessage bounds a message that goes out, in bytes: a longer one is not
+// sent, since a server would refuse it. Default [DefaultMaxMessage].
 func WithMaxMessage(n int) Option { return func(o *options) { o.maxMessage = n } }
 
 // WithQueue sets how many notifications and events may wait for their

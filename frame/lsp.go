@@ -31,7 +31,7 @@ func (r *Reader) readFrame() ([]byte, error) {
 		if size == 0 || length > r.limits.MaxFrame {
 			n, partial := leadingBlankLines(b)
 			if r.drop(n); partial {
-				if err := r.more(false, 1); err != nil {
+				if err := r.more(betweenFrames, 1); err != nil {
 					return nil, err
 				}
 				continue
@@ -92,27 +92,39 @@ func (r *Reader) refuseHeader(h header, refusal *Refusal) error {
 		return refusal
 	}
 	r.drop(h.size)
-	announced := refusal.Reason == ReasonOversize || refusal.Reason == ReasonBadCharset
-	if announced && h.length <= r.maxSkip {
-		r.state, r.skipLeft = skippingBody, h.length // the frame's clock goes on
-		return refusal
+	switch refusal.Reason {
+	case ReasonOversize:
+		refusal.ID = r.oversizeID(h.length)
+		r.skip(h.length)
+	case ReasonBadCharset:
+		r.skip(h.length)
+	default:
+		r.enter(resyncing)
 	}
-	r.enter(resyncing)
 	return refusal
 }
 
 // moreOfFrame reads on in the middle of a frame that has need bytes.
 func (r *Reader) moreOfFrame(need int) error {
-	err := r.more(true, need)
+	err := r.more(inFrame, need)
 	switch err {
 	case ErrTimeout:
-		r.enter(resyncing)
+		r.timedOut(resyncing)
 	case io.EOF:
 		r.drop(r.end - r.pos)
 		r.frameDone()
 		return refuse(ReasonLengthMismatch, "the input ended inside a frame")
 	}
 	return err
+}
+
+// skip goes past a refused body of n bytes. The frame's clock goes on.
+func (r *Reader) skip(n int64) {
+	if n <= r.maxSkip {
+		r.state, r.skipLeft = skippingBody, n
+		return
+	}
+	r.enter(resyncing)
 }
 
 // skipBody uses the rest of a refused body up without keeping it.
@@ -125,9 +137,9 @@ func (r *Reader) skipBody() error {
 			r.enter(atFrame)
 			return nil
 		}
-		if err := r.more(true, 1); err != nil {
+		if err := r.more(inFrame, 1); err != nil {
 			if err == ErrTimeout {
-				r.enter(resyncing)
+				r.timedOut(resyncing)
 			}
 			return err
 		}

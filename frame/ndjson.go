@@ -22,7 +22,7 @@ func (ndjsonFraming) next(r *Reader) ([]byte, error) {
 			case wasRefused:
 				continue
 			case len(line) > r.limits.MaxFrame: // white space too, as if it had come in pieces
-				return nil, r.oversizeLine()
+				return nil, r.oversizeLine(line)
 			case skipSpace(line, 0) == len(line):
 				continue
 			}
@@ -36,15 +36,18 @@ func (ndjsonFraming) next(r *Reader) ([]byte, error) {
 		case len(bytes.TrimSuffix(b, []byte("\r"))) > r.limits.MaxFrame:
 			r.drop(len(b))
 			r.enter(skippingLine)
-			return nil, r.oversizeLine()
+			return nil, r.oversizeLine(b)
 		}
-		inFrame := r.state == atFrame && skipSpace(b, 0) < len(b)
-		switch err := r.more(inFrame, searched+1); {
+		waits := betweenFrames
+		if r.state == atFrame && skipSpace(b, 0) < len(b) {
+			waits = inFrame
+		}
+		switch err := r.more(waits, searched+1); {
 		case err == nil:
 		case err == ErrTimeout:
-			r.enter(skippingLine)
+			r.timedOut(skippingLine)
 			return nil, err
-		case err == io.EOF && inFrame: // the last line needs no newline
+		case err == io.EOF && waits == inFrame: // the last line needs no newline
 			b = r.unread()
 			r.drop(len(b))
 			r.frameDone()
@@ -53,8 +56,4 @@ func (ndjsonFraming) next(r *Reader) ([]byte, error) {
 			return nil, err
 		}
 	}
-}
-
-func (r *Reader) oversizeLine() *Refusal {
-	return refuse(ReasonOversize, "the line is longer than the limit of %d bytes", r.limits.MaxFrame)
 }

@@ -128,9 +128,29 @@ func (r *Reader) enter(s state) {
 	r.frameDone()
 }
 
-// more reads at least one byte, with room for need unused bytes in all.
-// inFrame says whether the clock of a frame is running.
-func (r *Reader) more(inFrame bool, need int) error {
+// timedOut drops what came of a frame that took too long.
+func (r *Reader) timedOut(next state) {
+	r.drop(r.end - r.pos)
+	r.enter(next)
+}
+
+// wait says for what a Reader waits when it reads.
+type wait uint8
+
+const (
+	betweenFrames wait = iota // for as long as it takes
+	inFrame                   // while the frame's clock runs
+	inHead                    // the same, but not through a silence of headPatience
+)
+
+// headPatience is the silence after which the answer to a body that is too
+// long does not wait for the body's beginning any more.
+const headPatience = time.Second
+
+// more reads at least one byte, with room for need unused bytes in all. When
+// what it waits for has taken too long, the error is ErrTimeout, which is told
+// again and again until the frame is dropped.
+func (r *Reader) more(w wait, need int) error {
 	if r.srcErr != nil {
 		return r.srcErr
 	}
@@ -141,11 +161,8 @@ func (r *Reader) more(inFrame bool, need int) error {
 	idle := false
 	switch {
 	case r.deadlines == nil:
-	case inFrame && r.limits.Timeout > 0:
-		if r.started.IsZero() {
-			r.started = time.Now()
-		}
-		r.setDeadline(r.started.Add(r.limits.Timeout))
+	case w != betweenFrames && (r.limits.Timeout > 0 || w == inHead):
+		r.setDeadline(r.frameDeadline(w))
 	case r.pos == r.end && len(r.buf) > keepBuffer:
 		idle = true
 		r.setDeadline(time.Now().Add(idleRelease))
@@ -167,15 +184,31 @@ func (r *Reader) more(inFrame bool, need int) error {
 			idle = false
 			r.release()
 			r.setDeadline(time.Time{})
-		case inFrame:
-			r.drop(r.end - r.pos)
-			r.frameDone()
+		case w != betweenFrames:
 			return ErrTimeout
 		default: // somebody else's deadline
 			r.setDeadline(time.Time{})
 		}
 	}
 	return io.ErrNoProgress
+}
+
+// frameDeadline is when the frame under way, or the wait for its beginning, has
+// taken too long.
+func (r *Reader) frameDeadline(w wait) (t time.Time) {
+	if w == inHead {
+		t = time.Now().Add(headPatience)
+	}
+	if r.limits.Timeout <= 0 {
+		return t
+	}
+	if r.started.IsZero() {
+		r.started = time.Now()
+	}
+	if end := r.started.Add(r.limits.Timeout); t.IsZero() || end.Before(t) {
+		t = end
+	}
+	return t
 }
 
 func nonTimeout(err error) error {

@@ -111,7 +111,7 @@ func (r *Reader) findHeader() error {
 			r.line.cut = b[keep-1] != '\n'
 			r.drop(keep)
 		}
-		if err := r.more(false, maxMark+1); err != nil {
+		if err := r.more(betweenFrames, maxMark+1); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (r *Reader) skipLongHeader() error {
 				r.drop(drop)
 				r.line.cut = true
 			}
-			if err := r.more(false, maxMark+1); err != nil {
+			if err := r.more(betweenFrames, maxMark+1); err != nil {
 				return err
 			}
 			continue
