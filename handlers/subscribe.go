@@ -31,13 +31,9 @@ func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
 	handle(reg, d, sessionFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 }
 
-// An eventType is a type of events.
-type eventType string
-
-// Accepted implements server.Enum.
-func (eventType) Accepted() []string { return eventTypes }
-
-// eventTypes are those that a subscription can choose (DESIGN section 7).
+// eventTypes are those that a subscription can choose (DESIGN section 7). One
+// that names others too is none the worse for it: clients are written for
+// other versions, and for other servers.
 var eventTypes = []string{
 	hub.EventStatus, hub.EventConversation, hub.EventApproval, hub.EventResolved, hub.EventSettings,
 	hub.EventDelta, hub.EventThinking, hub.EventPlan, hub.EventUsage, hub.EventDiff, hub.EventTerminal, hub.EventTerminalExit,
@@ -54,7 +50,7 @@ type subscriptions struct {
 }
 
 type subscribeParams struct {
-	EventTypes []eventType `json:"event_types,omitempty" doc:"Only these; absent or empty: all."`
+	EventTypes []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
 	SessionID  string      `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
 	RunID      string      `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
 	Since      *int64      `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
@@ -68,9 +64,7 @@ func (p subscribeParams) check() error {
 }
 
 func (p subscribeParams) filter() (f hub.Filter, since int64) {
-	for _, t := range p.EventTypes {
-		f.Types = append(f.Types, string(t))
-	}
+	f.Types = p.EventTypes
 	f.Run = p.RunID
 	if f.Run == "" {
 		f.Run = p.SessionID

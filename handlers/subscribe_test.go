@@ -83,6 +83,35 @@ func TestASubscriptionBelongsToItsConnection(t *testing.T) {
 	assert.Equal(t, "since", e.Data["param"])
 }
 
+// A client that was written for another version, or another server, may name
+// types that are not known here: it gets the others, and where there are none
+// nothing, as HumanLayer's own daemon does it.
+func TestUnknownEventTypesAreIgnored(t *testing.T) {
+	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
+		t.Run(f.String(), func(t *testing.T) {
+			w := newWorld(t, quick)
+			some, none := w.connect(f), w.connect(f)
+			some.ask("Subscribe", `{"event_types":["session_deleted","session_status_changed",""]}`)
+			r := object(t, none.ask("Subscribe", `{"since":0,"event_types":["session_deleted"]}`))
+			assert.Regexp(t, `^sub_`, r["subscription_id"])
+			session := member[string](t, none.ask("launchSession", `{"query":"x"}`), "session_id")
+			for status := ""; status != "completed"; {
+				m := some.next()
+				raw := m.Params
+				if f == frame.NDJSON {
+					raw = m.Result
+				}
+				event := member[map[string]any](t, raw, "event")
+				assert.Equal(t, "session_status_changed", event["type"])
+				status = event["data"].(map[string]any)["new_status"].(string)
+			}
+			w.ended(session)
+			id := none.send("listSessions", "")
+			assert.Equal(t, id, string(none.next().ID), "no event came before the reply")
+		})
+	}
+}
+
 func TestASubscriptionToARunOfASession(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)

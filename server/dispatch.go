@@ -157,7 +157,9 @@ func (c *Conn) serveUnknown(m *frame.Message, name string, to replies) {
 		to.fail(m.ID, methodNotFound(name))
 	case name == "$/cancelRequest":
 		c.serveCancel(m.Params)
-	case !strings.HasPrefix(name, "$/"): // those may be ignored (LSP, "$ Notifications and Requests")
+	case name == "initialized": // what clients of LSP send behind initialize, and no server needs
+	case strings.HasPrefix(name, "$/"): // those may be ignored (LSP, "$ Notifications and Requests")
+	default:
 		c.log.Warn("unknown notification ignored", "method", clip(name))
 	}
 }

@@ -196,12 +196,17 @@ func TestErrors(t *testing.T) {
 func TestUnknownNotifications(t *testing.T) {
 	c := connect(t, standard(), frame.LSP, server.Options{})
 	c.silent(`{"jsonrpc":"2.0","method":"$/quiet"}`)
+	c.silent(`{"jsonrpc":"2.0","method":"initialized"}`)
+	c.silent(`{"jsonrpc":"2.0","method":"initialized","params":{}}`)
+	c.silent(`{"jsonrpc":"2.0","method":"initialized2"}`)
 	c.silent(`{"jsonrpc":"2.0","method":"loud"}`)
 	c.silent(`{"jsonrpc":"2.0","id":99,"result":1}`)
 	c.silent(`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}`)
 	require.NoError(t, c.close())
 	log := c.log.String()
 	assert.NotContains(t, log, "quiet")
+	assert.NotContains(t, log, "method=initialized\n", "what every client of LSP sends is no mistake")
+	assert.Contains(t, log, `level=WARN msg="unknown notification ignored" method=initialized2`)
 	assert.Contains(t, log, `level=WARN msg="unknown notification ignored" method=loud`)
 	assert.Contains(t, log, "response ignored")
 }

@@ -55,6 +55,11 @@ func newEventsCommand(s *settings) *cobra.Command {
 			if o.since < 0 {
 				return errors.New("--since must be 0 or more")
 			}
+			for _, t := range o.types { // a hub ignores what it does not know
+				if !slices.Contains(eventTypes, t) {
+					return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(eventTypes, ", "))
+				}
+			}
 			var since *int64
 			if o.noFollow || cmd.Flags().Changed("since") {
 				since = &o.since
@@ -121,11 +126,6 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 // not fit the filters is left out here, not by the hub: only who sees all
 // events sees where the log ends.
 func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions) error {
-	for _, t := range o.types {
-		if !slices.Contains(eventTypes, t) {
-			return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(eventTypes, ", "))
-		}
-	}
 	session := ""
 	if o.session != "" {
 		x, _, err := sessionState(ctx, c, o.session)
