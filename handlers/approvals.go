@@ -330,7 +330,7 @@ func (p approvalIDs) check() error {
 }
 
 type approvalResult struct {
-	Approval *approval `json:"approval"`
+	Approval approval `json:"approval"`
 }
 
 func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult, error) {
@@ -344,7 +344,7 @@ func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult
 	}
 	one := []*approval{approvalOf(a, s)}
 	fitApprovals(one, room(ctx))
-	return approvalResult{one[0]}, nil
+	return approvalResult{*one[0]}, nil
 }
 
 // A verdict is how an approval is answered.

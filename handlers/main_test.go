@@ -3,8 +3,11 @@ package handlers_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +24,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		all := true // tests were run
+		for _, choice := range []string{"test.run", "test.skip", "test.list"} {
+			all = all && flag.Lookup(choice).Value.String() == ""
+		}
+		if names := undescribed(); status == 0 && all && len(names) > 0 {
+			fmt.Println("FAIL: no test has seen a result of these, to hold it against their schemas:", strings.Join(names, ", "))
+			status = 1
+		}
+		os.Exit(status)
+	}))
+}
 
 // patience is how long a test waits for what must come.
 const patience = time.Minute
@@ -201,6 +216,7 @@ type client struct {
 	in      chan message // all that comes, in order
 	aside   []message    // what came while a reply was waited for
 	lastID  int
+	methods map[string]string // of requests, by id
 	longest int // message, in bytes
 	mu      sync.Mutex
 }
@@ -212,7 +228,7 @@ func (w *world) connect(f frame.Framing) *client {
 
 func connectTo(t *testing.T, srv *server.Server, f frame.Framing) *client {
 	ours, end := server.Pipe()
-	c := &client{t: t, framing: f, end: end, served: make(chan error, 1), in: make(chan message, 10_000)}
+	c := &client{t: t, framing: f, end: end, served: make(chan error, 1), in: make(chan message, 10_000), methods: make(map[string]string)}
 	go func() { c.served <- srv.Serve(context.Background(), ours, f) }()
 	go func() {
 		defer close(c.in)
@@ -255,8 +271,10 @@ func (c *client) send(method, params string) string {
 	if params == "" {
 		params = "{}"
 	}
-	c.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, c.lastID, method, params))
-	return fmt.Sprint(c.lastID)
+	id := fmt.Sprint(c.lastID)
+	c.methods[id] = method
+	c.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params))
+	return id
 }
 
 // wait returns the reply to a request; what comes before it is put aside.
@@ -268,6 +286,9 @@ func (c *client) wait(id string) message {
 		case m, ok := <-c.in:
 			require.True(c.t, ok, "the connection has ended")
 			if string(m.ID) == id {
+				if m.Error == nil {
+					requireAsDescribed(c.t, c.methods[id], m.Result)
+				}
 				return m
 			}
 			c.aside = append(c.aside, m)

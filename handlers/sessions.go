@@ -283,7 +283,7 @@ func (s sessions) leaves(ctx context.Context, h *hub.Hub, p leavesParams) (sessi
 }
 
 type stateResult struct {
-	Session *session `json:"session"`
+	Session session `json:"session"`
 }
 
 func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (stateResult, error) {
@@ -293,7 +293,7 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 	}
 	one := []*session{sessionOf(found, s.Now())}
 	fit(one, room(ctx))
-	return stateResult{one[0]}, nil
+	return stateResult{*one[0]}, nil
 }
 
 type continueParams struct {

@@ -150,18 +150,18 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*tas
 	return fit(list, room(ctx)), nil
 }
 
-func (t *tasks) get(ctx context.Context, h *hub.Hub, p taskParams) (*task, error) {
+func (t *tasks) get(ctx context.Context, h *hub.Hub, p taskParams) (task, error) {
 	s, err := h.Session(ctx, p.TaskID)
 	if err != nil {
-		return nil, err
+		return task{}, err
 	}
 	output, err := h.Output(ctx, s)
 	if err != nil {
-		return nil, err
+		return task{}, err
 	}
 	one := []*task{taskOf(s, output)}
 	fit(one, room(ctx))
-	return one[0], nil
+	return *one[0], nil
 }
 
 type statsResult struct {

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/duet-rpc/duet-rpc/frame"
 )
 
 // A Registry holds the methods that an endpoint serves. Methods may be added
@@ -46,8 +44,8 @@ type Method struct {
 	slow   atomic.Bool // took long before: what is queued is written before it runs
 }
 
-// Params is the schema of the parameters: an object, or empty for any value.
-// It panics if the type has no JSON.
+// Params is the schema of the parameters: an object, an array where they are
+// positional, or empty for any value. It panics if the type has no JSON.
 func (m *Method) Params() *Schema { return m.params() }
 
 // Result is the schema of the result. It panics if the type has no JSON.
@@ -63,23 +61,44 @@ func Doc(text string) Option { return func(m *Method) { m.Doc = text } }
 // Its context ends when the peer cancels the request or the connection ends.
 func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
 
-// Handle registers a method. P, a struct, is the type of its parameters and R
-// of its result; both follow encoding/json, and [Schema] says which members a
-// client must send. The handler may keep what it is given.
+// Handle registers a method. R is the type of its result, and P of its
+// parameters:
 //
-// An error that is a *jsonrpc2.Error (see [NewError], [InvalidParam]) goes to
-// the peer as it is; any other is logged, and the peer gets -32603.
+//   - A struct, or a pointer to one, takes named parameters: {…}, and [{…}],
+//     which some libraries send. Absent, null, [] and [null] are as {}.
+//   - A map takes them too, with names of any kind.
+//   - A slice takes positional parameters: […]. Absent and null are as []. An
+//     array takes as many as it has elements.
+//   - any, json.RawMessage and types with a method UnmarshalJSON take what
+//     comes; absent is as null.
 //
-// Handle panics if the name is taken.
+// Names, of parameters and in results, are those of encoding/json: a field's
+// tag, else its Go name; fields of embedded structs stand beside the others.
+// Unlike there they are exact, so that {"Force":true} does not set a field that
+// is called force; of members with the same name the last one counts; those
+// that P does not have are ignored. [Schema] says which ones a client must
+// send. What is missing or wrong is answered with -32602 and a [ParamError],
+// and the handler is not called. It may keep what it is given.
+//
+// An error that is a *jsonrpc2.Error (see [NewError], [InvalidParam]), or wraps
+// one, goes to the peer as it is; any other is logged, and the peer gets -32603
+// and is referred to the log.
+//
+// Handle panics if the name is taken, or if P is none of the above: JSON-RPC
+// has no parameters that are a single string, number or boolean.
 func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, params P) (R, error), options ...Option) {
-	m := &Method{Name: name, params: lazySchema[P](), result: lazySchema[R]()}
+	form := formOf(reflect.TypeFor[P]())
+	if form == unfit {
+		panic(fmt.Sprintf("server: method %q: JSON-RPC has no parameters of the type %v; use a struct for named ones, such as struct{ Text string `json:\"text\"` }, or a slice for positional ones", name, reflect.TypeFor[P]()))
+	}
+	m := &Method{Name: name, params: lazySchema[P](asParams), result: lazySchema[R](asResult)}
 	m.check = func(raw json.RawMessage) error {
 		var params P
-		return m.decode(raw, &params)
+		return form.decode(raw, m.params, &params)
 	}
 	m.invoke = func(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 		var params P
-		if err := m.decode(raw, &params); err != nil {
+		if err := form.decode(raw, m.params, &params); err != nil {
 			return nil, err
 		}
 		began := time.Now()
@@ -109,8 +128,8 @@ func HandleRaw(r *Registry, name string, h func(ctx context.Context, params json
 // wrong the connection goes on.
 func Final() Option { return func(m *Method) { m.Final = true } }
 
-func lazySchema[T any]() func() *Schema {
-	return sync.OnceValue(func() *Schema { return schemaOf(reflect.TypeFor[T]()) })
+func lazySchema[T any](as use) func() *Schema {
+	return sync.OnceValue(func() *Schema { return schemaOf(reflect.TypeFor[T](), as) })
 }
 
 func anySchema() *Schema { return &Schema{} }
@@ -141,59 +160,3 @@ func (r *Registry) Methods() []*Method {
 }
 
 func (r *Registry) lookup(name []byte) *Method { return (*r.byName.Load())[string(name)] }
-
-// decode checks raw against the method's parameters and decodes it.
-func (m *Method) decode(raw json.RawMessage, into any) error {
-	named, bad := namedParams(raw)
-	if bad == nil && m.params().Type == "object" {
-		if named == nil {
-			named = json.RawMessage("{}")
-		}
-		bad = m.params().check(named, "")
-	}
-	if bad != nil {
-		return InvalidParam(*bad)
-	}
-	if named == nil {
-		return nil
-	}
-	if err := json.Unmarshal(named, into); err != nil { // a number out of range, mostly
-		e := ParamError{Param: "params", Expected: "values in range", Received: "a value that does not fit"}
-		if t, ok := err.(*json.UnmarshalTypeError); ok {
-			e = ParamError{Param: t.Field, Expected: t.Type.String(), Received: clip(t.Value)}
-		}
-		return InvalidParam(e)
-	}
-	return nil
-}
-
-// namedParams gives a method's named parameters their one form: absent, null, {},
-// [] and [null] mean none (nil); {…} or [{…}] are the object; anything else is
-// wrong (DESIGN section 4; jsonrpc.el and vscode-jsonrpc send all of these).
-func namedParams(raw json.RawMessage) (json.RawMessage, *ParamError) {
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	value, received := raw, typeName(raw)
-	if received == "array" {
-		n := 0
-		value = nil
-		for element := range frame.Elements(raw) {
-			value = element
-			n++
-		}
-		if n > 1 {
-			return nil, &ParamError{Param: "params", Expected: "object", Received: fmt.Sprintf("array of %d", n)}
-		}
-		if n == 1 {
-			received = "array of " + typeName(value)
-		}
-	}
-	switch {
-	case len(value) == 0 || value[0] == 'n':
-		return nil, nil
-	case value[0] == '{':
-		return value, nil
-	}
-	return nil, &ParamError{Param: "params", Expected: "object", Received: received}
-}

@@ -34,7 +34,7 @@ func writeMembers(b *strings.Builder, s *server.Schema, ifNone string) {
 	switch {
 	case s.Type == "":
 		b.WriteString("any value.\n")
-	case s.Type != "object" || s.Values != nil:
+	case s.Type != "object" || s.Values != nil || s.Nullable:
 		fmt.Fprintf(b, "`%s`\n", s)
 	case len(s.Properties) == 0:
 		b.WriteString(ifNone)
@@ -54,6 +54,9 @@ func writeRows(b *strings.Builder, s *server.Schema, prefix string) {
 		kind := p.Schema.String()
 		if p.Schema.Properties != nil {
 			kind = "object"
+			if p.Schema.Nullable {
+				kind += " or null"
+			}
 		}
 		if p.Schema.Enum != nil {
 			about = strings.TrimSpace(about + " One of " + strings.Join(p.Schema.Enum, ", ") + ".")

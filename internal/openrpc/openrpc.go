@@ -55,6 +55,9 @@ func Describe(reg *server.Registry, version string) Document {
 			Params: []ContentDescriptor{},
 			Result: ContentDescriptor{Name: "result", Schema: m.Result()},
 		}
+		if m.Params().Type == "array" {
+			d.ParamStructure = "by-position"
+		}
 		for _, p := range m.Params().Properties {
 			schema := *p.Schema
 			schema.Description = "" // it stands beside the schema
