@@ -96,7 +96,8 @@ func (r *run) startAgent() (*agent, *failure) {
 	return a, nil
 }
 
-// agentInput is the agent's stdin. It notices when a prompt is in.
+// agentInput is the agent's stdin. It notices when a prompt is in, or an
+// answer.
 type agentInput agent
 
 func (in *agentInput) Write(p []byte) (int, error) {
@@ -104,9 +105,11 @@ func (in *agentInput) Write(p []byte) (int, error) {
 	if err != nil {
 		in.deaf.Store(true)
 	}
-	if r := in.current.Load(); r != nil && err == nil &&
-		bytes.Contains(p[:min(len(p), 100)], []byte(`"method":"session/prompt"`)) {
-		r.sent.Do(func() { close(r.prompted) })
+	if r := in.current.Load(); r != nil && err == nil {
+		if bytes.Contains(p[:min(len(p), 100)], []byte(`"method":"session/prompt"`)) {
+			r.sent.Do(func() { close(r.prompted) })
+		}
+		r.given.wrote(p)
 	}
 	return n, err
 }
