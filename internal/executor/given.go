@@ -13,7 +13,7 @@ import (
 // is seen to go on from them. The zero value has none.
 //
 // That an answer is in the agent's pipe shows nothing: the agent may die before
-// it reads it. What shows that it went on, once the answer is written, is
+// it reads it. What shows that it went on, once the answer is on its way, is
 //
 //   - what it tells of the very tool call that the answer is about, beyond that
 //     the call waits;
@@ -71,8 +71,8 @@ func (g *givenAnswers) give(approval, call string, answer permissionAnswer) {
 	g.answers = append(g.answers, givenAnswer{approval: approval, call: call, body: body, acted: g.asked[call]})
 }
 
-// wrote notes what was written to the agent.
-func (g *givenAnswers) wrote(message []byte) {
+// writes notes what is written to the agent.
+func (g *givenAnswers) writes(message []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range g.answers {
