@@ -63,17 +63,12 @@ type eventData struct {
 	ThreadID   string `json:"thread_id"`
 	State      string `json:"state"`
 	ApprovalID string `json:"approval_id"`
-	ToolUseID  string `json:"tool_use_id"`
 	Decision   string `json:"decision"`
 	DecidedBy  string `json:"decided_by"`
 	Comment    string `json:"comment"`
-	ToolInput  struct {
-		Command string `json:"command"`
-	} `json:"tool_input"`
 }
 
-func (d eventData) step() string { return stepOf(d.ToolInput.Command) }
-
+// stepOf is the step that a tool's input is about.
 func stepOf(command string) string {
 	var step string
 	_, _ = fmt.Sscanf(command, "step %s", &step)

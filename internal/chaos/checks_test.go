@@ -193,8 +193,11 @@ func (e *evidence) views(views []*view) (found []finding) {
 		}
 	}
 	for _, v := range views {
-		last, told := v.last(), make(map[int64]bool)
+		last, told, shown := v.last(), make(map[int64]bool), make(map[string]bool)
 		for _, t := range v.events {
+			if t.Type == "new_approval" {
+				shown[loggedOf(t).Data.ApprovalID] = true
+			}
 			if transient(t.Seq, t.Type) {
 				continue
 			}
@@ -208,7 +211,8 @@ func (e *evidence) views(views []*view) (found []finding) {
 			}
 		}
 		for seq, l := range log {
-			if seq <= last && !told[seq] {
+			// A question that was shown among those that wait, without a number, does not come again.
+			if v.after < seq && seq <= last && !told[seq] && (l.Type != "new_approval" || !shown[l.Data.ApprovalID]) {
 				add("%s was never told event %d (%s), but event %d", v.name, seq, l.Type, last)
 			}
 		}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +33,7 @@ type person struct {
 	rand *rand.Rand
 
 	target func() client.Target // nil: a shell
+	many   bool                 // a connection can have more than one subscription
 	opts   []client.Option
 	c      *client.Client
 
@@ -39,8 +42,10 @@ type person struct {
 
 // A view is what a person was told, in its order.
 type view struct {
-	mu     sync.Mutex
-	name   string
+	name  string
+	after int64 // events up to this one were not asked for
+
+	mu     sync.Mutex // guards the fields below
 	events []client.Event
 	tops   map[string]int64 // by subscription: the last seq that came
 }
@@ -91,7 +96,7 @@ func (p *person) watch(sent bool, message []byte) {
 func (r *round) editor(who int) *person {
 	p := r.person(who, "editor")
 	p.target = func() client.Target { return r.project.editor() }
-	p.opts = []client.Option{client.WithReconnect(true), client.WithTrace(p.watch)}
+	p.opts, p.many = []client.Option{client.WithReconnect(true), client.WithTrace(p.watch)}, true
 	return p
 }
 
@@ -99,7 +104,7 @@ func (r *round) atSocket(who int) *person {
 	p := r.person(who, "socket")
 	p.target = func() client.Target { return client.Socket(r.project.socket()) }
 	if who%2 == 0 {
-		p.opts = []client.Option{client.WithFraming(frame.LSP), client.WithTrace(p.watch)}
+		p.opts, p.many = []client.Option{client.WithFraming(frame.LSP), client.WithTrace(p.watch)}, true
 	}
 	return p
 }
@@ -185,6 +190,92 @@ func (p *person) act(ctx context.Context) {
 		}
 	case choice < 96:
 		p.leave()
+	case choice < 98:
+		p.lookBack(ctx)
+	default:
+		p.hurry(ctx)
+	}
+}
+
+// lookBack subscribes a second time, from some moment on, for a short while.
+func (p *person) lookBack(ctx context.Context) {
+	top := p.view.last()
+	if p.c == nil || top == 0 || !p.many {
+		return
+	}
+	since := p.rand.Int64N(top)
+	v := &view{name: fmt.Sprintf("%s, looking back to %d", p.view.name, since), after: since, tops: make(map[string]int64)}
+	sub, err := p.c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, v.take)
+	if err != nil {
+		return
+	}
+	p.pause(ctx, 300*time.Millisecond)
+	_ = sub.Close()
+	p.board.mu.Lock()
+	defer p.board.mu.Unlock()
+	p.views = append(p.views, v)
+}
+
+// hurry is an editor that says all it has to say at once, closes its side and
+// reads what comes: a launch and an answer.
+func (p *person) hurry(ctx context.Context) {
+	work, ok := p.board.newWork(mostWorks)
+	if !ok {
+		return
+	}
+	l := launch{Work: work, Steps: 1, Query: workPrompt(work, 1)}
+	in := frameOf(object{"jsonrpc": "2.0", "id": "launch", "method": "launchSession", "params": object{"query": l.Query}})
+	c := call{Who: hurried, What: callDecide, Write: answer{Status: "approved", Words: p.board.newWords()}, Outcome: unknown, From: p.since()}
+	if c.Approval, ok = p.board.oldest(p.rand.IntN, 2); ok {
+		in += frameOf(object{"jsonrpc": "2.0", "id": "decide", "method": "sendDecision", "params": object{
+			"approval_id": c.Approval, "decision": "approve", "comment": c.Write.Words,
+		}})
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shellTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--root", p.project.root)
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.Stdin = p.project.root, p.project.environment(), p.project.log, strings.NewReader(in)
+	out, _ := cmd.Output() // what was said before it was killed counts
+	c.Until = p.since()
+	for _, body := range bodiesOf(out) {
+		var m struct {
+			ID     string `json:"id"`
+			Result struct {
+				decided
+				SessionID string `json:"session_id"`
+				ThreadID  string `json:"thread_id"`
+			} `json:"result"`
+		}
+		_ = json.Unmarshal(body, &m)
+		switch r := m.Result; {
+		case m.ID == "launch" && r.SessionID != "":
+			l.Session, l.Thread = r.SessionID, r.ThreadID
+			p.board.launched(l)
+		case m.ID == "decide" && r.Success:
+			c.Outcome = won
+		case m.ID == "decide" && r.Status != "":
+			c.Outcome, c.Read.Status = lost, r.Status
+		}
+	}
+	if ok {
+		p.called(c)
+	}
+}
+
+func frameOf(message object) string {
+	body, _ := json.Marshal(message)
+	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// bodiesOf are the whole frames of what a program wrote.
+func bodiesOf(out []byte) (bodies [][]byte) {
+	for {
+		header, rest, ok := bytes.Cut(out, []byte("\r\n\r\n"))
+		var n int
+		if _, err := fmt.Sscanf(string(header), "Content-Length: %d", &n); !ok || err != nil || len(rest) < n {
+			return bodies
+		}
+		bodies, out = append(bodies, rest[:n]), rest[n:]
 	}
 }
 

@@ -154,8 +154,11 @@ func settle(calls []call, events []questionEvent) []call {
 	return settled
 }
 
-// hubClient is who the hub is among those who call.
-const hubClient = 0
+// Who is who among those who call, beside the people.
+const (
+	hubClient = 0
+	hurried   = 9
+)
 
 // A questionEvent is an event of the log: a question was asked, or is open
 // again, or has an answer.

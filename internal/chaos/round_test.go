@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -39,7 +40,8 @@ type round struct {
 	killer      *killer
 	began       time.Time
 	rand        *rand.Rand
-	views       []*view
+	views       []*view         // guarded by board.mu
+	daemon      bool            // the hub is a daemon
 	interrupted map[string]bool // sessions that a person tried to interrupt; guarded by board.mu
 	findings    []finding
 	judged      int // approvals of which it was checked what came of them
@@ -48,9 +50,10 @@ type round struct {
 
 func newRound(t *testing.T, seed, number uint64) *round {
 	r := &round{
-		t: t, project: newProject(t), board: newBoard(), began: time.Now(),
+		t: t, board: newBoard(), began: time.Now(), daemon: number%3 == 0,
 		rand: rand.New(rand.NewPCG(seed, number)), interrupted: make(map[string]bool),
 	}
+	r.project = newProject(t, r.daemon)
 	r.killer = &killer{project: r.project, rand: r.newRand(), done: make(map[string]int)}
 	return r
 }
@@ -96,6 +99,13 @@ func (r *round) run() {
 	}
 	r.examine(ctx, checker)
 	checker.leave()
+	if r.daemon {
+		stop := exec.CommandContext(ctx, program, "daemon", "stop", "--root", r.project.root)
+		stop.Dir, stop.Env = r.project.root, r.project.environment()
+		if out, err := stop.CombinedOutput(); err != nil {
+			r.found(checkLeft, "the daemon does not stop: %v: %s", err, out)
+		}
+	}
 	r.requireNobody()
 	r.requireSound()
 }
@@ -159,11 +169,23 @@ func (r *round) atRest(ctx context.Context, p *person) bool {
 	return false
 }
 
+// ask makes a call, again where a hub has gone before it answered: the program
+// of an editor that left is ended for good a moment later, also where it was
+// the hub.
+func (p *person) ask(ctx context.Context, method string, params, result any) (err error) {
+	for range 3 {
+		if err = p.call(ctx, method, params, result); client.KindOf(err) != "hub_lost" {
+			break
+		}
+	}
+	return err
+}
+
 func (r *round) sessions(ctx context.Context, p *person) map[string]shownSession {
 	var list struct {
 		Sessions []shownSession `json:"sessions"`
 	}
-	if err := p.call(ctx, "listSessions", object{"limit": 1000}, &list); err != nil {
+	if err := p.ask(ctx, "listSessions", object{"limit": 1000}, &list); err != nil {
 		r.found(checkOdd, "listSessions: %v", err)
 	}
 	m := make(map[string]shownSession)
@@ -177,7 +199,7 @@ func (r *round) pending(ctx context.Context, p *person) []shownApproval {
 	var list struct {
 		Approvals []shownApproval `json:"approvals"`
 	}
-	if err := p.call(ctx, "fetchApprovals", object{}, &list); err != nil {
+	if err := p.ask(ctx, "fetchApprovals", object{}, &list); err != nil {
 		r.found(checkOdd, "fetchApprovals: %v", err)
 	}
 	return list.Approvals
@@ -209,19 +231,16 @@ func (r *round) continueAll(ctx context.Context, p *person, continued map[string
 		open[a.ThreadID] = true
 	}
 	for thread, s := range last {
-		if s.State == "completed" || !s.ended() || open[thread] {
+		switch {
+		case s.State == "completed" || !s.ended() || open[thread] || continued[s.ID]:
 			continue
-		}
-		if continued[s.ID] {
-			continue
-		}
-		if parent := s; continued["thread "+thread] {
-			r.found(checkUnfit, "%s (%s), which continues what was cut short, is %s: %s %s", parent.ID, parent.Query, parent.State, parent.ErrorCode, parent.Error)
+		case continued[thread]:
+			r.found(checkUnfit, "%s (%s), which continues what was cut short, is %s: %s %s", s.ID, s.Query, s.State, s.ErrorCode, s.Error)
 			continued[s.ID] = true
 			continue
 		}
-		continued[s.ID], continued["thread "+thread] = true, true
-		if err := p.call(ctx, "continueSession", object{"session_id": s.ID, "query": "continue"}, nil); err != nil {
+		continued[s.ID], continued[thread] = true, true
+		if err := p.ask(ctx, "continueSession", object{"session_id": s.ID, "query": "continue"}, nil); err != nil {
 			r.found(checkUnfit, "%s (%s) is %s: %v", s.ID, s.Query, s.State, err)
 			continue
 		}
@@ -244,7 +263,7 @@ func (r *round) gather(ctx context.Context, p *person) {
 			} `json:"store"`
 		} `json:"subsystems"`
 	}
-	if err := p.call(ctx, "daemon.status", object{}, &status); err != nil {
+	if err := p.ask(ctx, "daemon.status", object{}, &status); err != nil {
 		r.found(checkOdd, "daemon.status: %v", err)
 	}
 	whole := status.Subsystems.Store.LastSeq
@@ -270,7 +289,7 @@ func (r *round) gather(ctx context.Context, p *person) {
 		var shown struct {
 			Approval shownApproval `json:"approval"`
 		}
-		if err := p.call(ctx, "getApproval", object{"approval_id": l.Data.ApprovalID}, &shown); err != nil {
+		if err := p.ask(ctx, "getApproval", object{"approval_id": l.Data.ApprovalID}, &shown); err != nil {
 			r.found(checkOdd, "getApproval: %v", err)
 		}
 		e.Approvals[l.Data.ApprovalID] = shown.Approval
@@ -315,10 +334,17 @@ func (r *round) requireSound() {
 // keep copies what a round left behind to a directory that outlives the test.
 func (r *round) keep(dir string) {
 	require.NoError(r.t, os.MkdirAll(dir, 0o700))
+	views := make(map[string][]logged)
+	for _, v := range r.views {
+		for _, e := range v.events {
+			views[v.name] = append(views[v.name], loggedOf(e))
+		}
+	}
 	history, err := json.MarshalIndent(struct {
-		Findings []finding `json:"findings"`
-		Evidence *evidence `json:"evidence"`
-	}{r.findings, &r.evidence}, "", " ")
+		Findings []finding           `json:"findings"`
+		Evidence *evidence           `json:"evidence"`
+		Views    map[string][]logged `json:"views"`
+	}{r.findings, &r.evidence, views}, "", " ")
 	require.NoError(r.t, err)
 	require.NoError(r.t, os.WriteFile(filepath.Join(dir, "history.json"), history, 0o600))
 	files, err := filepath.Glob(filepath.Join(r.project.dir, "question-*.html"))
