@@ -26,6 +26,7 @@ type board struct {
 	findings  []string
 	works     int
 	answers   int
+	continued map[string]bool // sessions: who continues one a second time forks it
 }
 
 // A question is what events told of an approval.
@@ -35,7 +36,7 @@ type question struct {
 	open   bool
 }
 
-type knownRun struct{ session, thread, state string }
+type knownRun struct{ session, task, thread, state string }
 
 // A launch is one that a reply acknowledged.
 type launch struct {
@@ -47,7 +48,7 @@ type launch struct {
 }
 
 func newBoard() *board {
-	return &board{questions: make(map[string]*question), runs: make(map[string]*knownRun), seen: make(map[int64]time.Time)}
+	return &board{questions: make(map[string]*question), runs: make(map[string]*knownRun), seen: make(map[int64]time.Time), continued: make(map[string]bool)}
 }
 
 // found notes something that must not be.
@@ -60,6 +61,7 @@ func (b *board) found(format string, args ...any) {
 // eventData is what is read of events.
 type eventData struct {
 	SessionID  string `json:"session_id"`
+	TaskID     string `json:"task_id"`
 	ThreadID   string `json:"thread_id"`
 	State      string `json:"state"`
 	ApprovalID string `json:"approval_id"`
@@ -89,7 +91,7 @@ func (b *board) take(e client.Event) {
 	}
 	switch e.Type {
 	case "session_status_changed":
-		b.runs[d.SessionID] = &knownRun{d.SessionID, d.ThreadID, d.State}
+		b.runs[d.SessionID] = &knownRun{d.SessionID, d.TaskID, d.ThreadID, d.State}
 	case "new_approval":
 		if q := b.questions[d.ApprovalID]; q == nil {
 			b.questions[d.ApprovalID] = &question{id: d.ApprovalID, opened: time.Now(), open: true}
@@ -132,12 +134,18 @@ func (b *board) any(choose func(n int) int) (id string, ok bool) {
 	return all[choose(len(all))], true
 }
 
-// session is a run in one of some states.
+// session is a run in one of some states, the last one of its conversation.
 func (b *board) session(choose func(n int) int, states ...string) (id string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var fit []*knownRun
+	last := make(map[string]*knownRun) // by thread
 	for _, r := range b.runs {
+		if other := last[r.thread]; other == nil || r.task > other.task {
+			last[r.thread] = r
+		}
+	}
+	var fit []*knownRun
+	for _, r := range last {
 		if slices.Contains(states, r.state) {
 			fit = append(fit, r)
 		}
@@ -172,4 +180,15 @@ func (b *board) launched(l launch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.launches = append(b.launches, l)
+}
+
+// continues reports whether nobody else continues a session already.
+func (b *board) continues(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.continued[id] {
+		return false
+	}
+	b.continued[id] = true
+	return true
 }

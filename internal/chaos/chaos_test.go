@@ -27,8 +27,8 @@ func TestChaos(t *testing.T) {
 			for _, text := range r.board.findings {
 				r.found(checkOdd, "%s", text)
 			}
-			t.Logf("%d launches, %d calls to %d questions, %d events, %d approvals judged; killed: %v; %v",
-				len(r.board.launches), len(r.board.calls), len(r.board.questions), len(r.evidence.Log), r.judged, r.killer, time.Since(r.began).Round(time.Millisecond))
+			t.Logf("%d launches, %d calls to %d questions, %d events, %d approvals judged, %d works forked; killed: %v; %v",
+				len(r.board.launches), len(r.board.calls), len(r.board.questions), len(r.evidence.Log), r.judged, forks(r.evidence.forked()), r.killer, time.Since(r.began).Round(time.Millisecond))
 			if len(r.findings) == 0 {
 				return
 			}
@@ -46,4 +46,13 @@ func TestChaos(t *testing.T) {
 			t.Logf("the whole history is in %s; -chaos.seed %d", dir, seed)
 		})
 	}
+}
+
+func forks(of map[string]bool) (n int) {
+	for _, forked := range of {
+		if forked {
+			n++
+		}
+	}
+	return n
 }

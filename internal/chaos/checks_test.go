@@ -242,9 +242,9 @@ func (e *evidence) ends() (found []finding) {
 			found = append(found, finding{checkStuck, fmt.Sprintf("question %s (%s) is still open", a.ID, a.step())})
 		}
 	}
-	notes := e.notesOf()
+	notes, forked := e.notesOf(), e.forked()
 	for _, l := range e.Launches {
-		for i := 1; l.Work != "" && i <= l.Steps; i++ {
+		for i := 1; l.Work != "" && !forked[l.Work] && i <= l.Steps; i++ {
 			step := fmt.Sprintf("%s/%d", l.Work, i)
 			if !slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteDid || n.What == noteDenied }) {
 				found = append(found, finding{checkStuck, fmt.Sprintf("step %s was neither carried out nor denied", step)})

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -87,25 +88,48 @@ type verdict struct {
 	human    bool
 }
 
-// verdicts are the ends of the questions of each step, in their order.
+// verdicts are the ends of the questions of each step, in their order. Steps of
+// works that were forked are not among them: two agents do them, each for itself.
 func (e *evidence) verdicts() map[string][]verdict {
-	m := make(map[string][]verdict)
+	m, forked := make(map[string][]verdict), e.forked()
 	for _, l := range e.Log {
 		if l.Type != "approval_resolved" {
 			continue
 		}
 		d := l.Data
 		step := e.Approvals[d.ApprovalID].step()
+		if forked[workOf(step)] {
+			continue
+		}
 		m[step] = append(m[step], verdict{l.Seq, l.Time, d.ApprovalID, answer{d.Decision, d.Comment}, d.DecidedBy == byHuman})
 	}
 	return m
 }
 
-// notesOf are the notes of each step, in their order.
+// forked are the works of which two conversations have asked: somebody continued
+// a session while an answer or somebody else did.
+func (e *evidence) forked() map[string]bool {
+	threads, forked := make(map[string]string), make(map[string]bool)
+	for _, a := range e.Approvals {
+		work := workOf(a.step())
+		forked[work] = forked[work] || threads[work] != "" && threads[work] != a.ThreadID
+		threads[work] = a.ThreadID
+	}
+	return forked
+}
+
+func workOf(step string) string {
+	work, _, _ := strings.Cut(step, "/")
+	return work
+}
+
+// notesOf are the notes of each step, in their order, but of works that were forked.
 func (e *evidence) notesOf() map[string][]note {
-	m := make(map[string][]note)
+	m, forked := make(map[string][]note), e.forked()
 	for _, n := range e.Notes {
-		m[n.Step] = append(m[n.Step], n)
+		if !forked[workOf(n.Step)] {
+			m[n.Step] = append(m[n.Step], n)
+		}
 	}
 	return m
 }

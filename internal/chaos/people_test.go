@@ -181,7 +181,7 @@ func (p *person) act(ctx context.Context) {
 			p.read(ctx, id)
 		}
 	case choice < 91:
-		if id, ok := p.board.session(p.rand.IntN, "interrupted", "failed"); ok {
+		if id, ok := p.board.session(p.rand.IntN, "interrupted", "failed"); ok && p.board.continues(id) {
 			p.continueSession(ctx, id)
 		}
 	case choice < 94:

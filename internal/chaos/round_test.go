@@ -87,7 +87,6 @@ func (r *round) run() {
 	r.killer.end()
 	checker := r.editor(7)
 	checker.opts = []client.Option{client.WithTrace(checker.watch)}
-	r.views = slices.DeleteFunc(r.views, func(v *view) bool { return v == checker.view })
 	ctx, cancel = context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if !r.entered(ctx, checker) {
@@ -266,21 +265,29 @@ func (r *round) gather(ctx context.Context, p *person) {
 	if err := p.ask(ctx, "daemon.status", object{}, &status); err != nil {
 		r.found(checkOdd, "daemon.status: %v", err)
 	}
-	whole := status.Subsystems.Store.LastSeq
-	for deadline := time.Now().Add(restTime); p.view.last() < whole; time.Sleep(10 * time.Millisecond) {
+	// From the first event on, by a subscription of its own: one that began while
+	// a question was being asked was shown that without its number.
+	whole, since := &view{name: "the log"}, int64(0)
+	sub, err := p.c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, whole.take)
+	if err != nil {
+		r.found(checkOdd, "Subscribe: %v", err)
+		return
+	}
+	defer sub.Close()
+	for deadline := time.Now().Add(restTime); whole.last() < status.Subsystems.Store.LastSeq; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.found(checkEvents, "event %d of %d is the last that comes", p.view.last(), whole)
+			r.found(checkEvents, "event %d of %d is the last that comes", whole.last(), status.Subsystems.Store.LastSeq)
 			break
 		}
 	}
 	e.Log = e.Log[:0]
-	p.view.mu.Lock()
-	for _, event := range p.view.events {
+	whole.mu.Lock()
+	for _, event := range whole.events {
 		if event.Seq > 0 {
 			e.Log = append(e.Log, loggedOf(event))
 		}
 	}
-	p.view.mu.Unlock()
+	whole.mu.Unlock()
 	e.Sessions, e.Approvals = r.sessions(ctx, p), make(map[string]shownApproval)
 	for _, l := range e.Log {
 		if _, known := e.Approvals[l.Data.ApprovalID]; known || l.Type != "new_approval" {
