@@ -292,7 +292,7 @@ func TestAPlantedRuleAnswersNothing(t *testing.T) {
 				closeInput(in, process)
 			})
 			e.requireCivil(t)
-			assert.Contains(t, e.out, `"new_approval"`, "nobody was asked")
+			assert.NotContains(t, e.out, `"completed"`, "nobody was asked")
 			c.requireHarmless(t)
 		})
 	}
