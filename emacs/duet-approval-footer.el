@@ -46,6 +46,8 @@
             (concat "  " (duet-approval-summary approval root)))
           (if (duet-approval-stale approval)
               (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")
+          (if-let ((why (duet-get-string (duet-approval-data approval) :reopened)))
+              (concat "\n  " (propertize (duet-approval--line why) 'face 'duet-failed)) "")
           "\n  "
           (cond
            ((duet-approval-sending-p approval)

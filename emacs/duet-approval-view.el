@@ -123,6 +123,7 @@
                             (duet-connection-root duet-connection)))
                ("Stale" ,(and (duet-get data :stale)
                               "who asked is gone; an answer continues the session"))
+               ("Again" ,(duet-get-string data :reopened))
                ("Options" ,(and (duet-approval-question-p approval)
                                 (string-join (mapcar #'car (duet-approval-options approval))
                                              ", ")))

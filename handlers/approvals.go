@@ -46,6 +46,10 @@ type approval struct {
 	Agent        string          `json:"agent,omitempty"`
 	Status       string          `json:"status" doc:"pending, approved, denied, responded, expired or cancelled."`
 	Stale        bool            `json:"stale" doc:"The process that asked is gone: approving resumes the session."`
+	Reopens      string          `json:"reopens,omitempty" doc:"The approval that this one asks again: it was answered, and the agent is not known to have acted on that."`
+	Reopened     string          `json:"reopened,omitempty" doc:"Why it is asked again, in words for people; show it."`
+	ReopenedAs   string          `json:"reopened_as,omitempty" doc:"The approval that asks this one again."`
+	TakenAt      *time.Time      `json:"taken_at,omitempty" doc:"When the agent was seen to go on from the answer."`
 	CreatedAt    time.Time       `json:"created_at"`
 	Deadline     *time.Time      `json:"deadline,omitempty" doc:"When it expires."`
 	ToolName     string          `json:"tool_name"`
@@ -60,7 +64,7 @@ type approval struct {
 	Diff         string          `json:"diff,omitempty" doc:"What it would change, as a unified diff."`
 	Channel      json.RawMessage `json:"channel,omitempty"`
 	RespondedAt  *time.Time      `json:"responded_at,omitempty"`
-	DecidedBy    string          `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout or end."`
+	DecidedBy    string          `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout, end, or overtaken: the conversation went on without it."`
 	Comment      string          `json:"comment,omitempty"`
 	Response     string          `json:"response,omitempty"`
 	Option       string          `json:"option,omitempty" doc:"The option that was chosen."`
@@ -152,7 +156,8 @@ type humanContactStatus struct {
 func approvalOf(a hub.Approval, s hub.Session) *approval {
 	r := &approval{
 		ID: a.ID, ApprovalID: a.ID, CallID: a.CallID, RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
-		Status: a.Status, Stale: a.Stale, CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
+		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
+		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,

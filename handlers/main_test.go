@@ -62,6 +62,12 @@ func (x *turn) ask(ctx context.Context, p catalog.RequestPermissionParams) catal
 	if err != nil {
 		r.Reason = err.Error()
 	}
+	if r.ApprovalID != "" { // it goes on from the answer, which its executor tells
+		raw, _ := json.Marshal(catalog.PermissionTaken{ApprovalIDs: []string{r.ApprovalID}})
+		_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
+			SessionToken: x.SessionToken, TaskID: x.TaskID, EventType: catalog.EventPermissionTaken, EventData: raw,
+		})
+	}
 	return r
 }
 

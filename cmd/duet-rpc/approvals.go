@@ -31,6 +31,7 @@ type listedApproval struct {
 	CallID    string                 `json:"call_id"`
 	ToolUseID string                 `json:"tool_use_id"`
 	TaskID    string                 `json:"task_id"`
+	ThreadID  string                 `json:"thread_id"`
 	Agent     string                 `json:"agent"`
 	Type      string                 `json:"type"`
 	Tool      string                 `json:"tool_name"`
@@ -41,6 +42,7 @@ type listedApproval struct {
 	Diff      string                 `json:"diff"`
 	Status    string                 `json:"status"`
 	Stale     bool                   `json:"stale"`
+	Reopened  string                 `json:"reopened"`
 	CreatedAt string                 `json:"created_at"`
 	Deadline  string                 `json:"deadline"`
 	Comment   string                 `json:"comment"`
@@ -55,6 +57,14 @@ func (a listedApproval) asks() string {
 		text = a.Tool + ": " + text
 	}
 	return text
+}
+
+// askedAgain goes before what is asked, where that was answered before.
+func (a listedApproval) askedAgain() string {
+	if a.Reopened == "" {
+		return ""
+	}
+	return "again: "
 }
 
 func newApprovalsCommand(s *settings) *cobra.Command {
@@ -81,7 +91,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				}
 				t := newTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				for _, a := range open {
-					t.row(shortest(a.ID, open), a.TaskID, a.Agent, age(a.CreatedAt), short(a.asks()))
+					t.row(shortest(a.ID, open), a.TaskID, a.Agent, age(a.CreatedAt), short(a.askedAgain()+a.asks()))
 				}
 				return t.flush()
 			})
@@ -224,6 +234,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					{"subject", a.Subject},
 					{"input", input},
 					{"stale", stale},
+					{"asked again", a.Reopened},
 					{"asked", a.CreatedAt},
 					{"deadline", a.Deadline},
 					{"decided by", a.DecidedBy},

@@ -44,6 +44,9 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 				asked[q.ApprovalID] = true
 				id := q.ApprovalID[:min(len(q.ApprovalID), shortID)]
 				view.aside("? "+firstText(q.Title, q.ToolName), bold)
+				if q.Reopened != "" {
+					view.note(q.Reopened)
+				}
 				view.note("answer with: duet-rpc approvals approve " + id + ", or deny or respond")
 			}
 		case noticeEnds:

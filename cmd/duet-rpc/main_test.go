@@ -23,6 +23,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if playRecordingAgent() {
+		return
+	}
 	flag.Parse()
 	waitInParallel()
 	os.Exit(runTests(m))

@@ -162,6 +162,9 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 		return session, err
 	}
 	view.begin(session)
+	if o.from != "" {
+		tellLeftOpen(ctx, c, session.ThreadID, view)
+	}
 	events, refused := make(chan client.Event), make(chan error, 1)
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: new(int64)}, func(e client.Event) {
 		select {

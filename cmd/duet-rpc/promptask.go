@@ -30,6 +30,7 @@ type question struct {
 	Title      string                 `json:"title"`
 	Options    []hub.PermissionOption `json:"options"`
 	Diffs      []hub.FileDiff         `json:"diffs"`
+	Reopened   string                 `json:"reopened"`
 }
 
 func (v *promptView) question(n hub.Notice) question {
@@ -113,7 +114,11 @@ func (a *asker) resolved(g gist) {
 	}
 	if g.DecidedBy != "end" { // that of the run, which is told
 		by := "elsewhere"
-		if g.DecidedBy != "user" {
+		switch g.DecidedBy {
+		case "user":
+		case "overtaken":
+			by = "because the conversation went on without it"
+		default:
 			by = "by " + g.DecidedBy
 		}
 		text := g.Decision + " " + by
@@ -147,6 +152,9 @@ func (a *asker) show(q question) {
 		text = q.ToolName + ": " + text
 	}
 	a.view.aside("? "+text, bold)
+	if q.Reopened != "" {
+		a.view.note(q.Reopened)
+	}
 	for _, d := range q.Diffs {
 		diff := hub.UnifiedDiff(a.view.session.WorkingDir, d.Path, d.OldText, &d.NewText)
 		a.view.shown[diff] = true

@@ -425,6 +425,11 @@ type shownApproval struct {
 	Stale     bool            `json:"stale"`
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
+	Reopens   string          `json:"reopens"`
+	Reopened  string          `json:"reopened"`
+	Reopening string          `json:"reopened_as"`
+	TakenAt   string          `json:"taken_at"`
+	DecidedBy string          `json:"decided_by"`
 }
 
 func (c *client) pending() map[string]shownApproval {

@@ -102,5 +102,14 @@
       (call-interactively #'duet-approval-next)
       (should (equal (funcall at) "old 1")))))
 
+(ert-deftest duet-approval-footer-test-asked-again ()
+  "Who is asked again is told why, on a line at the question."
+  (let ((text (duet-approvals--inline
+               (make-duet-approval :id "q" :type "function_call" :title "Bash: make" :stale t
+                                   :data '( :tool_name "Bash" :tool_input (:command "make")
+                                            :reopened "approved before, but\nwho knows"))
+               "/")))
+    (should (string-match-p "\n  approved before, but who knows\n  \\[a\\] approve" text))))
+
 (provide 'duet-approval-footer-test)
 ;;; duet-approval-footer-test.el ends here

@@ -85,6 +85,7 @@ type RequestPermissionResult struct {
 	OptionID     string          `json:"option_id,omitempty" doc:"The option that was chosen."`
 	Comment      string          `json:"comment,omitempty" doc:"What the human said."`
 	Cancelled    bool            `json:"cancelled,omitempty" doc:"The run was ended before anybody decided."`
+	ApprovalID   string          `json:"approval_id,omitempty" doc:"Of a human's answer: what to name in the event permission_taken."`
 }
 
 // GetExecutionContextParams ask what a run stands on.

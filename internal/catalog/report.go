@@ -22,6 +22,9 @@ const (
 	EventNativeSession = "native_session" // NativeSession
 	EventProcess       = "process"        // Process
 	EventRaw           = "raw"            // whatever an agent sent that nobody knows
+	// PermissionTaken, before what shows it. An executor that leaves it out is
+	// taken to have passed answers on when it reports anything later.
+	EventPermissionTaken = "permission_taken"
 )
 
 // ContentDelta is a piece of a message or a thought.
@@ -96,6 +99,12 @@ type NativeSession struct {
 	SessionID string `json:"session_id"`
 	Resumed   bool   `json:"resumed,omitempty" doc:"The session was there before."`
 	Primed    bool   `json:"primed,omitempty" doc:"The agent had lost its session: a new one was given the transcript."`
+}
+
+// PermissionTaken names answers from which the agent is seen to go on. That an
+// answer was written to the agent is not enough: it may die before it reads it.
+type PermissionTaken struct {
+	ApprovalIDs []string `json:"approval_ids" doc:"Of results of request_permission."`
 }
 
 // Process is the process group that an agent runs in, so that it can be ended

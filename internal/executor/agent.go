@@ -96,16 +96,20 @@ func (r *run) startAgent() (*agent, *failure) {
 	return a, nil
 }
 
-// agentInput is the agent's stdin. It notices when a prompt is in.
+// agentInput is the agent's stdin. It notices when a prompt is in, or an
+// answer.
 type agentInput agent
 
 func (in *agentInput) Write(p []byte) (int, error) {
+	r := in.current.Load()
+	if r != nil { // before: the agent may go on before we do
+		r.given.writes(p)
+	}
 	n, err := in.proc.stdin.Write(p)
 	if err != nil {
 		in.deaf.Store(true)
 	}
-	if r := in.current.Load(); r != nil && err == nil &&
-		bytes.Contains(p[:min(len(p), 100)], []byte(`"method":"session/prompt"`)) {
+	if r != nil && err == nil && bytes.Contains(p[:min(len(p), 100)], []byte(`"method":"session/prompt"`)) {
 		r.sent.Do(func() { close(r.prompted) })
 	}
 	return n, err

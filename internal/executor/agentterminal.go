@@ -33,6 +33,7 @@ type agentTerminal struct {
 }
 
 func (a *agent) createTerminal(ctx context.Context, p acp.CreateTerminalRequest) (acp.CreateTerminalResponse, error) {
+	a.acts()
 	env := newEnvironment(a.env)
 	for _, v := range p.Env {
 		env[v.Name] = v.Value

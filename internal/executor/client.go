@@ -53,11 +53,13 @@ func handle[P, R any](ctx context.Context, params json.RawMessage, f func(contex
 }
 
 func (a *agent) readTextFile(_ context.Context, p acp.ReadTextFileRequest) (acp.ReadTextFileResponse, error) {
+	a.acts()
 	text, err := a.place.readText(p.Path, p.Line, p.Limit)
 	return acp.ReadTextFileResponse{Content: text}, err
 }
 
 func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileRequest) (acp.WriteTextFileResponse, error) {
+	a.acts()
 	if err := a.allowed(ctx, a.writing(p.Path)); err != nil {
 		return acp.WriteTextFileResponse{}, err
 	}

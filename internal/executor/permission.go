@@ -33,6 +33,8 @@ type permissionOutcome struct {
 	OptionID string `json:"optionId,omitempty"`
 }
 
+const selected = "selected"
+
 var cancelledAnswer = permissionAnswer{Outcome: permissionOutcome{Outcome: "cancelled"}}
 
 // requestPermission asks the hub, and waits until somebody has decided, the
@@ -50,6 +52,8 @@ func (a *agent) requestPermission(ctx context.Context, p permissionRequest) (per
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
 	question := r.question(p, &u)
+	r.took(r.given.asks(u.ToolCallID))
+	defer r.given.asksNoMore(u.ToolCallID)
 	question.InputFixed = string(metaValue(a.hello.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
 	if len(question.Options) == 0 { // whatever were decided, there is no answer that says so
 		r.complain("PERMISSION_FAILED", fmt.Sprintf("the agent asked for leave (%s) without an answer to choose, so it was told that nobody decided", question.Title))
@@ -62,7 +66,11 @@ func (a *agent) requestPermission(ctx context.Context, p permissionRequest) (per
 	case err != nil:
 		r.complain("PERMISSION_FAILED", "the hub could not be asked for permission, so the tool was denied: "+err.Error())
 	}
-	return choose(question.Options, answer), nil
+	chosen := choose(question.Options, answer)
+	if answer.ApprovalID != "" && chosen.Outcome.Outcome == selected {
+		r.given.give(answer.ApprovalID, u.ToolCallID, chosen)
+	}
+	return chosen, nil
 }
 
 // question is what the hub is asked: the request, and what was said of the
@@ -94,7 +102,7 @@ func choose(options []catalog.PermissionOption, d catalog.RequestPermissionResul
 	if d.Approved {
 		kinds = []string{"allow_once", "allow_always"}
 	}
-	answer := permissionAnswer{Outcome: permissionOutcome{Outcome: "selected"}}
+	answer := permissionAnswer{Outcome: permissionOutcome{Outcome: selected}}
 	for _, o := range options {
 		if d.OptionID != "" && o.OptionID == d.OptionID {
 			answer.Outcome.OptionID = o.OptionID

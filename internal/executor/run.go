@@ -40,6 +40,7 @@ type run struct {
 	prompted chan struct{} // closed when the agent has the prompt
 	sent     sync.Once
 	files    *changes
+	given    givenAnswers
 
 	directories []string // that the agent may use beside root and cwd
 

@@ -128,6 +128,9 @@ func (a *agent) prompt(r *run, hub catalog.GetExecutionContextResult) (string, *
 	if err != nil {
 		return "", a.failure(err)
 	}
+	if result.StopReason != "cancelled" && !r.stopped() {
+		r.took(r.given.turnEnds())
+	}
 	if u := result.Usage; u != nil {
 		usage := catalog.TokenUsage{
 			InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,

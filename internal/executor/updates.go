@@ -62,8 +62,10 @@ func (r *run) update(raw []byte) (mode string) {
 	known := false
 	switch kind {
 	case "agent_message_chunk":
+		r.took(r.given.acts())
 		known = r.chunk(raw, r.text)
 	case "agent_thought_chunk":
+		r.took(r.given.acts())
 		known = r.chunk(raw, r.thought)
 	case "user_message_chunk":
 		known = true // the hub has it
@@ -139,6 +141,7 @@ func (r *run) contextUsage(raw []byte) bool {
 }
 
 func (r *run) toolUpdate(u *toolUpdate, first bool) {
+	r.took(r.given.calling(u.ToolCallID, u.Status))
 	r.closeMessage()
 	call := u.call()
 	t := r.remember(u, call)

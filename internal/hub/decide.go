@@ -27,7 +27,11 @@ func resumePrompt(a Approval, request string) string {
 	} else {
 		asked = fmt.Sprintf("you asked %q, and the answer is there", asked)
 	}
-	return fmt.Sprintf("Continue where you left off: before you were cut short %s. Put the same question once more, to get the answer.\n\nThe request was:\n\n%s", asked, request)
+	put := "Put the same question once more, to get the answer."
+	if a.Reopens != "" {
+		put = "You were told so before, and nobody knows whether you did it: look first, and if it is done go on from there. If it is not, put the same question once more, to get the answer."
+	}
+	return fmt.Sprintf("Continue where you left off: before you were cut short %s. %s\n\nThe request was:\n\n%s", asked, put, request)
 }
 
 // Decide answers a question. The first answer wins; a later one is an *Error
@@ -258,7 +262,7 @@ func (h *Hub) closeApprovals(t *store.Tx, run Run) error {
 		if a.Stale {
 			continue
 		}
-		a.Status, a.DecidedBy, a.Decided = store.ApprovalCancelled, "end", t.Now
+		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = store.ApprovalCancelled, "end", t.Now, 0
 		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}

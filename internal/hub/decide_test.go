@@ -104,7 +104,7 @@ func TestWhatIsNoDecision(t *testing.T) {
 
 func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
 	question := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+		r, err := x.request(ctx, catalog.RequestPermissionParams{
 			SessionToken: x.p.SessionToken, ToolName: "AskUser", Title: "Which?", IsQuestion: true, ToolUseID: x.p.TaskID,
 			Options: []catalog.PermissionOption{{OptionID: "o1", Name: "First"}, {OptionID: "o2", Name: "Second"}},
 		})
@@ -145,7 +145,7 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 		if x.p.Prompt == "one" {
 			offered = []catalog.PermissionOption{options[0], options[2]}
 		}
-		r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+		r, err := x.request(ctx, catalog.RequestPermissionParams{
 			SessionToken: x.p.SessionToken, ToolName: "AskUser", Title: "Which?", IsQuestion: true, ToolUseID: x.p.TaskID, Options: offered,
 		})
 		if err != nil {
@@ -229,7 +229,7 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	path := database(t)
 	fixed := true
 	asks := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+		r, err := x.request(ctx, catalog.RequestPermissionParams{
 			SessionToken: x.p.SessionToken, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls","n":1}`), InputFixed: fixed,
 		})
 		if err != nil {
@@ -291,7 +291,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 				c.p.SessionToken = x.p.SessionToken
-				r, err := x.daemon.RequestPermission(ctx, c.p)
+				r, err := x.request(ctx, c.p)
 				if err != nil {
 					return hang(ctx, x)
 				}

@@ -38,6 +38,7 @@ type liveRun struct {
 	asks   bool // it waits for a human; guarded by Hub.mu
 
 	reporting reporting
+	foreign   foreignAnswers // where its executor is somebody else's
 
 	answered chan struct{} // closed when its executor has nothing to do with it any more
 

@@ -107,6 +107,8 @@ func (h *Hub) applyReport(t *store.Tx, r *report) (err error) {
 			return err
 		}
 		return t.PutProcess(store.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
+	case catalog.EventPermissionTaken:
+		return h.applyTaken(t, r.data, run)
 	case catalog.EventMode:
 		var m catalog.Mode
 		if err := json.Unmarshal(r.data, &m); err != nil {

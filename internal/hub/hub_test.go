@@ -109,13 +109,25 @@ func (x *turn) say(text string) {
 }
 
 func (x *turn) ask(ctx context.Context, tool string, input any) catalog.RequestPermissionResult {
-	r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+	r, err := x.request(ctx, catalog.RequestPermissionParams{
 		SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: tool, ToolInput: encode(input), ToolUseID: "call-" + x.p.TaskID, ToolKind: "edit",
 	})
 	if err != nil {
 		r.Reason = err.Error()
 	}
 	return r
+}
+
+// request asks, and goes on from the answer, which its executor tells.
+func (x *turn) request(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+	r, err := x.daemon.RequestPermission(ctx, p)
+	if r.ApprovalID != "" {
+		_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
+			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, EventType: catalog.EventPermissionTaken,
+			EventData: encode(catalog.PermissionTaken{ApprovalIDs: []string{r.ApprovalID}}),
+		})
+	}
+	return r, err
 }
 
 var completed = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}

@@ -14,7 +14,7 @@ import (
 
 // reader asks to read, and then to write.
 func reader(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-	read, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+	read, err := x.request(ctx, catalog.RequestPermissionParams{
 		SessionToken: x.p.SessionToken, ToolName: "Read", ToolInput: encode(map[string]string{"file_path": "a"}), ToolKind: "read",
 	})
 	if read.Cancelled || err != nil {

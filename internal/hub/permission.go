@@ -29,7 +29,7 @@ const foreignPatience = 29 * time.Second
 // tool of a run may run.
 func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	var result catalog.RequestPermissionResult
-	token, _, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
+	token, live, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return result, err
 	}
@@ -44,6 +44,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	answered := make(chan verdict, 1)
 	var ruled ruling
 	var carried *Approval
+	var foreign bool
 	err = h.write(ctx, func(t *store.Tx) error {
 		run, err := t.Run(h.ctx, token.Run)
 		if err != nil {
@@ -58,14 +59,15 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		if err != nil {
 			return err
 		}
-		a.Thread, a.Run, a.Created = thread.ID, run.ID, t.Now
+		foreign = h.isForeign(run)
+		a.Thread, a.Run, a.AwaitedBy, a.Created = thread.ID, run.ID, run.ID, t.Now
 		if a.Type == store.FunctionCall {
 			rules, err := t.Rules(h.ctx, thread.ID)
 			if err != nil {
 				return err
 			}
 			if ruled = h.rule(questionOf(a), thread, run, rules, t.Now); ruled.reason != "" {
-				return nil
+				return h.answeredByPolicy(t, a)
 			}
 		}
 		if carried, err = h.takeCarried(t, a); err != nil || carried != nil {
@@ -74,7 +76,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		if err := h.supersede(t, a); err != nil {
 			return err
 		}
-		if agent, err := h.resolve(thread.Agent); err == nil && agent.Driver == "executor" {
+		if foreign {
 			a.Deadline = t.Now.Add(foreignPatience)
 		}
 		t.AfterCommit(func() {
@@ -93,9 +95,14 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	case ruled.reason != "":
 		return catalog.RequestPermissionResult{Approved: ruled.approved, Reason: ruled.reason}, nil
 	case carried != nil:
-		return resultOf(*carried), nil
+		result = resultOf(*carried)
+	default:
+		result, err = h.awaitVerdict(ctx, a, answered)
 	}
-	return h.awaitVerdict(ctx, a, answered)
+	if foreign && err == nil && result.ApprovalID != "" && live != nil {
+		live.foreign.give(result.ApprovalID)
+	}
+	return result, err
 }
 
 // checkUnasked tells whether the policy denies what an agent has an executor do
@@ -192,7 +199,8 @@ func questionHash(tool string, input json.RawMessage) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// takeCarried uses up a decision that a human made for a dead process.
+// takeCarried hands out a decision that a human made for a dead process. It is
+// used up when the agent has taken it.
 func (h *Hub) takeCarried(t *store.Tx, a Approval) (*Approval, error) {
 	known, err := t.CarriedDecision(h.ctx, a.Thread, a.Question)
 	if errors.Is(err, store.ErrNotFound) {
@@ -201,22 +209,38 @@ func (h *Hub) takeCarried(t *store.Tx, a Approval) (*Approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	known.Carried = false
-	if err := t.UpdateApproval(known); err != nil || a.InputFixed && known.UpdatedInput != nil { // it would not be heeded
+	if a.InputFixed && known.UpdatedInput != nil {
+		return nil, h.letLie(t, known, whyUnheeded)
+	}
+	known.Carried, known.AwaitedBy = false, a.Run
+	if err := t.UpdateApproval(known); err != nil {
 		return nil, err
 	}
 	return &known, nil
 }
 
+// answeredByPolicy lets go what waited for a question that the policy has
+// answered now: a human's answer to it, and its asking.
+func (h *Hub) answeredByPolicy(t *store.Tx, a Approval) error {
+	known, err := t.CarriedDecision(h.ctx, a.Thread, a.Question)
+	if err == nil {
+		err = h.letLie(t, known, whyRuled)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return h.supersede(t, a)
+}
+
 // supersede closes the question of a dead process that is asked again: one
 // question waits for one answer.
 func (h *Hub) supersede(t *store.Tx, a Approval) error {
-	pending, err := t.PendingApprovals(h.ctx, 0)
+	stale, err := t.StaleApprovals(h.ctx, a.Thread)
 	if err != nil {
 		return err
 	}
-	for _, old := range pending {
-		if !old.Stale || old.Thread != a.Thread || old.Question != a.Question {
+	for _, old := range stale {
+		if old.Question != a.Question {
 			continue
 		}
 		old.Status, old.DecidedBy = store.ApprovalCancelled, "end"
@@ -289,6 +313,8 @@ type newApprovalData struct {
 	Diffs      json.RawMessage `json:"diffs,omitempty"`
 	Count      int             `json:"count"` // seed 001, June 2025
 	Stale      bool            `json:"stale,omitempty"`
+	Reopens    string          `json:"reopens,omitempty"`
+	Reopened   string          `json:"reopened,omitempty"`
 	Replayed   bool            `json:"replayed,omitempty"`
 	Truncated  bool            `json:"truncated,omitempty"`
 }
@@ -297,6 +323,7 @@ func approvalData(a Approval, run Run) newApprovalData {
 	d := newApprovalData{
 		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, ToolName: a.Tool, ToolInput: a.Input, ToolKind: a.ToolKind,
 		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Editable: a.InputEditable(), Count: 1, Stale: a.Stale,
+		Reopens: a.Reopens, Reopened: a.Reopened,
 	}
 	for _, part := range []*json.RawMessage{&d.ToolInput, &d.Diffs} { // getApproval has all of it
 		if len(*part) > maxEventText {
@@ -363,6 +390,9 @@ func (h *Hub) awaitEnd(run int64, most time.Duration) {
 // resultOf is a decision as an executor is told it.
 func resultOf(a Approval) catalog.RequestPermissionResult {
 	r := catalog.RequestPermissionResult{Approved: a.Status == store.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
+	if letsGoOn(a) {
+		r.ApprovalID = a.ID
+	}
 	switch a.Status {
 	case store.ApprovalResponded:
 		r.Approved, r.Reason, r.Comment = true, "user_responded", a.Response

@@ -67,7 +67,7 @@ func (h *Hub) keepApprovals(t *store.Tx, run Run) error {
 		return err
 	}
 	for _, a := range pending {
-		a.Stale = true
+		a.Stale, a.AwaitedBy = true, 0
 		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}

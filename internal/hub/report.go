@@ -181,8 +181,16 @@ func (h *Hub) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) 
 			return err
 		}
 	}
+	live.shows(token.Run)
 	live.reporting.take(p.Sequence, r)
 	return nil
+}
+
+// shows notes what a report shows by coming at all.
+func (l *liveRun) shows(run int64) {
+	if taken := l.foreign.taken(run); taken != nil {
+		l.reporting.take(0, *taken)
+	}
 }
 
 // endMessage lets go what is held back of a run's reports.
@@ -234,6 +242,7 @@ func (h *Hub) report(ctx context.Context, token, task, kind string, data json.Ra
 	if err != nil || live == nil {
 		return err
 	}
+	live.shows(known.Run)
 	live.reporting.take(0, report{run: known.Run, kind: kind, data: data})
 	return nil
 }

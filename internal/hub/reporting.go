@@ -125,7 +125,7 @@ func (r *reporting) pass(what report) {
 	case catalog.EventContentDelta, catalog.EventThinkingChunk:
 		r.passText(what)
 		return
-	case catalog.EventUsage, catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess: // they end no message
+	case catalog.EventUsage, catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess, catalog.EventPermissionTaken: // they end no message
 	case catalog.EventFileChange: // the project's files are what they are
 		r.letGo()
 	default:

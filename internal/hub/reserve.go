@@ -215,6 +215,9 @@ func (h *Hub) settle(t *store.Tx) error {
 		if err := h.closeFold(t, &run); err != nil {
 			return err
 		}
+		if err := h.settleAnswers(t, run, false); err != nil {
+			return err
+		}
 	}
 	return t.SetMeta(metaUnsettled, "")
 }

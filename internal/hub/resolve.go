@@ -34,6 +34,9 @@ func resolvedOf(a Approval, run Run) resolvedData {
 // it, and lets its run go on if that waits for nothing else.
 func (h *Hub) resolveApproval(t *store.Tx, a Approval) error {
 	a.Decided = t.Now
+	if !letsGoOn(a) {
+		a.AwaitedBy = 0
+	}
 	if err := t.UpdateApproval(a); err != nil {
 		return err
 	}
@@ -67,6 +70,11 @@ type answerNote struct {
 	Response   string `json:"response_text,omitempty"`
 	DecidedBy  string `json:"decided_by,omitempty"` // if not the user
 	Edited     bool   `json:"input_was_edited,omitempty"`
+	Delivery   string `json:"delivery,omitempty"` // what became of the answer, where the agent is not known to have taken it
+}
+
+func noteOf(a Approval) answerNote {
+	return answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: firstOf(a.Title, a.Subject, a.Tool), Response: firstOf(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
 }
 
 // noteAnswer keeps what a human has said in the conversation, where it is more
@@ -75,7 +83,7 @@ func (h *Hub) noteAnswer(t *store.Tx, run Run, a Approval) error {
 	if a.Status != store.ApprovalDenied && (a.DecidedBy != byUser || a.Status == store.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
-	n := answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: firstOf(a.Title, a.Subject, a.Tool), Response: firstOf(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
+	n := noteOf(a)
 	text := n.Title + " — " + n.Decision
 	if a.DecidedBy != byUser {
 		n.DecidedBy = a.DecidedBy

@@ -85,7 +85,7 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range said {
 			all.Go(func() {
-				r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+				r, err := x.request(ctx, catalog.RequestPermissionParams{
 					SessionToken: x.p.SessionToken, ToolName: "Write", ToolInput: encode(map[string]int{"n": i}), ToolUseID: fmt.Sprint(x.p.TaskID, i),
 				})
 				if err == nil {

@@ -34,7 +34,8 @@ type outcome struct {
 	// end of the process, not by anybody's wish.
 	leaveApprovals bool
 	// leaveOpen keeps the message that is being written and the tool calls
-	// that run as they are: there is no room to close them. See settle.
+	// that run as they are, and answers that were not taken: there is no room
+	// to close them. See settle.
 	leaveOpen bool
 }
 
@@ -46,6 +47,7 @@ func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
 	if !slices.Contains(transitions[from], to) {
 		return errorf(KindBadState, "%s is %s, so it cannot become %s", store.TaskName(run.Task), from, to)
 	}
+	stopped := from == store.Interrupting && run.ErrorCode != codeTimeout || to == store.Cancelled
 	run.State, run.Active = to, t.Now
 	if to == store.Starting {
 		run.Started = t.Now
@@ -70,11 +72,6 @@ func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
 			return err
 		}
 	}
-	if to.Ended() && !why.leaveApprovals { // nobody is left who would ask what was answered
-		if err := t.DropCarried(run.Thread, run.ID); err != nil {
-			return err
-		}
-	}
 	if (to.Ended() || to == store.Interrupting) && !why.leaveApprovals {
 		if err := h.closeApprovals(t, *run); err != nil {
 			return err
@@ -89,6 +86,11 @@ func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
 	}
 	if err := h.announceState(t, *run, thread, from, why.reason); err != nil {
 		return err
+	}
+	if to.Ended() && !why.leaveOpen {
+		if err := h.settleAnswers(t, *run, stopped); err != nil {
+			return err
+		}
 	}
 	h.follow(t, *run, from)
 	if slotsChanged(from, to) {

@@ -9,20 +9,22 @@ import (
 var ErrAmbiguous = errors.New("several have this id")
 
 const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.input, a.title, a.subject, a.tool_kind, a.paths, a.diffs, a.options, a.channel,
-	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input, a.input_fixed`
+	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input, a.input_fixed,
+	a.awaited_by, a.taken, a.reopens, a.reopened, a.reopened_as`
 
 func scanApproval(row scanner) (Approval, error) {
 	var (
 		a                                     Approval
 		input, paths, diffs, options, channel string
 		updated                               string
-		created, deadline, decided            int64
+		created, deadline, decided, taken     int64
 	)
 	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
-		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed)
+		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed,
+		&a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs)
 	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = raw(input), raw(diffs), raw(options), raw(channel), raw(updated)
 	a.Paths = fromJSON[[]string](paths)
-	a.Created, a.Deadline, a.Decided = fromNano(created), fromNano(deadline), fromNano(decided)
+	a.Created, a.Deadline, a.Decided, a.Taken = fromNano(created), fromNano(deadline), fromNano(decided), fromNano(taken)
 	return a, err
 }
 
@@ -73,11 +75,34 @@ func (q queries) CarriedDecision(ctx context.Context, thread int64, question str
 	return one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1", thread, question)
 }
 
-// DropCarried forgets the decisions that were made for dead processes of a
-// thread, unless a run before this one may ask for them still.
-func (t *Tx) DropCarried(thread, run int64) error {
-	_, err := t.exec(`UPDATE approvals SET carried = 0 WHERE thread = ? AND carried = 1 AND NOT EXISTS (
-		SELECT 1 FROM runs o WHERE o.thread = ? AND o.id < ? AND o.state IN ('queued', 'starting', 'running', 'waiting_input', 'interrupting'))`, thread, thread, run)
+// CarriedDecisions lists the decisions of a thread that were made for dead
+// processes and have answered nothing yet, the oldest first.
+func (q queries) CarriedDecisions(ctx context.Context, thread int64) ([]Approval, error) {
+	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.carried = 1 ORDER BY a.n", thread)
+}
+
+// UntakenAnswers lists the answers that a run's agent was given and is not
+// known to have taken, the oldest first.
+func (q queries) UntakenAnswers(ctx context.Context, run int64) ([]Approval, error) {
+	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n", run)
+}
+
+// StaleApprovals lists what dead processes of a thread have asked and waits
+// for a human, the oldest first.
+func (q queries) StaleApprovals(ctx context.Context, thread int64) ([]Approval, error) {
+	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n", thread)
+}
+
+// HasAsked reports whether a run has asked for a tool, whoever answered.
+func (q queries) HasAsked(ctx context.Context, run int64, tool string) (bool, error) {
+	return one(ctx, q.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND tool = ?)", run, tool)
+}
+
+// TakeAnswer notes that the agent of a run has taken the answer to an
+// approval. An answer that this run was not given, or that was taken, is left
+// alone.
+func (t *Tx) TakeAnswer(id string, run int64) error {
+	_, err := t.exec("UPDATE approvals SET awaited_by = 0, taken = ? WHERE id = ? AND awaited_by = ? AND status IN ('approved', 'responded')", nano(t.Now), id, run)
 	return err
 }
 
@@ -93,16 +118,20 @@ func (t *Tx) InsertApproval(a *Approval) error {
 		a.CallID += a.callMark()
 	}
 	_, err = t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
-			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input, input_fixed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input, input_fixed,
+			awaited_by, reopens, reopened)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.Thread, a.Run, a.Type, a.CallID, a.Tool, string(a.Input), a.Title, a.Subject, a.ToolKind, asJSON(a.Paths, len(a.Paths) == 0),
 		string(a.Diffs), string(a.Options), string(a.Channel), a.Status, a.Stale, a.Carried, a.Question, nano(a.Created), nano(a.Deadline),
-		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.InputFixed)
+		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.InputFixed,
+		a.AwaitedBy, a.Reopens, a.Reopened)
 	return err
 }
 
 // UpdateApproval writes everything of an approval that can change.
 func (t *Tx) UpdateApproval(a Approval) error {
-	return t.changeOne("an approval", `UPDATE approvals SET status = ?, stale = ?, carried = ?, decided = ?, decided_by = ?, comment = ?, response = ?, option = ?, updated_input = ? WHERE id = ?`,
-		a.Status, a.Stale, a.Carried, nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.ID)
+	return t.changeOne("an approval", `UPDATE approvals SET status = ?, stale = ?, carried = ?, decided = ?, decided_by = ?, comment = ?, response = ?, option = ?, updated_input = ?,
+			awaited_by = ?, taken = ?, reopened_as = ? WHERE id = ?`,
+		a.Status, a.Stale, a.Carried, nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput),
+		a.AwaitedBy, nano(a.Taken), a.ReopenedAs, a.ID)
 }

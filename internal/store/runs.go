@@ -203,6 +203,13 @@ func (q queries) Startable(ctx context.Context, limit int) ([]Run, error) {
 		ORDER BY r.priority DESC, r.id LIMIT ?`, limit)
 }
 
+// HasUnfinished reports whether a thread has a run beside one that has not
+// ended and is no draft.
+func (q queries) HasUnfinished(ctx context.Context, thread, beside int64) (bool, error) {
+	return one(ctx, q.s, scanValue[bool], `SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ?
+		AND r.state IN ('queued', 'starting', 'running', 'waiting_input', 'interrupting'))`, thread, beside)
+}
+
 // Counts tells how many runs are in which state.
 func (q queries) Counts(ctx context.Context) (Counts, error) {
 	type count struct {

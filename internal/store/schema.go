@@ -96,4 +96,13 @@ CREATE TABLE key_access (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, run INTEGE
 CREATE INDEX items_noted ON items (run, key) WHERE kind IN ('plan', 'diff', 'approval');
 `, `
 ALTER TABLE approvals ADD COLUMN input_fixed INTEGER NOT NULL DEFAULT 0;
+`, `
+-- What became of an answer: the run whose agent waits for it, or has it and is not known to have acted on it; when it was
+-- known to have; and where that never came, which later question asks the same again, and why.
+ALTER TABLE approvals ADD COLUMN awaited_by INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE approvals ADD COLUMN taken INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE approvals ADD COLUMN reopens TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN reopened TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN reopened_as TEXT NOT NULL DEFAULT '';
+CREATE INDEX approvals_awaited ON approvals (awaited_by) WHERE awaited_by != 0;
 `}

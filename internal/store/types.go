@@ -191,12 +191,19 @@ type Approval struct {
 	Created      time.Time
 	Deadline     time.Time // zero: none
 	Decided      time.Time // zero: not yet
-	DecidedBy    string    // user, rule, mode, timeout, end
+	DecidedBy    string    // user, rule, mode, timeout, end, overtaken
 	Comment      string
 	Response     string
 	Option       string
 	UpdatedInput json.RawMessage
 	InputFixed   bool // whoever asks would not heed a changed input
+
+	// What becomes of a human's answer that lets an agent go on.
+	AwaitedBy  int64     // the run whose agent waits for it, or has it and is not known to have gone on from it; 0: none
+	Taken      time.Time // when the agent was known to have gone on from it; zero: it is not
+	ReopenedAs string    // the ID of the question that asks the same again, since that never came; or ""
+	Reopens    string    // the ID of the question that this one asks again, or ""
+	Reopened   string    // why, in words
 }
 
 // ToolUseID is the agent's own id of the tool call, or ID. Agents number their

@@ -1,0 +1,241 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// The way of a human's answer that lets an agent go on:
+//
+//	asked     AwaitedBy is the run that waits
+//	answered  the row says what; from here on the agent may have the answer
+//	taken     its executor has seen the agent go on from it: AwaitedBy is 0, Taken is set
+//
+// Where the run ends before that, nobody knows whether the agent did what it
+// was allowed to do. The answer stays what it was, since an answer is given once;
+// another question asks the human again and says why. One that was answered
+// after its agent had gone is carried: it is handed out when the question is asked again.
+
+// Why a question is open again. The verb is what the answer was: approved or
+// answered.
+const (
+	whyUnknown  = "%s before, but the agent ended before it was known to have acted on it: it may have been carried out"
+	whyIgnored  = "%s before, but the agent ended its turn without taking the answer"
+	whyNotAsked = "%s before, but the agent went on without asking this again, so it was not told"
+	whyNotTold  = "%s before, but the agent ended before it asked this again, so it was not told"
+	// whyStopped closes what was answered: the human has said stop since.
+	whyStopped = "%s, and then the turn was stopped before the agent was known to have acted on it"
+	// whyUnheeded: the question is asked anew.
+	whyUnheeded = "%s with another input, to which the agent that goes on would not keep"
+	whyRuled    = "%s, and the policy has answered the question meanwhile"
+	whyPassed   = "%s, and the agent went on without needing it"
+)
+
+// byOvertaken closes a question whose conversation went on without it.
+const byOvertaken = "overtaken"
+
+// answered says in one word what a human did.
+func answered(a Approval) string {
+	if a.Status == store.ApprovalResponded {
+		return "answered"
+	}
+	return "approved"
+}
+
+// letsGoOn reports whether a question has a human's answer that lets its agent
+// go on, so that it matters whether the agent takes it.
+func letsGoOn(a Approval) bool {
+	return a.DecidedBy == byUser && (a.Status == store.ApprovalApproved || a.Status == store.ApprovalResponded)
+}
+
+// settleAnswers sees to the answers of a run that has ended: what its agent
+// was given and has not taken, what it was to be given when it asked again, and
+// questions of dead agents that its conversation has left behind. stopped says
+// that somebody wished it to end, which is later than any answer.
+func (h *Hub) settleAnswers(t *store.Tx, run Run, stopped bool) error {
+	if run.State == store.Completed {
+		if err := h.overtake(t, run); err != nil {
+			return err
+		}
+	}
+	untaken, err := t.UntakenAnswers(h.ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range untaken {
+		switch {
+		case run.State == store.Completed && h.isForeign(run):
+			err = t.TakeAnswer(a.ID, run.ID)
+		case run.State == store.Completed:
+			err = h.askAgain(t, a, whyIgnored)
+		case stopped:
+			err = h.letLie(t, a, whyStopped)
+		default:
+			err = h.askAgain(t, a, whyUnknown)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return h.settleCarried(t, run, stopped)
+}
+
+// settleCarried sees to the answers that waited for a question to be asked
+// again, once nothing of the thread is left that would ask it.
+func (h *Hub) settleCarried(t *store.Tx, run Run, stopped bool) error {
+	if more, err := t.HasUnfinished(h.ctx, run.Thread, run.ID); err != nil || more {
+		return err
+	}
+	carried, err := t.CarriedDecisions(h.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	for _, a := range carried {
+		switch {
+		case stopped:
+			err = h.letLie(t, a, whyStopped)
+		case run.State != store.Completed:
+			err = h.askAgain(t, a, whyNotTold)
+		default:
+			// An agent may put its question in other words, and one that was told
+			// that a thing may be done already need not ask at all. Who has been
+			// asked twice is not asked for ever.
+			var other bool
+			if other, err = t.HasAsked(h.ctx, run.ID, a.Tool); err == nil && (other || a.Reopens != "") {
+				err = h.letLie(t, a, whyPassed)
+			} else if err == nil {
+				err = h.askAgain(t, a, whyNotAsked)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isForeign reports whether a run has an executor that somebody else wrote,
+// which does not tell what its agent takes.
+func (h *Hub) isForeign(run Run) bool {
+	agent, err := h.resolve(run.Agent)
+	return err == nil && agent.Driver == "executor"
+}
+
+// askAgain asks a human again what was answered without anybody knowing that
+// the agent has acted on it.
+func (h *Hub) askAgain(t *store.Tx, a Approval, why string) error {
+	run, err := t.Run(h.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	again := Approval{
+		ID: uuid.NewString(), Thread: a.Thread, Run: a.Run, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
+		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel,
+		Status: store.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, Created: t.Now,
+		Reopens: a.ID, Reopened: fmt.Sprintf(why, answered(a)),
+	}
+	if a.CallID == a.ID { // no call of the agent's
+		again.CallID = again.ID
+	}
+	a.AwaitedBy, a.Carried, a.ReopenedAs = 0, false, again.ID
+	if err := t.UpdateApproval(a); err != nil {
+		return err
+	}
+	if err := h.noteFate(t, a, run, again.Reopened+"; it is asked again"); err != nil {
+		return err
+	}
+	if err := t.InsertApproval(&again); err != nil {
+		return err
+	}
+	if err := h.linkTool(t, again, run); err != nil {
+		return err
+	}
+	return h.announce(t, EventApproval, run, approvalData(again, run))
+}
+
+// letLie gives up an answer that nobody is to act on any more.
+func (h *Hub) letLie(t *store.Tx, a Approval, why string) error {
+	run, err := t.Run(h.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	a.AwaitedBy, a.Carried = 0, false
+	if err := t.UpdateApproval(a); err != nil {
+		return err
+	}
+	return h.noteFate(t, a, run, fmt.Sprintf(why, answered(a)))
+}
+
+// noteFate keeps in the conversation what became of an answer.
+func (h *Hub) noteFate(t *store.Tx, a Approval, run Run, text string) error {
+	n := noteOf(a)
+	n.Delivery = text
+	return h.note(t, run, kindApproval, a.ID, n.Title+" — "+text, encode(n))
+}
+
+// overtake closes the questions of dead agents that a conversation has left
+// behind: somebody let it go on since, and that turn has ended without asking
+// them again.
+func (h *Hub) overtake(t *store.Tx, run Run) error {
+	stale, err := t.StaleApprovals(h.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	for _, a := range stale {
+		if a.Run >= run.ID || !a.Created.Before(run.Created) { // it was asked since that was wanted
+			continue
+		}
+		a.Status, a.DecidedBy = store.ApprovalCancelled, byOvertaken
+		if err := h.resolveApproval(t, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyTaken notes which answers a run's agent has taken.
+func (h *Hub) applyTaken(t *store.Tx, data json.RawMessage, run Run) error {
+	var p catalog.PermissionTaken
+	if err := json.Unmarshal(data, &p); err != nil {
+		return err
+	}
+	for _, id := range p.ApprovalIDs {
+		if err := t.TakeAnswer(id, run.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A foreignAnswers is what was answered to an executor that somebody else wrote
+// and does not tell what its agent takes: whatever it reports next shows it. The
+// zero value has none.
+type foreignAnswers struct {
+	mu    sync.Mutex // guards given
+	given []string
+}
+
+// give notes an answer that goes to the executor.
+func (f *foreignAnswers) give(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.given = append(f.given, id)
+}
+
+// taken is the report of what a later report shows, or nil.
+func (f *foreignAnswers) taken(run int64) *report {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.given) == 0 {
+		return nil
+	}
+	r := &report{run: run, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: f.given})}
+	f.given = nil
+	return r
+}

@@ -1,0 +1,324 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// turns are what an agent does in its first turn, in its second one, and so on.
+func turns(each ...play) play {
+	var n atomic.Int64
+	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		return each[n.Add(1)-1](ctx, x)
+	}
+}
+
+// hears asks to write, is given the answer, and then does what then says: its
+// executor has not seen that it took the answer.
+func hears(then play) play {
+	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Write", ToolInput: json.RawMessage(`{"file_path":"a"}`), ToolUseID: "call-" + x.p.TaskID,
+		})
+		if err != nil || r.Cancelled {
+			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+		}
+		return then(ctx, x)
+	}
+}
+
+func ends(result catalog.ExecutePromptResult) play {
+	return func(context.Context, *turn) catalog.ExecutePromptResult { return result }
+}
+
+// says says what it was answered when it asked to write.
+func says(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
+	return completed
+}
+
+var exited = catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: codeAgentExited, Message: "it ended"}}
+
+// approval is a question as it is now.
+func approval(t *testing.T, h *Hub, id string) Approval {
+	t.Helper()
+	a, err := h.Approval(context.Background(), id)
+	require.NoError(t, err)
+	return a
+}
+
+// notes are what the conversation of a run says of answers.
+func notes(t *testing.T, h *Hub, run string) (list []string) {
+	t.Helper()
+	c, err := h.Conversation(context.Background(), run, Page{})
+	require.NoError(t, err)
+	for _, e := range c.Entries {
+		if e.Kind == kindApproval {
+			list = append(list, e.Content)
+		}
+	}
+	return list
+}
+
+// lastOf is the last run of a conversation, when it has ended.
+func lastOf(t *testing.T, h *Hub, thread string, source string) (s Session) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var err error
+		s, err = h.Session(context.Background(), thread)
+		return err == nil && s.Source == source && s.State.Ended()
+	}, within, time.Millisecond)
+	return s
+}
+
+// However an agent ends that was given an answer and is not known to have acted
+// on it, the human is asked again, and the answer stays what it was.
+func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    play
+		reason string
+	}{
+		"the agent exits":                     {ends(exited), "it may have been carried out"},
+		"the executor dies":                   {ends(lost), "it may have been carried out"},
+		"the turn fails":                      {ends(catalog.ExecutePromptResult{Status: catalog.StatusFailed}), "it may have been carried out"},
+		"the agent cancels it":                {ends(catalog.ExecutePromptResult{Status: catalog.StatusCancelled}), "it may have been carried out"},
+		"the turn ends without the answer":    {ends(completed), "ended its turn without taking the answer"},
+		"the hub ends while the agent thinks": {hang, "it may have been carried out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := database(t)
+			play := turns(hears(c.end), says)
+			h := openHub(t, path, play)
+			s := launchIn(t, h, "a", "p")
+			first := pendingOf(t, h, 1)[0]
+			approve(t, h, first, "")
+			if strings.HasPrefix(name, "the hub") {
+				inState(t, h, s, store.Running)
+				require.NoError(t, h.Close())
+				h = openHub(t, path, play)
+			}
+			again := pendingOf(t, h, 1)[0]
+			assert.NotEqual(t, first.ID, again.ID, "an answer is given once")
+			assert.Equal(t, first.ID, again.Reopens)
+			assert.Contains(t, again.Reopened, "approved before, but")
+			assert.Contains(t, again.Reopened, c.reason)
+			assert.True(t, again.Stale)
+			assert.Equal(t, []string{first.Tool, string(first.Input), first.ToolUseID()}, []string{again.Tool, string(again.Input), again.ToolUseID()})
+			was := approval(t, h, first.ID)
+			assert.Equal(t, []any{store.ApprovalApproved, byUser, again.ID, true}, []any{was.Status, was.DecidedBy, was.ReopenedAs, was.Taken.IsZero()})
+			said := notes(t, h, s.UUID)
+			require.Len(t, said, 1, "the history has the answer")
+			assert.Contains(t, said[0], "approved before, but")
+
+			events := subscribe(t, h, Filter{Types: []string{EventApproval}}, 0)
+			require.Eventually(t, func() bool { return len(events.all()) >= 2 }, within, time.Millisecond)
+			var told newApprovalData
+			list := events.all()
+			require.NoError(t, json.Unmarshal(list[1].Data, &told))
+			assert.Equal(t, []any{again.ID, first.ID, again.Reopened, true}, []any{told.ApprovalID, told.Reopens, told.Reopened, told.Stale})
+
+			approve(t, h, again, "")
+			last := lastOf(t, h, "a", SourceDecision)
+			assert.Equal(t, "yes user_approved", last.Result)
+			assert.Contains(t, last.Prompt, "look first", "the agent is told that it may have done it")
+			pendingOf(t, h, 0)
+			assert.False(t, approval(t, h, again.ID).Taken.IsZero())
+		})
+	}
+}
+
+func TestAnAnswerThatWasTakenIsNotAskedAgain(t *testing.T) {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		says(ctx, x)
+		return exited
+	})
+	s := launch(t, h, "p")
+	a := pendingOf(t, h, 1)[0]
+	approve(t, h, a, "")
+	assert.Equal(t, store.Failed, await(t, h, s).State)
+	pendingOf(t, h, 0)
+	assert.False(t, approval(t, h, a.ID).Taken.IsZero())
+	assert.Empty(t, notes(t, h, s.UUID))
+}
+
+// A denial lets nothing be done, so it need not be carried out.
+func TestADenialIsNotAskedAgain(t *testing.T) {
+	h := openHub(t, database(t), hears(ends(exited)))
+	s := launch(t, h, "p")
+	_, err := h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "no"})
+	require.NoError(t, err)
+	await(t, h, s)
+	pendingOf(t, h, 0)
+}
+
+// Whoever stops a turn after an answer takes the answer back.
+func TestAStopTakesAnAnswerBack(t *testing.T) {
+	h := openHub(t, database(t), hears(hang))
+	s := launch(t, h, "p")
+	a := pendingOf(t, h, 1)[0]
+	approve(t, h, a, "")
+	inState(t, h, s, store.Running)
+	_, err := h.Interrupt(context.Background(), s.UUID, "")
+	require.NoError(t, err)
+	assert.Equal(t, store.Interrupted, await(t, h, s).State)
+	pendingOf(t, h, 0)
+	said := notes(t, h, s.UUID)
+	require.Len(t, said, 1)
+	assert.Contains(t, said[0], "approved, and then the turn was stopped")
+}
+
+// What takes too long was not stopped by anybody who knew of the answer.
+func TestATimeoutTakesNoAnswerBack(t *testing.T) {
+	h := openHub(t, database(t), hears(hang), func(o *Options) { o.Limits.RunTimeout = 10 * time.Millisecond })
+	s := launch(t, h, "p")
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	assert.Equal(t, store.TimedOut, await(t, h, s).State)
+	assert.NotEmpty(t, pendingOf(t, h, 1)[0].Reopened)
+}
+
+// An answer for an agent that had gone is not used up by another agent that
+// goes as well.
+func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		second play
+		reason string
+	}{
+		"that ends at once":                {ends(exited), "it was not told"},
+		"that ends when it has the answer": {hears(ends(exited)), "it may have been carried out"},
+		"that asks nothing":                {ends(completed), "went on without asking this again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := database(t)
+			play := turns(hears(hang), c.second, says)
+			h := openHub(t, path, play)
+			launchIn(t, h, "a", "p")
+			first := pendingOf(t, h, 1)[0]
+			require.NoError(t, h.Close())
+			h = openHub(t, path, play)
+			approve(t, h, first, "")
+			again := pendingOf(t, h, 1)[0]
+			assert.Equal(t, first.ID, again.Reopens)
+			assert.Contains(t, again.Reopened, c.reason)
+			approve(t, h, again, "")
+			require.Eventually(t, func() bool { return lastOf(t, h, "a", SourceDecision).Result == "yes user_approved" }, within, time.Millisecond)
+			pendingOf(t, h, 0)
+		})
+	}
+}
+
+// An agent that was told that a thing may be done already may find that it is.
+func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
+	h := openHub(t, database(t), turns(hears(ends(exited)), ends(completed)))
+	launchIn(t, h, "a", "p")
+	first := pendingOf(t, h, 1)[0]
+	approve(t, h, first, "")
+	again := pendingOf(t, h, 1)[0]
+	approve(t, h, again, "")
+	assert.Equal(t, store.Completed, lastOf(t, h, "a", SourceDecision).State)
+	pendingOf(t, h, 0)
+	asked, err := h.SessionOf(context.Background(), first.Run)
+	require.NoError(t, err)
+	said := notes(t, h, asked.UUID)
+	require.Len(t, said, 2)
+	assert.Contains(t, said[1], "went on without needing it")
+}
+
+// An agent that puts its question in other words has asked it.
+func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
+	path := database(t)
+	play := turns(hears(hang), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "./a"})))
+		return completed
+	})
+	h := openHub(t, path, play)
+	launchIn(t, h, "a", "p")
+	first := pendingOf(t, h, 1)[0]
+	require.NoError(t, h.Close())
+	h = openHub(t, path, play)
+	approve(t, h, first, "")
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	assert.Equal(t, "yes user_approved", lastOf(t, h, "a", SourceDecision).Result)
+	pendingOf(t, h, 0)
+}
+
+// A rule that was kept with an answer answers the question when it comes again.
+func TestARuleAnswersWhatItWasMadeFor(t *testing.T) {
+	path := database(t)
+	play := turns(hears(hang), says)
+	h := openHub(t, path, play)
+	launchIn(t, h, "a", "p")
+	first := pendingOf(t, h, 1)[0]
+	require.NoError(t, h.Close())
+	h = openHub(t, path, play)
+	approve(t, h, first, "session")
+	assert.Equal(t, "yes rule=session", lastOf(t, h, "a", SourceDecision).Result)
+	pendingOf(t, h, 0)
+	assert.False(t, approval(t, h, first.ID).Carried)
+}
+
+// A question of a dead agent is closed by a turn that somebody wanted later and
+// that did not ask it, and by no other.
+func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
+	path := database(t)
+	play := turns(hears(hang), ends(completed), ends(exited), ends(completed))
+	h := openHub(t, path, play, func(o *Options) { o.Limits.MaxRuns = 1 })
+	launchIn(t, h, "a", "p")
+	first := pendingOf(t, h, 1)[0]
+	await(t, h, launchIn(t, h, "b", "one that has nothing to do with it"))
+	require.NoError(t, h.Close())
+	h = openHub(t, path, play)
+	pendingOf(t, h, 1)
+	assert.Equal(t, store.Failed, await(t, h, launchIn(t, h, "a", "a turn that does not end well")).State)
+	pendingOf(t, h, 1)
+	await(t, h, launchIn(t, h, "a", "another turn"))
+	pendingOf(t, h, 0)
+	a := approval(t, h, first.ID)
+	assert.Equal(t, []string{store.ApprovalCancelled, byOvertaken}, []string{a.Status, a.DecidedBy})
+	_, err := h.Decide(context.Background(), Decision{ID: first.ID, Decision: "approve"})
+	assert.Equal(t, KindAlreadyDecided, kindOf(t, err))
+}
+
+// A turn that was wanted before the question was there knows nothing of it.
+func TestAQuestionIsNotOvertakenByATurnThatWaitedAlready(t *testing.T) {
+	path := database(t)
+	h := openHub(t, path, hears(ends(lost)))
+	play := turns(hears(hang), ends(completed))
+	require.NoError(t, h.Close())
+	h = openHub(t, path, play)
+	asked := launchIn(t, h, "a", "p")
+	queued := launchIn(t, h, "a", "and then this")
+	first := pendingOf(t, h, 1)[0]
+	require.True(t, first.Created.After(queued.Created))
+	require.NoError(t, h.Close())
+	h = openHub(t, path, play)
+	assert.Equal(t, store.Completed, await(t, h, queued).State)
+	assert.Equal(t, first.ID, pendingOf(t, h, 1)[0].ID)
+	_ = asked
+}
+
+// An executor that somebody else wrote tells nothing of answers: what it
+// reports next shows that it went on.
+func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
+	foreign := func(o *Options) { o.Agents = agents{"executor"} }
+	h := openHub(t, database(t), turns(
+		hears(func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("I go on"); return exited }),
+		hears(ends(completed)),
+		hears(ends(exited)),
+	), foreign)
+	for _, open := range []int{0, 0, 1} {
+		s := launch(t, h, "p")
+		approve(t, h, pendingOf(t, h, 1)[0], "")
+		await(t, h, s)
+		pendingOf(t, h, open)
+	}
+}
