@@ -9,8 +9,9 @@ LDFLAGS := $(if $(VERSION),-X main.version=$(VERSION))
 TOOL    := $(GO) tool -modfile=.ci/tools/go.mod
 FUZZ    := FuzzParse FuzzHeader FuzzNDJSON FuzzOversize FuzzResync
 FUZZTIME ?= 30s
+CHAOSTIME ?= 5m
 
-.PHONY: run build test test-go test-clients lint fmt fuzz cross bench load docs clean help
+.PHONY: run build test test-go test-clients lint fmt fuzz cross bench load chaos docs clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
@@ -58,6 +59,9 @@ bench: build ## measure the program beside others (docs/performance.md); about 5
 
 load: ## the hub under 200 clients of all families (docs/performance.md); about 5 minutes
 	DUET_LOAD_TESTS=50 $(GO) test ./cmd/duet-rpc -run 'TestCrowd|TestIdleClients' -count=1 -v -timeout 15m
+
+chaos: ## processes killed at random, and what came of what was acknowledged (internal/chaos); CHAOSTIME, 5 minutes
+	$(GO) test ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)
 
 docs: ## write docs/protocol.md from the registry
 	$(GO) test ./handlers -run TestProtocolDocument -update

@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"internal/architecture": {},
 	"internal/catalog":      {},
 	"internal/catalogrpc":   {"server", "internal/catalog"},
+	"internal/chaos":        {}, // tests alone
 	"internal/config":       {"internal/catalog", "internal/project"},
 	"internal/demoagent":    {},
 	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket"},

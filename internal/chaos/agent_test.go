@@ -1,0 +1,297 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// agentVariable makes the test's binary the scripted agent; its value is where
+// the agents of a project keep what they know.
+const agentVariable = "DUET_CHAOS_AGENT"
+
+// workPrompt is what the agent is told to do: so many steps, each of which
+// takes leave.
+func workPrompt(work string, steps int) string { return fmt.Sprintf("work %s %d", work, steps) }
+
+var (
+	workPattern  = regexp.MustCompile(`\bwork ([\w-]+) (\d+)\b`)
+	agentOptions = []any{
+		map[string]any{"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+		map[string]any{"optionId": "no", "name": "Reject", "kind": "reject_once"},
+	}
+)
+
+// A scriptedAgent speaks the Agent Client Protocol. It asks for leave for each
+// step of a work and carries it out, and like agents with a transcript it knows
+// in the next process what it did in the last one, unless it was killed before
+// it could remember.
+type scriptedAgent struct {
+	dir     string
+	journal *journal
+
+	mu      sync.Mutex // guards the fields below
+	out     io.Writer
+	asked   map[string]chan string // by request: takes the outcome
+	serial  int
+	session string
+	cancel  chan struct{} // of the turn
+}
+
+// playAgent serves standard input until it ends.
+func playAgent(dir string) {
+	a := &scriptedAgent{dir: dir, journal: journalIn(dir), out: os.Stdout, asked: make(map[string]chan string)}
+	a.serve(os.Stdin)
+	if rand.IntN(6) == 0 { // some agents do not end with their input, nor when they are asked to
+		signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+		time.Sleep(10 * time.Minute)
+	}
+}
+
+type agentMessage struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		SessionID string `json:"sessionId"`
+		Prompt    []struct {
+			Text string `json:"text"`
+		} `json:"prompt"`
+	} `json:"params"`
+	Result struct {
+		Outcome struct {
+			Outcome  string `json:"outcome"`
+			OptionID string `json:"optionId"`
+		} `json:"outcome"`
+	} `json:"result"`
+}
+
+func (a *scriptedAgent) serve(in io.Reader) {
+	r := bufio.NewReaderSize(in, 1<<16)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m agentMessage
+		if json.Unmarshal(line, &m) != nil {
+			continue
+		}
+		switch m.Method {
+		case "initialize":
+			a.reply(m.ID, map[string]any{"protocolVersion": 1, "agentCapabilities": map[string]any{"loadSession": true}})
+		case "session/new":
+			a.open(fmt.Sprintf("session-%d-%d", os.Getpid(), rand.Uint32()))
+			a.reply(m.ID, map[string]any{"sessionId": a.session})
+		case "session/load":
+			if _, err := os.Stat(a.sessionFile(m.Params.SessionID)); err != nil {
+				a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32002, "message": "no such session"}})
+				continue
+			}
+			a.open(m.Params.SessionID)
+			a.reply(m.ID, map[string]any{})
+		case "session/prompt":
+			cancel := make(chan struct{})
+			a.mu.Lock()
+			a.cancel = cancel
+			a.mu.Unlock()
+			go a.turn(m, cancel)
+		case "session/cancel":
+			a.mu.Lock()
+			if a.cancel != nil {
+				close(a.cancel)
+				a.cancel = nil
+			}
+			a.mu.Unlock()
+		case "": // an answer to a question of ours
+			outcome := m.Result.Outcome.OptionID
+			if m.Result.Outcome.Outcome != "selected" {
+				outcome = ""
+			}
+			a.mu.Lock()
+			waiting := a.asked[string(m.ID)]
+			delete(a.asked, string(m.ID))
+			a.mu.Unlock()
+			if waiting != nil {
+				waiting <- outcome
+			}
+		}
+	}
+}
+
+func (a *scriptedAgent) send(message any) {
+	line, _ := json.Marshal(message)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, _ = a.out.Write(append(line, '\n'))
+}
+
+func (a *scriptedAgent) reply(id json.RawMessage, result any) {
+	a.send(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+func (a *scriptedAgent) update(update map[string]any) {
+	a.send(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{"sessionId": a.session, "update": update}})
+}
+
+func (a *scriptedAgent) sessionFile(id string) string {
+	return filepath.Join(a.dir, "sessions", filepath.Base(id))
+}
+
+// open makes a session the agent's own; its file holds the last prompt with work in it.
+func (a *scriptedAgent) open(id string) {
+	a.session = id
+	f, err := os.OpenFile(a.sessionFile(id), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		f.Close()
+	}
+}
+
+// turn does what is left of the work that the prompt, or else the session, is about.
+func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
+	var text strings.Builder
+	for _, block := range m.Params.Prompt {
+		text.WriteString(block.Text + "\n")
+	}
+	file := a.sessionFile(a.session)
+	work := lastWork(text.String())
+	if work == nil {
+		said, _ := os.ReadFile(file)
+		work = lastWork(string(said))
+	} else {
+		_ = replaceFile(file, work[0])
+	}
+	stop := "end_turn"
+	if work != nil {
+		steps, _ := strconv.Atoi(work[2])
+		for i := 1; i <= steps && stop == "end_turn"; i++ {
+			if step := fmt.Sprintf("%s/%d", work[1], i); !a.knows(step) && !a.step(step, cancel) {
+				stop = "cancelled"
+			}
+		}
+	}
+	a.reply(m.ID, map[string]any{"stopReason": stop})
+}
+
+// lastWork is the last work that a text asks for: what matched, its name and
+// its number of steps.
+func lastWork(text string) []string {
+	all := workPattern.FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
+		return nil
+	}
+	return all[len(all)-1]
+}
+
+// step asks for leave, and carries the step out if it is given. It reports
+// whether the turn goes on.
+func (a *scriptedAgent) step(step string, cancel <-chan struct{}) bool {
+	call := fmt.Sprintf("%s#%08x", step, rand.Uint32())
+	tool := func(status string) map[string]any {
+		return map[string]any{
+			"toolCallId": call, "title": "step " + step, "kind": "execute", "status": status,
+			"rawInput": map[string]any{"command": "step " + step}, "_meta": map[string]any{"duet": map[string]any{"toolName": "Bash"}},
+		}
+	}
+	tell := func(kind, status string) {
+		u := tool(status)
+		u["sessionUpdate"] = kind
+		a.update(u)
+	}
+	a.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": "Now " + step + ". "}})
+	tell("tool_call", "pending")
+	a.note(noteAsk, step, call)
+	answer := make(chan string, 1)
+	a.mu.Lock()
+	a.serial++
+	id := a.serial
+	a.asked[strconv.Itoa(id)] = answer
+	a.mu.Unlock()
+	a.send(map[string]any{"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": map[string]any{
+		"sessionId": a.session, "options": agentOptions, "toolCall": tool("pending"),
+	}})
+	var outcome string
+	select {
+	case outcome = <-answer:
+	case <-cancel:
+		select { // the answer to the question comes all the same
+		case outcome = <-answer:
+		case <-time.After(5 * time.Second):
+		}
+		if outcome != "" {
+			a.note(noteCancelled, step, call)
+			outcome = ""
+		}
+	}
+	switch outcome {
+	case "yes":
+		a.note(noteAllowed, step, call)
+		a.dawdle(40 * time.Millisecond)
+		a.note(noteDid, step, call)
+		a.dawdle(20 * time.Millisecond)
+		a.remember(step)
+		tell("tool_call_update", "completed")
+		a.dawdle(20 * time.Millisecond)
+	case "no":
+		a.note(noteDenied, step, call)
+		a.remember(step)
+		tell("tool_call_update", "failed")
+	default:
+		a.note(noteCancelled, step, call)
+		tell("tool_call_update", "failed")
+		return false
+	}
+	return true
+}
+
+// dawdle takes no time at all or up to most, so that a kill may come between.
+func (a *scriptedAgent) dawdle(most time.Duration) {
+	if rand.IntN(2) == 0 {
+		time.Sleep(rand.N(most))
+	}
+}
+
+func (a *scriptedAgent) note(what, step, call string) {
+	if err := a.journal.write(note{What: what, Step: step, Call: call}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) // nothing is carried out that cannot be written down
+	}
+}
+
+func (a *scriptedAgent) memory(step string) string {
+	return filepath.Join(a.dir, "memory", strings.ReplaceAll(step, "/", "."))
+}
+
+func (a *scriptedAgent) remember(step string) { _ = replaceFile(a.memory(step), "done") }
+
+func (a *scriptedAgent) knows(step string) bool {
+	_, err := os.Stat(a.memory(step))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// replaceFile writes a file that is there whole or not at all.
+func replaceFile(path, content string) error {
+	next := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, []byte(content)) {
+		return nil
+	}
+	if err := os.WriteFile(next, []byte(content), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}

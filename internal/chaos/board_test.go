@@ -1,0 +1,194 @@
+//go:build linux
+
+package chaos
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+)
+
+// A board is what everybody in a round knows of what was told: what waits for an
+// answer, what can be continued, and the calls whose replies are checked.
+type board struct {
+	mu        sync.Mutex
+	questions map[string]*question // by approval
+	runs      map[string]*knownRun // by session
+	launches  []launch
+	calls     []call
+	seen      map[int64]time.Time // by seq: when an event was first told
+	findings  []string
+	works     int
+	answers   int
+	continued map[string]bool // sessions: who continues one a second time forks it
+}
+
+// A question is what events told of an approval.
+type question struct {
+	id     string
+	opened time.Time // when it was first seen
+	open   bool
+}
+
+type knownRun struct{ session, task, thread, state string }
+
+// A launch is one that a reply acknowledged.
+type launch struct {
+	Work    string `json:"work"` // empty: it continues another one
+	Query   string `json:"query"`
+	Steps   int    `json:"steps"`
+	Session string `json:"session"`
+	Thread  string `json:"thread"`
+}
+
+func newBoard() *board {
+	return &board{questions: make(map[string]*question), runs: make(map[string]*knownRun), seen: make(map[int64]time.Time), continued: make(map[string]bool)}
+}
+
+// found notes something that must not be.
+func (b *board) found(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.findings = append(b.findings, fmt.Sprintf(format, args...))
+}
+
+// eventData is what is read of events.
+type eventData struct {
+	SessionID  string `json:"session_id"`
+	TaskID     string `json:"task_id"`
+	ThreadID   string `json:"thread_id"`
+	State      string `json:"state"`
+	ApprovalID string `json:"approval_id"`
+	Decision   string `json:"decision"`
+	DecidedBy  string `json:"decided_by"`
+	Comment    string `json:"comment"`
+}
+
+// stepOf is the step that a tool's input is about.
+func stepOf(command string) string {
+	var step string
+	_, _ = fmt.Sscanf(command, "step %s", &step)
+	return step
+}
+
+// take notes an event that somebody was told.
+func (b *board) take(e client.Event) {
+	var d eventData
+	if err := json.Unmarshal(e.Data, &d); err != nil && len(e.Data) > 0 {
+		b.found("event %d (%s) cannot be read: %v: %.300s", e.Seq, e.Type, err, e.Data)
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.seen[e.Seq]; !known && e.Seq > 0 {
+		b.seen[e.Seq] = time.Now()
+	}
+	switch e.Type {
+	case "session_status_changed":
+		b.runs[d.SessionID] = &knownRun{d.SessionID, d.TaskID, d.ThreadID, d.State}
+	case "new_approval":
+		if q := b.questions[d.ApprovalID]; q == nil {
+			b.questions[d.ApprovalID] = &question{id: d.ApprovalID, opened: time.Now(), open: true}
+		} else {
+			q.open = true // again, perhaps
+		}
+	case "approval_resolved":
+		if q := b.questions[d.ApprovalID]; q != nil {
+			q.open = false
+		}
+	}
+}
+
+// oldest is one of the n oldest open questions, so that people answer the same ones.
+func (b *board) oldest(choose func(n int) int, n int) (id string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var open []*question
+	for _, q := range b.questions {
+		if q.open {
+			open = append(open, q)
+		}
+	}
+	if len(open) == 0 {
+		return "", false
+	}
+	slices.SortFunc(open, func(x, y *question) int { return x.opened.Compare(y.opened) })
+	return open[choose(min(n, len(open)))].id, true
+}
+
+// any is any question that was ever seen.
+func (b *board) any(choose func(n int) int) (id string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := slices.Collect(maps.Keys(b.questions))
+	if len(all) == 0 {
+		return "", false
+	}
+	slices.Sort(all)
+	return all[choose(len(all))], true
+}
+
+// session is a run in one of some states, the last one of its conversation.
+func (b *board) session(choose func(n int) int, states ...string) (id string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := make(map[string]*knownRun) // by thread
+	for _, r := range b.runs {
+		if other := last[r.thread]; other == nil || r.task > other.task {
+			last[r.thread] = r
+		}
+	}
+	var fit []*knownRun
+	for _, r := range last {
+		if slices.Contains(states, r.state) {
+			fit = append(fit, r)
+		}
+	}
+	if len(fit) == 0 {
+		return "", false
+	}
+	slices.SortFunc(fit, func(x, y *knownRun) int { return cmp.Compare(x.session, y.session) })
+	return fit[choose(len(fit))].session, true
+}
+
+// newWork names a work that nobody else has.
+func (b *board) newWork(most int) (work string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.works == most {
+		return "", false
+	}
+	b.works++
+	return fmt.Sprintf("w%d", b.works), true
+}
+
+// newWords are a comment that no other answer has.
+func (b *board) newWords() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answers++
+	return fmt.Sprintf("answer-%d", b.answers)
+}
+
+func (b *board) launched(l launch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.launches = append(b.launches, l)
+}
+
+// continues reports whether nobody else continues a session already.
+func (b *board) continues(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.continued[id] {
+		return false
+	}
+	b.continued[id] = true
+	return true
+}

@@ -1,0 +1,255 @@
+//go:build linux
+
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// A finding is a promise that was broken: which one, and how it shows.
+type finding struct {
+	Check string `json:"check"`
+	What  string `json:"what"`
+}
+
+func (f finding) String() string { return f.Check + ": " + f.What }
+
+// The names of the checks.
+const (
+	checkLaunches  = "an acknowledged launch is lost"
+	checkRegister  = "a question is no register that is written once"
+	checkApproved  = "an acknowledged approval is neither carried out nor open again"
+	checkTwice     = "one answer was carried out twice"
+	checkDenied    = "something was carried out that was not allowed"
+	checkUndenied  = "an agent was told a denial that nobody gave"
+	checkEvents    = "events"
+	checkStuck     = "something does not end"
+	checkUnfit     = "what was cut short cannot be continued"
+	checkLeft      = "processes are left"
+	checkOdd       = "a reply that should not be"
+	checkUnsettled = "the project does not come to rest"
+)
+
+// launches: each that was acknowledged is there, as it was, and no work is
+// done in two of them.
+func (e *evidence) launches() (found []finding) {
+	works := make(map[string]string)
+	for _, s := range e.Sessions {
+		if work := lastWork(s.Query); work != nil && strings.HasPrefix(s.Query, "work ") {
+			if other := works[work[1]]; other != "" {
+				found = append(found, finding{checkLaunches, fmt.Sprintf("%s was launched once and is there twice, as %s and %s", work[1], other, s.ID)})
+			}
+			works[work[1]] = s.ID
+		}
+	}
+	for _, l := range e.Launches {
+		s, ok := e.Sessions[l.Session]
+		switch {
+		case !ok:
+			found = append(found, finding{checkLaunches, fmt.Sprintf("session %s (%s) is not there", l.Session, l.Query)})
+		case s.Query != l.Query || s.ThreadID != l.Thread:
+			found = append(found, finding{checkLaunches, fmt.Sprintf("session %s was %q in thread %s, it is %q in %s", l.Session, l.Query, l.Thread, s.Query, s.ThreadID)})
+		}
+	}
+	return found
+}
+
+// registers: for each question there is an order of all calls that explains
+// all replies. Where there is none, visualize gives the path of a file for it.
+func (e *evidence) registers(visualize func(approval string) string) (found []finding) {
+	events, calls := e.questionEvents(), e.callsOf()
+	for _, id := range slices.Sorted(maps.Keys(calls)) {
+		path := visualize(id)
+		result, err := linearize(settle(calls[id], events[id]), path)
+		switch {
+		case err != nil:
+			found = append(found, finding{checkRegister, err.Error()})
+		case result == porcupine.Illegal:
+			found = append(found, finding{checkRegister, fmt.Sprintf("question %s: no order of %d calls explains their replies; %s shows the best attempt", id, len(calls[id]), path)})
+		case result == porcupine.Unknown:
+			found = append(found, finding{checkRegister, fmt.Sprintf("question %s: its %d calls take too long to judge", id, len(calls[id]))})
+		}
+	}
+	return found
+}
+
+// approved: whatever was approved last of a step is carried out, or is asked
+// again and open. It holds while all is at rest and before anybody continues
+// anything. What a person interrupted is nobody's to carry out.
+func (e *evidence) approved() (found []finding, of int) {
+	stopped := make(map[string]bool) // threads
+	for id := range e.Stopped {
+		stopped[e.Sessions[id].ThreadID] = true
+	}
+	open := make(map[string]bool) // steps
+	for _, a := range e.Approvals {
+		open[a.step()] = open[a.step()] || a.Status == statusPending
+	}
+	acknowledged := make(map[string]bool) // words
+	for _, c := range e.Calls {
+		if c.What == callDecide && c.Outcome == won {
+			acknowledged[c.Write.Words] = true
+		}
+	}
+	notes := e.notesOf()
+	for step, verdicts := range e.verdicts() {
+		human := slices.DeleteFunc(slices.Clone(verdicts), func(v verdict) bool { return !v.human })
+		if len(human) == 0 {
+			continue
+		}
+		last := human[len(human)-1]
+		if last.answer.Status != "approved" || !acknowledged[last.answer.Words] {
+			continue
+		}
+		a := e.Approvals[last.approval]
+		if stopped[a.ThreadID] {
+			continue
+		}
+		of++
+		done := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteDid })
+		if done || open[step] {
+			continue
+		}
+		told := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteAllowed && !time.Unix(0, n.At).Before(last.at) })
+		s := e.Sessions[a.SessionID]
+		found = append(found, finding{checkApproved, fmt.Sprintf(
+			"step %s: question %s (stale: %t) was approved (%s) at event %d; the agent was told: %t; its run is %s %s",
+			step, last.approval, a.Stale, last.answer.Words, last.seq, told, s.State, s.ErrorCode,
+		)})
+	}
+	return found, of
+}
+
+// permits: agents are told of an approval once, after it was given, and carry
+// out no more than that; they are told of no denial that nobody gave.
+func (e *evidence) permits() (found []finding) {
+	verdicts := e.verdicts()
+	for step, notes := range e.notesOf() {
+		approvals := make([]verdict, 0, len(verdicts[step]))
+		for _, v := range verdicts[step] {
+			if v.human && v.answer.Status == "approved" {
+				approvals = append(approvals, v)
+			}
+		}
+		told, did := 0, 0
+		for _, n := range notes {
+			at := time.Unix(0, n.At)
+			switch n.What {
+			case noteAllowed:
+				told++
+				switch last := lastBefore(verdicts[step], at); {
+				case told > len(approvals):
+					found = append(found, finding{checkTwice, fmt.Sprintf("step %s was allowed %d times and approved %d times", step, told, len(approvals))})
+				case approvals[told-1].at.After(at.Add(clockSlack)):
+					found = append(found, finding{checkDenied, fmt.Sprintf("step %s was allowed before its approval no. %d", step, told)})
+				case last.answer.Status == "denied":
+					found = append(found, finding{checkDenied, fmt.Sprintf("step %s was allowed (%s) after it was denied (%s)", step, n.Call, last.answer.Words)})
+				}
+			case noteDid:
+				if did++; did > told || did > len(approvals) {
+					found = append(found, finding{checkTwice, fmt.Sprintf("step %s was carried out %d times; it was approved %d times", step, did, len(approvals))})
+				}
+			case noteDenied:
+				if !slices.ContainsFunc(verdicts[step], func(v verdict) bool { return v.human && v.answer.Status == "denied" && !v.at.After(at.Add(clockSlack)) }) {
+					found = append(found, finding{checkUndenied, fmt.Sprintf("step %s, call %s", step, n.Call)})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// lastBefore is a human's last word before a moment.
+func lastBefore(verdicts []verdict, at time.Time) (last verdict) {
+	for _, v := range verdicts {
+		if v.human && !v.at.After(at) {
+			last = v
+		}
+	}
+	return last
+}
+
+// transient reports whether an event may look different when it comes again.
+func transient(seq int64, kind string) bool {
+	return seq == 0 || kind == "message_delta" || kind == "thinking_delta" || kind == "lagged"
+}
+
+// views: what everybody was told is what the log has, and none of it is missing.
+func (e *evidence) views(views []*view) (found []finding) {
+	add := func(format string, args ...any) {
+		found = append(found, finding{checkEvents, fmt.Sprintf(format, args...)})
+	}
+	log := make(map[int64]logged)
+	for _, l := range e.Log {
+		if !transient(l.Seq, l.Type) {
+			log[l.Seq] = l
+		}
+	}
+	for _, v := range views {
+		last, told, shown := v.last(), make(map[int64]bool), make(map[string]bool)
+		for _, t := range v.events {
+			if t.Type == "new_approval" {
+				shown[loggedOf(t).Data.ApprovalID] = true
+			}
+			if transient(t.Seq, t.Type) {
+				continue
+			}
+			told[t.Seq] = true
+			l, ok := log[t.Seq]
+			switch {
+			case !ok:
+				add("%s was told event %d (%s), which is not in the log: %.200s", v.name, t.Seq, t.Type, t.Data)
+			case l.Type != t.Type || !sameJSON(l.Raw, t.Data):
+				add("%s was told event %d as %s %.200s, the log has %s %.200s", v.name, t.Seq, t.Type, t.Data, l.Type, l.Raw)
+			}
+		}
+		for seq, l := range log {
+			// A question that was shown among those that wait, without a number, does not come again.
+			if v.after < seq && seq <= last && !told[seq] && (l.Type != "new_approval" || !shown[l.Data.ApprovalID]) {
+				add("%s was never told event %d (%s), but event %d", v.name, seq, l.Type, last)
+			}
+		}
+	}
+	return found
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	p, _ := json.Marshal(x)
+	q, _ := json.Marshal(y)
+	return string(p) == string(q)
+}
+
+// ends: all has ended, and all work was done or denied, each step of it.
+func (e *evidence) ends() (found []finding) {
+	for _, s := range e.Sessions {
+		if !s.ended() {
+			found = append(found, finding{checkStuck, fmt.Sprintf("session %s (%s) is %s", s.ID, s.Query, s.State)})
+		}
+	}
+	for _, a := range e.Approvals {
+		if a.Status == statusPending {
+			found = append(found, finding{checkStuck, fmt.Sprintf("question %s (%s) is still open", a.ID, a.step())})
+		}
+	}
+	notes, forked := e.notesOf(), e.forked()
+	for _, l := range e.Launches {
+		for i := 1; l.Work != "" && !forked[l.Work] && i <= l.Steps; i++ {
+			step := fmt.Sprintf("%s/%d", l.Work, i)
+			if !slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteDid || n.What == noteDenied }) {
+				found = append(found, finding{checkStuck, fmt.Sprintf("step %s was neither carried out nor denied", step)})
+			}
+		}
+	}
+	return found
+}

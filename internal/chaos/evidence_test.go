@@ -1,0 +1,168 @@
+//go:build linux
+
+package chaos
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+)
+
+// Evidence is what a round left behind: what was promised, and what came of it.
+type evidence struct {
+	Began    time.Time       `json:"began"`
+	Notes    []note          `json:"notes"` // of the agents
+	Log      []logged        `json:"log"`   // all events, from the first on
+	Seen     map[int64]int64 `json:"seen"`  // by seq: when somebody was first told, in nanoseconds since Began
+	Calls    []call          `json:"calls"`
+	Launches []launch        `json:"launches"`
+	Stopped  map[string]bool `json:"stopped"` // sessions that a person tried to interrupt
+
+	// As the hub has them, with everything at rest.
+	Sessions  map[string]shownSession  `json:"sessions"`
+	Approvals map[string]shownApproval `json:"approvals"` // every one that the log has
+}
+
+// A logged is an event of the log.
+type logged struct {
+	Seq  int64           `json:"seq"`
+	Type string          `json:"type"`
+	Time time.Time       `json:"time"`
+	Raw  json.RawMessage `json:"data"`
+	Data eventData       `json:"-"`
+}
+
+func loggedOf(e client.Event) logged {
+	l := logged{Seq: e.Seq, Type: e.Type, Time: e.Timestamp, Raw: e.Data}
+	_ = json.Unmarshal(e.Data, &l.Data)
+	return l
+}
+
+// A shownSession is what listSessions says of one.
+type shownSession struct {
+	ID        string `json:"id"`
+	TaskID    string `json:"task_id"`
+	ThreadID  string `json:"thread_id"`
+	Query     string `json:"query"`
+	State     string `json:"state"`
+	Error     string `json:"error"`
+	ErrorCode string `json:"error_code"`
+}
+
+func (s shownSession) ended() bool {
+	switch s.State {
+	case "completed", "failed", "timed_out", "interrupted", "cancelled":
+		return true
+	}
+	return false
+}
+
+// A shownApproval is what getApproval says.
+type shownApproval struct {
+	ID        string `json:"id"`
+	SessionID string `json:"session_id"`
+	ThreadID  string `json:"thread_id"`
+	Status    string `json:"status"`
+	Stale     bool   `json:"stale"`
+	Comment   string `json:"comment"`
+	DecidedBy string `json:"decided_by"`
+	ToolUseID string `json:"tool_use_id"`
+	ToolInput struct {
+		Command string `json:"command"`
+	} `json:"tool_input"`
+}
+
+func (a shownApproval) step() string { return stepOf(a.ToolInput.Command) }
+
+// byHuman is who decided what a human has.
+const byHuman = "user"
+
+// A verdict is an end of a question, from the log.
+type verdict struct {
+	seq      int64
+	at       time.Time // not before
+	approval string
+	answer   answer
+	human    bool
+}
+
+// verdicts are the ends of the questions of each step, in their order. Steps of
+// works that were forked are not among them: two agents do them, each for itself.
+func (e *evidence) verdicts() map[string][]verdict {
+	m, forked := make(map[string][]verdict), e.forked()
+	for _, l := range e.Log {
+		if l.Type != "approval_resolved" {
+			continue
+		}
+		d := l.Data
+		step := e.Approvals[d.ApprovalID].step()
+		if forked[workOf(step)] {
+			continue
+		}
+		m[step] = append(m[step], verdict{l.Seq, l.Time, d.ApprovalID, answer{d.Decision, d.Comment}, d.DecidedBy == byHuman})
+	}
+	return m
+}
+
+// forked are the works of which two conversations have asked: somebody continued
+// a session while an answer or somebody else did.
+func (e *evidence) forked() map[string]bool {
+	threads, forked := make(map[string]string), make(map[string]bool)
+	for _, a := range e.Approvals {
+		work := workOf(a.step())
+		forked[work] = forked[work] || threads[work] != "" && threads[work] != a.ThreadID
+		threads[work] = a.ThreadID
+	}
+	return forked
+}
+
+func workOf(step string) string {
+	work, _, _ := strings.Cut(step, "/")
+	return work
+}
+
+// notesOf are the notes of each step, in their order, but of works that were forked.
+func (e *evidence) notesOf() map[string][]note {
+	m, forked := make(map[string][]note), e.forked()
+	for _, n := range e.Notes {
+		if !forked[workOf(n.Step)] {
+			m[n.Step] = append(m[n.Step], n)
+		}
+	}
+	return m
+}
+
+// clockSlack is by how much a time in an event may be before it.
+const clockSlack = 5 * time.Millisecond
+
+// questionEvents are what the log has of each question, in its order.
+func (e *evidence) questionEvents() map[string][]questionEvent {
+	m := make(map[string][]questionEvent)
+	for _, l := range e.Log {
+		q := questionEvent{from: l.Time.Sub(e.Began) - clockSlack, until: forever}
+		if seen, ok := e.Seen[l.Seq]; ok {
+			q.until = max(time.Duration(seen), q.from)
+		}
+		switch l.Type {
+		case "new_approval":
+			q.opens = true
+		case "approval_resolved":
+			q.byHuman, q.answer = l.Data.DecidedBy == byHuman, answer{l.Data.Decision, l.Data.Comment}
+		default:
+			continue
+		}
+		m[l.Data.ApprovalID] = append(m[l.Data.ApprovalID], q)
+	}
+	return m
+}
+
+// callsOf are the calls to each question.
+func (e *evidence) callsOf() map[string][]call {
+	m := make(map[string][]call)
+	for _, c := range e.Calls {
+		m[c.Approval] = append(m[c.Approval], c)
+	}
+	return m
+}

@@ -1,0 +1,78 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// What an agent writes down.
+const (
+	noteAsk       = "ask"       // before it asks for leave
+	noteAllowed   = "allowed"   // it was told that it may
+	noteDenied    = "denied"    // it was told that it may not
+	noteCancelled = "cancelled" // it was told that nobody decided
+	noteDid       = "did"       // it carried the step out: writing this is the step
+)
+
+// A note is a line of the journal.
+type note struct {
+	At   int64  `json:"at"` // Unix time in nanoseconds
+	PID  int    `json:"pid"`
+	What string `json:"what"`
+	Step string `json:"step"` // work/number: what is to be done, the same however often it is asked
+	Call string `json:"call"` // the tool call: another one each time it is asked
+}
+
+// A journal is a file to which all agents of a project append.
+type journal struct {
+	mu   sync.Mutex
+	path string
+}
+
+func journalIn(dir string) *journal { return &journal{path: filepath.Join(dir, "journal")} }
+
+// write has the note on the disk when it returns.
+func (j *journal) write(n note) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n.At, n.PID = time.Now().UnixNano(), os.Getpid()
+	line, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(j.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// read returns all notes in the order in which they were written.
+func (j *journal) read() ([]note, error) {
+	content, err := os.ReadFile(j.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var notes []note
+	for line := range bytes.Lines(content) {
+		var n note
+		if err := json.Unmarshal(line, &n); err != nil {
+			return nil, fmt.Errorf("%s: %w: %q", j.path, err, line)
+		}
+		notes = append(notes, n)
+	}
+	return notes, err
+}

@@ -1,0 +1,414 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// Limits of what people do.
+const (
+	callTimeout  = 10 * time.Second
+	mostWorks    = 16 // of a round
+	mostSteps    = 3  // of a work
+	shellTimeout = 20 * time.Second
+)
+
+// A person does things at random, with one connection or by a shell.
+type person struct {
+	*round
+	who  int
+	rand *rand.Rand
+
+	target func() client.Target // nil: a shell
+	many   bool                 // a connection can have more than one subscription
+	opts   []client.Option
+	c      *client.Client
+
+	view *view
+}
+
+// A view is what a person was told, in its order.
+type view struct {
+	name  string
+	after int64 // events up to this one were not asked for
+
+	mu     sync.Mutex // guards the fields below
+	events []client.Event
+	tops   map[string]int64 // by subscription: the last seq that came
+}
+
+func (v *view) take(e client.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.events = append(v.events, e)
+}
+
+// last is the number to go on behind.
+func (v *view) last() (seq int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, e := range v.events {
+		seq = max(seq, e.Seq)
+	}
+	return seq
+}
+
+// watch looks at messages as they come, before the client makes anything of
+// them: within a subscription numbers only rise.
+func (p *person) watch(sent bool, message []byte) {
+	if sent || !bytes.Contains(message, []byte(`"method":"event"`)) {
+		return
+	}
+	var m struct {
+		Params struct {
+			SubscriptionID string `json:"subscription_id"`
+			Seq            int64  `json:"seq"`
+		} `json:"params"`
+	}
+	if err := json.Unmarshal(message, &m); err != nil {
+		p.board.found("%s was sent what cannot be read: %v: %.200s", p.view.name, err, message)
+		return
+	}
+	p.view.mu.Lock()
+	defer p.view.mu.Unlock()
+	id, seq := m.Params.SubscriptionID, m.Params.Seq
+	if seq > 0 && seq <= p.view.tops[id] {
+		p.board.found("%s was sent event %d after %d in subscription %s", p.view.name, seq, p.view.tops[id], id)
+	}
+	p.view.tops[id] = max(p.view.tops[id], seq)
+}
+
+// editor makes a person with an editor, socket one with a connection to the
+// socket, shell one with neither.
+func (r *round) editor(who int) *person {
+	p := r.person(who, "editor")
+	p.target = func() client.Target { return r.project.editor() }
+	p.opts, p.many = []client.Option{client.WithReconnect(true), client.WithTrace(p.watch)}, true
+	return p
+}
+
+func (r *round) atSocket(who int) *person {
+	p := r.person(who, "socket")
+	p.target = func() client.Target { return client.Socket(r.project.socket()) }
+	if who%2 == 0 {
+		p.opts, p.many = []client.Option{client.WithFraming(frame.LSP), client.WithTrace(p.watch)}, true
+	}
+	return p
+}
+
+func (r *round) shell(who int) *person { return r.person(who, "shell") }
+
+func (r *round) person(who int, kind string) *person {
+	p := &person{round: r, who: who, rand: r.newRand(), view: &view{name: kind + " " + string(rune('A'+who)), tops: make(map[string]int64)}}
+	r.views = append(r.views, p.view)
+	return p
+}
+
+// live does things until ctx ends. The connection stays open.
+func (p *person) live(ctx context.Context) {
+	for ctx.Err() == nil {
+		if p.target != nil && p.c == nil && !p.enter(ctx) {
+			continue
+		}
+		p.act(ctx)
+		p.pause(ctx, 120*time.Millisecond)
+	}
+}
+
+// enter connects and subscribes, going on behind what was seen.
+func (p *person) enter(ctx context.Context) bool {
+	c, err := client.Dial(ctx, p.target(), append(p.opts, client.WithCallTimeout(callTimeout))...)
+	if err != nil {
+		p.pause(ctx, 200*time.Millisecond)
+		return false
+	}
+	since := p.view.last()
+	if _, err := c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, func(e client.Event) {
+		p.view.take(e)
+		p.board.take(e)
+	}); err != nil {
+		c.Close()
+		p.pause(ctx, 200*time.Millisecond)
+		return false
+	}
+	p.c = c
+	return true
+}
+
+// leave ends the connection, as an editor that is closed.
+func (p *person) leave() {
+	if p.c != nil {
+		p.c.Close()
+		p.c = nil
+	}
+}
+
+func (p *person) pause(ctx context.Context, most time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(rand.N(most)):
+	}
+}
+
+// act does one thing.
+func (p *person) act(ctx context.Context) {
+	switch choice := p.rand.IntN(100); {
+	case p.target == nil:
+		if id, ok := p.board.oldest(p.rand.IntN, 2); ok {
+			p.decide(ctx, id, p.decideInShell)
+		}
+	case choice < 25:
+		p.launch(ctx)
+	case choice < 70:
+		if id, ok := p.board.oldest(p.rand.IntN, 3); ok {
+			p.decide(ctx, id, p.decideByCall)
+		}
+	case choice < 83:
+		if id, ok := p.board.any(p.rand.IntN); ok {
+			p.read(ctx, id)
+		}
+	case choice < 91:
+		if id, ok := p.board.session(p.rand.IntN, "interrupted", "failed"); ok && p.board.continues(id) {
+			p.continueSession(ctx, id)
+		}
+	case choice < 94:
+		if id, ok := p.board.session(p.rand.IntN, "running", "waiting_input"); ok {
+			p.interrupt(ctx, id)
+		}
+	case choice < 96:
+		p.leave()
+	case choice < 98:
+		p.lookBack(ctx)
+	default:
+		p.hurry(ctx)
+	}
+}
+
+// lookBack subscribes a second time, from some moment on, for a short while.
+func (p *person) lookBack(ctx context.Context) {
+	top := p.view.last()
+	if p.c == nil || top == 0 || !p.many {
+		return
+	}
+	since := p.rand.Int64N(top)
+	v := &view{name: fmt.Sprintf("%s, looking back to %d", p.view.name, since), after: since, tops: make(map[string]int64)}
+	sub, err := p.c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, v.take)
+	if err != nil {
+		return
+	}
+	p.pause(ctx, 300*time.Millisecond)
+	_ = sub.Close()
+	p.board.mu.Lock()
+	defer p.board.mu.Unlock()
+	p.views = append(p.views, v)
+}
+
+// hurry is an editor that says all it has to say at once, closes its side and
+// reads what comes: a launch and an answer.
+func (p *person) hurry(ctx context.Context) {
+	work, ok := p.board.newWork(mostWorks)
+	if !ok {
+		return
+	}
+	l := launch{Work: work, Steps: 1, Query: workPrompt(work, 1)}
+	in := frameOf(object{"jsonrpc": "2.0", "id": "launch", "method": "launchSession", "params": object{"query": l.Query}})
+	c := call{Who: hurried, What: callDecide, Write: answer{Status: "approved", Words: p.board.newWords()}, Outcome: unknown, From: p.since()}
+	if c.Approval, ok = p.board.oldest(p.rand.IntN, 2); ok {
+		in += frameOf(object{"jsonrpc": "2.0", "id": "decide", "method": "sendDecision", "params": object{
+			"approval_id": c.Approval, "decision": "approve", "comment": c.Write.Words,
+		}})
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shellTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--root", p.project.root)
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.Stdin = p.project.root, p.project.environment(), p.project.log, strings.NewReader(in)
+	out, _ := cmd.Output() // what was said before it was killed counts
+	c.Until = p.since()
+	for _, body := range bodiesOf(out) {
+		var m struct {
+			ID     string `json:"id"`
+			Result struct {
+				decided
+				SessionID string `json:"session_id"`
+				ThreadID  string `json:"thread_id"`
+			} `json:"result"`
+		}
+		_ = json.Unmarshal(body, &m)
+		switch r := m.Result; {
+		case m.ID == "launch" && r.SessionID != "":
+			l.Session, l.Thread = r.SessionID, r.ThreadID
+			p.board.launched(l)
+		case m.ID == "decide" && r.Success:
+			c.Outcome = won
+		case m.ID == "decide" && r.Status != "":
+			c.Outcome, c.Read.Status = lost, r.Status
+		}
+	}
+	if ok {
+		p.called(c)
+	}
+}
+
+func frameOf(message object) string {
+	body, _ := json.Marshal(message)
+	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// bodiesOf are the whole frames of what a program wrote.
+func bodiesOf(out []byte) (bodies [][]byte) {
+	for {
+		header, rest, ok := bytes.Cut(out, []byte("\r\n\r\n"))
+		var n int
+		if _, err := fmt.Sscanf(string(header), "Content-Length: %d", &n); !ok || err != nil || len(rest) < n {
+			return bodies
+		}
+		bodies, out = append(bodies, rest[:n]), rest[n:]
+	}
+}
+
+func (p *person) launch(ctx context.Context) {
+	work, ok := p.board.newWork(mostWorks)
+	if !ok {
+		return
+	}
+	steps := 1 + p.rand.IntN(mostSteps)
+	l := launch{Work: work, Steps: steps, Query: workPrompt(work, steps)}
+	var told struct {
+		SessionID string `json:"session_id"`
+		ThreadID  string `json:"thread_id"`
+	}
+	if p.call(ctx, "launchSession", object{"query": l.Query}, &told) == nil {
+		l.Session, l.Thread = told.SessionID, told.ThreadID
+		p.board.launched(l)
+	}
+}
+
+func (p *person) continueSession(ctx context.Context, id string) {
+	l := launch{Query: "continue"}
+	var told struct {
+		SessionID string `json:"session_id"`
+		ThreadID  string `json:"thread_id"`
+	}
+	if p.call(ctx, "continueSession", object{"session_id": id, "query": l.Query}, &told) == nil {
+		l.Session, l.Thread = told.SessionID, told.ThreadID
+		p.board.launched(l)
+	}
+}
+
+func (p *person) interrupt(ctx context.Context, id string) {
+	_ = p.call(ctx, "interruptSession", object{"session_id": id}, nil)
+	p.board.mu.Lock()
+	p.interrupted[id] = true // or perhaps not
+	p.board.mu.Unlock()
+}
+
+// A decided is the reply to a decision.
+type decided struct {
+	Success bool   `json:"success"`
+	Status  string `json:"status"`
+	Error   string `json:"error"`
+}
+
+// decide answers a question, and sometimes sees to it that somebody dies of it.
+func (p *person) decide(ctx context.Context, id string, send func(ctx context.Context, id, decision, words string) (decided, error)) {
+	decision, status := "approve", "approved"
+	if p.rand.IntN(6) == 0 {
+		decision, status = "deny", "denied"
+	}
+	c := call{Approval: id, Who: p.who, What: callDecide, Write: answer{Status: status, Words: p.board.newWords()}, Outcome: unknown, From: p.since()}
+	reply, err := send(ctx, id, decision, c.Write.Words)
+	c.Until = p.since()
+	switch {
+	case err != nil:
+	case reply.Success:
+		c.Outcome = won
+		if p.rand.IntN(3) == 0 {
+			p.killer.afterAnAnswer()
+		}
+	case reply.Status != "":
+		c.Outcome, c.Read.Status = lost, reply.Status
+	default:
+		p.board.found("the answer to question %s was refused: %s", id, reply.Error)
+	}
+	p.called(c)
+}
+
+func (p *person) decideByCall(ctx context.Context, id, decision, words string) (r decided, err error) {
+	return r, p.call(ctx, "sendDecision", object{"approval_id": id, "decision": decision, "comment": words}, &r)
+}
+
+// decideInShell answers with a command. What it printed is its reply; if it
+// printed none, nobody knows.
+func (p *person) decideInShell(ctx context.Context, id, decision, words string) (r decided, err error) {
+	args := []string{"approvals", "approve", id, "--comment", words}
+	if decision == "deny" {
+		args = []string{"approvals", "deny", id, words}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shellTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append(args, "--json", "--root", p.project.root)...)
+	cmd.Dir, cmd.Env, cmd.Stderr = p.project.root, p.project.environment(), p.project.log
+	out, err := cmd.Output()
+	if parsed := json.Unmarshal(out, &r); parsed != nil {
+		return r, errors.Join(errors.New("no reply"), err, parsed)
+	}
+	return r, nil
+}
+
+func (p *person) read(ctx context.Context, id string) {
+	c := call{Approval: id, Who: p.who, What: callRead, From: p.since()}
+	var r struct {
+		Approval shownApproval `json:"approval"`
+	}
+	err := p.call(ctx, "getApproval", object{"approval_id": id}, &r)
+	c.Until = p.since()
+	if err == nil {
+		c.Read = answer{r.Approval.Status, r.Approval.Comment}
+		p.called(c)
+	}
+}
+
+// called notes a call that is checked.
+func (r *round) called(c call) {
+	r.board.mu.Lock()
+	defer r.board.mu.Unlock()
+	r.board.calls = append(r.board.calls, c)
+}
+
+type object = map[string]any
+
+// kindsInChaos are the errors that a person may get while hubs come and go.
+var kindsInChaos = map[client.Kind]bool{
+	"hub_lost": true, "subsystem_unavailable": true, "bad_state": true, "session_not_running": true,
+}
+
+// call makes a call. That no reply came, or that the hub is not there just
+// now, is in the nature of things; any other error is noted.
+func (p *person) call(ctx context.Context, method string, params, result any) error {
+	if p.c == nil {
+		return errors.New("not connected")
+	}
+	// Begun calls are not cut short by the end of the round.
+	err := p.c.Call(context.WithoutCancel(ctx), method, params, result)
+	var refused *client.Error
+	if errors.As(err, &refused) && !kindsInChaos[refused.Kind()] {
+		p.board.found("%s %v of %s was refused: %d %s %s", method, params, p.view.name, refused.Code, refused.Message, refused.Data)
+	}
+	if errors.Is(err, client.ErrTimeout) {
+		p.board.found("%s of %s had no reply after %v", method, p.view.name, callTimeout)
+	}
+	return err
+}

@@ -1,0 +1,165 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/client"
+)
+
+// A project is a directory with a user of its own, whose processes can be told
+// by their HOME.
+type project struct {
+	dir, root, home string
+	agents          string // where the agents keep what they know
+	log             *os.File
+}
+
+func newProject(t *testing.T, daemon bool) *project {
+	t.Helper()
+	dir := t.TempDir()
+	p := &project{dir: dir, root: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"), agents: filepath.Join(dir, "agents")}
+	for _, d := range []string{p.root, filepath.Join(p.home, "config", "duet"), filepath.Join(p.agents, "sessions"), filepath.Join(p.agents, "memory")} {
+		require.NoError(t, os.MkdirAll(d, 0o700))
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	hub := "embedded"
+	if daemon {
+		hub = "daemon"
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(p.home, "config", "duet", "config.toml"), fmt.Appendf(nil, `default_agent = "scripted"
+hub = %q
+[limits]
+max_runs = 6
+[agents.scripted]
+driver = "acp"
+command = [%q]
+env = { %s = %q, GORACE = "atexit_sleep_ms=0" }
+`, hub, self, agentVariable, p.agents), 0o600))
+	p.log, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		for _, r := range p.running() {
+			_ = r.kill() // of a test that has failed
+		}
+		p.log.Close()
+	})
+	return p
+}
+
+func (p *project) socket() string   { return filepath.Join(p.root, ".duet", "duet.sock") }
+func (p *project) database() string { return filepath.Join(p.root, ".duet", "duet.db") }
+
+// environment is what each process there has.
+func (p *project) environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "XDG_")
+	})
+	return append(env, "HOME="+p.home, "XDG_CONFIG_HOME="+filepath.Join(p.home, "config"), "XDG_STATE_HOME="+filepath.Join(p.home, "state"))
+}
+
+// editor is how an editor starts the program.
+func (p *project) editor() *client.Process {
+	return &client.Process{
+		Path: program, Args: []string{"--root", p.root, "--log-level", "info"}, Dir: p.root, Env: p.environment(),
+		Stderr: p.log,
+	}
+}
+
+// hub is the process that holds the project's lock; 0 if there is none.
+func (p *project) hub() int {
+	content, _ := os.ReadFile(filepath.Join(p.root, ".duet", "lock"))
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(content)))
+	if pid <= 1 {
+		return 0
+	}
+	// The file outlives its process, whose number may be somebody else's by now.
+	if environment, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ")); err != nil || !p.owns(environment) {
+		return 0
+	}
+	return pid
+}
+
+// owns reports whether an environment is that of a process of the project.
+func (p *project) owns(environment []byte) bool {
+	want := []byte("HOME=" + p.home)
+	for variable := range bytes.SplitSeq(environment, []byte{0}) {
+		if bytes.Equal(variable, want) {
+			return true
+		}
+	}
+	return false
+}
+
+// The kinds of processes.
+const (
+	aHub      = "hub"
+	aRelay    = "relay"
+	anExec    = "executor"
+	anAgent   = "agent"
+	aShell    = "shell"
+	stoppedIt = "hub stopped for a moment"
+)
+
+// A running is a process of the project.
+type running struct {
+	pid     int
+	kind    string
+	command string
+}
+
+func (r running) kill() error {
+	process, err := os.FindProcess(r.pid)
+	if err != nil {
+		return err
+	}
+	return process.Kill()
+}
+
+func (r running) String() string { return fmt.Sprintf("%d %s: %s", r.pid, r.kind, r.command) }
+
+// running lists the processes of the project.
+func (p *project) running() (list []running) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	hub := p.hub()
+	for _, file := range files {
+		environment, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has gone
+		}
+		if !p.owns(environment) {
+			continue
+		}
+		dir := filepath.Dir(file)
+		content, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		command := strings.ReplaceAll(string(bytes.TrimRight(content, "\x00")), "\x00", " ")
+		if command == "" {
+			continue // nobody has waited for it yet
+		}
+		r := running{command: command, kind: aRelay}
+		r.pid, _ = strconv.Atoi(filepath.Base(dir))
+		switch {
+		case bytes.Contains(environment, []byte("\x00DUET_AGENT=")) || bytes.HasPrefix(environment, []byte("DUET_AGENT=")):
+			r.kind = anAgent
+		case strings.Contains(command, " executor"):
+			r.kind = anExec
+		case strings.Contains(command, " approvals"):
+			r.kind = aShell
+		case r.pid == hub:
+			r.kind = aHub
+		}
+		list = append(list, r)
+	}
+	return list
+}
