@@ -31,6 +31,7 @@ type writer struct {
 	tx        *Tx
 	announce  func([]Event)
 	valid     func() error // whether what is written is not lost
+	ours      func() error // the same of the database alone, without what is beside it
 	last      time.Time    // when a commit ended
 	full      bool         // synchronous is FULL just now
 	committed int64        // the last seq in the log
@@ -193,6 +194,9 @@ func (w *writer) loop() {
 		}
 		w.obey()
 	}
+	if w.valid() != nil {
+		w.rescue() // else it would go with the log that this process alone still has
+	}
 	close(w.ended)
 	w.tx.s.close()
 	w.conn.Close()
@@ -274,7 +278,10 @@ func (w *writer) commit(batch []*operation) (err error) {
 		return err
 	}
 	w.committed = t.seq
-	return w.valid()
+	if err := w.valid(); err != nil && !w.rescue() {
+		return err
+	}
+	return nil
 }
 
 // apply runs one operation inside a savepoint. Its own failure is kept in op;
