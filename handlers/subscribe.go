@@ -41,7 +41,7 @@ func (eventType) Accepted() []string { return eventTypes }
 var eventTypes = []string{
 	hub.EventStatus, hub.EventConversation, hub.EventApproval, hub.EventResolved, hub.EventSettings,
 	hub.EventDelta, hub.EventThinking, hub.EventPlan, hub.EventUsage, hub.EventDiff, hub.EventTerminal, hub.EventTerminalExit,
-	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventSecret,
+	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventLogDamaged, hub.EventSecret,
 }
 
 // subscriptions are those of all connections.

@@ -13,14 +13,15 @@ const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.inp
 
 func scanApproval(row scanner) (Approval, error) {
 	var (
-		a                                     Approval
-		input, paths, diffs, options, channel string
-		updated                               string
-		created, deadline, decided            int64
+		a                              Approval
+		input, diffs, options, channel jsonText
+		updated                        jsonText
+		paths                          string
+		created, deadline, decided     int64
 	)
 	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
 		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed)
-	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = raw(input), raw(diffs), raw(options), raw(channel), raw(updated)
+	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = input.raw(), diffs.list(), options.list(), channel.raw(), updated.raw()
 	a.Paths = fromJSON[[]string](paths)
 	a.Created, a.Deadline, a.Decided = fromNano(created), fromNano(deadline), fromNano(decided)
 	return a, err

@@ -10,12 +10,12 @@ const itemColumns = "i.id, i.thread, i.run, i.seq, i.kind, i.key, i.role, i.cont
 func scanItem(row scanner) (Item, error) {
 	var (
 		i                Item
-		input, data      string
+		input, data      jsonText
 		created, updated int64
 	)
 	err := row.Scan(&i.ID, &i.Thread, &i.Run, &i.Seq, &i.Kind, &i.Key, &i.Role, &i.Content, &i.Tool, &i.Title, &i.ToolKind,
 		&input, &i.Status, &i.Result, &i.ParentID, &data, &i.Approval, &created, &updated)
-	i.Input, i.Data = raw(input), raw(data)
+	i.Input, i.Data = input.raw(), data.raw()
 	i.Created, i.Updated = fromNano(created), fromNano(updated)
 	return i, err
 }

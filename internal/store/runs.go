@@ -16,9 +16,10 @@ const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r
 // runRow takes a row of runColumns.
 type runRow struct {
 	Run
-	tools, tokens, progress, metadata string
-	timeout                           int64
-	created, started, ended, active   int64
+	tools, tokens                   string
+	progress, metadata              jsonText
+	timeout                         int64
+	created, started, ended, active int64
 }
 
 func (r *runRow) fields() []any {
@@ -32,7 +33,7 @@ func (r *runRow) fields() []any {
 func (r *runRow) run() Run {
 	run := r.Run
 	run.Tools, run.Tokens = fromJSON[[]string](r.tools), fromJSON[Tokens](r.tokens)
-	run.Progress, run.Metadata = raw(r.progress), raw(r.metadata)
+	run.Progress, run.Metadata = r.progress.raw(), r.metadata.raw()
 	run.Timeout = time.Duration(r.timeout)
 	run.Created, run.Started, run.Ended, run.Active = fromNano(r.created), fromNano(r.started), fromNano(r.ended), fromNano(r.active)
 	return run

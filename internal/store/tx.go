@@ -83,14 +83,6 @@ func fromJSON[T any](text string) (v T) {
 	return v
 }
 
-// raw is JSON as it is kept, or nil.
-func raw(text string) json.RawMessage {
-	if text == "" {
-		return nil
-	}
-	return json.RawMessage(text)
-}
-
 // Meta is a named value, or "" if it was never set.
 func (q queries) Meta(ctx context.Context, key string) (string, error) {
 	v, err := one(ctx, q.s, scanValue[string], "SELECT value FROM meta WHERE key = ?", key)

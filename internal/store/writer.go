@@ -50,17 +50,17 @@ type writer struct {
 	ended chan struct{} // closed at the end
 }
 
-func newWriter(ctx context.Context, db *sql.DB, announce func([]Event)) (*writer, error) {
+func newWriter(ctx context.Context, db *sql.DB, opts Options) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn, announce: announce, due: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
-	if announce == nil {
+	w := &writer{conn: conn, announce: opts.Committed, due: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
+	if w.announce == nil {
 		w.announce = func([]Event) {}
 	}
 	w.wake.L = &w.mu
-	w.tx = &Tx{queries: queries{newStatements(conn)}}
+	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged)}}
 	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()
