@@ -47,6 +47,19 @@ func (q queries) Approval(ctx context.Context, id string) (Approval, error) {
 	return fit[0], nil
 }
 
+// Approvals finds approvals by their ids.
+func (q queries) Approvals(ctx context.Context, ids []string) (map[string]Approval, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	list, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id IN (SELECT value FROM json_each(?))", asJSON(ids, false))
+	found := make(map[string]Approval, len(list))
+	for _, a := range list {
+		found[a.ID] = a
+	}
+	return found, err
+}
+
 // ApprovalBeginning finds the one approval whose id begins like that.
 func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (Approval, error) {
 	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id >= ? AND a.id < ? ORDER BY a.id LIMIT 2", beginning, beginning+"g")

@@ -177,6 +177,22 @@ func (q queries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]Run, e
 	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
 }
 
+// A RunHead is what of a run its conversation needs, without its texts.
+type RunHead struct {
+	ID        int64
+	SessionID string
+	State     State
+	ErrorCode string
+}
+
+// RunHeads is RunsOfThread without most of it.
+func (q queries) RunHeads(ctx context.Context, thread, upTo int64) ([]RunHead, error) {
+	return all(ctx, q.s, func(row scanner) (h RunHead, err error) {
+		err = row.Scan(&h.ID, &h.SessionID, &h.State, &h.ErrorCode)
+		return h, err
+	}, "SELECT r.id, r.session_id, r.state, r.error_code FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
+}
+
 // LastRun is the last run of a thread, drafts aside.
 func (q queries) LastRun(ctx context.Context, thread int64) (Run, error) {
 	return one(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.id DESC LIMIT 1", thread)

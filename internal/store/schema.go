@@ -96,4 +96,8 @@ CREATE TABLE key_access (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, run INTEGE
 CREATE INDEX items_noted ON items (run, key) WHERE kind IN ('plan', 'diff', 'approval');
 `, `
 ALTER TABLE approvals ADD COLUMN input_fixed INTEGER NOT NULL DEFAULT 0;
+`, `
+-- All that says where in a conversation an item is, see places.go.
+DROP INDEX items_run;
+CREATE INDEX items_run ON items (run, id, kind, (CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'failed') OR result != '') THEN 2 ELSE 1 END));
 `}

@@ -86,6 +86,18 @@ type scanner interface{ Scan(into ...any) error }
 
 // all collects the rows of a query. With an error it returns those before it.
 func all[T any](ctx context.Context, s *statements, scan func(scanner) (T, error), query string, args ...any) (list []T, err error) {
+	err = s.each(ctx, func(row scanner) error {
+		one, err := scan(row)
+		if err == nil {
+			list = append(list, one)
+		}
+		return err
+	}, query, args...)
+	return list, err
+}
+
+// each calls scan with each row of a query.
+func (s *statements) each(ctx context.Context, scan func(scanner) error, query string, args ...any) (err error) {
 	defer func() {
 		if IsCorrupt(err) {
 			s.damaged(err)
@@ -93,21 +105,19 @@ func all[T any](ctx context.Context, s *statements, scan func(scanner) (T, error
 	}()
 	rows, err := s.query(ctx, query, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
 	row := checkedRow{rows, s.damaged}
 	for rows.Next() {
-		one, err := scan(row)
-		switch {
-		case err != nil && ctx.Err() != nil: // nothing is wrong with the row
-			return list, ctx.Err()
-		case err != nil:
-			return list, err
+		if err := scan(row); err != nil {
+			if ctx.Err() != nil { // nothing is wrong with the row
+				return ctx.Err()
+			}
+			return err
 		}
-		list = append(list, one)
 	}
-	return list, closed(rows.Err())
+	return closed(rows.Err())
 }
 
 // one is the only row of a query, or ErrNotFound.

@@ -14,6 +14,7 @@ type Tx struct {
 	queries
 	Now time.Time // of this change
 
+	places  *places
 	seq     int64
 	events  []Event
 	after   []func()

@@ -60,7 +60,7 @@ func newWriter(ctx context.Context, db *sql.DB, opts Options) (*writer, error) {
 		w.announce = func([]Event) {}
 	}
 	w.wake.L = &w.mu
-	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged)}}
+	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged)}, places: newPlaces()}
 	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()
