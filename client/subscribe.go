@@ -44,6 +44,11 @@ type Event struct {
 // to_seq of its data, nothing else.
 const TypeLagged = "lagged"
 
+// TypeLogDamaged is the type of the event that says that the server cannot tell
+// what happened between from_seq and to_seq of its data, since its database is
+// damaged.
+const TypeLogDamaged = "log_damaged"
+
 const typeHeartbeat = "heartbeat"
 
 // straggling is how long a subscription that is to begin anew on the same

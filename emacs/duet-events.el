@@ -49,6 +49,9 @@ Nothing is signalled, whatever PARAMS are."
      (duet-model-announce model 'terminal nil data type))
     ("secret_requested" (duet-model-announce model 'secret nil data))
     ("lagged" (duet-model-announce model 'lagged nil data))
+    ("log_damaged"
+     (duet-log "%s" (or (duet-get-string data :message) "The database is damaged"))
+     (duet-model-announce model 'lagged nil data))
     ("approval_resolved" (duet-events--resolved model data seq time))
     ("new_approval" (duet-events--approval model data time))
     (_

@@ -83,7 +83,7 @@ func ErrorBody(id []byte, e *jsonrpc2.Error) []byte {
 var null = []byte("null")
 
 // marshal encodes a string or raw JSON, which cannot fail short of invalid
-// raw JSON; that becomes null.
+// raw JSON; that becomes null. What is not UTF-8 in it becomes U+FFFD.
 func marshal(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -91,7 +91,7 @@ func marshal(v any) []byte {
 	if enc.Encode(v) != nil {
 		return null
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	return bytes.ToValidUTF8(bytes.TrimSuffix(buf.Bytes(), []byte("\n")), []byte("\ufffd"))
 }
 
 // Wire is the refusal as the error that the peer is told: the canonical

@@ -3,7 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
-	"slices"
+	"math"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -84,26 +84,31 @@ func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (con
 		}
 		id = s.SessionID
 	}
-	// A tool call is one entry and two events, so the place of an event is
-	// known only when all before it are.
-	c, err := h.Conversation(ctx, id, hub.Page{})
+	most := room(ctx)
+	page := hub.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: server.ConnFrom(ctx).Framing() != frame.LSP}
+	c, err := h.Conversation(ctx, id, page)
 	if err != nil {
 		return conversationResult{}, err
 	}
-	entries := c.Entries
-	if server.ConnFrom(ctx).Framing() != frame.LSP {
-		entries = slices.DeleteFunc(entries, func(e hub.Entry) bool { return slices.Contains([]string{"plan", "diff", "approval"}, e.Kind) })
+	return conversationPage(eventsOf(c.Entries)[c.Before:], c.Total, p, most), nil
+}
+
+// leastEvent is less than any event of a conversation has, as JSON, in bytes.
+const leastEvent = 128
+
+// atMost is how many events need to be looked at for a result of most bytes.
+func (p conversationParams) atMost(most int) int {
+	fit := most/leastEvent + 1
+	if p.Limit == nil || *p.Limit == 0 {
+		return fit
 	}
-	return conversationPage(eventsOf(entries), p, room(ctx)), nil
+	return int(min(*p.Limit, uint(fit)))
 }
 
 // eventsOf makes entries events: a tool call that has a result becomes two.
 func eventsOf(entries []hub.Entry) []*conversationEvent {
 	events := make([]*conversationEvent, 0, len(entries)+len(entries)/2)
-	add := func(e conversationEvent) {
-		e.Sequence = len(events) + 1
-		events = append(events, &e)
-	}
+	add := func(e conversationEvent) { events = append(events, &e) }
 	for _, e := range entries {
 		event := conversationEvent{
 			ID: 2 * e.ID, SessionID: e.SessionID, ClaudeSessionID: e.Native, EventType: e.Kind, CreatedAt: e.Created.UTC(),
@@ -148,13 +153,14 @@ func toolName(i hub.Item) string {
 	return i.ToolKind
 }
 
-// conversationPage is the part of events that was asked for, in at most most
-// bytes. A client that pages gets whole texts, as far as one fits at all; one
-// that does not gets them cut, before events are left out.
-func conversationPage(events []*conversationEvent, p conversationParams, most int) conversationResult {
-	r := conversationResult{Total: len(events)}
-	begin := int(min(p.Offset, uint(len(events))))
-	page := events[begin:]
+// conversationPage is the page of events that was asked for, of total, as far as
+// it fits into most bytes. A client that pages gets whole texts, as far as one
+// fits at all; one that does not gets them cut, before events are left out.
+func conversationPage(page []*conversationEvent, total int, p conversationParams, most int) conversationResult {
+	begin := int(min(p.Offset, uint(total)))
+	for i, e := range page {
+		e.Sequence = begin + i + 1
+	}
 	if p.Limit != nil && *p.Limit > 0 {
 		page = page[:min(*p.Limit, uint(len(page)))]
 		page = whole(page, most)
@@ -164,11 +170,11 @@ func conversationPage(events []*conversationEvent, p conversationParams, most in
 		}
 		page = fit(page, most)
 	}
-	r.Events = page
+	r := conversationResult{Total: total, Events: page}
 	if r.Events == nil {
 		r.Events = []*conversationEvent{}
 	}
-	if next := begin + len(page); next < len(events) {
+	if next := begin + len(page); next < total {
 		r.NextOffset = &next
 	}
 	return r

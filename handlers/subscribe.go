@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,11 +24,11 @@ const heartbeatEvery = 30 * time.Second
 // registerSubscribe registers Subscribe and Unsubscribe (seed 001 and DESIGN
 // section 7).
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
-	s := &subscriptions{hub: d.Hub, watching: w, open: make(map[string]*subscription)}
+	s := &subscriptions{hub: d.Hub, watching: w, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, sessionFamily, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
-			"Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests."))
+			"Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most."))
 	handle(reg, d, sessionFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 }
 
@@ -37,7 +38,7 @@ func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
 var eventTypes = []string{
 	hub.EventStatus, hub.EventConversation, hub.EventApproval, hub.EventResolved, hub.EventSettings,
 	hub.EventDelta, hub.EventThinking, hub.EventPlan, hub.EventUsage, hub.EventDiff, hub.EventTerminal, hub.EventTerminalExit,
-	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventSecret,
+	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventLogDamaged, hub.EventSecret,
 }
 
 // subscriptions are those of all connections.
@@ -45,8 +46,44 @@ type subscriptions struct {
 	hub      func(context.Context) (*hub.Hub, error)
 	watching *watching
 
-	mu   sync.Mutex // guards open
-	open map[string]*subscription
+	mu    sync.Mutex // guards the fields below
+	open  map[string]*subscription
+	count map[*server.Conn]int // of open
+}
+
+// subscriptionsAtMost is how many a connection has at most. Each holds goroutines
+// and a page of events while its peer does not read.
+const subscriptionsAtMost = 64
+
+var errTooManySubscriptions = server.NewError(server.CodeOverloaded,
+	fmt.Sprintf("Overloaded: this connection has %d subscriptions, and no more are possible; end some with Unsubscribe, or ask for more events with one", subscriptionsAtMost),
+	errorData{Kind: "too_many_subscriptions"})
+
+// add notes a subscription, unless its connection has too many.
+func (s *subscriptions) add(sub *subscription) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count[sub.conn] >= subscriptionsAtMost {
+		return errTooManySubscriptions
+	}
+	s.open[sub.id] = sub
+	s.count[sub.conn]++
+	return nil
+}
+
+// forget drops a subscription, if it is there and of that connection.
+func (s *subscriptions) forget(id string, conn *server.Conn) *subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub := s.open[id]
+	if sub == nil || sub.conn != conn {
+		return nil
+	}
+	delete(s.open, id)
+	if s.count[conn]--; s.count[conn] == 0 {
+		delete(s.count, conn)
+	}
+	return sub
 }
 
 type subscribeParams struct {
@@ -112,19 +149,21 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		sub.known = func(n hub.Notice) bool { return s.watching.tells(conn, n) }
 	}
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	feed, err := h.Subscribe(alive, f, since, sub.deliver)
-	if err != nil {
+	sub.conn, sub.cancel = conn, cancel
+	if err := s.add(sub); err != nil {
 		cancel()
 		return subscribeResult{}, err
 	}
-	sub.conn, sub.cancel = conn, cancel
-	s.mu.Lock()
-	s.open[sub.id] = sub
-	s.mu.Unlock()
+	feed, err := h.Subscribe(alive, f, since, sub.deliver)
+	if err != nil {
+		s.forget(sub.id, conn)
+		cancel()
+		return subscribeResult{}, err
+	}
 	server.AfterReply(ctx, func() {
 		feed.Start()
 		go func() {
-			defer s.forget(sub)
+			defer s.forget(sub.id, conn)
 			defer cancel()
 			for h := h; feed != nil; h, feed = s.again(alive, h, f, sub) {
 				sub.live(alive, conn.Done(), feed.Done())
@@ -166,12 +205,6 @@ func (s *subscriptions) again(ctx context.Context, lost *hub.Hub, f hub.Filter, 
 	return nil, nil
 }
 
-func (s *subscriptions) forget(sub *subscription) {
-	s.mu.Lock()
-	delete(s.open, sub.id)
-	s.mu.Unlock()
-}
-
 type unsubscribeParams struct {
 	SubscriptionID string `json:"subscription_id" doc:"What Subscribe returned."`
 }
@@ -179,14 +212,7 @@ type unsubscribeParams struct {
 func (p unsubscribeParams) check() error { return need("subscription_id", p.SubscriptionID) }
 
 func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscribeParams) (success, error) {
-	s.mu.Lock()
-	sub := s.open[p.SubscriptionID]
-	if sub != nil && sub.conn == server.ConnFrom(ctx) {
-		delete(s.open, sub.id)
-	} else {
-		sub = nil
-	}
-	s.mu.Unlock()
+	sub := s.forget(p.SubscriptionID, server.ConnFrom(ctx))
 	if sub == nil {
 		return success{}, server.NewError(jsonrpc2.CodeInternalError,
 			"Internal error: this connection has no such subscription; it has ended already, or was never made here", errorData{Kind: "subscription_not_found"})

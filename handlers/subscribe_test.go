@@ -168,3 +168,27 @@ func TestPendingApprovalsAreTold(t *testing.T) {
 	assert.Equal(t, false, data["approved"])
 	w.ended(session)
 }
+
+// A peer that subscribes without end, and may not read, costs no more than a few
+// subscriptions do.
+func TestSubscriptionsOfAConnectionAreLimited(t *testing.T) {
+	w := newWorld(t, quick)
+	for _, framing := range []frame.Framing{frame.LSP, frame.NDJSON} {
+		c, other := w.connect(framing), w.connect(framing)
+		var ids []string
+		for range 64 {
+			ids = append(ids, member[string](t, c.ask("Subscribe", `{"event_types":["usage"]}`), "subscription_id"))
+		}
+		for range 3 {
+			e := c.fail("Subscribe", `{}`)
+			assert.Equal(t, -32040, e.Code)
+			assert.Equal(t, "too_many_subscriptions", e.Data["kind"])
+			assert.Contains(t, e.Message, "Unsubscribe")
+		}
+		other.ask("Subscribe", `{"event_types":["usage"]}`)
+		c.ask("Unsubscribe", `{"subscription_id":"`+ids[7]+`"}`)
+		assert.Equal(t, "session_not_found", c.fail("Subscribe", `{"session_id":"nope"}`).Data["kind"], "what fails takes no place")
+		c.ask("Subscribe", `{"event_types":["usage"]}`)
+		assert.Equal(t, "too_many_subscriptions", c.fail("Subscribe", `{}`).Data["kind"])
+	}
+}

@@ -3,11 +3,13 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 )
 
-// encode is json.Marshal without HTML escapes, and without the escapes of
-// lone surrogates that raw JSON from elsewhere may hold: jsonrpc.el drops a
-// message that has one.
+// encode is json.Marshal without HTML escapes, and without what raw JSON from
+// elsewhere may hold although nobody may send it: bytes that are not UTF-8, and
+// escapes of lone surrogates, for which jsonrpc.el drops a message. U+FFFD
+// stands there instead.
 func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -15,7 +17,11 @@ func encode(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return mendSurrogates(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))), nil
+	body := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	if !utf8.Valid(body) { // within strings: the rest was looked at
+		body = bytes.ToValidUTF8(body, []byte("\ufffd"))
+	}
+	return mendSurrogates(body), nil
 }
 
 // mendSurrogates replaces each \ud800 … \udfff in valid JSON that is not half

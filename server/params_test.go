@@ -133,11 +133,11 @@ func TestResultsAreCleanJSON(t *testing.T) {
 	reg := server.NewRegistry()
 	server.Handle(reg, "agent", func(context.Context, struct{}) (map[string]any, error) {
 		return map[string]any{
-			"bytes": "a\xffb", "html": "<&>", "raw": json.RawMessage(`{ "lone": "\ud800x\udc00\\ud800", "pair":"\ud83d\ude00" }`),
+			"bytes": "a\xffb", "html": "<&>", "bad": json.RawMessage("{\"x\xff\": \"\xc3\"}"), "raw": json.RawMessage(`{ "lone": "\ud800x\udc00\\ud800", "pair":"\ud83d\ude00" }`),
 		}, nil
 	})
 	c := connect(t, reg, frame.LSP, server.Options{})
-	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"bytes":"a\ufffdb","html":"<&>","raw":{"lone":"\ufffdx\ufffd\\ud800","pair":"\ud83d\ude00"}}}`,
+	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"bad":{"x�":"�"},"bytes":"a\ufffdb","html":"<&>","raw":{"lone":"\ufffdx\ufffd\\ud800","pair":"\ud83d\ude00"}}}`,
 		c.ask(`{"jsonrpc":"2.0","id":1,"method":"agent"}`))
 	require.NoError(t, c.close())
 }

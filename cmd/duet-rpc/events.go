@@ -31,7 +31,7 @@ runs here; 130 if you interrupted it.`
 var eventTypes = []string{
 	hub.EventStatus, hub.EventConversation, hub.EventApproval, hub.EventResolved, hub.EventSettings,
 	hub.EventDelta, hub.EventThinking, hub.EventPlan, hub.EventUsage, hub.EventDiff, hub.EventTerminal, hub.EventTerminalExit,
-	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventSecret,
+	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventLogDamaged, hub.EventSecret,
 }
 
 // eventsOptions are the flags of the command.
@@ -160,7 +160,8 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 			at = d.ToSeq
 		}
 		// Questions that wait are shown once more, beside the log.
-		if e.Seq > 0 && (session == "" || d.SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type)) {
+		chosen := (session == "" || d.SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
+		if e.Seq > 0 && (chosen || e.Type == client.TypeLogDamaged) {
 			printEvent(cmd.OutOrStdout(), s, e)
 		}
 		if at >= last {

@@ -100,3 +100,45 @@ func TestDaemonEndsWithItsProject(t *testing.T) {
 	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, watchdog/3, pollEvery, "process %d goes on", pid)
 	assert.NoDirExists(t, s.root, "and it is not made again")
 }
+
+// A hub whose write-ahead log, or its index, is removed confirms nothing that is
+// lost, and what it confirmed before is there after a kill.
+func TestWriteAheadLogIsRemovedUnderAHub(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"-wal", "-shm"} {
+		for _, how := range []string{"removed", "replaced"} {
+			t.Run(end+" "+how, func(t *testing.T) {
+				t.Parallel()
+				s := newSite(t)
+				editor := s.start()
+				editor.subscribe()
+				confirmed := []launched{editor.launch("quiet one", "")}
+				editor.awaitEnd(confirmed[0].SessionID)
+
+				file := filepath.Join(s.state(), "duet.db"+end)
+				require.NoError(t, os.Remove(file))
+				if how == "replaced" {
+					require.NoError(t, os.WriteFile(file, nil, 0o600))
+				}
+				var e *wireError
+				require.ErrorAs(t, editor.try("launchSession", object{"query": "quiet two"}, nil), &e, "nothing is confirmed")
+				assert.Contains(t, e.Message, "the project's .duet was removed or replaced")
+				for deadline := time.Now().Add(watchdog / 3); time.Now().Before(deadline) && len(confirmed) < 10; {
+					var begun launched
+					if editor.try("launchSession", object{"query": "quiet three"}, &begun) == nil {
+						confirmed = append(confirmed, begun)
+					}
+				}
+				require.Len(t, confirmed, 10, "there is a hub again")
+				require.NoError(t, editor.cmd.Process.Kill())
+				<-editor.ended
+
+				next := s.start()
+				for _, run := range confirmed {
+					assert.NoError(t, next.try("getSessionState", object{"session_id": run.SessionID}, nil), "%s was confirmed", run.SessionID)
+				}
+				next.leave()
+			})
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -156,6 +157,7 @@ type eventData struct {
 	Code       string          `json:"code"`
 	Message    string          `json:"message"`
 	Update     json.RawMessage `json:"update"`
+	FromSeq    int64           `json:"from_seq"`
 	ToSeq      int64           `json:"to_seq"`
 }
 
@@ -207,6 +209,9 @@ func (c *client) take(body []byte) error {
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
 		return fmt.Errorf("%w: %.300s", err, body)
+	}
+	if !utf8.Valid(body) {
+		return fmt.Errorf("not UTF-8: %.300q", body)
 	}
 	switch {
 	case m.Method == "event":

@@ -67,7 +67,7 @@ func stored(err error) error {
 	case isLost(err):
 		return &Error{Kind: KindUnavailable, Message: lostIssue + "; nothing of this was kept: try again", Err: err}
 	case store.IsCorrupt(err):
-		return &Error{Kind: KindUnavailable, Message: "the database is damaged; run `duet-rpc doctor`", Err: err}
+		return &Error{Kind: KindUnavailable, Message: damagedIssue, Err: err}
 	}
 	return err
 }

@@ -85,6 +85,7 @@ type Hub struct {
 	intake    intake
 	reserve   reserve
 	full      atomic.Bool // the disk is
+	damage    damage
 	started   time.Time
 	began     int64 // the last event of the hub before this one
 
@@ -147,10 +148,11 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), given: make(map[int64]*redact.Secrets), printed: make(map[string]string),
 	}
+	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed, Valid: opts.Valid}); err != nil {
+	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
@@ -271,6 +273,9 @@ func (h *Hub) Issues() []string {
 	for _, text := range h.issues {
 		list = append(list, text)
 	}
+	if h.damage.found() {
+		list = append(list, damagedIssue)
+	}
 	return list
 }
 
@@ -284,8 +289,6 @@ func (h *Hub) write(ctx context.Context, change func(*store.Tx) error) error {
 		h.diskHasRoom()
 	case isLost(err):
 		h.storeIsLost(err)
-	case store.IsCorrupt(err):
-		h.setIssue("store", "the database is damaged; run `duet-rpc doctor`")
 	}
 	return stored(err)
 }

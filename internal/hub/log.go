@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // How much of the log is kept in memory for subscribers. One that falls
@@ -28,6 +30,14 @@ type eventLog struct {
 type watcher struct {
 	wake chan struct{}
 	each func(Event)
+}
+
+// woken tells that there is more.
+func (w *watcher) woken() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 }
 
 func newEventLog() *eventLog {
@@ -62,32 +72,29 @@ func (l *eventLog) add(events []Event) {
 			}
 			continue
 		}
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
+		w.woken()
 	}
 }
 
-// after copies what came after a seq into buf; ok is false if some of that is
-// in the store alone.
-func (l *eventLog) after(seq int64, buf []Event) (events []Event, ok bool) {
+// after copies what came after a seq, at most limit events; ok is false if some
+// of that is in the store alone. Who waits for more holds nothing meanwhile.
+func (l *eventLog) after(seq int64, limit int) (events []Event, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if seq >= l.lastSeq {
-		return buf[:0], true
+		return nil, true
 	}
 	oldest := l.lastSeq - int64(l.count) + 1
 	if seq+1 < oldest {
 		return nil, false
 	}
-	n := min(int(l.lastSeq-seq), cap(buf))
+	n := int(min(l.lastSeq-seq, int64(limit)))
 	skip := int(seq + 1 - oldest)
-	buf = buf[:0]
-	for i := range n {
-		buf = append(buf, l.recent[(l.first+skip+i)%keepEvents])
+	events = make([]Event, n)
+	for i := range events {
+		events[i] = l.recent[(l.first+skip+i)%keepEvents]
 	}
-	return buf, true
+	return events, true
 }
 
 // rest forgets what nobody who keeps up needs any more, and its memory.
@@ -166,14 +173,15 @@ func (h *Hub) LastSeq() int64 { return h.events.last() }
 
 // Replay calls f with the events of some types that came after since, up to one,
 // each with the session it belongs to, as it is now; it ends when f returns
-// false. Unlike Watch it reads the store, in the caller's goroutine.
+// false. Unlike Watch it reads the store, in the caller's goroutine. What of it is
+// damaged it leaves out.
 func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f func(Event, Session) bool) error {
 	for since < upTo {
-		events, err := h.store.Events(ctx, since, pageSize)
+		page, err := h.readLog(ctx, since)
 		if err != nil {
 			return stored(err)
 		}
-		for _, e := range events {
+		for _, e := range page.events {
 			if since = e.Seq; since > upTo {
 				return nil
 			}
@@ -181,6 +189,9 @@ func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f f
 				continue
 			}
 			s, err := h.store.Session(ctx, e.Run)
+			if store.IsCorrupt(err) { // the next one may not be
+				continue
+			}
 			if err != nil {
 				return stored(err)
 			}
@@ -188,7 +199,7 @@ func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f f
 				return nil
 			}
 		}
-		if len(events) == 0 {
+		if since = max(since, page.lostTo); page.end {
 			return nil
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -77,47 +76,6 @@ func (h *Hub) Counts(ctx context.Context) (Counts, error) {
 	return c, stored(err)
 }
 
-// Page is part of a conversation: Limit entries from Offset on, the oldest
-// first; Limit 0 means all.
-type Page struct{ Offset, Limit int }
-
-// A Conversation is what was said up to and in a run, in order.
-type Conversation struct {
-	Session Session
-	Entries []Entry
-	Total   int // entries of all pages
-}
-
-// An Entry is an item with what belongs to it.
-type Entry struct {
-	Item
-	SessionID string // of the item's run
-	Native    string // the agent's own session
-	Approval  *Approval
-	Open      bool // it is still being written
-	Cancelled bool // a prompt that was taken back while it was queued: no agent is told of it
-}
-
-// Conversation is the conversation that leads to a run: its thread's earlier
-// runs, and those of the threads that it was forked from, first.
-func (h *Hub) Conversation(ctx context.Context, id string, p Page) (Conversation, error) {
-	s, err := h.Session(ctx, id)
-	if err != nil {
-		return Conversation{}, err
-	}
-	chain, err := h.chain(ctx, s)
-	if err != nil {
-		return Conversation{}, stored(err)
-	}
-	c := Conversation{Session: s, Entries: []Entry{}}
-	for _, run := range chain {
-		if err := h.addEntries(ctx, &c, run, p); err != nil {
-			return Conversation{}, stored(err)
-		}
-	}
-	return c, nil
-}
-
 // Output is what the agent of one run said, without the runs before it.
 func (h *Hub) Output(ctx context.Context, s Session) (string, error) {
 	items, err := h.items(ctx, s.Run.ID)
@@ -131,72 +89,6 @@ func (h *Hub) Output(ctx context.Context, s Session) (string, error) {
 		}
 	}
 	return strings.Join(texts, "\n\n"), nil
-}
-
-func (h *Hub) addEntries(ctx context.Context, c *Conversation, run Run, p Page) error {
-	items, err := h.items(ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, i := range items {
-		c.Total++
-		if c.Total <= p.Offset || p.Limit > 0 && len(c.Entries) >= p.Limit {
-			continue
-		}
-		e := Entry{Item: i, SessionID: run.SessionID, Native: c.Session.Thread.NativeSession, Open: i.ID == 0 && !run.State.Ended()}
-		e.Cancelled = run.State == store.Cancelled && i.Kind == kindMessage && i.Role == "user"
-		if i.Approval != "" {
-			if a, err := h.store.Approval(ctx, i.Approval); err == nil {
-				e.Approval = &a
-			}
-		}
-		c.Entries = append(c.Entries, e)
-	}
-	return nil
-}
-
-// items are the items of a run, the message that is being written last.
-func (h *Hub) items(ctx context.Context, run int64) ([]Item, error) {
-	items, err := h.store.ItemsOfRun(ctx, run, 0, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	open, err := h.store.OpenDeltas(ctx, run)
-	if err != nil || len(open) == 0 {
-		return items, err
-	}
-	last := Item{
-		Thread: open[0].Thread, Run: run, Kind: foldKind(open[0].Type), Key: open[0].Key, Role: "assistant",
-		Seq: open[len(open)-1].Seq, Created: open[0].Time, Updated: open[len(open)-1].Time,
-	}
-	var text strings.Builder // there may be a hundred thousand
-	for _, e := range open {
-		text.WriteString(e.Text)
-	}
-	last.Content = text.String()
-	return append(items, last), nil
-}
-
-// chain lists the runs whose conversation leads to a session, the oldest
-// first.
-func (h *Hub) chain(ctx context.Context, s Session) ([]Run, error) {
-	var chain []Run
-	thread, upTo := s.Thread, s.Run.ID
-	for depth := 0; depth < 1000; depth++ { // a fork of a fork of a ...
-		runs, err := h.store.RunsOfThread(ctx, thread.ID, upTo)
-		if err != nil {
-			return nil, err
-		}
-		chain = append(runs, chain...)
-		if thread.Parent == 0 {
-			break
-		}
-		upTo = thread.ForkRun
-		if thread, err = h.store.Thread(ctx, thread.Parent); err != nil {
-			return nil, err
-		}
-	}
-	return chain, nil
 }
 
 // Search finds items by words.

@@ -21,9 +21,6 @@ const (
 	mergeMost = 64 << 10
 	// pageSize is how many events are read at once.
 	pageSize = 256
-	// besideMost is how many events that are not in the log wait for a
-	// subscriber.
-	besideMost = 100
 )
 
 // A Subscription brings events to one subscriber, in the order of their
@@ -40,14 +37,14 @@ type Subscription struct {
 	cursor  int64           // the last event that was looked at
 	deliver func(context.Context, Notice) error
 	watcher *watcher
-	beside  chan Notice
+	beside  beside
 	last    atomic.Int64 // when something was delivered, in nanoseconds
 	cancel  context.CancelFunc
 	ctx     context.Context
 	ended   chan struct{}
 	started atomic.Bool
 
-	runs      map[int64]Run // see runOf
+	runs      map[int64]subscribedRun
 	pending   []*merged
 	flushed   time.Time
 	announced map[string]bool // approvals that a replay brought; nil afterwards
@@ -56,6 +53,7 @@ type Subscription struct {
 
 // merged are deltas of one message that wait to go out together.
 type merged struct {
+	run   subscribedRun
 	event Event // the last
 	first int64 // the seq of the first
 	text  []byte
@@ -70,7 +68,7 @@ type merged struct {
 func (h *Hub) Subscribe(ctx context.Context, f Filter, since int64, deliver func(context.Context, Notice) error) (*Subscription, error) {
 	s := &Subscription{
 		ID: "sub_" + uuid.NewString(), hub: h, since: since, deliver: deliver,
-		watcher: &watcher{wake: make(chan struct{}, 1)}, beside: make(chan Notice, besideMost), ended: make(chan struct{}),
+		watcher: &watcher{wake: make(chan struct{}, 1)}, ended: make(chan struct{}),
 	}
 	if len(f.Types) > 0 {
 		s.types = make(map[string]bool)
@@ -155,12 +153,11 @@ func (s *Subscription) Done() <-chan struct{} { return s.ended }
 
 // loop delivers until something ends it, and returns what.
 func (s *Subscription) loop() error {
-	buf := make([]Event, 0, pageSize)
 	if err := s.replay(); err != nil {
 		return err
 	}
 	for {
-		events, ok := s.hub.events.after(s.cursor, buf)
+		events, ok := s.hub.events.after(s.cursor, pageSize)
 		if !ok {
 			if err := s.catchUp(); err != nil {
 				return err
@@ -199,109 +196,15 @@ func (s *Subscription) wait() error {
 	case <-s.hub.ctx.Done():
 		return errClosing
 	case <-s.watcher.wake:
+		for _, n := range s.beside.take() {
+			if err := s.send(n); err != nil {
+				return err
+			}
+		}
 		return nil
-	case n := <-s.beside:
-		return s.send(n)
 	case <-due:
 		return s.flush()
 	}
-}
-
-// replay brings what is in the log already, and what waits for a human.
-func (s *Subscription) replay() error {
-	if s.since >= 0 {
-		s.announced = make(map[string]bool)
-		for {
-			events, err := s.hub.store.Events(s.ctx, s.cursor, pageSize)
-			if err != nil {
-				return err
-			}
-			for _, e := range events {
-				if err := s.take(e); err != nil {
-					return err
-				}
-			}
-			if len(events) < pageSize {
-				break
-			}
-		}
-		if err := s.flush(); err != nil {
-			return err
-		}
-	}
-	seen := s.announced
-	s.announced = nil
-	if s.types != nil && !s.types[EventApproval] {
-		return nil
-	}
-	pending, err := s.hub.store.PendingApprovals(s.ctx, s.run)
-	if err != nil {
-		return err
-	}
-	s.shown = make(map[string]bool)
-	for _, a := range pending {
-		if seen[a.ID] || s.thread != 0 && a.Thread != s.thread {
-			continue
-		}
-		run, err := s.hub.store.Run(s.ctx, a.Run)
-		if err != nil {
-			return err
-		}
-		data := approvalData(a, run)
-		data.Replayed = true
-		s.shown[a.ID] = true
-		if err := s.send(Notice{Type: EventApproval, Time: a.Created, Data: encode(data)}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// catchUp reads from the store what the memory does not hold any more. Deltas
-// among it are left out, and one lagged event says so.
-func (s *Subscription) catchUp() error {
-	if err := s.flush(); err != nil {
-		return err
-	}
-	from, to, lost := int64(0), int64(0), false
-	for range 64 { // then look whether the memory has the rest
-		events, err := s.hub.store.Events(s.ctx, s.cursor, pageSize)
-		if err != nil {
-			return err
-		}
-		for _, e := range events {
-			if isDelta(e) {
-				s.cursor = e.Seq
-				if s.wants(e) {
-					if !lost {
-						from, lost = e.Seq, true
-					}
-					to = e.Seq
-				}
-				continue
-			}
-			if lost && s.wants(e) {
-				if err := s.lagged(from, to); err != nil {
-					return err
-				}
-				lost = false
-			}
-			if err := s.take(e); err != nil {
-				return err
-			}
-		}
-		if len(events) < pageSize {
-			break
-		}
-	}
-	if lost {
-		return s.lagged(from, to)
-	}
-	return nil
-}
-
-func (s *Subscription) lagged(from, to int64) error {
-	return s.send(Notice{Seq: to, Type: EventLagged, Time: time.Now(), Data: encode(map[string]int64{"from_seq": from, "to_seq": to})})
 }
 
 // isDelta reports whether an event is one of those that may be merged.
@@ -315,6 +218,9 @@ func (s *Subscription) wants(e Event) bool {
 // take delivers an event, or merges it with others.
 func (s *Subscription) take(e Event) error {
 	s.cursor = e.Seq
+	if e.Damaged() { // nobody knows whose it was
+		return s.lost(e.Seq, e.Seq)
+	}
 	if !s.wants(e) {
 		return nil
 	}
@@ -342,12 +248,15 @@ func (s *Subscription) take(e Event) error {
 
 func (s *Subscription) merge(e Event) error {
 	run, err := s.runOf(e.Run)
-	if err != nil || run.Quiet {
+	if store.IsCorrupt(err) { // once: all its deltas are lost
+		return s.lost(e.Seq, e.Seq)
+	}
+	if err != nil || run.quiet {
 		return err
 	}
 	i := slices.IndexFunc(s.pending, func(m *merged) bool { return m.event.Run == e.Run && m.event.Key == e.Key })
 	if i < 0 {
-		s.pending = append(s.pending, &merged{event: e, first: e.Seq, text: []byte(e.Text)})
+		s.pending = append(s.pending, &merged{run: run, event: e, first: e.Seq, text: []byte(e.Text)})
 	} else {
 		m := s.pending[i]
 		m.event.Seq = e.Seq
@@ -362,22 +271,35 @@ func (s *Subscription) merge(e Event) error {
 	return nil
 }
 
-// runOf is a run as far as it never changes: its ids, and whether it is
-// quiet. A replay asks it for each of a million deltas.
-func (s *Subscription) runOf(id int64) (Run, error) {
+// A subscribedRun is what of a run never changes, and its deltas need. It holds
+// none of the run's texts.
+type subscribedRun struct {
+	ids
+	quiet bool // its deltas are not told
+}
+
+// runOf is the run of a delta. A replay asks it for each of a million. One that
+// cannot be read is told once, and is quiet then.
+func (s *Subscription) runOf(id int64) (subscribedRun, error) {
 	const most = 256
 	if run, ok := s.runs[id]; ok {
 		return run, nil
 	}
 	session, err := s.hub.SessionOf(s.ctx, id)
-	if err != nil {
-		return Run{}, err
+	run := subscribedRun{quiet: session.Quiet}
+	switch {
+	case err == nil:
+		run.ids = idsOf(session.Run)
+	case store.IsCorrupt(err):
+		run.quiet = true
+	default:
+		return run, err
 	}
 	if s.runs == nil || len(s.runs) >= most {
-		s.runs = make(map[int64]Run)
+		s.runs = make(map[int64]subscribedRun)
 	}
-	s.runs[id] = session.Run
-	return session.Run, nil
+	s.runs[id] = run
+	return run, err
 }
 
 // deltaData is what clients see of a delta.
@@ -407,11 +329,7 @@ func (s *Subscription) flush() error {
 		if i+1 < len(pending) {
 			seq = min(seq, pending[i+1].first-1)
 		}
-		run, err := s.runOf(m.event.Run)
-		if err != nil {
-			return err
-		}
-		data := deltaData{idsOf(run), m.event.Key, "assistant", string(m.text)}
+		data := deltaData{m.run.ids, m.event.Key, "assistant", string(m.text)}
 		more := i+1 < len(pending)
 		if err := s.send(Notice{Seq: seq, Type: m.event.Type, Time: m.event.Time, Data: encode(data), More: more}); err != nil {
 			return err
@@ -427,43 +345,6 @@ func (s *Subscription) send(n Notice) error {
 	err := s.deliver(s.ctx, n)
 	s.last.Store(time.Now().UnixNano())
 	return err
-}
-
-// addBeside lets a subscription hear of what is not in the log.
-func (h *Hub) addBeside(s *Subscription) (remove func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.besides == nil {
-		h.besides = make(map[*Subscription]struct{})
-	}
-	h.besides[s] = struct{}{}
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.besides, s)
-	}
-}
-
-// announceBeside tells subscribers something that is not kept in the log,
-// such as what a terminal printed. One that does not keep up misses it. It
-// returns how many were told.
-func (h *Hub) announceBeside(kind string, session Session, data any) int {
-	n := Notice{Type: kind, Time: time.Now(), Data: encode(data)}
-	e := Event{Type: kind, Run: session.Run.ID, Thread: session.Thread.ID}
-	told := 0
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for s := range h.besides {
-		if !s.wants(e) {
-			continue
-		}
-		select {
-		case s.beside <- n:
-			told++
-		default:
-		}
-	}
-	return told
 }
 
 // isClosed reports whether err means that the hub is closing.

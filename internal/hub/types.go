@@ -158,6 +158,7 @@ const (
 	EventError        = "task_error"
 	EventRaw          = "agent_update"
 	EventLagged       = "lagged"
+	EventLogDamaged   = "log_damaged"
 	EventSecret       = "secret_requested"
 )
 

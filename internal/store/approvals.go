@@ -14,15 +14,17 @@ const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.inp
 
 func scanApproval(row scanner) (Approval, error) {
 	var (
-		a                                     Approval
-		input, paths, diffs, options, channel string
-		updated                               string
-		created, deadline, decided, taken     int64
+		a                              Approval
+		input, diffs, options, channel jsonText
+		updated                        jsonText
+		paths                          string
+		created, deadline              int64
+		decided, taken                 int64
 	)
 	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
 		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed,
 		&a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs)
-	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = raw(input), raw(diffs), raw(options), raw(channel), raw(updated)
+	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = input.raw(), diffs.list(), options.list(), channel.raw(), updated.raw()
 	a.Paths = fromJSON[[]string](paths)
 	a.Created, a.Deadline, a.Decided, a.Taken = fromNano(created), fromNano(deadline), fromNano(decided), fromNano(taken)
 	return a, err
@@ -46,6 +48,19 @@ func (q queries) Approval(ctx context.Context, id string) (Approval, error) {
 		return Approval{}, ErrAmbiguous
 	}
 	return fit[0], nil
+}
+
+// Approvals finds approvals by their ids.
+func (q queries) Approvals(ctx context.Context, ids []string) (map[string]Approval, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	list, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id IN (SELECT value FROM json_each(?))", asJSON(ids, false))
+	found := make(map[string]Approval, len(list))
+	for _, a := range list {
+		found[a.ID] = a
+	}
+	return found, err
 }
 
 // ApprovalBeginning finds the one approval whose id begins like that.

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 )
 
@@ -35,5 +37,48 @@ func Check(ctx context.Context, path string) error {
 	if found != "ok" {
 		return &OpenError{path, "corrupt", errors.New(found)}
 	}
+	if version < len(migrations) {
+		return nil // its rows are not read before it is brought up to date
+	}
+	if err := checkRows(ctx, db); err != nil {
+		return &OpenError{path, reason(err), err}
+	}
 	return nil
+}
+
+// checkRows reads the log and all conversations as clients would.
+func checkRows(ctx context.Context, db *sql.DB) (damage error) {
+	q := queries{newStatements(db, func(err error) { damage = err })}
+	defer q.s.close()
+	const some = 1000
+	for after := int64(0); ; {
+		events, err := q.Events(ctx, after, some)
+		if err != nil || damage != nil {
+			return cmp.Or(damage, err)
+		}
+		for _, e := range events {
+			if e.Seq != after+1 && after > 0 {
+				return &DamagedError{fmt.Errorf("the log has nothing between %d and %d", after, e.Seq)}
+			}
+			after = e.Seq
+		}
+		if len(events) < some {
+			break
+		}
+	}
+	for after := int64(0); ; {
+		items, err := all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, some)
+		if err != nil || damage != nil {
+			return cmp.Or(damage, err)
+		}
+		for _, i := range items {
+			if i.ID <= after {
+				return &DamagedError{fmt.Errorf("an entry of a conversation has the number %d behind %d", i.ID, after)}
+			}
+			after = i.ID
+		}
+		if len(items) < some {
+			return nil
+		}
+	}
 }

@@ -1,15 +1,13 @@
 package store
 
-import (
-	"context"
-	"encoding/json"
-)
+import "context"
 
 func scanEvent(row scanner) (Event, error) {
 	var (
-		e               Event
-		at              int64
-		key, text, data *string
+		e         Event
+		at        int64
+		key, text *string
+		data      *jsonText
 	)
 	err := row.Scan(&e.Seq, &at, &e.Type, &e.Thread, &e.Run, &key, &text, &data)
 	e.Time = fromNano(at)
@@ -20,14 +18,15 @@ func scanEvent(row scanner) (Event, error) {
 		e.Text = *text
 	}
 	if data != nil {
-		e.Data = json.RawMessage(*data)
+		e.Data = data.raw()
 	}
 	return e, err
 }
 
 const eventColumns = "seq, at, type, thread, run, key, text, data"
 
-// Events lists the log from after seq on, at most limit entries.
+// Events lists the log from after seq on, at most limit entries. With an error
+// it returns those before what could not be read.
 func (q queries) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
 	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }

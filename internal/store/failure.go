@@ -10,9 +10,17 @@ import (
 // reason sorts an error of SQLite by what can be done about it: full,
 // corrupt or unreadable.
 func reason(err error) string {
+	var damaged *DamagedError
+	if errors.As(err, &damaged) {
+		return "corrupt"
+	}
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return "unreadable"
+	}
+	switch e.Code() { // https://sqlite.org/rescode.html#ioerr_read
+	case sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_IOERR_DATA:
+		return "corrupt"
 	}
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR: // a full disk shows as either
@@ -26,5 +34,6 @@ func reason(err error) string {
 // IsFull reports whether err means that the disk takes no more.
 func IsFull(err error) bool { return err != nil && reason(err) == "full" }
 
-// IsCorrupt reports whether err means that the database is damaged.
+// IsCorrupt reports whether err means that the database is damaged, or cannot be
+// read from its disk.
 func IsCorrupt(err error) bool { return err != nil && reason(err) == "corrupt" }

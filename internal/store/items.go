@@ -10,20 +10,19 @@ const itemColumns = "i.id, i.thread, i.run, i.seq, i.kind, i.key, i.role, i.cont
 func scanItem(row scanner) (Item, error) {
 	var (
 		i                Item
-		input, data      string
+		input, data      jsonText
 		created, updated int64
 	)
 	err := row.Scan(&i.ID, &i.Thread, &i.Run, &i.Seq, &i.Kind, &i.Key, &i.Role, &i.Content, &i.Tool, &i.Title, &i.ToolKind,
 		&input, &i.Status, &i.Result, &i.ParentID, &data, &i.Approval, &created, &updated)
-	i.Input, i.Data = raw(input), raw(data)
+	i.Input, i.Data = input.raw(), data.raw()
 	i.Created, i.Updated = fromNano(created), fromNano(updated)
 	return i, err
 }
 
-// ItemsOfRun lists what a run added to its conversation, in order: at most
-// limit items after the item after.
-func (q queries) ItemsOfRun(ctx context.Context, run, after int64, limit int) ([]Item, error) {
-	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
+// ItemsOfRun lists what a run added to its conversation, in order.
+func (q queries) ItemsOfRun(ctx context.Context, run int64) ([]Item, error) {
+	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? ORDER BY i.id", run)
 }
 
 // ToolItem is the tool call of a run that has the agent's id.
@@ -44,9 +43,19 @@ func (q queries) OpenTools(ctx context.Context, run int64) ([]Item, error) {
 
 // OpenDeltas lists the deltas of a run that no item holds yet.
 func (q queries) OpenDeltas(ctx context.Context, run int64) ([]Event, error) {
-	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+` FROM events WHERE run = ?1 AND key IS NOT NULL
-		AND seq > (SELECT coalesce(max(seq), 0) FROM items WHERE run = ?1 AND kind IN ('message', 'thinking')) ORDER BY seq`, run)
+	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+" FROM events"+openDeltas+" ORDER BY seq", run)
 }
+
+// HasOpenDeltas reports whether OpenDeltas has any.
+func (q queries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
+	some, err := all(ctx, q.s, scanValue[int64], "SELECT seq FROM events"+openDeltas+" LIMIT 1", run)
+	return len(some) > 0, err
+}
+
+// A message's item is made with its number, and keeps it: the last has the
+// highest.
+const openDeltas = ` WHERE run = ?1 AND key IS NOT NULL AND seq > coalesce(
+	(SELECT seq FROM items WHERE run = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
 
 // A Hit is an item that a search found.
 type Hit struct {
@@ -115,7 +124,9 @@ func (t *Tx) InsertItem(i *Item) error {
 	if err != nil {
 		return err
 	}
-	i.ID, err = result.LastInsertId()
+	if i.ID, err = result.LastInsertId(); err == nil {
+		t.places.willChange(t, *i, false)
+	}
 	return err
 }
 
@@ -124,6 +135,7 @@ func (t *Tx) UpdateItem(i Item) error {
 	if err := t.dropFromIndex(i); err != nil {
 		return err
 	}
+	t.places.willChange(t, i, true)
 	return t.changeOne("an item", `UPDATE items SET seq = ?, content = ?, tool = ?, title = ?, tool_kind = ?, input = ?, status = ?, result = ?, data = ?, approval = ?, updated = ?,
 		indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?`,
 		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, string(i.Data), i.Approval, nano(i.Updated), t.indexState(i), i.ID)

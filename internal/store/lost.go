@@ -3,12 +3,13 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
-// A LostError says that the database, or what gives the right to write it, was
-// removed or replaced while it was open. What is written then is in a file that
-// nobody will find again.
+// A LostError says that the database, what belongs to it, or what gives the
+// right to write it, was removed or replaced while it was open. What is written
+// then is in a file that nobody will find again.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string {
@@ -17,18 +18,52 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// identity notes which file the database is.
+// besides are the files beside a database that SQLite keeps open as long as it:
+// the write-ahead log, which alone has what was committed lately, and its index,
+// which is also where processes see each other's locks
+// (https://sqlite.org/walformat.html#files_on_disk). SQLite removes them when
+// the last one closes the database, and truncates them meanwhile at most.
+var besides = []string{"-wal", "-shm"}
+
+// An openedFile is a file that is known again.
+type openedFile struct {
+	path string
+	info fs.FileInfo
+}
+
+func lookAt(path string) (openedFile, error) {
+	info, err := os.Stat(path)
+	return openedFile{path, info}, err
+}
+
+// gone is an error if there is no such file any more, or another one.
+func (f openedFile) gone() error {
+	now, err := os.Stat(f.path)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist): // nobody knows
+	case err != nil, !os.SameFile(f.info, now):
+		return &LostError{fmt.Errorf("%s is not the file that was opened", f.path)}
+	}
+	return nil
+}
+
+// identity notes which files the database is. A connection has to be open.
 func (w *writer) identity(path string, valid func() error) error {
-	opened, err := os.Stat(path)
+	database, err := lookAt(path)
 	if err != nil {
 		return err
 	}
-	w.valid = func() error {
-		now, err := os.Stat(path)
-		switch {
-		case err != nil && !errors.Is(err, os.ErrNotExist): // nobody knows
-		case err != nil, !os.SameFile(opened, now):
-			return &LostError{fmt.Errorf("%s is not the file that was opened", path)}
+	var beside []openedFile
+	for _, end := range besides {
+		f, err := lookAt(path + end)
+		if err != nil {
+			return err
+		}
+		beside = append(beside, f)
+	}
+	w.ours = func() error {
+		if err := database.gone(); err != nil {
+			return err
 		}
 		if valid != nil {
 			if err := valid(); err != nil {
@@ -37,7 +72,30 @@ func (w *writer) identity(path string, valid func() error) error {
 		}
 		return nil
 	}
+	w.valid = func() error {
+		if err := w.ours(); err != nil {
+			return err
+		}
+		for _, f := range beside {
+			if err := f.gone(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	return nil
+}
+
+// rescue brings what was committed into the database where only what is beside
+// it was removed, and reports whether nothing of it is missing there. The
+// writer's connection still has the log open.
+func (w *writer) rescue() bool {
+	if w.ours() != nil {
+		return false
+	}
+	var busy, frames, done int
+	err := w.conn.QueryRowContext(background, "PRAGMA wal_checkpoint(FULL)").Scan(&busy, &frames, &done)
+	return err == nil && busy == 0 && frames == done
 }
 
 // Valid gives a [*LostError] if what is written is lost. It is cheap.

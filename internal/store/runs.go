@@ -16,9 +16,10 @@ const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r
 // runRow takes a row of runColumns.
 type runRow struct {
 	Run
-	tools, tokens, progress, metadata string
-	timeout                           int64
-	created, started, ended, active   int64
+	tools, tokens                   string
+	progress, metadata              jsonText
+	timeout                         int64
+	created, started, ended, active int64
 }
 
 func (r *runRow) fields() []any {
@@ -32,7 +33,7 @@ func (r *runRow) fields() []any {
 func (r *runRow) run() Run {
 	run := r.Run
 	run.Tools, run.Tokens = fromJSON[[]string](r.tools), fromJSON[Tokens](r.tokens)
-	run.Progress, run.Metadata = raw(r.progress), raw(r.metadata)
+	run.Progress, run.Metadata = r.progress.raw(), r.metadata.raw()
 	run.Timeout = time.Duration(r.timeout)
 	run.Created, run.Started, run.Ended, run.Active = fromNano(r.created), fromNano(r.started), fromNano(r.ended), fromNano(r.active)
 	return run
@@ -174,6 +175,22 @@ func (f RunFilter) query() (query string, args []any) {
 // upTo, or all if that is 0.
 func (q queries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]Run, error) {
 	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
+}
+
+// A RunHead is what of a run its conversation needs, without its texts.
+type RunHead struct {
+	ID        int64
+	SessionID string
+	State     State
+	ErrorCode string
+}
+
+// RunHeads is RunsOfThread without most of it.
+func (q queries) RunHeads(ctx context.Context, thread, upTo int64) ([]RunHead, error) {
+	return all(ctx, q.s, func(row scanner) (h RunHead, err error) {
+		err = row.Scan(&h.ID, &h.SessionID, &h.State, &h.ErrorCode)
+		return h, err
+	}, "SELECT r.id, r.session_id, r.state, r.error_code FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
 }
 
 // LastRun is the last run of a thread, drafts aside.

@@ -105,4 +105,8 @@ ALTER TABLE approvals ADD COLUMN reopens TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN reopened TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN reopened_as TEXT NOT NULL DEFAULT '';
 CREATE INDEX approvals_awaited ON approvals (awaited_by) WHERE awaited_by != 0;
+`, `
+-- All that says where in a conversation an item is, see places.go.
+DROP INDEX items_run;
+CREATE INDEX items_run ON items (run, id, kind, (CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'failed') OR result != '') THEN 2 ELSE 1 END));
 `}

@@ -13,14 +13,18 @@ type preparer interface {
 
 // statements prepares each statement once.
 type statements struct {
-	on preparer
+	on      preparer
+	damaged func(error) // is told of each read that failed, or found what cannot be
 
 	mu    sync.Mutex // guards ready
 	ready map[string]*sql.Stmt
 }
 
-func newStatements(on preparer) *statements {
-	return &statements{on: on, ready: make(map[string]*sql.Stmt)}
+func newStatements(on preparer, damaged func(error)) *statements {
+	if damaged == nil {
+		damaged = func(error) {}
+	}
+	return &statements{on: on, damaged: damaged, ready: make(map[string]*sql.Stmt)}
 }
 
 func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -70,28 +74,50 @@ func (s *statements) exec(ctx context.Context, query string, args ...any) (sql.R
 	if err != nil {
 		return nil, err
 	}
-	return stmt.ExecContext(ctx, args...)
+	result, err := stmt.ExecContext(ctx, args...)
+	if IsCorrupt(err) {
+		s.damaged(err)
+	}
+	return result, err
 }
 
 // scanner is a *sql.Row or *sql.Rows.
 type scanner interface{ Scan(into ...any) error }
 
-// all collects the rows of a query.
-func all[T any](ctx context.Context, s *statements, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
+// all collects the rows of a query. With an error it returns those before it.
+func all[T any](ctx context.Context, s *statements, scan func(scanner) (T, error), query string, args ...any) (list []T, err error) {
+	err = s.each(ctx, func(row scanner) error {
+		one, err := scan(row)
+		if err == nil {
+			list = append(list, one)
+		}
+		return err
+	}, query, args...)
+	return list, err
+}
+
+// each calls scan with each row of a query.
+func (s *statements) each(ctx context.Context, scan func(scanner) error, query string, args ...any) (err error) {
+	defer func() {
+		if IsCorrupt(err) {
+			s.damaged(err)
+		}
+	}()
 	rows, err := s.query(ctx, query, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
-	var list []T
+	row := checkedRow{rows, s.damaged}
 	for rows.Next() {
-		row, err := scan(rows)
-		if err != nil {
-			return nil, err
+		if err := scan(row); err != nil {
+			if ctx.Err() != nil { // nothing is wrong with the row
+				return ctx.Err()
+			}
+			return err
 		}
-		list = append(list, row)
 	}
-	return list, rows.Err()
+	return closed(rows.Err())
 }
 
 // one is the only row of a query, or ErrNotFound.

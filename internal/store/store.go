@@ -59,6 +59,10 @@ type Options struct {
 	// still has the right to write: an error is told, in a [*LostError], instead
 	// of success.
 	Valid func() error
+	// Damaged, if set, is told of each read that failed since the database is
+	// damaged, and of each that found what cannot have been written; see
+	// [IsCorrupt]. It is called by whoever reads, and must not block.
+	Damaged func(error)
 }
 
 // Open opens the database at path, and creates it or brings it up to date if
@@ -88,8 +92,8 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	s.readers.SetMaxOpenConns(4)
 	s.readers.SetMaxIdleConns(2)
 	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
-	s.queries = queries{newStatements(s.readers)}
-	if s.writer, err = newWriter(ctx, s.writers, opts.Committed); err == nil {
+	s.queries = queries{newStatements(s.readers, opts.Damaged)}
+	if s.writer, err = newWriter(ctx, s.writers, opts); err == nil {
 		err = s.writer.identity(path, opts.Valid)
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ type Tx struct {
 	queries
 	Now time.Time // of this change
 
+	places  *places
 	seq     int64
 	events  []Event
 	after   []func()
@@ -81,14 +82,6 @@ func fromJSON[T any](text string) (v T) {
 		_ = json.Unmarshal([]byte(text), &v) // what we wrote ourselves
 	}
 	return v
-}
-
-// raw is JSON as it is kept, or nil.
-func raw(text string) json.RawMessage {
-	if text == "" {
-		return nil
-	}
-	return json.RawMessage(text)
 }
 
 // Meta is a named value, or "" if it was never set.

@@ -31,6 +31,7 @@ type writer struct {
 	tx        *Tx
 	announce  func([]Event)
 	valid     func() error // whether what is written is not lost
+	ours      func() error // the same of the database alone, without what is beside it
 	last      time.Time    // when a commit ended
 	full      bool         // synchronous is FULL just now
 	committed int64        // the last seq in the log
@@ -49,17 +50,17 @@ type writer struct {
 	ended chan struct{} // closed at the end
 }
 
-func newWriter(ctx context.Context, db *sql.DB, announce func([]Event)) (*writer, error) {
+func newWriter(ctx context.Context, db *sql.DB, opts Options) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn, announce: announce, due: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
-	if announce == nil {
+	w := &writer{conn: conn, announce: opts.Committed, due: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
+	if w.announce == nil {
 		w.announce = func([]Event) {}
 	}
 	w.wake.L = &w.mu
-	w.tx = &Tx{queries: queries{newStatements(conn)}}
+	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged)}, places: newPlaces()}
 	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()
@@ -193,6 +194,9 @@ func (w *writer) loop() {
 		}
 		w.obey()
 	}
+	if w.valid() != nil {
+		w.rescue() // else it would go with the log that this process alone still has
+	}
 	close(w.ended)
 	w.tx.s.close()
 	w.conn.Close()
@@ -274,7 +278,10 @@ func (w *writer) commit(batch []*operation) (err error) {
 		return err
 	}
 	w.committed = t.seq
-	return w.valid()
+	if err := w.valid(); err != nil && !w.rescue() {
+		return err
+	}
+	return nil
 }
 
 // apply runs one operation inside a savepoint. Its own failure is kept in op;

@@ -1,0 +1,206 @@
+package hub
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Page is part of a conversation, which is counted in events: an entry is one,
+// but for a tool call that has a result, which is two.
+type Page struct {
+	Offset int // how many events are left out at the beginning
+	Limit  int // how many there are, or one more; 0: all
+	// Spoken leaves out entries that are notes: plans, changed files, answers.
+	Spoken bool
+}
+
+// A Conversation is what was said up to and in a run, in order.
+type Conversation struct {
+	Session Session
+	Entries []Entry
+	// Before is how many events of the first entry are before the page.
+	Before int
+	Total  int // events of all pages
+}
+
+// An Entry is an item with what belongs to it.
+type Entry struct {
+	Item
+	SessionID string // of the item's run
+	Native    string // the agent's own session
+	Approval  *Approval
+	Open      bool // it is still being written
+	Cancelled bool // a prompt that was taken back while it was queued: no agent is told of it
+}
+
+// Conversation is a page of the conversation that leads to a run: its thread's
+// earlier runs, and those of the threads that it was forked from, first. A page
+// costs the same wherever it is.
+func (h *Hub) Conversation(ctx context.Context, id string, p Page) (Conversation, error) {
+	s, err := h.Session(ctx, id)
+	if err != nil {
+		return Conversation{}, err
+	}
+	c, err := h.conversation(ctx, s, p)
+	return c, stored(err)
+}
+
+func (h *Hub) conversation(ctx context.Context, s Session, p Page) (Conversation, error) {
+	c := Conversation{Session: s, Entries: []Entry{}}
+	chain, err := h.heads(ctx, s)
+	if err != nil {
+		return c, err
+	}
+	left := p.Limit
+	if left <= 0 {
+		left = math.MaxInt32
+	}
+	for _, run := range chain {
+		n, err := h.store.Length(ctx, run.ID, !p.Spoken)
+		if err != nil {
+			return c, err
+		}
+		open := false
+		if !run.State.Ended() || run.ErrorCode == codeStoreFull { // else all was closed
+			if open, err = h.store.HasOpenDeltas(ctx, run.ID); err != nil {
+				return c, err
+			}
+		}
+		begin := max(p.Offset-c.Total, 0) // in this run
+		c.Total += n
+		if begin < n && left > 0 {
+			added, err := h.addItems(ctx, &c, run, begin, left, p.Spoken)
+			if err != nil {
+				return c, err
+			}
+			left -= added
+		}
+		if !open {
+			continue
+		}
+		if c.Total >= p.Offset && left > 0 {
+			last, err := h.openMessage(ctx, run.ID)
+			if err != nil {
+				return c, err
+			}
+			if last != nil { // it is not an item meanwhile
+				c.Entries = append(c.Entries, entryOf(c, run, *last))
+				left--
+			}
+		}
+		c.Total++
+	}
+	return c, h.addApprovals(ctx, c.Entries)
+}
+
+// addItems adds entries of a run to a page, from an event of it on, and returns
+// how many events they are.
+func (h *Hub) addItems(ctx context.Context, c *Conversation, run store.RunHead, begin, limit int, spoken bool) (added int, err error) {
+	items, before, err := h.store.ItemsFrom(ctx, run.ID, !spoken, begin, limit)
+	if err != nil || len(items) == 0 {
+		return 0, err
+	}
+	if len(c.Entries) == 0 {
+		c.Before = before
+	}
+	for _, i := range items {
+		c.Entries = append(c.Entries, entryOf(*c, run, i))
+		added += i.Events()
+	}
+	return added - before, nil
+}
+
+func entryOf(c Conversation, run store.RunHead, i Item) Entry {
+	return Entry{
+		Item: i, SessionID: run.SessionID, Native: c.Session.Thread.NativeSession, Open: i.ID == 0 && !run.State.Ended(),
+		Cancelled: run.State == store.Cancelled && i.Kind == kindMessage && i.Role == "user",
+	}
+}
+
+// addApprovals adds to entries the questions that were asked about them.
+func (h *Hub) addApprovals(ctx context.Context, entries []Entry) error {
+	var ids []string
+	for _, e := range entries {
+		if e.Item.Approval != "" {
+			ids = append(ids, e.Item.Approval)
+		}
+	}
+	found, err := h.store.Approvals(ctx, ids)
+	if err != nil && !store.IsCorrupt(err) { // the rest is worth telling
+		return err
+	}
+	for n := range entries {
+		if a, there := found[entries[n].Item.Approval]; there {
+			entries[n].Approval = &a
+		}
+	}
+	return nil
+}
+
+// items are the items of a run, the message that is being written last.
+func (h *Hub) items(ctx context.Context, run int64) ([]Item, error) {
+	items, err := h.store.ItemsOfRun(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	last, err := h.openMessage(ctx, run)
+	if last != nil {
+		items = append(items, *last)
+	}
+	return items, err
+}
+
+// openMessage is the message of a run that is being written, or nil.
+func (h *Hub) openMessage(ctx context.Context, run int64) (*Item, error) {
+	open, err := h.store.OpenDeltas(ctx, run)
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	last := Item{
+		Thread: open[0].Thread, Run: run, Kind: foldKind(open[0].Type), Key: open[0].Key, Role: "assistant",
+		Seq: open[len(open)-1].Seq, Created: open[0].Time, Updated: open[len(open)-1].Time,
+	}
+	var text strings.Builder // there may be a hundred thousand
+	for _, e := range open {
+		text.WriteString(e.Text)
+	}
+	last.Content = text.String()
+	return &last, nil
+}
+
+// forksAtMost is how many forks of forks a conversation is followed through.
+const forksAtMost = 1000
+
+// chain lists the runs whose conversation leads to a session, the oldest
+// first.
+func (h *Hub) chain(ctx context.Context, s Session) ([]Run, error) {
+	return chainOf(ctx, h, s, h.store.RunsOfThread)
+}
+
+// heads is chain without most of the runs.
+func (h *Hub) heads(ctx context.Context, s Session) ([]store.RunHead, error) {
+	return chainOf(ctx, h, s, h.store.RunHeads)
+}
+
+func chainOf[T any](ctx context.Context, h *Hub, s Session, of func(ctx context.Context, thread, upTo int64) ([]T, error)) ([]T, error) {
+	var chain []T
+	thread, upTo := s.Thread, s.Run.ID
+	for range forksAtMost {
+		runs, err := of(ctx, thread.ID, upTo)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(runs, chain...)
+		if thread.Parent == 0 {
+			break
+		}
+		upTo = thread.ForkRun
+		if thread, err = h.store.Thread(ctx, thread.Parent); err != nil {
+			return nil, err
+		}
+	}
+	return chain, nil
+}

@@ -1,0 +1,136 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// events are an entry's, as clients see them.
+func events(list []Entry) (names []string) {
+	for _, e := range list {
+		names = append(names, fmt.Sprintf("%s %s", e.Kind, e.Key))
+		if e.Events() == 2 {
+			names = append(names, fmt.Sprintf("result of %s", e.Key))
+		}
+	}
+	return names
+}
+
+// Whatever page is asked for is that part of the whole, with notes and without
+// them, while runs change between one page and the next.
+func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	ctx := context.Background()
+	random := rand.New(rand.NewPCG(1, 2))
+	first := launch(t, h, "first")
+	inState(t, h, first, store.Running)
+	var runs []Run
+	for range 5 {
+		r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
+		r.Thread, r.State = first.Thread.ID, store.Completed
+		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error { return tx.InsertRun(&r) }))
+		runs = append(runs, r)
+	}
+	last := runs[len(runs)-1].UUID
+	var tools []Item
+	grow := func(n int) {
+		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error {
+			for range n {
+				item := Item{
+					Thread: first.Thread.ID, Run: runs[random.IntN(len(runs)-1)].ID, Key: fmt.Sprint(random.Uint32()),
+					Kind: []string{kindMessage, kindTool, kindThinking, kindPlan, kindDiff}[random.IntN(5)], Created: tx.Now, Updated: tx.Now,
+				}
+				if item.Kind == kindTool && random.IntN(2) == 0 {
+					item.Status = "completed"
+				}
+				if err := tx.InsertItem(&item); err != nil {
+					return err
+				}
+				if item.Kind == kindTool {
+					tools = append(tools, item)
+				}
+			}
+			for range min(n/4, len(tools)) {
+				i := random.IntN(len(tools))
+				tools[i].Status = "failed"
+				if err := tx.UpdateItem(tools[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	for range 6 {
+		grow(random.IntN(150))
+		for _, spoken := range []bool{false, true} {
+			all, err := h.Conversation(ctx, last, Page{Spoken: spoken})
+			require.NoError(t, err)
+			want := events(all.Entries)
+			require.Len(t, want, all.Total)
+			for range 15 {
+				p := Page{Offset: random.IntN(len(want) + 2), Limit: 1 + random.IntN(200), Spoken: spoken}
+				c, err := h.Conversation(ctx, last, p)
+				require.NoError(t, err)
+				assert.Equal(t, all.Total, c.Total)
+				got := events(c.Entries)[c.Before:]
+				begin := min(p.Offset, len(want))
+				end := min(begin+p.Limit, len(want))
+				require.GreaterOrEqual(t, len(got), end-begin)
+				require.LessOrEqual(t, len(got), end-begin+1, "a result may be one too many")
+				require.Equal(t, append([]string{}, want[begin:end]...), append([]string{}, got[:end-begin]...), "%+v", p)
+			}
+		}
+	}
+}
+
+// To read a conversation page by page costs as much more as it is longer, with a
+// question asked about each tool call, too.
+func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	ctx := context.Background()
+	cost := func(entries int) uint64 {
+		r := insert(t, h, store.Completed)
+		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error {
+			for i := range entries {
+				item := Item{Thread: r.Thread, Run: r.ID, Kind: kindTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now, Updated: tx.Now}
+				a := Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: store.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: store.ApprovalPending, Created: tx.Now}
+				item.Approval = a.ID
+				if err := tx.InsertItem(&item); err != nil {
+					return err
+				}
+				if err := tx.InsertApproval(&a); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		offset := 0
+		for {
+			c, err := h.Conversation(ctx, r.UUID, Page{Offset: offset, Limit: 100})
+			require.NoError(t, err)
+			for _, e := range c.Entries {
+				require.NotNil(t, e.Approval)
+			}
+			if offset += len(events(c.Entries)) - c.Before; offset >= c.Total {
+				break
+			}
+		}
+		runtime.ReadMemStats(&after)
+		require.Equal(t, 2*entries, offset)
+		return after.Mallocs - before.Mallocs
+	}
+	cost(100) // what is prepared once
+	short, long := cost(500), cost(2000)
+	t.Logf("%d allocations for 1,000 events, %d for 4,000: %.2f times as many", short, long, float64(long)/float64(short))
+	assert.Less(t, float64(long), 5*float64(short))
+}
