@@ -9,7 +9,7 @@ import (
 var ErrAmbiguous = errors.New("several have this id")
 
 const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.input, a.title, a.subject, a.tool_kind, a.paths, a.diffs, a.options, a.channel,
-	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input, a.input_fixed`
+	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input, a.input_fixed, a.name_by_kind`
 
 func scanApproval(row scanner) (Approval, error) {
 	var (
@@ -19,7 +19,7 @@ func scanApproval(row scanner) (Approval, error) {
 		created, deadline, decided            int64
 	)
 	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
-		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed)
+		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed, &a.NameByKind)
 	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = raw(input), raw(diffs), raw(options), raw(channel), raw(updated)
 	a.Paths = fromJSON[[]string](paths)
 	a.Created, a.Deadline, a.Decided = fromNano(created), fromNano(deadline), fromNano(decided)
@@ -93,11 +93,11 @@ func (t *Tx) InsertApproval(a *Approval) error {
 		a.CallID += a.callMark()
 	}
 	_, err = t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
-			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input, input_fixed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input, input_fixed, name_by_kind)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.Thread, a.Run, a.Type, a.CallID, a.Tool, string(a.Input), a.Title, a.Subject, a.ToolKind, asJSON(a.Paths, len(a.Paths) == 0),
 		string(a.Diffs), string(a.Options), string(a.Channel), a.Status, a.Stale, a.Carried, a.Question, nano(a.Created), nano(a.Deadline),
-		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.InputFixed)
+		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.InputFixed, a.NameByKind)
 	return err
 }
 

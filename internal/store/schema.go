@@ -96,4 +96,6 @@ CREATE TABLE key_access (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, run INTEGE
 CREATE INDEX items_noted ON items (run, key) WHERE kind IN ('plan', 'diff', 'approval');
 `, `
 ALTER TABLE approvals ADD COLUMN input_fixed INTEGER NOT NULL DEFAULT 0;
+`, `
+ALTER TABLE approvals ADD COLUMN name_by_kind INTEGER NOT NULL DEFAULT 0;
 `}

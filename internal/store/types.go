@@ -197,6 +197,7 @@ type Approval struct {
 	Option       string
 	UpdatedInput json.RawMessage
 	InputFixed   bool // whoever asks would not heed a changed input
+	NameByKind   bool // the agent has not named the tool: Tool is made of ToolKind
 }
 
 // ToolUseID is the agent's own id of the tool call, or ID. Agents number their
