@@ -31,9 +31,9 @@ var mayImport = map[string][]string{
 	"internal/chaos":        {}, // tests alone
 	"internal/config":       {"internal/catalog", "internal/project"},
 	"internal/demoagent":    {},
-	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket"},
+	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
 	"internal/golden":       {},
-	"internal/hub":          {"internal/catalog", "internal/config", "internal/redact", "internal/store"}, // no transport: it knows nothing of connections
+	"internal/hub":          {"internal/catalog", "internal/config", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
 	"internal/logging":      {},
 	"internal/openrpc":      {"server"},
 	"internal/project":      {},
@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"internal/relay":        {"frame", "server"},
 	"internal/socket":       {},
 	"internal/store":        {},
+	"internal/toolinput":    {},
 	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/socket", "internal/store"},
 }
 

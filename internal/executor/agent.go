@@ -167,12 +167,12 @@ func (g gatedReader) Read(p []byte) (int, error) {
 	return g.in.Read(p)
 }
 
-func (a *agent) update(update []byte) {
+func (a *agent) update(update []byte, mended bool) {
 	r := a.current.Load()
 	if r == nil || a.loading.Load() {
 		return
 	}
-	if mode := r.update(update); mode != "" {
+	if mode := r.update(update, mended); mode != "" {
 		a.mode.Store(&mode)
 	}
 }

@@ -132,6 +132,16 @@ func (a *acpAgent) prompt(m wire) {
 			map[string]any{"optionId": "red", "name": "Red", "kind": "choice"},
 		})
 		a.text("answer " + string(result))
+	case "tools": // each line is the request for leave for one, as it goes over the wire
+		content, _ := os.ReadFile(filepath.Join(a.cwd, "requests"))
+		for line := range bytes.Lines(content) {
+			a.nextID++
+			a.raw(strings.ReplaceAll(string(bytes.TrimSpace(line)), `"id":0`, fmt.Sprintf(`"id":%d`, a.nextID)))
+			if !bytes.Contains(line, []byte(`"session/update"`)) {
+				m := a.await(a.nextID)
+				a.text(string(m.Result) + string(m.Error) + "\n")
+			}
+		}
 	case "garbage":
 		for i := range 8 {
 			a.raw(fmt.Sprintf("garbage %d \xff", i))

@@ -3,20 +3,43 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/coder/acp-go-sdk"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // permissionRequest is the agent's question.
 type permissionRequest struct {
-	ToolCall json.RawMessage `json:"toolCall"`
-	Options  []struct {
-		OptionID string `json:"optionId"`
-		Name     string `json:"name"`
-		Kind     string `json:"kind"`
-	} `json:"options"`
+	toolUpdate
+	options []catalog.PermissionOption
+}
+
+// UnmarshalJSON implements json.Unmarshaler, as toolUpdate does.
+func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
+	m, err := toolinput.Members(raw)
+	if err != nil {
+		return err
+	}
+	var options []json.RawMessage
+	if err := errors.Join(toolinput.Take(m, "toolCall", &p.toolUpdate), toolinput.Take(m, "options", &options)); err != nil {
+		return err
+	}
+	p.options = make([]catalog.PermissionOption, len(options))
+	for i, item := range options {
+		if m, err = toolinput.Members(item); err != nil {
+			return err
+		}
+		o := &p.options[i]
+		if err := errors.Join(toolinput.Take(m, "optionId", &o.OptionID), toolinput.Take(m, "name", &o.Name), toolinput.Take(m, "kind", &o.Kind)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // permissionAnswer is what the agent is told. The protocol has no place for a
@@ -39,11 +62,14 @@ var cancelledAnswer = permissionAnswer{Outcome: permissionOutcome{Outcome: "canc
 
 // requestPermission asks the hub, and waits until somebody has decided, the
 // run is to be stopped or the agent has gone.
-func (a *agent) requestPermission(ctx context.Context, p permissionRequest) (permissionAnswer, error) {
+func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (permissionAnswer, error) {
 	r := a.current.Load()
-	var u toolUpdate
-	if err := json.Unmarshal(p.ToolCall, &u); err != nil {
-		return permissionAnswer{}, err
+	var p permissionRequest
+	if err := json.Unmarshal(raw, &p); err != nil {
+		if r != nil {
+			r.complain("PERMISSION_FAILED", "the agent asked for leave in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
+		}
+		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
 	if r == nil || r.stopped() {
 		return cancelledAnswer, nil
@@ -51,9 +77,14 @@ func (a *agent) requestPermission(ctx context.Context, p permissionRequest) (per
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
-	question := r.question(p, &u)
-	r.took(r.given.asks(u.ToolCallID))
-	defer r.given.asksNoMore(u.ToolCallID)
+	question, clear := r.question(&p)
+	call := question.ToolUseID
+	r.took(r.given.asks(call))
+	defer r.given.asksNoMore(call)
+	if !clear {
+		r.complain("PERMISSION_FAILED", fmt.Sprintf("the agent asked for leave (%s) in a message that is no UTF-8: what it would run is not what could be shown, so nobody was asked and it was refused", question.Title))
+		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": "the tool call is no valid UTF-8"})
+	}
 	question.InputFixed = string(metaValue(a.hello.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
 	if len(question.Options) == 0 { // whatever were decided, there is no answer that says so
 		r.complain("PERMISSION_FAILED", fmt.Sprintf("the agent asked for leave (%s) without an answer to choose, so it was told that nobody decided", question.Title))
@@ -68,23 +99,25 @@ func (a *agent) requestPermission(ctx context.Context, p permissionRequest) (per
 	}
 	chosen := choose(question.Options, answer)
 	if answer.ApprovalID != "" && chosen.Outcome.Outcome == selected {
-		r.given.give(answer.ApprovalID, u.ToolCallID, chosen)
+		r.given.give(answer.ApprovalID, call, chosen)
 	}
 	return chosen, nil
 }
 
 // question is what the hub is asked: the request, and what was said of the
-// tool call before.
-func (r *run) question(p permissionRequest, u *toolUpdate) catalog.RequestPermissionParams {
+// tool call before. It is not clear if the tool's input may be another than the
+// agent's own.
+func (r *run) question(p *permissionRequest) (q catalog.RequestPermissionParams, clear bool) {
+	u := &p.toolUpdate
 	call := u.call()
 	t := r.remember(u, call)
 	r.files.mention(t.kind, "pending", t.paths, t.diffs)
-	q := catalog.RequestPermissionParams{
+	q = catalog.RequestPermissionParams{
 		SessionToken: r.params.SessionToken, TaskID: r.task, ToolUseID: u.ToolCallID,
-		ToolName: t.name, ToolInput: t.input, Title: t.title, ToolKind: t.kind, Paths: t.paths, Diffs: t.diffs,
+		ToolName: t.name(), NameByKind: t.named == "", ToolInput: t.input, Title: t.title, ToolKind: t.kind, Paths: t.paths, Diffs: t.diffs,
 	}
-	for _, o := range p.Options {
-		q.Options = append(q.Options, catalog.PermissionOption{OptionID: o.OptionID, Name: o.Name, Kind: o.Kind})
+	q.Options = p.options
+	for _, o := range p.options {
 		if !strings.HasPrefix(o.Kind, "allow_") && !strings.HasPrefix(o.Kind, "reject_") {
 			q.IsQuestion = true
 		}
@@ -92,7 +125,7 @@ func (r *run) question(p permissionRequest, u *toolUpdate) catalog.RequestPermis
 	if string(metaValue(u.Meta, "duet", "question")) == "true" {
 		q.IsQuestion = true
 	}
-	return q
+	return q, !t.mended
 }
 
 // choose picks the option for a decision: the one that it names, or else the

@@ -30,20 +30,22 @@ const (
 // nothing through that would make the SDK end the connection, lose a response
 // or log a payload.
 type screen struct {
-	update   func(update []byte)           // params.update of a session/update, valid until it returns
-	request  func() bool                   // a request goes to the SDK; false: there are too many
-	response func()                        // a response goes to the SDK
-	refuse   func(id []byte, reason error) // answer a request
+	update   func(update []byte, mended bool) // params.update of a session/update, valid until it returns
+	request  func() bool                      // a request goes to the SDK; false: there are too many
+	response func()                           // a response goes to the SDK
+	refuse   func(id []byte, reason error)    // answer a request
 	garbage  func(line []byte)
 	tooLong  func(length int64)
 	sdk      io.Writer
 
 	message frame.Message
+	mended  bool // the line was no UTF-8
 }
 
 var (
 	errMessageTooLong  = errors.New("the message is longer than 10 MiB")
 	errTooManyRequests = errors.New("too many requests are open")
+	errNoUTF8          = errors.New("the message is no UTF-8: what people would be shown is not what would run")
 )
 
 // run screens agent until it ends.
@@ -68,6 +70,7 @@ func (s *screen) line(line []byte) {
 		return
 	}
 	m := &s.message
+	s.mended = false
 	if !frame.Parse(line, m) {
 		if utf8.Valid(line) {
 			s.garbage(line)
@@ -82,7 +85,7 @@ func (s *screen) line(line []byte) {
 			s.garbage(line)
 			return
 		}
-		line = mended
+		line, s.mended = mended, true
 	}
 	hasID := m.ID != nil && string(m.ID) != "null"
 	switch {
@@ -115,12 +118,15 @@ func (s *screen) call(line []byte, hasID bool) {
 		if update == nil {
 			s.garbage(line)
 		} else {
-			s.update(update)
+			s.update(update, s.mended)
 		}
 	}
 	switch {
 	case hasID && len(line) > maxSDKLine:
 		s.refuse(m.ID, errMessageTooLong)
+	case hasID && s.mended && string(method) == "session/request_permission":
+		s.refuse(m.ID, errNoUTF8)
+		s.garbage(line)
 	case hasID && !s.request():
 		s.refuse(m.ID, errTooManyRequests)
 	case hasID, string(method) == "$/cancel_request" && len(line) <= maxSDKLine:

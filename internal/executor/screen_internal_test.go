@@ -27,7 +27,7 @@ func newWitness() *witness {
 	w := &witness{requests: 1 << 30}
 	w.screen = screen{
 		sdk:      &w.sdkGot,
-		update:   func(u []byte) { w.seen = append(w.seen, "update "+string(u)) },
+		update:   func(u []byte, _ bool) { w.seen = append(w.seen, "update "+string(u)) },
 		response: func() { w.seen = append(w.seen, "response") },
 		request:  func() bool { w.requests--; return w.requests >= 0 },
 		refuse:   func(id []byte, err error) { w.seen = append(w.seen, fmt.Sprintf("refuse %s %v", id, err)) },
@@ -121,7 +121,7 @@ func BenchmarkScreen(b *testing.B) {
 	require.NoError(b, err)
 	const lines = 1000
 	input := bytes.Repeat(append(update, '\n'), lines)
-	s := screen{update: func(u []byte) { r.update(u) }, sdk: io.Discard}
+	s := screen{update: func(u []byte, _ bool) { r.update(u, false) }, sdk: io.Discard}
 	b.ReportAllocs()
 	b.ResetTimer()
 	n := 0

@@ -36,7 +36,7 @@ func (a *agent) allowed(ctx context.Context, q catalog.RequestPermissionParams) 
 }
 
 // toolNames are the names of tools of which this may be part: besides q's own,
-// that of calls which the agent has told of, and of others that do the same.
+// those that the agent has given calls of its own, and of others that do the same.
 func (r *run) toolNames(q catalog.RequestPermissionParams) []string {
 	names := append([]string{q.ToolName}, q.Unasked...)
 	r.mu.Lock()
@@ -47,7 +47,7 @@ func (r *run) toolNames(q catalog.RequestPermissionParams) []string {
 			same = same || slices.Contains(q.Paths, filepath.Clean(p))
 		}
 		if t.kind == q.ToolKind && same {
-			names = appendNew(names, t.name)
+			names = appendNew(names, t.named)
 		}
 	}
 	return names

@@ -15,10 +15,21 @@ const maxTools = 10_000
 
 // A tool is what is known of a tool call so far.
 type tool struct {
-	name, title, kind string
-	input             json.RawMessage
-	paths             []string
-	diffs             []catalog.FileDiff
+	named       string // what the agent calls the tool; "" if it has not said
+	title, kind string
+	input       json.RawMessage
+	paths       []string
+	diffs       []catalog.FileDiff
+	mended      bool // what the agent said of it was no UTF-8, so it is not what it runs
+}
+
+// name is what the agent calls the tool, or else what tools of its kind are
+// called. The title is for people: rules are never held against it.
+func (t *tool) name() string {
+	if t.named != "" {
+		return t.named
+	}
+	return catalog.ToolOfKind(t.kind)
 }
 
 // chunk is the update of the kinds that end in _chunk.
@@ -30,33 +41,10 @@ type chunk struct {
 	} `json:"content"`
 }
 
-// toolUpdate is a tool_call, a tool_call_update, or the toolCall of a
-// permission request.
-type toolUpdate struct {
-	ToolCallID string `json:"toolCallId"`
-	Title      string `json:"title"`
-	Kind       string `json:"kind"`
-	Status     string `json:"status"`
-	Content    []struct {
-		Type       string          `json:"type"`
-		Content    json.RawMessage `json:"content"`
-		Path       string          `json:"path"`
-		OldText    *string         `json:"oldText"`
-		NewText    string          `json:"newText"`
-		TerminalID string          `json:"terminalId"`
-	} `json:"content"`
-	Locations []struct {
-		Path string `json:"path"`
-	} `json:"locations"`
-	RawInput  json.RawMessage `json:"rawInput"`
-	RawOutput json.RawMessage `json:"rawOutput"`
-	Meta      json.RawMessage `json:"_meta"`
-}
-
 // update reports a session/update of the agent. What is not known, or does
-// not look as it should, goes on as it came. It returns the mode that the agent
-// is in now, if the update says so.
-func (r *run) update(raw []byte) (mode string) {
+// not look as it should, goes on as it came; mended tells that it came as no
+// UTF-8. It returns the mode that the agent is in now, if the update says so.
+func (r *run) update(raw []byte, mended bool) (mode string) {
 	var kind string
 	json.Unmarshal(member(raw, `"sessionUpdate"`), &kind)
 	known := false
@@ -72,6 +60,7 @@ func (r *run) update(raw []byte) (mode string) {
 	case "tool_call", "tool_call_update":
 		var u toolUpdate
 		if known = json.Unmarshal(raw, &u) == nil && u.ToolCallID != ""; known {
+			u.mended = mended
 			r.toolUpdate(&u, kind == "tool_call")
 		}
 	case "plan":
@@ -148,18 +137,18 @@ func (r *run) toolUpdate(u *toolUpdate, first bool) {
 	r.files.mention(t.kind, u.Status, call.Paths, call.Diffs)
 	ended := u.Status == "completed" || u.Status == "failed"
 	if first || u.Title != "" || u.Kind != "" {
-		call.Tool = t.name
+		call.Tool = t.name()
 	}
 	switch {
 	case first:
-		call.Tool = t.name
+		call.Tool = t.name()
 		r.report(catalog.EventToolCall, call)
 		if !ended {
 			return
 		}
-		r.report(catalog.EventToolResult, catalog.ToolCall{ToolID: u.ToolCallID, Tool: t.name, Status: u.Status, Result: u.result()})
+		r.report(catalog.EventToolResult, catalog.ToolCall{ToolID: u.ToolCallID, Tool: t.name(), Status: u.Status, Result: u.result()})
 	case ended:
-		call.Tool = t.name
+		call.Tool = t.name()
 		call.Result = u.result()
 		r.report(catalog.EventToolResult, call)
 	default:
@@ -196,52 +185,11 @@ func (r *run) remember(u *toolUpdate, call catalog.ToolCall) *tool {
 	if len(call.Diffs) > 0 {
 		t.diffs = call.Diffs
 	}
-	if name := toolName(u.Meta, u.Kind, u.Title); name != "" && (t.name == "" || u.Kind != "" || u.Meta != nil) {
-		t.name = name
+	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
+		t.named = name
 	}
-	if t.name == "" {
-		t.name = "Tool"
-	}
+	t.mended = u.mended || t.mended && call.Input == nil
 	return t
-}
-
-// call is the update in the hub's terms.
-func (u *toolUpdate) call() catalog.ToolCall {
-	c := catalog.ToolCall{
-		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
-		Input: present(u.RawInput), ParentID: metaString(u.Meta, "claudeCode", "parentToolUseId"),
-	}
-	for _, l := range u.Locations {
-		c.Paths = appendNew(c.Paths, l.Path)
-	}
-	for i := range u.Content {
-		switch b := &u.Content[i]; b.Type {
-		case "diff":
-			c.Paths = appendNew(c.Paths, b.Path)
-			c.Diffs = append(c.Diffs, catalog.FileDiff{Path: b.Path, OldText: b.OldText, NewText: b.NewText})
-		case "terminal":
-			c.Terminal = b.TerminalID
-		}
-	}
-	return c
-}
-
-// result is the text of the tool's content, or else its raw output.
-func (u *toolUpdate) result() json.RawMessage {
-	var texts []string
-	for _, b := range u.Content {
-		var block struct {
-			Type, Text string
-		}
-		if b.Type == "content" && json.Unmarshal(b.Content, &block) == nil && block.Type == "text" {
-			texts = append(texts, block.Text)
-		}
-	}
-	if len(texts) > 0 {
-		text, _ := marshal(strings.Join(texts, "\n"))
-		return text
-	}
-	return present(u.RawOutput)
 }
 
 // present is nil for null.
@@ -257,42 +205,4 @@ func appendNew(list []string, s string) []string {
 		return list
 	}
 	return append(list, s)
-}
-
-// kindNames are the names under which tools of a kind are known to rules and
-// to people.
-var kindNames = map[string]string{
-	"read": "Read", "edit": "Edit", "delete": "Delete", "move": "Move", "search": "Grep",
-	"execute": "Bash", "think": "Think", "fetch": "WebFetch", "switch_mode": "ExitPlanMode",
-}
-
-// toolName is the name of a tool: what Claude says, what its kind says, or the
-// first word of its title; empty if nothing says anything.
-func toolName(meta json.RawMessage, kind, title string) string {
-	if name := metaString(meta, "claudeCode", "toolName"); name != "" {
-		return name
-	}
-	if name := kindNames[kind]; name != "" {
-		return name
-	}
-	if words := strings.Fields(title); len(words) > 0 {
-		return words[0]
-	}
-	return ""
-}
-
-// metaString is the string at meta.family.name, or empty.
-func metaString(meta json.RawMessage, family, name string) string {
-	var s string
-	json.Unmarshal(metaValue(meta, family, name), &s)
-	return s
-}
-
-func metaValue(meta json.RawMessage, family, name string) json.RawMessage {
-	var outer map[string]json.RawMessage
-	var inner map[string]json.RawMessage
-	if len(meta) == 0 || json.Unmarshal(meta, &outer) != nil || json.Unmarshal(outer[family], &inner) != nil {
-		return nil
-	}
-	return inner[name]
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // resumePrompt continues a run whose question was answered after its process
@@ -112,6 +113,9 @@ func checkDecision(a Approval, d *Decision) error {
 	if d.Decision == "deny" || sameJSON(d.UpdatedInput, a.Input) {
 		d.UpdatedInput = nil
 	}
+	if why := toolinput.Read(d.UpdatedInput).Ambiguity; why != "" {
+		return invalid("updated_input", "an object that every program reads alike", "one that they may read differently: "+why)
+	}
 	if d.UpdatedInput != nil && !a.InputEditable() {
 		return invalid("updated_input", "no other input than the agent's: it would run the tool with its own; deny instead, with a comment that says what to run", "another input")
 	}
@@ -120,12 +124,15 @@ func checkDecision(a Approval, d *Decision) error {
 	default:
 		return invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), "once", "session", "project")
 	}
+	if q := questionOf(a); d.Decision == "approve" && d.Scope != "" && d.Scope != "once" && q.isUnclear() {
+		return invalid("scope", "once: the input can be read in more than one way ("+q.unclear+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), "once")
+	}
 	return nil
 }
 
 // sameJSON reports whether two inputs are the same; no input is none other.
 func sameJSON(changed, input json.RawMessage) bool {
-	return len(changed) == 0 || questionHash("", changed) == questionHash("", input)
+	return len(changed) == 0 || toolinput.Same(changed, input)
 }
 
 // checkOption checks that the option of a decision is one of those that were
@@ -212,8 +219,10 @@ func (h *Hub) decide(t *store.Tx, a *Approval, d Decision) error {
 		if d.Scope == "project" {
 			thread = 0
 		}
-		if err := t.PutRule(remembered(*a, thread, effect)); err != nil {
-			return err
+		for _, rule := range remembered(*a, thread, effect) {
+			if err := t.PutRule(rule); err != nil {
+				return err
+			}
 		}
 		if err := h.reconsiderIn(t, thread); err != nil {
 			return err

@@ -137,7 +137,7 @@ func (h *Hub) askAgain(t *store.Tx, a Approval, why string) error {
 	again := Approval{
 		ID: uuid.NewString(), Thread: a.Thread, Run: a.Run, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
 		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel,
-		Status: store.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, Created: t.Now,
+		Status: store.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now,
 		Reopens: a.ID, Reopened: fmt.Sprintf(why, answered(a)),
 	}
 	if a.CallID == a.ID { // no call of the agent's

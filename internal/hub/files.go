@@ -53,9 +53,9 @@ func (q question) touches(effect string, fits func(name string) bool) bool {
 		return given && real
 	}
 	if effect == config.EffectDeny {
-		return slices.ContainsFunc(q.files, fit)
+		return slices.ContainsFunc(q.files, fit) || slices.ContainsFunc(q.others.files, fit)
 	}
-	return len(q.files) > 0 && !slices.ContainsFunc(q.files, func(f file) bool { return !fit(f) })
+	return !q.oddFile && len(q.files) > 0 && !slices.ContainsFunc(q.files, func(f file) bool { return !fit(f) })
 }
 
 // maxLinks is how many links are followed for one path, as Linux does.

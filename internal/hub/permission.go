@@ -2,8 +2,6 @@ package hub
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -168,7 +166,7 @@ func approvalOf(p catalog.RequestPermissionParams) Approval {
 	}
 	a := Approval{
 		ID: uuid.NewString(), Type: store.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
-		ToolKind: p.ToolKind, Paths: p.Paths, Status: store.ApprovalPending, Question: questionHash(p.ToolName, input), InputFixed: p.InputFixed,
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: store.ApprovalPending, Question: questionHash(p.ToolName, input), InputFixed: p.InputFixed, NameByKind: p.NameByKind,
 	}
 	if p.IsQuestion {
 		a.Type = store.HumanContact
@@ -184,19 +182,6 @@ func approvalOf(p catalog.RequestPermissionParams) Approval {
 		a.CallID = a.ID
 	}
 	return a
-}
-
-// questionHash knows a question again: the same tool with the same input.
-func questionHash(tool string, input json.RawMessage) string {
-	var value any
-	canonical := []byte(input)
-	if json.Unmarshal(input, &value) == nil {
-		canonical = encode(value) // members in one order
-	}
-	hash := sha256.New()
-	hash.Write([]byte(tool + "\x00"))
-	hash.Write(canonical)
-	return hex.EncodeToString(hash.Sum(nil))
 }
 
 // takeCarried hands out a decision that a human made for a dead process. It is
@@ -306,6 +291,7 @@ type newApprovalData struct {
 	ToolInput  json.RawMessage `json:"tool_input,omitempty"`
 	ToolKind   string          `json:"tool_kind,omitempty"`
 	Editable   bool            `json:"input_editable"`
+	Ambiguity  string          `json:"input_ambiguity,omitempty"`
 	Title      string          `json:"title,omitempty"`
 	Subject    string          `json:"subject,omitempty"`
 	Options    json.RawMessage `json:"options,omitempty"`
@@ -320,9 +306,10 @@ type newApprovalData struct {
 }
 
 func approvalData(a Approval, run Run) newApprovalData {
+	ambiguity, title := Presented(a)
 	d := newApprovalData{
 		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, ToolName: a.Tool, ToolInput: a.Input, ToolKind: a.ToolKind,
-		Title: a.Title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Editable: a.InputEditable(), Count: 1, Stale: a.Stale,
+		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Editable: a.InputEditable(), Count: 1, Stale: a.Stale,
 		Reopens: a.Reopens, Reopened: a.Reopened,
 	}
 	for _, part := range []*json.RawMessage{&d.ToolInput, &d.Diffs} { // getApproval has all of it

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -11,32 +10,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
-
-// A question is a tool call as the policy sees it.
-type question struct {
-	tool    string
-	kind    string // of ACP: edit, execute, ...; "" if it is not known
-	command string // tool_input.command, or ""
-	paths   []string
-	hash    string // of tool and input
-	files   []file // paths, by all their names
-}
-
-func questionOf(a Approval) question {
-	var input struct {
-		Command  json.RawMessage `json:"command"`
-		FilePath string          `json:"file_path"`
-	}
-	_ = json.Unmarshal(a.Input, &input) // what has no such members has none
-	q := question{tool: a.Tool, kind: a.ToolKind, paths: a.Paths, hash: a.Question}
-	if len(input.Command) > 0 {
-		q.command = textOf(input.Command)
-	}
-	if input.FilePath != "" && !slices.Contains(q.paths, input.FilePath) {
-		q.paths = append(slices.Clone(q.paths), input.FilePath)
-	}
-	return q
-}
 
 // A ruling is what the policy says without asking: nothing, if reason is "".
 type ruling struct {
@@ -52,17 +25,20 @@ func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now t
 	if bypass || run.Mode == catalog.ModeBypass {
 		return ruling{true, "mode=" + catalog.ModeBypass}
 	}
-	q.files = h.files(thread.CWD, q.paths)
+	q.files, q.others.files = h.files(thread.CWD, q.paths), h.files(thread.CWD, q.others.paths)
 	if len(run.Tools) > 0 && !slices.ContainsFunc(run.Tools, func(p string) bool { return q.fitsTool(config.EffectAllow, p) }) {
 		return ruling{false, "rule=tools"}
 	}
-	for _, effect := range []string{config.EffectDeny, config.EffectAllow} {
-		if reason := h.matchRules(effect, q, thread, run, rules); reason != "" {
-			return ruling{effect == config.EffectAllow, reason}
+	if reason := h.matchRules(config.EffectDeny, q, thread, run, rules); reason != "" {
+		return ruling{false, reason}
+	}
+	if !q.isUnclear() && !h.couldBeDenied(q, thread, run, rules) {
+		if reason := h.matchRules(config.EffectAllow, q, thread, run, rules); reason != "" {
+			return ruling{true, reason}
 		}
 	}
 	switch {
-	case (run.Mode == catalog.ModeAcceptEdits || s.AutoAcceptEdits) && q.edits():
+	case !q.isUnclear() && (run.Mode == catalog.ModeAcceptEdits || s.AutoAcceptEdits) && q.edits():
 		return ruling{true, "mode=" + catalog.ModeAcceptEdits}
 	case run.Mode == catalog.ModePlan && q.mutates():
 		return ruling{false, "mode=" + catalog.ModePlan}
@@ -82,8 +58,8 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, run Run, rule
 		}
 	}
 	for _, r := range rules {
-		if r.Effect == effect && r.Tool == q.tool && (r.Command == "" || r.Command == sameInput+q.hash ||
-			q.runs(effect, func(command string) bool { return command == r.Command })) {
+		if r.Effect == effect && q.isTool(effect, r.Command != "", func(name string) bool { return name == r.Tool }) && (r.Command == "" ||
+			q.isInput(effect, r.Command) || q.runs(effect, func(command string) bool { return command == r.Command })) {
 			scope := "project"
 			if r.Thread != 0 {
 				scope = "session"
@@ -96,7 +72,8 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, run Run, rule
 		if restricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
 			continue
 		}
-		if r.Effect == effect && (r.Agent == "" || r.Agent == thread.Agent) && matches(r.Tool, q.tool) &&
+		if r.Effect == effect && (r.Agent == "" || r.Agent == thread.Agent) &&
+			q.isTool(effect, r.Command != "" || r.Path != "", func(name string) bool { return matches(r.Tool, name) }) &&
 			(r.Command == "" || q.runs(effect, func(command string) bool { return matchesCommand(effect, r.Command, command) })) &&
 			(r.Path == "" || q.touches(effect, func(name string) bool { return matches(r.Path, name) })) {
 			return "rule=" + r.Source
@@ -125,12 +102,16 @@ func matchesCommand(effect, glob, command string) bool {
 // fitsTool reports whether a question fits a tool of a list, spelled as
 // agents' own lists are: Bash, Bash(git:*), Bash(make test), mcp__x__*.
 func (q question) fitsTool(effect, pattern string) bool {
-	name, inner, has := strings.Cut(pattern, "(")
-	if !matches(strings.TrimSpace(name), q.tool) || name == "" {
+	name, inner, _ := strings.Cut(pattern, "(")
+	inner = strings.TrimSuffix(inner, ")")
+	whole := inner == "" || inner == "*"
+	if name == "" || !q.isTool(effect, !whole, func(tool string) bool { return matches(strings.TrimSpace(name), tool) }) {
 		return false
 	}
-	inner = strings.TrimSuffix(inner, ")")
-	if !has || inner == "" || inner == "*" {
+	if effect == config.EffectAllow && q.isUnclear() {
+		return false
+	}
+	if whole {
 		return true
 	}
 	if prefix, ok := strings.CutSuffix(inner, ":*"); ok {
@@ -143,16 +124,21 @@ func (q question) fitsTool(effect, pattern string) bool {
 }
 
 // runs reports whether what a question would run fits: for an allow rule all
-// of it, for a deny rule any part. What may not run may not run behind
-// something else either.
+// of it, for a deny rule any part, in any of the ways in which it can be read.
+// What may not run may not run behind something else either.
 func (q question) runs(effect string, fits func(command string) bool) bool {
-	if fits(q.command) {
+	if effect == config.EffectAllow {
+		return !q.oddCommand && fits(q.command)
+	}
+	return runsPart(q.command, fits) || slices.ContainsFunc(q.others.commands, func(command string) bool { return runsPart(command, fits) })
+}
+
+// runsPart reports whether a command, or any that it runs, fits.
+func runsPart(command string, fits func(command string) bool) bool {
+	if fits(command) {
 		return true
 	}
-	if effect == config.EffectAllow {
-		return false
-	}
-	for part := range strings.FieldsFuncSeq(q.command, func(r rune) bool { return strings.ContainsRune(chaining, r) }) {
+	for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return strings.ContainsRune(chaining, r) }) {
 		for part = strings.TrimSpace(part); ; {
 			if fits(part) {
 				return true
@@ -192,18 +178,3 @@ func (q question) mutates() bool {
 	}
 	return q.edits() || q.tool == "Bash"
 }
-
-// remembered is the rule that a decision becomes: the tool, and where it runs
-// commands, this one alone.
-func remembered(a Approval, thread int64, effect string) store.Rule {
-	q := questionOf(a)
-	rule := store.Rule{Thread: thread, Effect: effect, Tool: q.tool, Command: q.command}
-	if q.kind == "execute" && q.command == "" {
-		rule.Command = sameInput + a.Question
-	}
-	return rule
-}
-
-// sameInput begins the command of a rule for a tool that runs something, but
-// does not say what in a member of its own: it holds for this input alone.
-const sameInput = "\x00"

@@ -10,7 +10,7 @@ var ErrAmbiguous = errors.New("several have this id")
 
 const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.input, a.title, a.subject, a.tool_kind, a.paths, a.diffs, a.options, a.channel,
 	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input, a.input_fixed,
-	a.awaited_by, a.taken, a.reopens, a.reopened, a.reopened_as`
+	a.name_by_kind, a.awaited_by, a.taken, a.reopens, a.reopened, a.reopened_as`
 
 func scanApproval(row scanner) (Approval, error) {
 	var (
@@ -23,7 +23,7 @@ func scanApproval(row scanner) (Approval, error) {
 	)
 	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
 		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed,
-		&a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs)
+		&a.NameByKind, &a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs)
 	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = input.raw(), diffs.list(), options.list(), channel.raw(), updated.raw()
 	a.Paths = fromJSON[[]string](paths)
 	a.Created, a.Deadline, a.Decided, a.Taken = fromNano(created), fromNano(deadline), fromNano(decided), fromNano(taken)
@@ -134,12 +134,12 @@ func (t *Tx) InsertApproval(a *Approval) error {
 	}
 	_, err = t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
 			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input, input_fixed,
-			awaited_by, reopens, reopened)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name_by_kind, awaited_by, reopens, reopened)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.Thread, a.Run, a.Type, a.CallID, a.Tool, string(a.Input), a.Title, a.Subject, a.ToolKind, asJSON(a.Paths, len(a.Paths) == 0),
 		string(a.Diffs), string(a.Options), string(a.Channel), a.Status, a.Stale, a.Carried, a.Question, nano(a.Created), nano(a.Deadline),
 		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.InputFixed,
-		a.AwaitedBy, a.Reopens, a.Reopened)
+		a.NameByKind, a.AwaitedBy, a.Reopens, a.Reopened)
 	return err
 }
 

@@ -109,4 +109,6 @@ CREATE INDEX approvals_awaited ON approvals (awaited_by) WHERE awaited_by != 0;
 -- All that says where in a conversation an item is, see places.go.
 DROP INDEX items_run;
 CREATE INDEX items_run ON items (run, id, kind, (CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'failed') OR result != '') THEN 2 ELSE 1 END));
+`, `
+ALTER TABLE approvals ADD COLUMN name_by_kind INTEGER NOT NULL DEFAULT 0;
 `}

@@ -197,6 +197,7 @@ type Approval struct {
 	Option       string
 	UpdatedInput json.RawMessage
 	InputFixed   bool // whoever asks would not heed a changed input
+	NameByKind   bool // the agent has not named the tool: Tool is made of ToolKind
 
 	// What becomes of a human's answer that lets an agent go on.
 	AwaitedBy  int64     // the run whose agent waits for it, or has it and is not known to have gone on from it; 0: none

@@ -1,0 +1,111 @@
+//go:build unix
+
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// askingAgent is an agent that asks for leave to make the tool call in the file
+// "call", as it stands there, and says which option was chosen.
+const askingAgent = `
+[agents.asking]
+driver = "acp"
+command = ["/bin/sh", "-c", '''
+while read -r line; do
+	id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+	case $line in
+	*'"method":"initialize"'*) result='{"protocolVersion":1,"agentCapabilities":{}}' ;;
+	*'"method":"session/new"'*) result='{"sessionId":"s"}' ;;
+	*'"method":"session/prompt"'*)
+		printf '{"jsonrpc":"2.0","id":900,"method":"session/request_permission","params":{"sessionId":"s","toolCall":%s,"options":[{"optionId":"run","name":"Yes","kind":"allow_once"},{"optionId":"leave","name":"No","kind":"reject_once"}]}}\n' "$(cat call)"
+		read -r answer
+		case $answer in *'"run"'*) said=allowed ;; *) said=refused ;; esac
+		printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}\n' $said
+		result='{"stopReason":"end_turn"}' ;;
+	esac
+	printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+''']
+
+[[rules]]
+effect = "allow"
+tool = "Bash"
+command = "make test"
+
+[[rules]]
+effect = "allow"
+tool = "Read"
+
+[[rules]]
+effect = "deny"
+tool = "Bash"
+command = "rm *"
+`
+
+// What no rule allows is asked, with all that is odd about it; what a rule
+// denies in one way to read it is denied.
+func TestWhatRulesAllowAndDeny(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents(askingAgent)
+	c := s.start()
+	c.subscribe()
+	ask := func(call string) (launched, event) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
+		l := c.launch("do it", "asking")
+		return l, c.await("a question or the end", func(e event) bool {
+			return e.Data.SessionID == l.SessionID && (e.Type == "new_approval" || e.Type == "session_status_changed" && ended(e.Data.State))
+		})
+	}
+	for call, said := range map[string]string{
+		`{"toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"make test"}}`:                     "allowed",
+		`{"toolCallId":"1","kind":"read","title":"x","rawInput":{"file_path":"a"}}`:                              "allowed",
+		`{"toolCallId":"1","kind":"other","title":"x","rawInput":{},"_meta":{"claudeCode":{"toolName":"Read"}}}`: "allowed",
+	} {
+		l, end := ask(call)
+		require.Equal(t, "completed", end.Data.State, "%s: %s", call, end.Raw)
+		assert.Equal(t, said, c.conversation(l.SessionID), call)
+	}
+	for _, call := range []string{
+		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"rm -rf x","Command":"make test"}}`,
+		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"make test","Command":"rm -rf x"}}`,
+		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"rm -rf x","command":"make test"}}`,
+		`{"toolCallId":"1","kind":"other","title":"Read all","rawInput":{"command":"rm -rf x"}}`,
+	} {
+		l, end := ask(call)
+		require.Equal(t, "completed", end.Data.State, "%s: %s", call, end.Raw)
+		assert.Equal(t, "refused", c.conversation(l.SessionID), call)
+	}
+	for call, odd := range map[string]bool{
+		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"touch x","Command":"make test"}}`: true,
+		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"touch x","command":"make test"}}`: true,
+		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"Command":"make test"}}`:                     true,
+		`{"toolCallId":"1","kind":"other","title":"Read all","rawInput":{"command":"touch x"}}`:                          false,
+		`{"toolCallId":"1","kind":"execute","title":"Read all","rawInput":{"command":["make","test"]}}`:                  false,
+	} {
+		l, question := ask(call)
+		require.Equal(t, "new_approval", question.Type, "%s was answered by itself: %s", call, c.conversation(l.SessionID))
+		shown, err := s.command("approvals", "show", question.Data.ApprovalID)
+		require.NoError(t, err)
+		if odd {
+			assert.Contains(t, string(question.Raw), "input_ambiguity")
+			assert.Contains(t, shown, "programs may read this input differently", call)
+			_, err = s.command("approvals", "approve", question.Data.ApprovalID, "--scope", "session")
+			assert.ErrorContains(t, err, "once", "it cannot become a rule")
+		} else {
+			assert.NotContains(t, string(question.Raw), "input_ambiguity")
+		}
+		_, err = s.command("approvals", "approve", question.Data.ApprovalID)
+		require.NoError(t, err)
+		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
+		assert.Equal(t, "allowed", c.conversation(l.SessionID))
+	}
+	c.leave()
+}

@@ -1,0 +1,52 @@
+package toolinput
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+var errNoObject = errors.New("it is no JSON object")
+
+// Members are those of an object, by names that count as they are spelled. An
+// object in which a name stands twice, or in another case too, is an error.
+// It is for the messages in which tool calls come; their inputs are for [Read].
+// The values are parts of raw.
+func Members(raw []byte) (map[string]json.RawMessage, error) {
+	if !valid(raw) {
+		return nil, errNoObject
+	}
+	s := string(raw)
+	start := skipSpace(s, 0)
+	if s[start] != '{' {
+		return nil, errNoObject
+	}
+	var err error
+	seen := make(map[string]string)
+	found := make(map[string]json.RawMessage)
+	members(s, start, func(name string, at int) int {
+		end := skipValue(s, at)
+		if before, there := seen[folded(name)]; there && err == nil {
+			err = fmt.Errorf("%s and %s are one name to some programs: which of the two is meant is not clear", quote(before), quote(name))
+		}
+		seen[folded(name)] = name
+		found[name] = raw[at:end]
+		return end
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// Take decodes the member of a name into value, if it is there.
+func Take(members map[string]json.RawMessage, name string, value any) error {
+	raw, there := members[name]
+	if !there {
+		return nil
+	}
+	if err := json.Unmarshal(raw, value); err != nil {
+		return fmt.Errorf("%s: %w", quote(name), err)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package toolinput
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Print is the fingerprint of an input: that of two is the same if they differ
+// in nothing but white space, the order of members and the spelling of texts.
+// Members that stand there twice, the digits of numbers and halves of surrogate
+// pairs all count. What is no JSON is the same as itself alone.
+func Print(raw []byte) string {
+	h := sha256.New()
+	if valid(raw) {
+		s := string(raw)
+		printer{s}.value(h, skipSpace(s, 0))
+	} else {
+		io.WriteString(h, "?")
+		h.Write(raw)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Same reports whether two inputs have one fingerprint.
+func Same(a, b []byte) bool { return Print(a) == Print(b) }
+
+// A printer writes values so that the bytes of one are never the beginning of
+// another's: each has a letter, and then its length or its end.
+type printer struct{ s string }
+
+func (p printer) value(w hash.Hash, i int) (end int) {
+	switch c := p.s[i]; c {
+	case '{':
+		return p.object(w, i)
+	case '[':
+		io.WriteString(w, "[")
+		end = elements(p.s, i, func(at int) int { return p.value(w, at) })
+		io.WriteString(w, "]")
+		return end
+	case '"':
+		end = skipString(p.s, i)
+		text, _ := decodeString(p.s[i:end])
+		writeText(w, 's', text)
+		return end
+	}
+	end = skipScalar(p.s, i)
+	writeText(w, 'n', p.s[i:end])
+	return end
+}
+
+// object writes the members by name. Those that some program takes for one stay
+// in their order: it is the first that counts, or the last.
+func (p printer) object(w hash.Hash, i int) (end int) {
+	type member struct {
+		name string
+		key  string
+		sum  [sha256.Size]byte
+	}
+	var all []member
+	end = members(p.s, i, func(name string, at int) int {
+		h := sha256.New()
+		next := p.value(h, at)
+		m := member{name: name, key: folded(name)}
+		h.Sum(m.sum[:0])
+		all = append(all, m)
+		return next
+	})
+	slices.SortStableFunc(all, func(a, b member) int { return strings.Compare(a.key, b.key) })
+	io.WriteString(w, "{")
+	for _, m := range all {
+		writeText(w, 's', m.name)
+		w.Write(m.sum[:])
+	}
+	io.WriteString(w, "}")
+	return end
+}
+
+func writeText(w io.Writer, kind byte, text string) {
+	head := binary.AppendUvarint([]byte{kind}, uint64(len(text)))
+	w.Write(head)
+	io.WriteString(w, text)
+}

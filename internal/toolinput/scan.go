@@ -1,0 +1,180 @@
+package toolinput
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// These functions read a text that is valid JSON already. They take an index
+// and return the one after what they have read.
+
+func skipSpace(s string, i int) int {
+	for i < len(s) && (s[i] == ' ' || s[i] == '\n' || s[i] == '\r' || s[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// skipString takes the index of the opening quote.
+func skipString(s string, i int) int {
+	for i++; s[i] != '"'; i++ {
+		if s[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// skipScalar is for a number, true, false or null.
+func skipScalar(s string, i int) int {
+	for i < len(s) && !strings.ContainsRune(" \n\r\t,]}", rune(s[i])) {
+		i++
+	}
+	return i
+}
+
+// skipValue takes the index of a value's first byte.
+func skipValue(s string, i int) int {
+	depth := 0
+	for {
+		switch s[i] {
+		case '"':
+			i = skipString(s, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			depth--
+			i++
+		case ' ', '\n', '\r', '\t', ',', ':':
+			i++
+			continue
+		default:
+			i = skipScalar(s, i)
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+}
+
+// members calls f with each member of the object at i: its name, decoded, and
+// the index of its value. f returns the index after the value.
+func members(s string, i int, f func(name string, value int) int) int {
+	i = skipSpace(s, i+1)
+	for s[i] != '}' {
+		end := skipString(s, i)
+		name, _ := decodeString(s[i:end])
+		i = skipSpace(s, end)          // the colon
+		i = f(name, skipSpace(s, i+1)) // the value
+		if i = skipSpace(s, i); s[i] == ',' {
+			i = skipSpace(s, i+1)
+		}
+	}
+	return i + 1
+}
+
+// elements is members for the array at i.
+func elements(s string, i int, f func(value int) int) int {
+	i = skipSpace(s, i+1)
+	for s[i] != ']' {
+		i = f(i)
+		if i = skipSpace(s, i); s[i] == ',' {
+			i = skipSpace(s, i+1)
+		}
+	}
+	return i + 1
+}
+
+// decodeString is the text of a quoted string. Half of a surrogate pair, which
+// no UTF-8 can hold, becomes the three bytes that it would have there, so that
+// two halves stay two; whole tells that there is none, and that the rest is
+// UTF-8.
+func decodeString(quoted string) (text string, whole bool) {
+	body := quoted[1 : len(quoted)-1]
+	whole = utf8.ValidString(body)
+	if strings.IndexByte(body, '\\') < 0 {
+		return body, whole
+	}
+	b := make([]byte, 0, len(body))
+	for i := 0; i < len(body); {
+		if body[i] != '\\' {
+			b = append(b, body[i])
+			i++
+			continue
+		}
+		if body[i+1] != 'u' {
+			b = append(b, unescape(body[i+1]))
+			i += 2
+			continue
+		}
+		r := hex4(body[i+2:])
+		i += 6
+		if utf16.IsSurrogate(r) {
+			if i+6 <= len(body) && body[i] == '\\' && body[i+1] == 'u' {
+				if pair := utf16.DecodeRune(r, hex4(body[i+2:])); pair != unicode.ReplacementChar {
+					b = utf8.AppendRune(b, pair)
+					i += 6
+					continue
+				}
+			}
+			whole = false
+			b = append(b, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
+			continue
+		}
+		b = utf8.AppendRune(b, r)
+	}
+	return string(b), whole
+}
+
+func unescape(c byte) byte {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return c
+}
+
+func hex4(digits string) (r rune) {
+	for _, c := range []byte(digits[:4]) {
+		switch {
+		case c >= 'a':
+			c -= 'a' - 10
+		case c >= 'A':
+			c -= 'A' - 10
+		default:
+			c -= '0'
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// folded is the same for all names that some program takes for one: those that
+// differ in case, also by the rules of encoding/json, for which ſ is an s and
+// the sign of Kelvin a k, and of Java, for which İ and ı are an i.
+func folded(name string) string { return strings.Map(foldRune, name) }
+
+func foldRune(r rune) rune {
+	r = unicode.ToUpper(unicode.ToLower(r))
+	least := r
+	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+		least = min(least, next)
+	}
+	return least
+}
+
+// valid reports whether raw is one JSON value, nested no deeper than
+// encoding/json takes it.
+func valid(raw []byte) bool { return json.Valid(raw) }
