@@ -52,8 +52,9 @@ func WithCallTimeout(d time.Duration) Option { return func(o *options) { o.timeo
 // of waiting for one within their timeout.
 func WithFailFast() Option { return func(o *options) { o.failFast = true } }
 
-// WithLogger sets where warnings go: what the server did wrong, and why a
-// connection could not be opened. Default: nowhere.
+// WithLogger sets where warnings go: what the server did wrong, why a
+// subscription could not be restored, and the errors of handlers that the
+// server learns no more of than that the log has them. Default: slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
 // WithTrace sets what sees each message that goes out or comes in. It borrows the
@@ -80,7 +81,7 @@ func WithSetup(f func(*Client)) Option { return func(o *options) { o.setup = app
 
 func newOptions(given []Option) options {
 	o := options{
-		timeout: DefaultTimeout, logger: slog.New(slog.DiscardHandler),
+		timeout: DefaultTimeout, logger: slog.Default(),
 		maxMessage: DefaultMaxMessage, queue: DefaultQueue,
 	}
 	for _, set := range given {

@@ -22,7 +22,8 @@ type Framing interface {
 // bytes and gives up for ever on anything much fancier.
 var LSP Framing = lspFraming{}
 
-// NDJSON is one JSON value a line.
+// NDJSON is one JSON value a line. Lines end in LF; a CR in front of it, and
+// blank lines, are tolerated.
 var NDJSON Framing = ndjsonFraming{}
 
 type lspFraming struct{}
@@ -45,8 +46,8 @@ func (ndjsonFraming) AppendHeader(dst []byte, _ int) []byte { return dst }
 
 func (ndjsonFraming) AppendTrailer(dst []byte) []byte { return append(dst, '\n') }
 
-// Append appends one whole frame that carries body. For NDJSON, body must not
-// contain a newline.
+// Append appends one whole frame that carries body, a JSON value. For NDJSON,
+// body must not contain a newline (compact JSON has none).
 func Append(dst []byte, f Framing, body []byte) []byte {
 	dst = f.AppendHeader(dst, len(body))
 	dst = append(dst, body...)

@@ -2,8 +2,7 @@ package frame
 
 import "time"
 
-// Default limits, from seed 004 ("Limits & timeouts") and the header cap of
-// its sibling documents.
+// What a zero field of [Limits] means.
 const (
 	DefaultMaxFrame  = 10 << 20         // 10 MiB of body
 	DefaultMaxHeader = 8 << 10          // 8 KiB of header section
@@ -20,11 +19,11 @@ const MaxDepth = 10_000
 // the Reader looks for the next header at once.
 const maxSkip = 1 << 30
 
-// Limits bound what one incoming frame may cost. The zero value means the
-// defaults.
+// Limits bound what one incoming frame may cost. A field that is zero means its
+// default, such as [DefaultMaxFrame].
 type Limits struct {
 	// MaxFrame is the longest body accepted, in bytes. A line of NDJSON is
-	// measured without its line end.
+	// measured without its line end. What is longer is skipped, not kept.
 	MaxFrame int
 	// MaxHeader is the longest header section accepted, in bytes, counted up
 	// to and including the blank line that ends it. NDJSON has no header.

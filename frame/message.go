@@ -29,9 +29,10 @@ type Message struct {
 	JSONRPC, ID, Method, Params, Result, Error []byte
 }
 
-// Parse scans body, which it checks to be UTF-8 and valid JSON, into m. It
-// does not copy and does not allocate. It reports false if body is not valid;
-// [BodyRefusal] says why.
+// Parse scans body, which it checks to be UTF-8 and valid JSON, into m, whose
+// fields are then spans of body. It does not copy, and does not allocate unless
+// values nest deeper than 64 or a member's name has escapes. It reports false
+// if body is not valid; [BodyRefusal] says why.
 func Parse(body []byte, m *Message) bool {
 	*m = Message{Body: body}
 	i := skipSpace(body, 0)
@@ -131,9 +132,9 @@ func (m *Message) member(quoted []byte) *[]byte {
 	return nil
 }
 
-// Members yields the members of a valid JSON object in their order, without a
-// copy: the name as it is spelt, with its quotes, and the value. Iteration
-// stops when yield returns false.
+// Members yields the members of a JSON object in their order, without a copy:
+// the name as it is spelt, with its quotes, and the raw value. What is no
+// object, or not valid, has none, or those in front of the mistake.
 func Members(object []byte) func(yield func(name, value []byte) bool) {
 	return func(yield func(name, value []byte) bool) {
 		i := skipSpace(object, skipSpace(object, 0)+1)
@@ -155,8 +156,8 @@ func Members(object []byte) func(yield func(name, value []byte) bool) {
 	}
 }
 
-// Elements yields the elements of a valid JSON array, each as a span of it.
-// Iteration stops when yield returns false.
+// Elements yields the raw elements of a JSON array, each as a span of it. What
+// is no array, or not valid, has none, or those in front of the mistake.
 func Elements(array []byte) func(yield func(element []byte) bool) {
 	return func(yield func([]byte) bool) {
 		i := skipSpace(array, skipSpace(array, 0)+1)

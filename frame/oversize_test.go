@@ -47,6 +47,7 @@ var oversizeCases = []struct {
 	{"a response", `{"jsonrpc":"2.0","id":7,"result":"` + long + `"}`, ""},
 	{"an error response", `{"jsonrpc":"2.0","error":{"code":1,"message":"` + long + `"},"id":7}`, ""},
 	{"a response with a method that is null", `{"id":7,"method":null,"params":null,"result":"` + long + `"}`, ""},
+	{"a response with params", `{"id":7,"result":1,"params":["` + long + `"]}`, ""},
 	{"a response whose result comes late", `{"id":7,"x":"` + long + `","result":1}`, ""},
 	{"an id of the wrong type", `{"id":{"a":1},"method":"m","params":"` + long + `"}`, ""},
 	{"an id that is an array", `{"id":[7],"method":"m","params":"` + long + `"}`, ""},

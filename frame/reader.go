@@ -21,9 +21,10 @@ type deadliner interface {
 
 // A Reader takes messages from a byte stream. It is for one goroutine.
 //
-// If the source has a method SetReadDeadline(time.Time) error, frames time
-// out as [Limits] say; else they never do. A deadline is set only in the
-// middle of a frame, so an idle connection costs nothing and lasts for ever.
+// If the source has a method SetReadDeadline(time.Time) error, as a net.Conn
+// has, with reads that then fail with os.ErrDeadlineExceeded, frames time out
+// as [Limits] say; else they never do. A deadline is set only in the middle of a
+// frame, so an idle connection costs nothing and lasts for ever.
 type Reader struct {
 	// BeforeRead, if set, is called before each read that may block: no whole
 	// frame is waiting, so this is the moment to flush what was written.

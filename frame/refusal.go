@@ -11,17 +11,18 @@ import (
 // error.data.reason.
 type Reason string
 
-// The reasons of the wire's refusal table (DESIGN section 3).
+// The reasons. All are of LSP framing but oversize, invalid-utf8 and
+// invalid-json, which NDJSON has too.
 const (
-	ReasonOversize               Reason = "oversize"
-	ReasonHeaderTooLarge         Reason = "header-too-large"
-	ReasonMissingContentLength   Reason = "missing-content-length"
-	ReasonBadContentLength       Reason = "bad-content-length"
-	ReasonUnsupportedContentType Reason = "unsupported-content-type"
-	ReasonBadCharset             Reason = "bad-charset"
-	ReasonLengthMismatch         Reason = "length-mismatch"
-	ReasonInvalidUTF8            Reason = "invalid-utf8"
-	ReasonInvalidJSON            Reason = "invalid-json"
+	ReasonOversize               Reason = "oversize"                 // the body, or line, is over Limits.MaxFrame
+	ReasonHeaderTooLarge         Reason = "header-too-large"         // the header section is over Limits.MaxHeader
+	ReasonMissingContentLength   Reason = "missing-content-length"   //
+	ReasonBadContentLength       Reason = "bad-content-length"       // no number of bytes, or two that differ
+	ReasonUnsupportedContentType Reason = "unsupported-content-type" // no application/ type of JSON
+	ReasonBadCharset             Reason = "bad-charset"              // not UTF-8
+	ReasonLengthMismatch         Reason = "length-mismatch"          // the input ended within a frame, or bytes came where a header must begin
+	ReasonInvalidUTF8            Reason = "invalid-utf8"             // the body
+	ReasonInvalidJSON            Reason = "invalid-json"             // the body is not one JSON value, or nests deeper than MaxDepth
 )
 
 // A Refusal is the error for a frame that was not accepted. The connection
@@ -31,8 +32,10 @@ type Refusal struct {
 	// Detail says in words what was wrong and what would be right. It never
 	// quotes the payload.
 	Detail string
-	// ID is the raw JSON id of the refused request where it could be read,
-	// else nil. It is valid until the next call of Next.
+	// ID is the raw JSON id of the refused request where it could be read, else
+	// nil: of one with another media type, if its body is valid, and of one
+	// that is too long, if its first 4 KiB show the id and that it is a
+	// request. It is valid until the next call of Next.
 	ID []byte
 }
 
@@ -50,8 +53,9 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("frame refused: %s: %s", r.Reason, r.Detail)
 }
 
-// ErrTimeout reports that a frame did not arrive whole in time. What had come
-// of it was dropped; nothing goes to the peer.
+// ErrTimeout reports that a frame did not arrive whole within Limits.Timeout.
+// What had come of it was dropped, and so is what else comes of it; the peer is
+// owed no answer.
 var ErrTimeout = errors.New("frame: read timeout inside a frame")
 
 func refuse(reason Reason, format string, args ...any) *Refusal {

@@ -15,7 +15,8 @@ const (
 )
 
 // AppendResult appends the frame of a response: id and result are raw JSON
-// and go out as they are; an absent one is null.
+// and go out as they are; an empty one is null. For NDJSON they must not contain
+// a newline.
 func AppendResult(dst []byte, f Framing, id, result []byte) []byte {
 	if len(result) == 0 {
 		result = null
@@ -56,7 +57,7 @@ func ResultBody(id, result []byte) []byte {
 	return append(b, '}')
 }
 
-// AppendError appends the frame of an error response. An absent id is null.
+// AppendError appends the frame of an error response. An empty id is null.
 // Its error object has code, message and data and nothing else: a member more
 // and jsonrpc.el waits for ever.
 func AppendError(dst []byte, f Framing, id []byte, e *jsonrpc2.Error) []byte {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 )
 
-// Resynchronisation (DESIGN section 3): after a frame that leaves the
+// Resynchronisation: after a frame that leaves the
 // position in doubt, skip to the next "Content-Length:" with digits and a
 // line end, wherever it stands (clients put no newline after a body), or to
 // a "Content-Type:" at the beginning of a line.

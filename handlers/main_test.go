@@ -223,7 +223,7 @@ type client struct {
 	aside   []message    // what came while a reply was waited for
 	lastID  int
 	methods map[string]string // of requests, by id
-	longest int // message, in bytes
+	longest int               // message, in bytes
 	mu      sync.Mutex
 }
 

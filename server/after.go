@@ -61,7 +61,8 @@ var ErrTooLong = errors.New("server: the message does not fit into a line")
 // Several go out together: with one write, if the peer has room for them, so
 // that it gets all or none. If the peer does not read, Send waits for room as
 // long as ctx and the connection last, without a limit of its own. If one is
-// longer than MaxMessage none is sent: ErrTooLong.
+// longer than MaxMessage none is sent: ErrTooLong. When the connection has ended
+// the error is jsonrpc2.ErrClosed; nil means that they are queued, no more.
 func (c *Conn) Send(ctx context.Context, messages ...any) error {
 	bodies := make([][]byte, len(messages))
 	for i, message := range messages {
@@ -77,7 +78,7 @@ func (c *Conn) Send(ctx context.Context, messages ...any) error {
 		}
 		bodies[i] = body
 	}
-	return c.out.send(ctx, bodies...)
+	return closedError(c.out.send(ctx, bodies...))
 }
 
 // MaxMessage is how long a message may be that goes out, in bytes:

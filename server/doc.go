@@ -3,15 +3,63 @@
 // directions share a connection: a handler, or anything else that holds the
 // [Conn], may send notifications and requests to the peer.
 //
-//	reg := server.NewRegistry()
-//	server.Handle(reg, "add", func(ctx context.Context, p struct{ A, B int }) (int, error) {
-//		return p.A + p.B, nil
-//	})
-//	srv := server.New(reg, server.Options{})
-//	err := srv.Serve(ctx, transport, frame.LSP)
+// This is a whole program, for an editor or a script to start and to talk to
+// over its standard input and output:
+//
+//	package main
+//
+//	import (
+//		"context"
+//		"errors"
+//		"log"
+//		"os"
+//		"os/signal"
+//
+//		"github.com/duet-rpc/duet-rpc/frame"
+//		"github.com/duet-rpc/duet-rpc/server"
+//	)
+//
+//	type numbers struct {
+//		A float64 `json:"a" doc:"What is divided."`
+//		B float64 `json:"b" doc:"By what."`
+//	}
+//
+//	func divide(ctx context.Context, p numbers) (float64, error) {
+//		if p.B == 0 {
+//			return 0, errors.New("b is 0") // for the log; the client is told no more than that it failed
+//		}
+//		return p.A / p.B, nil
+//	}
+//
+//	func main() {
+//		methods := server.NewRegistry()
+//		server.Handle(methods, "divide", divide, server.Doc("Divides a number by another."))
+//
+//		stdio, err := server.Stdio() // from now on whatever else is printed goes to standard error
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+//		defer stop()
+//		// It ends when its input does, or the signal comes.
+//		if err := server.New(methods, server.Options{}).Serve(ctx, stdio, frame.LSP); err != nil {
+//			log.Fatal(err)
+//		}
+//	}
+//
+// With it running as ./divide,
+//
+//	printf 'Content-Length: 65\r\n\r\n{"jsonrpc":"2.0","id":1,"method":"divide","params":{"a":6,"b":4}}' | ./divide
+//
+// prints
+//
+//	Content-Length: 37
+//
+//	{"jsonrpc":"2.0","id":1,"result":1.5}
 //
 // One registration gives dispatch, parameter checks with errors that say
 // which parameter is wrong, and the method's description ([Registry.Methods]).
+// [Handle] says how parameters are named.
 //
 // # Order
 //

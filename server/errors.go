@@ -9,7 +9,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// Codes beyond those of the JSON-RPC specification (DESIGN section 6).
+// Codes beyond those of the JSON-RPC specification, which package jsonrpc2 has.
 const (
 	CodeCancelled      = -32800 // the request was cancelled by the peer, or by the end of the connection
 	CodeOverloaded     = -32040 // too many long-running requests at once

@@ -49,6 +49,38 @@ func Example() {
 	// <nil>
 }
 
+// Parameters by name are a struct, parameters by position a slice.
+func ExampleHandle() {
+	reg := server.NewRegistry()
+	server.Handle(reg, "greet", greet)
+	server.Handle(reg, "sum", func(_ context.Context, numbers []float64) (sum float64, err error) {
+		for _, n := range numbers {
+			sum += n
+		}
+		return sum, nil
+	})
+	near, far := server.Pipe()
+	served := server.New(reg, server.Options{}).Connect(context.Background(), far, frame.LSP)
+	client := server.New(server.NewRegistry(), server.Options{}).Connect(context.Background(), near, frame.LSP)
+
+	var greeting greetResult
+	err := client.Call(context.Background(), "greet", map[string]string{"name": "Ada"}, &greeting)
+	fmt.Println(greeting.Text, err)
+	var sum float64
+	err = client.Call(context.Background(), "sum", []float64{1, 2, 3.5}, &sum)
+	fmt.Println(sum, err)
+	err = client.Call(context.Background(), "sum", []any{1, "2"}, &sum)
+	fmt.Println(err)
+
+	client.End()
+	<-client.Done()
+	<-served.Done()
+	// Output:
+	// Hi Ada <nil>
+	// 6.5 <nil>
+	// jsonrpc2: code -32602 message: Invalid params: params[1]: expected number, received string
+}
+
 // One registration is all the description that a method needs.
 func ExampleRegistry_Methods() {
 	reg := server.NewRegistry()

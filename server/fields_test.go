@@ -45,15 +45,9 @@ var memberCases = map[string]any{
 		B int `json:"b"`
 		C int
 	}{},
-	"dash": struct {
-		A int `json:"-"`
-		B int `json:"-,"`
-	}{},
-	"names that are none": struct {
-		A int `json:"a\\b"`
-		B int `json:"a\"b"`
-		C int `json:"ok!#"`
-	}{},
+	"dash":                oddTags(`json:"-"`, `json:"-,"`),
+	"names that are none": oddTags(`json:"a\\b"`, `json:"a\"b"`, `json:"ok!#"`),
+	"tagged twice":        oddTags(`json:"x"`, `json:"y"`, `json:"x"`),
 	"options without a name": struct {
 		A int `json:",omitzero"`
 		B int `json:",string"`
@@ -84,6 +78,15 @@ var memberCases = map[string]any{
 		Middle
 		M struct{ Deep }
 	}{},
+}
+
+// oddTags makes a struct of integers with tags that linters object to.
+func oddTags(tags ...reflect.StructTag) any {
+	var fields []reflect.StructField
+	for i, tag := range tags {
+		fields = append(fields, reflect.StructField{Name: string(rune('A' + i)), Type: reflect.TypeFor[int](), Tag: tag})
+	}
+	return reflect.Zero(reflect.StructOf(fields)).Interface()
 }
 
 // A schema has the members that encoding/json gives, and in its order.

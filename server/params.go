@@ -111,7 +111,7 @@ func positionalParams(raw json.RawMessage, t reflect.Type) (json.RawMessage, *Pa
 
 // namedParams gives a method's named parameters their one form: absent, null, {},
 // [] and [null] mean none (nil); {…} or [{…}] are the object; anything else is
-// wrong (DESIGN section 4; jsonrpc.el and vscode-jsonrpc send all of these).
+// wrong. (jsonrpc.el and vscode-jsonrpc send all of these.)
 func namedParams(raw json.RawMessage) (json.RawMessage, *ParamError) {
 	if len(raw) == 0 {
 		return nil, nil

@@ -30,10 +30,12 @@ type peer struct {
 // not be read before the handler returns. The method has to be [LongRunning].
 var ErrInline = errors.New("server: Call from an inline handler would wait for itself; register the method with LongRunning")
 
-// Call sends a request to the peer and decodes the result into result, which
-// may be nil. Without a deadline in ctx it waits Options.CallTimeout. The
-// peer's error is a *jsonrpc2.Error; jsonrpc2.ErrClosed means that the
-// connection ended first.
+// Call sends a request to the peer and decodes the result into result, a
+// pointer or nil. params must encode to JSON; nil means none. Without a deadline
+// in ctx it waits Options.CallTimeout. It fails with the peer's own error, a
+// *jsonrpc2.Error; with jsonrpc2.ErrClosed if the connection ended first; with
+// the error of ctx; with [ErrInline] in an inline handler. The peer is not told
+// of a Call that was given up.
 func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
 	if ctx.Value(inlineKey{}) != nil && ConnFrom(ctx) == c {
 		return ErrInline
@@ -63,7 +65,7 @@ func (c *Conn) dispatchCall(ctx context.Context, method string, params any) (wai
 		return waiter, id, ctx.Err()
 	}
 	if err := c.out.room(ctx); err != nil {
-		return waiter, id, callError(err)
+		return waiter, id, closedError(err)
 	}
 	conn, id, err := c.peer.begin(c)
 	if err != nil {
@@ -72,13 +74,13 @@ func (c *Conn) dispatchCall(ctx context.Context, method string, params any) (wai
 	waiter, err = conn.DispatchCall(ctx, method, params, jsonrpc2.PickID(id))
 	if err != nil {
 		c.peer.abandon(id)
-		return waiter, id, callError(err)
+		return waiter, id, closedError(err)
 	}
 	return waiter, id, nil
 }
 
-// callError is how Call tells that nothing can be sent any more.
-func callError(err error) error {
+// closedError makes one error of all that say that nothing can be sent any more.
+func closedError(err error) error {
 	if errors.Is(err, errClosed) || isGone(err) {
 		return jsonrpc2.ErrClosed
 	}
@@ -87,6 +89,9 @@ func callError(err error) error {
 
 // Notify sends a notification to the peer. If the peer does not read, it
 // waits for room as long as ctx lasts, but no longer than Options.CallTimeout.
+// When the connection has ended the error is jsonrpc2.ErrClosed; nil means that
+// the notification is queued, no more. params must encode to JSON; nil means
+// none.
 func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	body, err := notification(method, params)
 	if err != nil {
@@ -94,7 +99,7 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.srv.opts.CallTimeout)
 	defer cancel()
-	return c.out.send(ctx, body)
+	return closedError(c.out.send(ctx, body))
 }
 
 // begin makes sure that there is a jsonrpc2.Conn and picks an id.

@@ -85,7 +85,10 @@ func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
 // and is referred to the log.
 //
 // Handle panics if the name is taken, or if P is none of the above: JSON-RPC
-// has no parameters that are a single string, number or boolean.
+// has no parameters that are a single string, number or boolean. A type with
+// something in it that JSON cannot hold (a channel), or that holds itself, is
+// found out only when the method is called, which is answered with -32603, or
+// described.
 func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, params P) (R, error), options ...Option) {
 	form := formOf(reflect.TypeFor[P]())
 	if form == unfit {

@@ -15,12 +15,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// Options configure a Server. The zero value means the defaults.
+// Options configure a Server. A field that is zero means its default.
 type Options struct {
 	// Limits bound incoming frames.
 	Limits frame.Limits
-	// Logger gets what happens: warnings for what a peer did wrong, every
-	// request at debug. Default: nothing is logged.
+	// Logger gets what happens: warnings for what a peer did wrong, and for
+	// errors of handlers that a peer learns no more of than that the log has
+	// them; every request at debug. Nothing of what a peer sent is logged but
+	// names of methods and ids. Default: slog.Default(), which writes to standard
+	// error.
 	Logger *slog.Logger
 	// MaxLongRunning is how many long-running requests a connection may have
 	// in flight. Default 64.
@@ -60,7 +63,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	setDefault(&o.MaxLongRunning, 64)
 	setDefault(&o.MaxBatch, 1000)
@@ -90,7 +93,7 @@ type Server struct {
 	numbers atomic.Uint64 // of connections
 }
 
-// New makes a Server.
+// New makes a Server of the methods in reg.
 func New(reg *Registry, opts Options) *Server {
 	return &Server{reg: reg, opts: opts.withDefaults(), conns: make(map[*Conn]struct{})}
 }
@@ -202,9 +205,10 @@ func (s *Server) Conns() []*Conn {
 	return slices.Collect(maps.Keys(s.conns))
 }
 
-// Broadcast sends a notification to every connection. It never waits: a peer
-// that has not read what was sent before is left out. It returns how many
-// connections were reached.
+// Broadcast sends a notification to every connection. It does not wait for
+// room: a peer that has not read what was sent before is left out, and the log
+// says so. It returns how many connections were reached. params must encode to
+// JSON; nil means none.
 func (s *Server) Broadcast(method string, params any) (int, error) {
 	body, err := notification(method, params)
 	if err != nil {

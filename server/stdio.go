@@ -9,8 +9,8 @@ import (
 // Stdio makes a Transport of the process's standard input and output, and
 // takes both away from everything else: the descriptors 0 and 1 then lead to
 // the null device and to standard error, so that no library, panic or child
-// can put a byte among the frames, or take one (seed 004, "Stdout
-// discipline"). It is to be called once, before anything is printed.
+// can put a byte among the frames, or take one. It is to be called once, before
+// anything is printed.
 //
 // Its Read can only be ended by the peer or by the end of the process: a
 // blocking descriptor costs a third less than one under Go's poller, and

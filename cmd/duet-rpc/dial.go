@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
@@ -36,7 +37,7 @@ func dialHub(ctx context.Context, s *settings, p project.Project, opts ...client
 		return conn, nil
 	}
 	for deadline := time.Now().Add(min(listensWithin, s.answerWithin)); ; {
-		c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP))...)
+		c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))...)
 		if err == nil {
 			return c, nil
 		}

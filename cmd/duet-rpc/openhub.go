@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -76,7 +77,7 @@ func hostHere(ctx context.Context, s *settings, log *logging.Log, c claim, probl
 	h.begin()
 	near, far := server.Pipe()
 	h.sockets.Go(func() { h.serveEditor(h.ctx, far) })
-	connection, err := client.Dial(ctx, client.OverTransport(near, frame.LSP))
+	connection, err := client.Dial(ctx, client.OverTransport(near, frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		h.close()
 		return nil, err
