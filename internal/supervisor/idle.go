@@ -108,12 +108,48 @@ func (s *Supervisor) retired(i *idleThread, released bool) {
 	default:
 		s.idle.remove(i)
 		delete(p.threads, i.of)
-		if p.uses == 0 && len(p.threads) == 0 {
+		if p.uses > 0 || len(p.threads) > 0 {
+			return
+		}
+		s.roomChanged()
+		if p.foreign || s.hasSpare(p) {
 			p.ending = true
-			s.roomChanged()
 			p.end("idle_timeout")
+			return
+		}
+		s.linger(p)
+	}
+}
+
+// isSpare reports whether an executor has neither agents nor something to do,
+// so that the next conversation can have it; the supervisor's mu is held.
+func (p *process) isSpare() bool {
+	return p.kind == kindACP && p.uses == 0 && len(p.threads) == 0 && !p.ending
+}
+
+// hasSpare reports whether there is a spare executor beside one; mu is held.
+func (s *Supervisor) hasSpare(beside *process) bool {
+	for p := range s.processes {
+		if p != beside && p.isSpare() {
+			return true
 		}
 	}
+	return false
+}
+
+// linger lets an executor that has nothing wait for the next conversation, or
+// command, but not for long. mu is held.
+func (s *Supervisor) linger(p *process) {
+	p.idleSince = time.Now()
+	p.idle = time.AfterFunc(s.opts.IdleAfter, func() {
+		s.mu.Lock()
+		ending := p.uses == 0 && !p.ending && !s.closed
+		p.ending = p.ending || ending
+		s.mu.Unlock()
+		if ending {
+			p.end("idle_timeout")
+		}
+	})
 }
 
 // release asks the executor to end the agent of a conversation, and reports

@@ -44,7 +44,19 @@ func TestTheAgentThatWaitsLongestIsEndedFirst(t *testing.T) {
 	used(t, s, "c")
 	used(t, s, "e")
 	requireWaiting(t, s, "c", "e")
-	require.Eventually(t, func() bool { return s.Count() == 2 }, within, time.Millisecond, "an executor without agents ends")
+	assert.LessOrEqual(t, s.Count(), 4, "an executor without agents is used again")
+}
+
+func TestAnExecutorWithoutAgentsIsUsedAgain(t *testing.T) {
+	s := newSupervisor(t, func(o *Options) { o.MostIdle, o.IdleAfter = 0, 200*time.Millisecond })
+	l := acquire(t, s, acp("a"))
+	pid := prompt(t, l, "pid")
+	l.Release()
+	requireWaiting(t, s)
+	l = acquire(t, s, acp("b"))
+	assert.Equal(t, pid, prompt(t, l, "pid"))
+	l.Release()
+	require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond, "it ends in its own time")
 }
 
 // Agents that share an executor are ended each for itself.
@@ -69,8 +81,8 @@ func TestAnAgentWhoseProgramsRunIsKept(t *testing.T) {
 		used(t, s, thread)
 	}
 	requireWaiting(t, s, "a works", "b works")
-	require.Eventually(t, func() bool { return s.Count() == 2 }, within, time.Millisecond)
-	assert.Never(t, func() bool { return s.Count() != 2 }, 200*time.Millisecond, 5*time.Millisecond, "what they run runs on")
+	require.Eventually(t, func() bool { return s.Count() <= 2 }, within, time.Millisecond)
+	assert.Never(t, func() bool { return s.Count() == 0 || len(waiting(s)) != 2 }, 200*time.Millisecond, 5*time.Millisecond, "what they run runs on")
 	used(t, s, "a works")
 	requireWaiting(t, s, "b works", "a works")
 }
@@ -83,5 +95,5 @@ func TestAPromptMeetsTheEndOfItsAgent(t *testing.T) {
 		used(t, s, "b")
 	}
 	requireWaiting(t, s)
-	require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond)
+	assert.Equal(t, 1, s.Count())
 }

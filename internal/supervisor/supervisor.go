@@ -177,7 +177,7 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 		places = s.opts.Most - 1 // the one for commands is not theirs
 	}
 	taken := 0
-	var going, shared, idle *process
+	var going, spare, shared, idle *process
 	for p := range s.processes {
 		switch {
 		case p.succeeded, (p.kind == kindCommand) != (of.kind == kindCommand):
@@ -186,6 +186,8 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 			going = p
 		case p.has(of):
 			return choice{use: p}, true
+		case p.kind == of.kind && p.isSpare():
+			spare = p
 		case p.kind == of.kind && of.kind == kindACP && (shared == nil || p.uses < shared.uses):
 			shared = p
 		case p.uses == 0 && (idle == nil || p.idleSince.Before(idle.idleSince)):
@@ -194,6 +196,8 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 		taken++
 	}
 	switch {
+	case spare != nil:
+		return choice{use: spare}, true
 	case taken < places:
 		return choice{}, true
 	case going != nil:
@@ -251,20 +255,11 @@ func (s *Supervisor) release(p *process, of purpose) {
 		if p.threads[of] == 0 {
 			s.rest(p, of)
 		}
-		return // it ends with the last of its agents
+		return // it has agents
 	}
-	if p.uses > 0 {
-		return
+	if p.uses == 0 {
+		s.linger(p)
 	}
-	p.idle = time.AfterFunc(s.opts.IdleAfter, func() {
-		s.mu.Lock()
-		ending := p.uses == 0 && !p.ending
-		p.ending = p.ending || ending
-		s.mu.Unlock()
-		if ending {
-			p.end("idle_timeout")
-		}
-	})
 }
 
 // forget removes a process that has ended.
