@@ -308,7 +308,7 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			o.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: d.log.Logger, WireError: handlers.ExecutorError,
-				Trace: traceExecutors(d.log),
+				Trace: traceExecutors(d.log), MostIdle: c.Limits.MostIdle(),
 			})
 			return o.executors
 		},

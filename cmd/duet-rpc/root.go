@@ -28,7 +28,7 @@ Environment:
   DUET_RPC_MAX_FRAME_BYTES   see --max-frame-bytes
   DUET_RPC_MAX_HEADER_BYTES  see --max-header-bytes
   DUET_ROOT                  see --root
-  DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_HUB
+  DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_IDLE_AGENTS, DUET_HUB
                              see duet-rpc config --defaults
   NO_COLOR                   no colour, as --no-color
 A flag wins over the environment.

@@ -29,6 +29,9 @@ type Executor interface {
 	// ResumeNotifications.
 	PauseNotifications(context.Context) error
 	ResumeNotifications(context.Context) error
+	// ReleaseSession ends the agent that waits for the next prompt of a
+	// conversation, unless it has something to do.
+	ReleaseSession(context.Context, ReleaseSessionParams) (ReleaseSessionResult, error)
 	// Shutdown ends the executor when its work is done, at the latest after
 	// the timeout.
 	Shutdown(context.Context, ShutdownParams) (ShutdownResult, error)
@@ -182,6 +185,17 @@ type TerminalDescriptorParams struct {
 // TerminalReturnParams name a terminal that the executor reads again. Ours.
 type TerminalReturnParams struct {
 	TerminalID string `json:"terminal_id"`
+}
+
+// ReleaseSessionParams name a conversation of which no prompt runs. Ours.
+type ReleaseSessionParams struct {
+	SessionID string `json:"session_id" doc:"As of execute_prompt."`
+}
+
+// ReleaseSessionResult tells whether the agent has ended, or there was none.
+type ReleaseSessionResult struct {
+	Released bool   `json:"released"`
+	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs) or terminals (a program of the agent's runs in one)."`
 }
 
 // ShutdownParams end an executor.

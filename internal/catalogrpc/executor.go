@@ -27,6 +27,7 @@ func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 	server.Handle(reg, "terminal.return", notification(x.TerminalReturn), server.Doc("Lets the executor read a terminal again."))
 	server.Handle(reg, "pause_notifications", signal(x.PauseNotifications), server.Doc("Stops the reports until resume_notifications."))
 	server.Handle(reg, "resume_notifications", signal(x.ResumeNotifications), server.Doc("Lets the reports go on."))
+	server.Handle(reg, "release_session", x.ReleaseSession, long, server.Doc("Ends the agent of a conversation, unless it has something to do."))
 	server.Handle(reg, "shutdown", x.Shutdown, long, server.Doc("Ends the executor when its work is done."))
 }
 
@@ -137,6 +138,10 @@ func (x *executor) PauseNotifications(ctx context.Context) error {
 
 func (x *executor) ResumeNotifications(ctx context.Context) error {
 	return x.conn.Notify(ctx, "resume_notifications", nil)
+}
+
+func (x *executor) ReleaseSession(ctx context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
+	return call[catalog.ReleaseSessionResult](ctx, x.conn, "release_session", p)
 }
 
 func (x *executor) Shutdown(ctx context.Context, p catalog.ShutdownParams) (catalog.ShutdownResult, error) {

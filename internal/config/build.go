@@ -46,6 +46,14 @@ func set[T any](b *builder, to, value *T, key, source string) {
 	}
 }
 
+// pointer is a value of a layer as one that may be missing in the end.
+func pointer[T any](value *T) **T {
+	if value == nil {
+		return nil
+	}
+	return &value
+}
+
 // apply puts a layer over those below. Of one that is not trusted, limits, the
 // default agent and deny rules count; its agents are kept to be shown, and
 // refused.
@@ -55,6 +63,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	set(b, &c.Limits.MaxRuns, l.maxRuns, "limits.max_runs", l.source)
 	set(b, &c.Limits.QueueCap, l.queueCap, "limits.queue_cap", l.source)
 	set(b, &c.Limits.RunTimeout, l.runTimeout, "limits.run_timeout", l.source)
+	set(b, &c.Limits.IdleAgents, pointer(l.idleAgents), "limits.idle_agents", l.source)
 	for name, t := range l.agents {
 		b.applyAgent(name, t, l.source, trusted)
 	}

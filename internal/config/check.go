@@ -13,6 +13,7 @@ import (
 // What limits may be.
 const (
 	leastRuns, mostRuns       = 1, 100
+	leastIdle, mostIdle       = 0, 1000
 	leastQueue, mostQueue     = 1, 100_000
 	leastTimeout, mostTimeout = time.Second, 168 * time.Hour
 )

@@ -67,6 +67,15 @@ type Limits struct {
 	MaxRuns    int           // at once: 1 to 100, default 3
 	QueueCap   int           // waiting runs: 1 to 100,000, default 1,000
 	RunTimeout time.Duration // of one run: 1 s to 168 h, default 2 h
+	IdleAgents *int          // kept for the next prompt, 0 to 1,000; nil: as many as MaxRuns
+}
+
+// MostIdle is how many agents are kept that have nothing to do.
+func (l Limits) MostIdle() int {
+	if l.IdleAgents == nil {
+		return l.MaxRuns
+	}
+	return *l.IdleAgents
 }
 
 // Agent is a program that can be given a prompt.
@@ -113,7 +122,7 @@ type Sources struct {
 // Overrides are the values of flags as they were written, empty for those that
 // were not given.
 type Overrides struct {
-	Agent, Hub, MaxRuns, QueueCap, RunTimeout string
+	Agent, Hub, MaxRuns, QueueCap, RunTimeout, IdleAgents string
 }
 
 // Load reads the configuration. What is wrong is an [*Error], which names all

@@ -65,6 +65,7 @@ func TestPrecedence(t *testing.T) {
 func TestLimitsOnBothSides(t *testing.T) {
 	for key, test := range map[string]struct{ good, bad []string }{
 		"max_runs":    {[]string{"1", "100"}, []string{"0", "101", "-1", "1.5", `"3"`, "99999999999"}},
+		"idle_agents": {[]string{"0", "1000"}, []string{"-1", "1001", `"3"`}},
 		"queue_cap":   {[]string{"1", "100000"}, []string{"0", "100001", "true"}},
 		"run_timeout": {[]string{`"1s"`, `"168h"`}, []string{`"999ms"`, `"168h0m1s"`, `"2"`, "7200", `"-1h"`, `""`}},
 	} {
@@ -204,7 +205,8 @@ func TestDefaultsDescribeEveryKey(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.user, uncommented.String())
 	c := w.load()
-	assert.Equal(t, config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour}, c.Limits)
+	assert.Equal(t, config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour, IdleAgents: new(3)}, c.Limits)
+	assert.Equal(t, newWorld(t).load().Limits.MostIdle(), *c.Limits.IdleAgents)
 	assert.Equal(t, newWorld(t).load().Hub, c.Hub)
 	assert.Len(t, c.Agents["example"].MCPServers, 2)
 	assert.Len(t, c.Keys, 3)
@@ -215,6 +217,15 @@ func TestDefaultsDescribeEveryKey(t *testing.T) {
 
 	w.write(w.user, config.Defaults())
 	assert.Equal(t, newWorld(t).load().Limits, w.load().Limits, "as it is printed it sets nothing")
+}
+
+// Who allows more runs has their agents kept, too, unless somebody says otherwise.
+func TestAsManyAgentsAreKeptAsRunsAreAllowed(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.user, "[limits]\nmax_runs = 7\n")
+	assert.Equal(t, 7, w.load().Limits.MostIdle())
+	w.env["DUET_IDLE_AGENTS"] = "0"
+	assert.Equal(t, 0, w.load().Limits.MostIdle())
 }
 
 func TestValuesHideSecrets(t *testing.T) {

@@ -15,6 +15,7 @@ type layer struct {
 
 	defaultAgent, hub *string
 	maxRuns, queueCap *int
+	idleAgents        *int
 	runTimeout        *time.Duration
 	agents            map[string]agentTable
 	services          map[string]Key
@@ -34,7 +35,7 @@ type agentTable struct {
 // The keys that each table may have.
 var (
 	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules"}
-	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout"}
+	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
 	keyKeys    = []string{"env", "command", "file"}
@@ -98,6 +99,7 @@ func (l *layer) decodeLimits(t table) {
 	l.maxRuns = t.whole("max_runs", leastRuns, mostRuns)
 	l.queueCap = t.whole("queue_cap", leastQueue, mostQueue)
 	l.runTimeout = t.duration("run_timeout", leastTimeout, mostTimeout)
+	l.idleAgents = t.whole("idle_agents", leastIdle, mostIdle)
 }
 
 func decodeAgent(t table, files fileNames) agentTable {

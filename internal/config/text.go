@@ -7,20 +7,20 @@ import (
 
 // textNames are what each value is called where it is a text: a variable or a
 // flag.
-type textNames struct{ agent, hub, maxRuns, queueCap, runTimeout string }
+type textNames struct{ agent, hub, maxRuns, queueCap, runTimeout, idleAgents string }
 
 // environmentLayer is what environment variables say.
 func environmentLayer(getenv func(string) string) *layer {
-	names := textNames{"DUET_AGENT", "DUET_HUB", "DUET_MAX_RUNS", "DUET_QUEUE_CAP", "DUET_RUN_TIMEOUT"}
+	names := textNames{"DUET_AGENT", "DUET_HUB", "DUET_MAX_RUNS", "DUET_QUEUE_CAP", "DUET_RUN_TIMEOUT", "DUET_IDLE_AGENTS"}
 	return textLayer(SourceEnvironment, names, Overrides{
 		Agent: getenv(names.agent), Hub: getenv(names.hub), MaxRuns: getenv(names.maxRuns),
-		QueueCap: getenv(names.queueCap), RunTimeout: getenv(names.runTimeout),
+		QueueCap: getenv(names.queueCap), RunTimeout: getenv(names.runTimeout), IdleAgents: getenv(names.idleAgents),
 	})
 }
 
 // flagLayer is what flags say.
 func flagLayer(o Overrides) *layer {
-	return textLayer(SourceFlag, textNames{"--agent", "--hub", "--max-runs", "--queue-cap", "--run-timeout"}, o)
+	return textLayer(SourceFlag, textNames{"--agent", "--hub", "--max-runs", "--queue-cap", "--run-timeout", "--idle-agents"}, o)
 }
 
 // textLayer is what texts say. An empty one says nothing.
@@ -48,6 +48,7 @@ func textLayer(source string, names textNames, texts Overrides) *layer {
 	l.hub = t.checked(names.hub, checkHub)
 	l.maxRuns = whole(names.maxRuns, texts.MaxRuns, leastRuns, mostRuns)
 	l.queueCap = whole(names.queueCap, texts.QueueCap, leastQueue, mostQueue)
+	l.idleAgents = whole(names.idleAgents, texts.IdleAgents, leastIdle, mostIdle)
 	l.runTimeout = t.duration(names.runTimeout, leastTimeout, mostTimeout)
 	for i, p := range l.problems { // a text's name stands where a file's would
 		l.problems[i].Name, l.problems[i].Message, _ = strings.Cut(p.Message, ": ")

@@ -79,6 +79,7 @@ func (c *Config) Values() []Value {
 	add("limits.max_runs", c.Limits.MaxRuns)
 	add("limits.queue_cap", c.Limits.QueueCap)
 	add("limits.run_timeout", shortDuration(c.Limits.RunTimeout))
+	add("limits.idle_agents", c.Limits.MostIdle())
 	for _, a := range c.List() {
 		for _, f := range a.fields() {
 			key := "agents." + a.Name + "." + f.name

@@ -130,6 +130,18 @@ func (t *agentTerminal) exit() *acp.TerminalExitStatus {
 	return &acp.TerminalExitStatus{ExitCode: &code}
 }
 
+// hasPrograms reports whether a program runs in a terminal of the agent's.
+func (a *agent) hasPrograms() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.terminals {
+		if !t.proc.ended() {
+			return true
+		}
+	}
+	return false
+}
+
 func (a *agent) terminal(id string) (*agentTerminal, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

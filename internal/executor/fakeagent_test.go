@@ -25,6 +25,7 @@ type acpAgent struct {
 	session string
 	cwd     string
 	turns   int
+	left    string // the terminal of "leftover"
 }
 
 type wire struct {
@@ -285,7 +286,14 @@ func (a *acpAgent) prompt(m wire) {
 		}
 		done["stopReason"] = "cancelled"
 	case "leftover":
-		a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "sleep 600 & sleep 601"})
+		m := a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "sleep 600 & sleep 601"})
+		var t struct {
+			TerminalID string `json:"terminalId"`
+		}
+		json.Unmarshal(m.Result, &t)
+		a.left = t.TerminalID
+	case "tidy":
+		a.call("terminal/kill", map[string]any{"sessionId": a.session, "terminalId": a.left})
 	}
 	a.reply(m.ID, done)
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 
@@ -20,19 +21,52 @@ func (x *Executor) takeSeat(r *run) *seat {
 	if name == "" { // nobody can come back to it
 		name = "task " + r.task
 	}
-	x.mu.Lock()
-	s := x.seats[name]
-	if s == nil {
-		s = &seat{turn: make(chan struct{}, 1)}
-		x.seats[name] = s
+	for {
+		x.mu.Lock()
+		s := x.seats[name]
+		if s == nil {
+			s = &seat{turn: make(chan struct{}, 1)}
+			x.seats[name] = s
+		}
+		x.mu.Unlock()
+		select {
+		case s.turn <- struct{}{}:
+		case <-r.ctx.Done():
+			return nil
+		}
+		x.mu.Lock()
+		same := x.seats[name] == s
+		x.mu.Unlock()
+		if same {
+			return s
+		}
+		<-s.turn // it was released while we waited
 	}
+}
+
+// ReleaseSession implements catalog.Executor. The agent of a conversation has
+// something to do while a prompt runs, or a program of its own in a terminal.
+func (x *Executor) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
+	x.mu.Lock()
+	s := x.seats[p.SessionID]
 	x.mu.Unlock()
+	if s == nil {
+		return catalog.ReleaseSessionResult{Released: true}, nil
+	}
 	select {
 	case s.turn <- struct{}{}:
-		return s
-	case <-r.ctx.Done():
-		return nil
+		defer func() { <-s.turn }()
+	default:
+		return catalog.ReleaseSessionResult{Reason: "busy"}, nil
 	}
+	if s.agent != nil && s.agent.hasPrograms() {
+		return catalog.ReleaseSessionResult{Reason: "terminals"}, nil
+	}
+	s.dismiss()
+	x.mu.Lock()
+	delete(x.seats, p.SessionID)
+	x.mu.Unlock()
+	return catalog.ReleaseSessionResult{Released: true}, nil
 }
 
 // leaveSeat gives the turn to the next prompt. The agent stays, unless nobody

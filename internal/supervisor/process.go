@@ -41,7 +41,7 @@ type process struct {
 	executor   catalog.Executor
 
 	// The supervisor's mu guards these.
-	threads   map[purpose]bool
+	threads   map[purpose]int // those whose agents are there, and how often each is used
 	uses      int
 	ending    bool
 	succeeded bool // another one has its place
@@ -57,6 +57,13 @@ type process struct {
 	terminals map[string]bool
 	tasks     map[string]string   // of agents' terminals among them
 	given     map[string]struct{} // every task that it was given: agents' terminals outlive them
+}
+
+// has reports whether a conversation's agent is there. The supervisor's mu is
+// held.
+func (p *process) has(of purpose) bool {
+	_, there := p.threads[of]
+	return there
 }
 
 // use counts a use. The supervisor's mu is held.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +30,12 @@ type Options struct {
 	// Most is how many executors there may be, at least 2: one of the places
 	// is for commands and terminals alone. Default 10.
 	Most int
-	// IdleAfter is when an executor that nobody uses is ended. Default 60 s.
+	// IdleAfter is when an agent that waits for a prompt is ended, and an
+	// executor that nobody uses. Default 60 s.
 	IdleAfter time.Duration
+	// MostIdle is how many agents may wait for a prompt: of more the one that
+	// waits longest is ended at once.
+	MostIdle int
 	// StartWithin is how long an executor of ours may take to answer for the
 	// first time. Default 10 s.
 	StartWithin time.Duration
@@ -46,6 +51,7 @@ type Supervisor struct {
 
 	mu        sync.Mutex // guards the fields below, and the uses of processes
 	processes map[*process]struct{}
+	idle      idleThreads
 	changed   chan struct{} // closed and made anew when there may be room
 	closed    bool
 	ended     sync.WaitGroup
@@ -105,21 +111,22 @@ func purposeOf(w hub.Want) purpose {
 // Acquire returns an executor for a purpose, and starts one if there is none.
 // It waits while there is no room for it.
 func (s *Supervisor) Acquire(ctx context.Context, want hub.Want) (hub.Lease, error) {
-	p, err := s.choose(ctx, want)
+	of := purposeOf(want)
+	p, err := s.choose(ctx, of, want)
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case <-p.started:
 	case <-ctx.Done():
-		s.release(p)
+		s.release(p, of)
 		return nil, ctx.Err()
 	}
 	if p.failure != nil {
-		s.release(p)
+		s.release(p, of)
 		return nil, p.failure
 	}
-	return &lease{Executor: p.executor, process: p, release: sync.OnceFunc(func() { s.release(p) })}, nil
+	return &lease{Executor: p.executor, process: p, release: sync.OnceFunc(func() { s.release(p, of) })}, nil
 }
 
 // HasRoom reports whether Acquire would not have to wait.
@@ -131,8 +138,7 @@ func (s *Supervisor) HasRoom(want hub.Want) bool {
 }
 
 // choose finds or makes the process for a purpose, and counts the use.
-func (s *Supervisor) choose(ctx context.Context, want hub.Want) (*process, error) {
-	purpose := purposeOf(want)
+func (s *Supervisor) choose(ctx context.Context, purpose purpose, want hub.Want) (*process, error) {
 	for {
 		s.mu.Lock()
 		if s.closed {
@@ -145,7 +151,8 @@ func (s *Supervisor) choose(ctx context.Context, want hub.Want) (*process, error
 			if p == nil {
 				p = s.start(purpose, want, c.instead)
 			}
-			p.threads[purpose] = true
+			s.wake(p, purpose)
+			p.threads[purpose]++
 			p.use()
 			return p, nil
 		}
@@ -170,15 +177,17 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 		places = s.opts.Most - 1 // the one for commands is not theirs
 	}
 	taken := 0
-	var going, shared, idle *process
+	var going, spare, shared, idle *process
 	for p := range s.processes {
 		switch {
 		case p.succeeded, (p.kind == kindCommand) != (of.kind == kindCommand):
 			continue
 		case p.ending:
 			going = p
-		case p.threads[of]:
+		case p.has(of):
 			return choice{use: p}, true
+		case p.kind == of.kind && p.isSpare():
+			spare = p
 		case p.kind == of.kind && of.kind == kindACP && (shared == nil || p.uses < shared.uses):
 			shared = p
 		case p.uses == 0 && (idle == nil || p.idleSince.Before(idle.idleSince)):
@@ -187,6 +196,8 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 		taken++
 	}
 	switch {
+	case spare != nil:
+		return choice{use: spare}, true
 	case taken < places:
 		return choice{}, true
 	case going != nil:
@@ -216,7 +227,7 @@ func (s *Supervisor) start(of purpose, want hub.Want, replaces *process) *proces
 		}
 	}
 	p := &process{
-		supervisor: s, kind: of.kind, threads: make(map[purpose]bool), started: make(chan struct{}), exited: make(chan struct{}),
+		supervisor: s, kind: of.kind, threads: make(map[purpose]int), started: make(chan struct{}), exited: make(chan struct{}),
 		command: s.opts.Command, replaces: replaces,
 	}
 	if want.Agent.Driver == "executor" {
@@ -228,24 +239,27 @@ func (s *Supervisor) start(of purpose, want hub.Want, replaces *process) *proces
 }
 
 // release counts the end of a use.
-func (s *Supervisor) release(p *process) {
+func (s *Supervisor) release(p *process, of purpose) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.uses--
-	if p.uses > 0 || p.ending {
+	p.threads[of]--
+	if p.ending {
 		return
 	}
-	s.roomChanged()
-	p.idleSince = time.Now()
-	p.idle = time.AfterFunc(s.opts.IdleAfter, func() {
-		s.mu.Lock()
-		ending := p.uses == 0 && !p.ending
-		p.ending = p.ending || ending
-		s.mu.Unlock()
-		if ending {
-			p.end("idle_timeout")
+	if p.uses == 0 {
+		s.roomChanged()
+		p.idleSince = time.Now()
+	}
+	if of.thread != "" {
+		if p.threads[of] == 0 {
+			s.rest(p, of)
 		}
-	})
+		return // it has agents
+	}
+	if p.uses == 0 {
+		s.linger(p)
+	}
 }
 
 // forget removes a process that has ended.
@@ -258,6 +272,11 @@ func (s *Supervisor) forget(p *process) {
 	if p.idle != nil {
 		p.idle.Stop()
 	}
+	for _, i := range slices.Clone(s.idle) {
+		if i.process == p {
+			s.idle.remove(i)
+		}
+	}
 }
 
 // Close ends all executors with their agents, and waits until they are gone,
@@ -266,6 +285,10 @@ func (s *Supervisor) Close(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
 	s.roomChanged()
+	for _, i := range s.idle {
+		i.timer.Stop()
+	}
+	s.idle = nil
 	var all []*process
 	for p := range s.processes {
 		p.ending = true

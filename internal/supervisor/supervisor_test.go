@@ -81,6 +81,11 @@ func (x tiny) StopTask(context.Context, catalog.StopTaskParams) (catalog.StopTas
 	return catalog.StopTaskResult{}, nil
 }
 
+// ReleaseSession ends no agent of a conversation whose name says that it works.
+func (x tiny) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
+	return catalog.ReleaseSessionResult{Released: !strings.Contains(p.SessionID, "works")}, nil
+}
+
 func (x tiny) Shutdown(context.Context, catalog.ShutdownParams) (catalog.ShutdownResult, error) {
 	return catalog.ShutdownResult{Status: "idle"}, nil
 }
@@ -176,7 +181,7 @@ func newSupervisor(t *testing.T, change ...func(*Options)) *Supervisor {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	opts := Options{
-		Daemon: &asked{}, Command: []string{self}, Environment: []string{role + "=executor", "LISTED=yes", atOnce},
+		Daemon: &asked{}, MostIdle: 10, Command: []string{self}, Environment: []string{role + "=executor", "LISTED=yes", atOnce},
 		WireError: func(err error) error { return &jsonrpc2.Error{Code: -32077, Message: "told: " + err.Error()} },
 	}
 	for _, f := range change {
