@@ -40,6 +40,9 @@ func story(words ...string) *evidence {
 			event("new_approval", fmt.Sprintf(`{"approval_id":%q,"tool_input":{"command":"step w/1"}}`, question))
 			status(statusPending)
 		case "reopened":
+			again := fmt.Sprintf("q%d", i)
+			e.Approvals[again] = shownApproval{Reopens: question, Reopened: "nobody knows"}
+			question = again
 			event("new_approval", fmt.Sprintf(`{"approval_id":%q,"tool_input":{"command":"step w/1"}}`, question))
 			status(statusPending)
 		case "approved", "denied":
@@ -73,6 +76,7 @@ func TestChecks(t *testing.T) {
 		{"used up by an agent that died", []string{"asks", "approved", "told"}, []string{checkApproved}},
 		{"open again", []string{"asks", "approved", "told", "reopened"}, nil},
 		{"asked again", []string{"asks", "approved", "asks"}, nil},
+		{"asked again, as if for the first time", []string{"asks", "approved", "told", "asks"}, []string{checkSaid}},
 		{"denied when it was open again", []string{"asks", "approved", "told", "reopened", "denied"}, nil},
 		{"open again, approved again, and carried out", []string{"asks", "approved", "told", "reopened", "approved", "told", "did"}, nil},
 		{"twice for two answers", []string{"asks", "approved", "told", "did", "reopened", "approved", "told", "did"}, nil},

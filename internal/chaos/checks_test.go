@@ -26,6 +26,7 @@ const (
 	checkLaunches  = "an acknowledged launch is lost"
 	checkRegister  = "a question is no register that is written once"
 	checkApproved  = "an acknowledged approval is neither carried out nor open again"
+	checkSaid      = "a question is open again and does not say why"
 	checkTwice     = "one answer was carried out twice"
 	checkDenied    = "something was carried out that was not allowed"
 	checkUndenied  = "an agent was told a denial that nobody gave"
@@ -81,16 +82,19 @@ func (e *evidence) registers(visualize func(approval string) string) (found []fi
 }
 
 // approved: whatever was approved last of a step is carried out, or is asked
-// again and open. It holds while all is at rest and before anybody continues
+// again and open; if its agent was told, so that it may be half done, the question
+// says so. It holds while all is at rest and before anybody continues
 // anything. What a person interrupted is nobody's to carry out.
 func (e *evidence) approved() (found []finding, of int) {
 	stopped := make(map[string]bool) // threads
 	for id := range e.Stopped {
 		stopped[e.Sessions[id].ThreadID] = true
 	}
-	open := make(map[string]bool) // steps
+	open := make(map[string]shownApproval) // by step
 	for _, a := range e.Approvals {
-		open[a.step()] = open[a.step()] || a.Status == statusPending
+		if a.Status == statusPending && (open[a.step()].Reopened == "" || a.Reopened != "") {
+			open[a.step()] = a
+		}
 	}
 	acknowledged := make(map[string]bool) // words
 	for _, c := range e.Calls {
@@ -114,10 +118,17 @@ func (e *evidence) approved() (found []finding, of int) {
 		}
 		of++
 		done := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteDid })
-		if done || open[step] {
+		told := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteAllowed && !time.Unix(0, n.At).Before(last.at) })
+		again := open[step]
+		switch {
+		case done:
+			continue
+		case again.ID != "" && (!told || again.Reopened != ""):
+			continue
+		case again.ID != "":
+			found = append(found, finding{checkSaid, fmt.Sprintf("step %s: question %s was approved (%s), and the agent was told; question %s (stale: %t) does not say so", step, last.approval, last.answer.Words, again.ID, again.Stale)})
 			continue
 		}
-		told := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteAllowed && !time.Unix(0, n.At).Before(last.at) })
 		s := e.Sessions[a.SessionID]
 		found = append(found, finding{checkApproved, fmt.Sprintf(
 			"step %s: question %s (stale: %t) was approved (%s) at event %d; the agent was told: %t; its run is %s %s",

@@ -68,7 +68,8 @@ type shownApproval struct {
 	Stale     bool   `json:"stale"`
 	Comment   string `json:"comment"`
 	DecidedBy string `json:"decided_by"`
-	ToolUseID string `json:"tool_use_id"`
+	Reopens   string `json:"reopens"`  // the question that this one asks again
+	Reopened  string `json:"reopened"` // why
 	ToolInput struct {
 		Command string `json:"command"`
 	} `json:"tool_input"`
@@ -141,17 +142,14 @@ const clockSlack = 5 * time.Millisecond
 func (e *evidence) questionEvents() map[string][]questionEvent {
 	m := make(map[string][]questionEvent)
 	for _, l := range e.Log {
-		q := questionEvent{from: l.Time.Sub(e.Began) - clockSlack, until: forever}
+		if l.Type != "approval_resolved" {
+			continue
+		}
+		q := questionEvent{
+			byHuman: l.Data.DecidedBy == byHuman, answer: answer{l.Data.Decision, l.Data.Comment}, from: l.Time.Sub(e.Began) - clockSlack, until: forever,
+		}
 		if seen, ok := e.Seen[l.Seq]; ok {
 			q.until = max(time.Duration(seen), q.from)
-		}
-		switch l.Type {
-		case "new_approval":
-			q.opens = true
-		case "approval_resolved":
-			q.byHuman, q.answer = l.Data.DecidedBy == byHuman, answer{l.Data.Decision, l.Data.Comment}
-		default:
-			continue
 		}
 		m[l.Data.ApprovalID] = append(m[l.Data.ApprovalID], q)
 	}

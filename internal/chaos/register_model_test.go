@@ -33,7 +33,6 @@ func reads(who int, status, words string) call {
 // What the model calls a write-once register, and what it does not.
 func TestQuestionModel(t *testing.T) {
 	t.Parallel()
-	opened := questionEvent{opens: true}
 	human := func(status, words string) questionEvent {
 		return questionEvent{byHuman: true, answer: answer{status, words}}
 	}
@@ -56,51 +55,45 @@ func TestQuestionModel(t *testing.T) {
 		{
 			"no reply, and it counted",
 			[]call{decides(1, unknown, "approved", "a").at(0, 1), loses(2, "approved").at(3, 4), reads(2, "approved", "a").at(5, 6)},
-			[]questionEvent{opened, human("approved", "a")},
+			[]questionEvent{human("approved", "a")},
 			porcupine.Ok,
 		},
 		{
 			"no reply, and it counted much later",
 			[]call{decides(1, unknown, "approved", "a").at(0, 1), reads(2, "pending", "").at(5, 6)},
-			[]questionEvent{opened, human("approved", "a")},
+			[]questionEvent{human("approved", "a")},
 			porcupine.Ok,
 		},
 		{
 			"no reply, and it did not count",
 			[]call{decides(1, unknown, "approved", "a").at(0, 1), decides(2, won, "denied", "b").at(2, 3)},
-			[]questionEvent{opened, human("denied", "b")},
+			[]questionEvent{human("denied", "b")},
 			porcupine.Ok,
 		},
 		{
 			"no reply, no event, but there",
 			[]call{decides(1, unknown, "approved", "a").at(0, 1), reads(2, "approved", "a").at(2, 3)},
-			[]questionEvent{opened},
+			nil,
 			porcupine.Illegal,
 		},
 
 		{
 			"closed by the hub",
 			[]call{loses(1, "cancelled").at(5, 6), reads(1, "cancelled", "").at(7, 8)},
-			[]questionEvent{opened, {answer: answer{Status: "cancelled"}, from: time.Second, until: 4 * time.Second}},
+			[]questionEvent{{answer: answer{Status: "cancelled"}, from: time.Second, until: 4 * time.Second}},
 			porcupine.Ok,
 		},
 		{
 			"closed by the hub over an answer",
 			[]call{decides(1, won, "approved", "a").at(0, 1)},
-			[]questionEvent{opened, human("approved", "a"), {answer: answer{Status: "cancelled"}, from: 2 * time.Second, until: 4 * time.Second}},
+			[]questionEvent{human("approved", "a"), {answer: answer{Status: "cancelled"}, from: 2 * time.Second, until: 4 * time.Second}},
 			porcupine.Illegal,
 		},
 
 		{
-			"open again, and answered again",
-			[]call{decides(1, won, "approved", "a").at(0, 1), reads(1, "pending", "").at(5, 6), decides(2, won, "denied", "b").at(7, 8)},
-			[]questionEvent{opened, human("approved", "a"), {opens: true, from: 2 * time.Second, until: 4 * time.Second}, human("denied", "b")},
-			porcupine.Ok,
-		},
-		{
-			"answered again without being open again",
+			"answered again",
 			[]call{decides(1, won, "approved", "a").at(0, 1), decides(2, won, "denied", "b").at(7, 8)},
-			[]questionEvent{opened, human("approved", "a"), human("denied", "b")},
+			[]questionEvent{human("approved", "a"), human("denied", "b")},
 			porcupine.Illegal,
 		},
 	} {

@@ -14,8 +14,7 @@ import (
 const (
 	callDecide = "decide"
 	callRead   = "read"
-	callClose  = "close"  // by the hub: nobody is left who would ask
-	callReopen = "reopen" // by the hub: whether the answer was carried out is not known
+	callClose  = "close" // by the hub: nobody is left who would ask
 )
 
 // How a decision ended.
@@ -50,8 +49,8 @@ const forever = time.Duration(math.MaxInt64)
 const statusPending = "pending"
 
 // questionModel is a question as a register that is written once: the first
-// answer stays, others are told what it was. Only a question that is announced
-// as open again takes another one.
+// answer stays, others are told what it was. What is asked again, since nobody
+// knows whether the answer was carried out, is another question.
 var questionModel = porcupine.Model{
 	Init: func() any { return answer{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -69,8 +68,6 @@ var questionModel = porcupine.Model{
 			return now.Status != "" && now.Status == c.Read.Status, now
 		case callClose:
 			return now == answer{}, c.Write
-		case callReopen:
-			return now != answer{}, answer{}
 		}
 		return false, now
 	},
@@ -125,9 +122,6 @@ func settle(calls []call, events []questionEvent) []call {
 	var settled []call
 	written := make(map[string]bool) // words that the log has
 	for _, e := range events {
-		if e.opens {
-			continue
-		}
 		if e.byHuman {
 			written[e.answer.Words] = true
 		}
@@ -141,15 +135,10 @@ func settle(calls []call, events []questionEvent) []call {
 		}
 		settled = append(settled, c)
 	}
-	asked := false
 	for _, e := range events {
-		switch {
-		case e.opens && asked:
-			settled = append(settled, call{What: callReopen, Who: hubClient, From: e.from, Until: e.until})
-		case !e.opens && !e.byHuman:
+		if !e.byHuman {
 			settled = append(settled, call{What: callClose, Who: hubClient, From: e.from, Until: e.until, Write: e.answer})
 		}
-		asked = true
 	}
 	return settled
 }
@@ -160,10 +149,8 @@ const (
 	hurried   = 9
 )
 
-// A questionEvent is an event of the log: a question was asked, or is open
-// again, or has an answer.
+// A questionEvent is an event of the log: a question has an answer.
 type questionEvent struct {
-	opens       bool
 	byHuman     bool
 	answer      answer
 	from, until time.Duration // it became true between these

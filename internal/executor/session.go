@@ -154,11 +154,11 @@ func (a *agent) openSession(r *run, hub catalog.GetExecutionContextResult) ([]ac
 	}
 	wanted := acp.SessionId(hub.NativeSessionID)
 	switch {
-	case a.session != "" && (wanted == "" || wanted == a.session):
+	case a.session != "" && (wanted == "" || wanted == a.session), wanted != "" && a.resume(r, hub, wanted):
 		r.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Resumed: true})
-		return nil, nil
-	case wanted != "" && a.resume(r, hub, wanted):
-		r.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Resumed: true})
+		if text := unseen(hub.Messages, r.params.Prompt); text != "" {
+			return []acp.ContentBlock{acp.TextBlock(text)}, nil
+		}
 		return nil, nil
 	case a.gone(): // the attempt was its end
 		return nil, a.exited()

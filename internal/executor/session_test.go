@@ -78,6 +78,49 @@ func TestResuming(t *testing.T) {
 	}
 }
 
+// What the user wrote and an agent gave no sign of life for may never have
+// reached it: its session can have been opened a moment before its executor
+// died, or before somebody stopped it.
+func TestAResumedAgentIsToldWhatItMayNotHaveSeen(t *testing.T) {
+	said := func(role, content string) catalog.Message { return catalog.Message{Role: role, Content: content} }
+	for name, test := range map[string]struct {
+		messages  []catalog.Message
+		told, not []string
+	}{
+		"nothing was answered": {
+			[]catalog.Message{said("user", "the first"), said("user", "the second")}, []string{"User: the first", "User: the second"}, nil,
+		},
+		"the end was not answered": {
+			[]catalog.Message{said("user", "the first"), said("assistant", "an answer"), said("user", "the second")}, []string{"User: the second"}, []string{"the first", "an answer"},
+		},
+		"a tool was called": {
+			[]catalog.Message{said("user", "the first"), {Role: "assistant", Type: "tool_call", Content: "Bash: ls"}}, nil, []string{"the first", "Bash"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			h.context = catalog.GetExecutionContextResult{NativeSessionID: "before", Messages: test.messages}
+			x := newExecutor(t, h, executor.Options{})
+			p := prompt(t, "load", "echo again")
+			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+			assert.True(t, strings.HasSuffix(h.text(), "echo again"), h.text())
+
+			p.TaskID = "task-2" // now to the agent that is there
+			before := len(h.text())
+			execute(t, x, p)
+			for _, text := range []string{h.text()[:before], h.text()[before:]} {
+				for _, want := range test.told {
+					assert.Contains(t, text, want)
+				}
+				for _, other := range test.not {
+					assert.NotContains(t, text, other)
+				}
+			}
+		})
+	}
+}
+
 func TestModeAndModel(t *testing.T) {
 	h := newHub()
 	h.context.ModelConfig = &catalog.ModelConfig{Model: "big"}

@@ -14,9 +14,33 @@ const maxTranscript = 512 << 10
 // transcript is the conversation before prompt in a readable form; empty if
 // there was none.
 func transcript(messages []catalog.Message, prompt string) string {
-	if last := len(messages) - 1; last >= 0 && messages[last].Role == "user" && messages[last].Content == prompt {
-		messages = messages[:last] // the prompt itself
+	return readable("This is the conversation so far. Go on from it; do not repeat it.", before(messages, prompt))
+}
+
+// unseen is what the user wrote before prompt without a sign of life from the
+// agent since, in a readable form; empty if there was none. An agent that has the
+// conversation's session may never have had it: it can have been ended between the
+// opening of the session and the prompt.
+func unseen(messages []catalog.Message, prompt string) string {
+	messages = before(messages, prompt)
+	first := len(messages)
+	for first > 0 && messages[first-1].Role == "user" {
+		first--
 	}
+	return readable("The user wrote this before. You were cut short then, and may not have seen it.", messages[first:])
+}
+
+// before is the conversation without prompt itself.
+func before(messages []catalog.Message, prompt string) []catalog.Message {
+	if last := len(messages) - 1; last >= 0 && messages[last].Role == "user" && messages[last].Content == prompt {
+		return messages[:last]
+	}
+	return messages
+}
+
+// readable is messages as a text for an agent, behind what is said of them;
+// empty if there are none.
+func readable(introduction string, messages []catalog.Message) string {
 	var parts []string
 	size, left := 0, len(messages)
 	for ; left > 0; left-- {
@@ -34,7 +58,7 @@ func transcript(messages []catalog.Message, prompt string) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("This is the conversation so far. Go on from it; do not repeat it.\n\n<conversation>\n")
+	b.WriteString(introduction + "\n\n<conversation>\n")
 	if left > 0 {
 		fmt.Fprintf(&b, "(%d earlier messages are left out.)\n\n", left)
 	}
