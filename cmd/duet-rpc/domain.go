@@ -28,10 +28,10 @@ type domain struct {
 	agents   agents
 
 	trouble      func() string // what else health is to tell; may be nil
-	problem      string // that this process is the hub, though it should not be; or empty
-	claimedAgain func() // called when the project could be claimed later than at the start; may be nil
-	claimLost    func() // called when this process is the hub no more; may be nil
-	displaced    func() // called when it cannot be again: another is, or the project has gone; may be nil
+	problem      string        // that this process is the hub, though it should not be; or empty
+	claimedAgain func()        // called when the project could be claimed later than at the start; may be nil
+	claimLost    func()        // called when this process is the hub no more; may be nil
+	displaced    func()        // called when it cannot be again: another is, or the project has gone; may be nil
 
 	mu      sync.Mutex
 	claim   claim

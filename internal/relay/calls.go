@@ -30,10 +30,10 @@ type call struct {
 	order uint64
 	batch *batch                    // that it came in, or nil
 	then  func(resp *frame.Message) // called with the response, r.mu being held; or nil
-	long  bool // it may take long
-	begun bool // it is a Subscribe
-	given bool // the editor has an answer of ours
-	next   *call // a later one with the same id
+	long  bool                      // it may take long
+	begun bool                      // it is a Subscribe
+	given bool                      // the editor has an answer of ours
+	next  *call                     // a later one with the same id
 }
 
 // A batch is one array of requests: its answer is one array.

@@ -123,7 +123,7 @@ func TestSilentHubThatIsSentTooMuch(t *testing.T) {
 	ours, theirs := sockets(t)
 	s := start(t, impatient)
 	s.hubs <- ours
-	_ = theirs // does not read
+	_ = theirs  // does not read
 	go func() { // as much as it takes
 		for range 8 {
 			_, _ = s.end.Write(framed(request(`"big"`, "quick", `"`+strings.Repeat("x", 1<<20)+`"`)))
