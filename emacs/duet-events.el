@@ -49,6 +49,8 @@ Nothing is signalled, whatever PARAMS are."
      (duet-model-announce model 'terminal nil data type))
     ("secret_requested" (duet-model-announce model 'secret nil data))
     ("lagged" (duet-model-announce model 'lagged nil data))
+    ((or "hub_silent" "hub_answers")
+     (message "duet: %s" (or (duet-get-string data :message) type)))
     ("log_damaged"
      (duet-log "%s" (or (duet-get-string data :message) "The database is damaged"))
      (duet-model-announce model 'lagged nil data))

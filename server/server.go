@@ -233,3 +233,10 @@ func notification(method string, params any) ([]byte, error) {
 		Params  any    `json:"params,omitempty"`
 	}{"2.0", method, params})
 }
+
+// IsLongRunning reports whether requests of a method run beside others and may
+// take long; those of an unknown one do not.
+func (s *Server) IsLongRunning(method []byte) bool {
+	m := s.reg.lookup(method)
+	return m != nil && m.LongRunning
+}

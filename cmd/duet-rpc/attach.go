@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -22,6 +25,8 @@ type attachment struct {
 	project  project.Project
 	daemon   bool // the hub is to be a daemon
 	others   *others
+	relay    *relay.Relay
+	problem  atomic.Pointer[silentError] // why no hub could be joined lately
 
 	// For the relay's goroutine that connects alone.
 	host  *host // once this process is the hub
@@ -34,12 +39,16 @@ func attachEditor(ctx, editorCtx context.Context, s *settings, log *logging.Log,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a := &attachment{settings: s, log: log, ctx: ctx, project: p, daemon: daemon, others: o}
-	early := newEarlyServer(ctx, s, log)
-	opts := relay.Options{Connect: a.connect, Early: early.answer, Limits: s.limits, Logger: log.Logger}
+	early := newEarlyServer(ctx, s, log, a.trouble)
+	opts := relay.Options{
+		Connect: a.connect, Early: early.answer, Limits: s.limits, Logger: log.Logger,
+		Silence: s.answerWithin, Silent: a.silent, Problem: a.nobody, Long: early.isLong,
+	}
 	if messages := log.Messages(); messages != nil {
 		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }
 	}
-	err := relay.New(editor, opts).Run(editorCtx)
+	a.relay = relay.New(editor, opts)
+	err := a.relay.Run(editorCtx)
 	if err != nil {
 		log.Error("the connection failed", "err", err)
 	}
@@ -76,9 +85,12 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 	for {
 		if t, err := dialSocket(ctx, a.settings, a.project); err == nil {
 			a.log.Info("attached to the project's hub")
+			a.problem.Store(nil)
 			return t, nil
 		} else if ctx.Err() != nil {
 			return nil, err
+		} else {
+			a.noteSilence(err)
 		}
 		// A hub that was stopped on purpose stays so until the editor needs one;
 		// an editor that has just been started does not know of any stop.
@@ -112,6 +124,40 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 		case <-time.After(connectPause):
 		}
 	}
+}
+
+// noteSilence notes whether a hub could not be joined since it does not answer.
+func (a *attachment) noteSilence(err error) {
+	var silent *silentError
+	if errors.As(err, &silent) && a.problem.Load() == nil {
+		a.log.Warn(silent.Error())
+	}
+	a.problem.Store(silent)
+}
+
+// silent says of a hub that has been joined, and does not answer, who it is.
+func (a *attachment) silent() string {
+	ctx, cancel := context.WithTimeout(a.ctx, time.Second)
+	defer cancel()
+	pid, held := a.project.Holder(ctx)
+	path, _ := socket.Find(a.project.StateDir)
+	return toldPaths((&silentError{pid: pid, held: held, path: path}).Error(), a.project)
+}
+
+// nobody says why no hub could be joined; "": there is none, or it is not known.
+func (a *attachment) nobody() string {
+	if silent := a.problem.Load(); silent != nil {
+		return toldPaths(silent.Error(), a.project)
+	}
+	return ""
+}
+
+// trouble is what health is to tell while no hub answers.
+func (a *attachment) trouble() string {
+	if why := a.relay.Silence(); why != "" {
+		return why
+	}
+	return a.nobody()
 }
 
 // startDaemon starts a daemon and waits for it; in a fresh process it gives way

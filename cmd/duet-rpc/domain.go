@@ -27,10 +27,11 @@ type domain struct {
 	log      *logging.Log
 	agents   agents
 
-	problem      string // that this process is the hub, though it should not be; or empty
-	claimedAgain func() // called when the project could be claimed later than at the start; may be nil
-	claimLost    func() // called when this process is the hub no more; may be nil
-	displaced    func() // called when it cannot be again: another is, or the project has gone; may be nil
+	trouble      func() string // what else health is to tell; may be nil
+	problem      string        // that this process is the hub, though it should not be; or empty
+	claimedAgain func()        // called when the project could be claimed later than at the start; may be nil
+	claimLost    func()        // called when this process is the hub no more; may be nil
+	displaced    func()        // called when it cannot be again: another is, or the project has gone; may be nil
 
 	mu      sync.Mutex
 	claim   claim
@@ -228,6 +229,11 @@ func (d *domain) settled() *opening {
 
 // Issues lists what is wrong, without waiting.
 func (d *domain) Issues() (issues []string) {
+	if d.trouble != nil {
+		if why := d.trouble(); why != "" {
+			issues = append(issues, why)
+		}
+	}
 	if d.problem != "" {
 		issues = append(issues, toldPaths(d.problem, d.claimed().project))
 	}

@@ -22,20 +22,25 @@ func needsNoHub(method string) bool {
 // An earlyServer answers an attached editor while there is no hub. It is used
 // by one goroutine at a time.
 type earlyServer struct {
+	host   *host
 	near   server.Transport
 	reader *frame.Reader
 	buf    []byte
 }
 
 // newEarlyServer serves the methods of a host that is never opened, until ctx
-// ends.
-func newEarlyServer(ctx context.Context, s *settings, log *logging.Log) *earlyServer {
+// ends. Its health tells of trouble, if there is any.
+func newEarlyServer(ctx context.Context, s *settings, log *logging.Log, trouble func() string) *earlyServer {
 	h := newHost(ctx, s, log.WithoutMessages(), claim{}) // the relay has them
+	h.trouble = trouble
 	near, far := server.Pipe()
 	h.sockets.Go(func() { h.serveEditor(ctx, far) })
 	limits := frame.Limits{MaxFrame: 1<<30 - 1, Timeout: -1} // it is our own
-	return &earlyServer{near: near, reader: frame.NewReader(near, frame.LSP, limits)}
+	return &earlyServer{host: h, near: near, reader: frame.NewReader(near, frame.LSP, limits)}
 }
+
+// isLong reports whether requests of a method may take long to be answered.
+func (e *earlyServer) isLong(method []byte) bool { return e.host.srv.IsLongRunning(method) }
 
 // answer is the response to a request that needs no hub; nil for another one.
 func (e *earlyServer) answer(m *frame.Message) []byte {

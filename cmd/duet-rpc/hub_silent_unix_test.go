@@ -183,3 +183,62 @@ func TestDaemonStartPretendsNothing(t *testing.T) {
 	_, err = s.command("daemon", "stop")
 	require.NoError(t, err)
 }
+
+// Editors whose hub is stopped are told so, by the answer to what they ask, and by
+// health; so is one that comes meanwhile. When it goes on they go on with it, and
+// nothing was done twice.
+func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.args = []string{"--answer-within=1s"}
+	pid := s.daemon()
+	editor := s.start()
+	editor.subscribe()
+	before := editor.launch("quiet before", "")
+	editor.awaitEnd(before.SessionID)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+
+	var e *wireError
+	require.ErrorAs(t, editor.try("launchSession", object{"query": "quiet sent"}, nil), &e)
+	assert.Equal(t, "hub_silent", e.kind())
+	assert.Contains(t, e.Message, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
+	assert.Contains(t, string(e.Data), `"retry":false`)
+	editor.await("that the hub is silent", func(e event) bool { return e.Type == "hub_silent" })
+	status, issues := editor.issues()
+	assert.Equal(t, "degraded", status)
+	assert.Contains(t, fmt.Sprint(issues), fmt.Sprintf("process %d", pid))
+	require.ErrorAs(t, editor.try("launchSession", object{"query": "quiet kept back"}, nil), &e)
+	assert.Contains(t, string(e.Data), `"retry":true`)
+
+	// One that comes now.
+	late := s.start()
+	late.requireCore()
+	require.ErrorAs(t, late.try("listSessions", object{}, nil), &e)
+	assert.Contains(t, e.Message, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
+	_, issues = late.issues()
+	assert.Contains(t, fmt.Sprint(issues), fmt.Sprintf("process %d", pid))
+
+	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+	editor.await("that the hub answers", func(e event) bool { return e.Type == "hub_answers" })
+	last := editor.launch("quiet after", "")
+	editor.awaitEnd(last.SessionID)
+	var listed struct {
+		Sessions []struct {
+			Query string `json:"query"`
+		}
+	}
+	editor.call("listSessions", object{}, &listed)
+	var queries []string
+	for _, session := range listed.Sessions {
+		queries = append(queries, session.Query)
+	}
+	assert.ElementsMatch(t, []string{"quiet before", "quiet sent", "quiet after"}, queries)
+	status, _ = editor.issues()
+	assert.Equal(t, "ok", status)
+	require.Eventually(t, func() bool { return late.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond)
+	editor.leave()
+	late.leave()
+	_, err := s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}

@@ -30,6 +30,9 @@ type call struct {
 	order uint64
 	batch *batch                    // that it came in, or nil
 	then  func(resp *frame.Message) // called with the response, r.mu being held; or nil
+	long  bool                      // it may take long
+	begun bool                      // it is a Subscribe
+	given bool                      // the editor has an answer of ours
 	next  *call                     // a later one with the same id
 }
 
@@ -38,27 +41,32 @@ type batch struct{ requests int }
 
 // calls are those in flight, by raw id.
 type calls struct {
-	open map[string]call
-	last uint64
+	open    map[string]call
+	last    uint64
+	pending int // how many the editor waits for
 }
 
 func newCalls() calls { return calls{open: make(map[string]call)} }
 
-func (c *calls) none() bool { return len(c.open) == 0 }
+// none reports whether the editor waits for none.
+func (c *calls) none() bool { return c.pending == 0 }
 
-func (c *calls) add(id []byte, b *batch, then func(*frame.Message)) {
+func (c *calls) add(id []byte, one call) {
 	c.last++
-	if b != nil {
-		b.requests++
+	one.order = c.last
+	if one.batch != nil {
+		one.batch.requests++
+	}
+	if !one.given {
+		c.pending++
 	}
 	first, clash := c.open[string(id)]
 	if !clash {
-		c.open[string(id)] = call{order: c.last, batch: b, then: then}
+		c.open[string(id)] = one
 		return
 	}
-	later := &call{order: c.last, batch: b, then: then}
 	if first.next == nil {
-		first.next = later
+		first.next = &one
 		c.open[string(id)] = first
 		return
 	}
@@ -66,31 +74,61 @@ func (c *calls) add(id []byte, b *batch, then func(*frame.Message)) {
 	for end.next != nil {
 		end = end.next
 	}
-	end.next = later
+	end.next = &one
 }
 
-// answered takes the call that a response answers, if there is one.
-func (c *calls) answered(resp *frame.Message) {
+// answered takes the call that a response answers, if there is one, and returns
+// it where the editor had an answer of ours.
+func (c *calls) answered(resp *frame.Message) (late *call) {
 	id := resp.ID
 	if id == nil || id[0] == 'n' {
 		if bytes.Contains(resp.Error, []byte(`"batch-too-large"`)) {
 			c.refuseBatch()
-			return
+			return nil
 		}
 		id = []byte("null")
 	}
 	first, there := c.open[string(id)]
 	if !there {
-		return
+		return nil
 	}
 	if first.next == nil {
 		delete(c.open, string(id))
 	} else {
 		c.open[string(id)] = *first.next
 	}
+	if first.given {
+		return &first
+	}
+	c.pending--
 	if first.then != nil {
 		first.then(resp)
 	}
+	return nil
+}
+
+// give answers the calls that cannot take long with an error, and returns the
+// messages. A batch has one answer: if one of its calls may take long it waits.
+func (c *calls) give(err *jsonrpc2.Error) [][]byte {
+	long := make(map[*batch]bool)
+	for _, one := range c.all() {
+		if one.batch != nil && one.long {
+			long[one.batch] = true
+		}
+	}
+	var given []openCall
+	for id, first := range c.open {
+		for one := &first; one != nil; one = one.next {
+			if one.given || one.long || long[one.batch] {
+				continue
+			}
+			one.given = true
+			c.pending--
+			given = append(given, openCall{id, *one})
+		}
+		c.open[id] = first
+	}
+	return answersTo(given, err)
 }
 
 // refuseBatch forgets a batch that was refused because it is too large, which
@@ -104,6 +142,7 @@ func (c *calls) refuseBatch() {
 		}
 	}
 	clear(c.open)
+	c.pending = 0
 	for _, one := range all {
 		if one.batch == nil || one.batch != largest {
 			c.put(one)
@@ -118,7 +157,8 @@ func (c *calls) put(one openCall) {
 		one.batch.requests--
 	}
 	c.last = one.order - 1
-	c.add([]byte(one.id), one.batch, one.then)
+	one.next = nil
+	c.add([]byte(one.id), one.call)
 	c.last = last
 }
 
@@ -141,10 +181,20 @@ func (c *calls) all() []openCall {
 
 // lose forgets all calls and returns the messages that answer them.
 func (c *calls) lose() [][]byte {
+	all := slices.DeleteFunc(c.all(), func(one openCall) bool { return one.given })
+	clear(c.open)
+	c.pending = 0
+	return answersTo(all, lostUnanswered)
+}
+
+// answersTo are the messages that answer calls with an error, those of a batch
+// in one.
+func answersTo(all []openCall, err *jsonrpc2.Error) [][]byte {
+	slices.SortFunc(all, func(a, b openCall) int { return cmp.Compare(a.order, b.order) })
 	var answers [][]byte
 	batches := make(map[*batch]int) // where in answers
-	for _, one := range c.all() {
-		body := frame.ErrorBody([]byte(one.id), lostUnanswered)
+	for _, one := range all {
+		body := frame.ErrorBody([]byte(one.id), err)
 		if one.batch == nil {
 			answers = append(answers, body)
 			continue
@@ -162,12 +212,11 @@ func (c *calls) lose() [][]byte {
 	for _, at := range batches {
 		answers[at] = append(answers[at], ']')
 	}
-	clear(c.open)
 	return answers
 }
 
 // unsent is the answer to a message that no hub got, or nil if it wants none.
-func unsent(body []byte) []byte {
+func unsent(body []byte, err *jsonrpc2.Error) []byte {
 	var m frame.Message
 	frame.Parse(body, &m)
 	var out []byte
@@ -178,7 +227,7 @@ func unsent(body []byte) []byte {
 		if inBatch {
 			out = append(out, ',')
 		}
-		out = append(out, frame.ErrorBody(one.ID, lostUnsent)...)
+		out = append(out, frame.ErrorBody(one.ID, err)...)
 	})
 	if m.Kind == frame.Array && out != nil {
 		out[0] = '['

@@ -15,7 +15,11 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 	if string(text(m.Method)) == "initialize" {
 		r.mu.Lock()
 		r.noteTrust(m) // before a hub may come, which is told of it
+		there := r.hub != nil || r.opening != nil
 		r.mu.Unlock()
+		if there { // one that does not answer now is to know, too
+			return false
+		}
 	}
 	if !r.alone() {
 		return false
@@ -46,10 +50,10 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 	return true
 }
 
-// alone reports whether there is no hub, and nothing of the editor waits for
+// alone reports whether there is no hub that answers, and nothing of the editor waits for
 // one, before which nothing may be answered.
 func (r *Relay) alone() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.hub == nil && r.opening == nil && len(r.waiting) == 0 && !r.drain
+	return (r.hub == nil && r.opening == nil || r.silence != "") && len(r.waiting) == 0 && !r.drain
 }

@@ -111,7 +111,7 @@ func (r *Relay) fromEditor(m *frame.Message) *link {
 		case r.drain:
 			r.mu.Unlock()
 			return nil
-		case r.hub != nil && !r.flushing && !r.mustWait(m):
+		case r.hub != nil && r.silence == "" && !r.flushing && !r.mustWait(m):
 			hub := r.hub
 			body := r.register(m)
 			r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *Relay) fromEditor(m *frame.Message) *link {
 		case len(r.waiting) == 0 || len(r.waiting) < maxWaiting && r.bytes+len(m.Body) <= maxWaitingBytes:
 			r.waiting = append(r.waiting, waiting{bytes.Clone(m.Body), time.Now().Add(r.opts.Patience)})
 			r.bytes += len(m.Body)
-			if r.hub != nil && !r.flushing {
+			if r.hub != nil && r.silence == "" && !r.flushing {
 				r.startFlush(r.hub)
 			}
 			r.changed()
@@ -165,6 +165,10 @@ func (r *Relay) flushWaiting(hub *link) {
 		r.mu.Lock()
 		switch {
 		case r.hub != hub || r.ctx.Err() != nil:
+			r.mu.Unlock()
+			return
+		case r.silence != "": // it goes on when the hub does
+			r.flushing = false
 			r.mu.Unlock()
 			return
 		case len(r.waiting) == 0:
@@ -210,12 +214,12 @@ func (r *Relay) expire() {
 	for r.ctx.Err() == nil {
 		left, ends, count := never, false, 0
 		r.mu.Lock()
-		for r.hub == nil && len(r.waiting) > 0 {
+		for (r.hub == nil || r.silence != "") && len(r.waiting) > 0 {
 			if left = time.Until(r.waiting[0].until); left > 0 {
 				break
 			}
 			body := r.take().body
-			if answer := unsent(body); answer != nil {
+			if answer := unsent(body, r.unsentError()); answer != nil {
 				r.answer(answer)
 			}
 			count++
@@ -226,7 +230,7 @@ func (r *Relay) expire() {
 		change := r.change
 		r.mu.Unlock()
 		if count > 0 {
-			r.opts.Logger.Warn("messages of the editor were given up: no hub could be reached", "count", count)
+			r.opts.Logger.Warn("messages of the editor were given up: no hub answered", "count", count)
 		}
 		if ends {
 			r.endAnswered()
@@ -284,7 +288,8 @@ func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
 	}
 	then := r.meaning(m, p)
 	if isAnswered(m) {
-		r.calls.add(m.ID, b, then)
+		name := text(m.Method)
+		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), begun: string(name) == "Subscribe"})
 	}
 }
 

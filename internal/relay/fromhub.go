@@ -10,7 +10,7 @@ import (
 // readHub relays what a hub sends until it sends no more.
 func (r *Relay) readHub(hub *link) {
 	// No limit of time: while the editor does not read, neither do we.
-	reader := frame.NewReader(hub.t, frame.LSP, frame.Limits{MaxFrame: maxHubFrame, Timeout: -1})
+	reader := frame.NewReader(listener{hub.t, hub}, frame.LSP, frame.Limits{MaxFrame: maxHubFrame, Timeout: -1})
 	reader.Released = r.opts.Released
 	reader.BeforeRead = func() { _ = r.editor.flush() }
 	var m frame.Message
@@ -33,6 +33,7 @@ func (r *Relay) readHub(hub *link) {
 func (r *Relay) fromHub(m *frame.Message) {
 	var body []byte
 	r.mu.Lock()
+	r.wake()
 	switch {
 	case m.Kind == frame.Array:
 		body = r.batchFromHub(m)
@@ -43,8 +44,9 @@ func (r *Relay) fromHub(m *frame.Message) {
 			}
 			break
 		}
-		body = m.Body
-		r.calls.answered(m)
+		if !r.answered(m) {
+			body = m.Body
+		}
 	case m.Kind == frame.Object:
 		body = r.callFromHub(m)
 	default:
@@ -72,14 +74,28 @@ func (r *Relay) takeOwn(id []byte) (then func(*frame.Message), ours bool) {
 // batchFromHub notes what an array answers and asks.
 func (r *Relay) batchFromHub(m *frame.Message) []byte {
 	var edits []edit
+	late := false
 	each(m, func(one *frame.Message, _ bool) {
 		if isResponse(one) {
-			r.calls.answered(one)
+			late = r.answered(one) || late // all of them were answered, or none
 		} else if one.Method != nil && one.ID != nil {
 			edits = r.question(one, edits)
 		}
 	})
+	if late {
+		return nil
+	}
 	return edited(m.Body, sorted(m.Body, edits))
+}
+
+// answered takes the call that a response answers, and reports whether that was
+// answered already.
+func (r *Relay) answered(resp *frame.Message) (late bool) {
+	given := r.calls.answered(resp)
+	if given != nil && given.begun {
+		r.unsubscribeLate(resp)
+	}
+	return given != nil
 }
 
 // callFromHub is a request or notification as the editor is to get it; nil if
@@ -97,7 +113,7 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 	if len(r.terminals) > 0 && string(m.Method) == `"event"` {
 		r.terminals.sawEnd(m.Params)
 	}
-	if len(r.subs.byHub) == 0 {
+	if len(r.subs.byHub) == 0 && len(r.subs.ended) == 0 {
 		return m.Body
 	}
 	switch string(m.Method) {
@@ -124,6 +140,9 @@ func (r *Relay) event(m *frame.Message) []byte {
 	id, seq := eventHead(m.Params)
 	one := r.subs.byHub[string(id)]
 	if one == nil {
+		if _, ended := r.subs.ended[string(id)]; ended {
+			return nil
+		}
 		return m.Body
 	}
 	if n := integer(seq); seq != nil && n > 0 {

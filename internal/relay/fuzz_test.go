@@ -51,7 +51,7 @@ func FuzzEnvelopes(f *testing.F) {
 		if frame.Parse(fromEditor, &m) {
 			body := r.register(&m)
 			require.True(t, body == nil || json.Valid(body), "%s", body)
-			if answer := unsent(fromEditor); answer != nil {
+			if answer := unsent(fromEditor, lostUnsent); answer != nil {
 				require.True(t, json.Valid(answer), "%s", answer)
 			}
 		}

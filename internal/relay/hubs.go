@@ -95,6 +95,9 @@ func (r *Relay) open(hub *link) bool {
 	}
 	r.opening = hub
 	restoration := r.restoration()
+	if r.opts.Silence > 0 {
+		r.jobs.Go(func() { r.watch(hub) })
+	}
 	r.jobs.Go(func() { // while its answers are being read
 		for _, request := range restoration {
 			hub.send(request)
@@ -128,7 +131,7 @@ func (r *Relay) lose(hub *link) (another bool) {
 		r.mu.Unlock()
 		return false
 	}
-	r.hub, r.opening, r.flushing = nil, nil, false
+	r.hub, r.opening, r.flushing, r.silence = nil, nil, false, ""
 	another = r.farewell == noFarewell && (!r.drain || len(r.waiting) > 0)
 	answers := r.calls.lose()
 	if r.farewell == saidFarewell {

@@ -6,7 +6,9 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -23,6 +25,9 @@ type link struct {
 	t      server.Transport
 	trace  func(message []byte) // sees what is sent; may be nil
 	failed func()               // called once, when a write has failed; it must not send
+
+	waits   atomic.Int64 // since when the peer is waited for, in nanoseconds; 0: it is not
+	writing atomic.Int64 // since when a write is under way; 0: none is
 
 	mu  sync.Mutex // guards the fields below, and writes
 	buf []byte     // frames that are not written yet, less than flushAt
@@ -64,6 +69,7 @@ func (l *link) write(body []byte) {
 		l.buf = l.buf[:0]
 		return
 	}
+	l.writing.Store(time.Now().UnixNano())
 	switch {
 	case body == nil:
 		_, l.err = l.t.Write(l.buf)
@@ -71,11 +77,22 @@ func (l *link) write(body []byte) {
 		parts := net.Buffers{l.buf, body}
 		_, l.err = parts.WriteTo(l.t)
 	}
+	l.writing.Store(0)
 	l.buf = l.buf[:0]
 	if l.err != nil && l.failed != nil {
 		l.failed()
 	}
 }
+
+// isStuck reports whether a write has been under way for so long that the peer
+// does not read.
+func (l *link) isStuck() bool {
+	since := l.writing.Load()
+	return since != 0 && time.Since(time.Unix(0, since)) > stuckAfter
+}
+
+// stuckAfter is how long a write takes at most to a peer that reads.
+const stuckAfter = time.Second
 
 // isGone reports whether err is how a transport says that its peer has gone,
 // or that we have closed it.

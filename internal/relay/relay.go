@@ -46,6 +46,7 @@ var ErrDormant = errors.New("relay: no hub is wanted until the editor needs one"
 const (
 	StateConnecting = "connecting" // Connect is called until it succeeds
 	StateConnected  = "connected"
+	StateSilent     = "silent"  // the hub is there, and does not answer; then connected or lost
 	StateLost       = "lost"    // the hub has gone
 	StateDormant    = "dormant" // see ErrDormant
 	StateEnded      = "ended"   // Run is about to return
@@ -76,6 +77,17 @@ type Options struct {
 	Grace time.Duration
 	// Limits bound frames of the editor. The zero value means the defaults.
 	Limits frame.Limits
+	// Silence is how long a hub may take to give a sign of life when it is asked
+	// for one, since it has not answered for a while or its heartbeat is late.
+	// Then the editor is told that it does not answer. 0: it is never asked.
+	Silence time.Duration
+	// Silent, if set, says of a hub that does not answer who it is and what to do.
+	Silent func() string
+	// Problem, if set, says why Connect finds no hub; "": that is not known.
+	Problem func() string
+	// Long, if set, reports whether requests of a method may take long to be
+	// answered: then they go on waiting for a hub that does not answer now.
+	Long func(method []byte) bool
 	// OnState, if set, is told what becomes of the connection to the hub. It
 	// is called by one goroutine at a time and must not block.
 	OnState func(state string)
@@ -118,6 +130,7 @@ type Relay struct {
 	mu        sync.Mutex // guards the fields below
 	change    chan struct{}
 	hub       *link     // nil: there is none to send to
+	silence   string    // why the hub that is there does not answer; "": it does
 	opening   *link     // connected, but not told yet what it has to know
 	flushing  bool      // a goroutine sends what waits; nothing may overtake it
 	waiting   []waiting // messages of the editor, in their order

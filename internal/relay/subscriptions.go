@@ -50,11 +50,12 @@ type subscription struct {
 type subscriptions struct {
 	byEditor map[string]*subscription
 	byHub    map[string]*subscription
-	restored int // how many of byEditor have an id of the hub
+	ended    map[string]struct{} // ids of the hub whose events the editor is not told
+	restored int                 // how many of byEditor have an id of the hub
 }
 
 func newSubscriptions() subscriptions {
-	return subscriptions{byEditor: make(map[string]*subscription), byHub: make(map[string]*subscription)}
+	return subscriptions{byEditor: make(map[string]*subscription), byHub: make(map[string]*subscription), ended: make(map[string]struct{})}
 }
 
 func (s *subscriptions) add(one *subscription) {
@@ -81,6 +82,7 @@ func (s *subscriptions) lose() {
 		one.floor = max(one.last, 0)
 	}
 	clear(s.byHub)
+	clear(s.ended)
 	s.restored = 0
 }
 

@@ -12,9 +12,13 @@ const (
 	checkpointAfter = 1000
 	// checkpointPause is between its passes, which each wait for the disk twice.
 	checkpointPause = 3 * time.Second
-	// walMost is the length of SQLite's write-ahead log, in pages, from which
-	// on the writer makes a pass itself.
-	walMost = 32 << 10
+	// pageSize is SQLite's, in bytes (https://sqlite.org/pragma.html#pragma_page_size).
+	pageSize = 4096
+	// walMost is the length of SQLite's write-ahead log, in pages, from
+	// which on the writer makes a pass itself, and walAgain is when that is tried
+	// again, if readers were in the way.
+	walMost  = 4 << 10
+	walAgain = 100 * time.Millisecond
 	// restAfter is the silence after which what the work took is given back.
 	restAfter = time.Second
 )
@@ -22,8 +26,9 @@ const (
 // A checkpointer brings what was committed from SQLite's write-ahead log into
 // the database, beside the writer: SQLite would do it in a commit, which then
 // takes ten times as long and everybody waits for. Only the writer can begin
-// the log anew, and only once nothing of it is missing in the database, so
-// while it writes without a pause the log grows to walMost.
+// the log anew, and only once nothing of it is missing in the database and nobody
+// reads in it. While it writes without a pause that has to be asked for, each time
+// the log has grown to walMost (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
 type checkpointer struct {
 	db     *sql.DB
 	writer *writer
@@ -43,18 +48,23 @@ func (c *checkpointer) loop() {
 	defer c.db.Close()
 	due := c.writer.due
 	var pause, rest <-chan time.Time
-	var commits int64 // when rest began
+	var commits int64  // when rest began
+	var last time.Time // when the log was too long
 	for {
 		select {
 		case <-due:
-			c.bring()
-			due, pause = nil, time.After(checkpointPause)
+			due, pause = nil, time.After(c.bring())
+		case <-c.writer.long:
+			if pause == nil || time.Since(last) >= walAgain {
+				due, pause = nil, time.After(c.bring())
+				last = time.Now()
+			}
 		case <-pause:
 			due, pause = c.writer.due, nil
 			continue
 		case <-rest:
 			if c.writer.commits.Load() == commits {
-				c.writer.ask(shrink)
+				c.writer.ask(truncate + shrink)
 				c.db.ExecContext(context.Background(), shrink)
 				rest = nil
 				continue
@@ -67,12 +77,15 @@ func (c *checkpointer) loop() {
 	}
 }
 
-// bring brings what is due into the database.
-func (c *checkpointer) bring() {
-	if c.pass() > walMost {
-		c.pass() // so that little is left for the writer
-		c.writer.ask(passive)
+// bring brings what is due into the database, and returns when to do so again at
+// the earliest.
+func (c *checkpointer) bring() time.Duration {
+	if c.pass() <= walMost {
+		return checkpointPause
 	}
+	c.pass() // so that little is left for the writer
+	c.writer.ask(restart)
+	return walAgain
 }
 
 // pass brings into the database what can be brought without waiting for
@@ -88,5 +101,8 @@ func (c *checkpointer) pass() (frames int) {
 
 const (
 	passive = "PRAGMA wal_checkpoint(PASSIVE)"
-	shrink  = "PRAGMA shrink_memory"
+	// Readers are waited for, but not so long that anybody notices who writes.
+	restart  = "PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(RESTART); PRAGMA busy_timeout = 5000;"
+	truncate = "PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 5000;"
+	shrink   = "PRAGMA shrink_memory"
 )

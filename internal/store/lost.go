@@ -72,6 +72,7 @@ func (w *writer) identity(path string, valid func() error) error {
 		}
 		return nil
 	}
+	w.log = path + "-wal"
 	w.valid = func() error {
 		if err := w.ours(); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type writer struct {
 	tx        *Tx
 	announce  func([]Event)
 	valid     func() error // whether what is written is not lost
+	log       string       // where SQLite's write-ahead log is
 	ours      func() error // the same of the database alone, without what is beside it
 	last      time.Time    // when a commit ended
 	full      bool         // synchronous is FULL just now
@@ -46,6 +48,7 @@ type writer struct {
 	failing atomic.Bool // the last commit was none: the disk is full, mostly
 
 	due   chan struct{} // tells the checkpointer that there is work
+	long  chan struct{} // tells it that the log has become too long
 	words chan struct{} // tells the indexer that there is work
 	ended chan struct{} // closed at the end
 }
@@ -55,13 +58,13 @@ func newWriter(ctx context.Context, db *sql.DB, opts Options) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn, announce: opts.Committed, due: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &writer{conn: conn, announce: opts.Committed, due: make(chan struct{}, 1), long: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
 	if w.announce == nil {
 		w.announce = func([]Event) {}
 	}
 	w.wake.L = &w.mu
 	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged)}, places: newPlaces()}
-	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", "PRAGMA cache_size = -2000"} {
+	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", fmt.Sprintf("PRAGMA journal_size_limit = %d", walMost*pageSize), "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()
 			return nil, err
@@ -226,6 +229,12 @@ func (w *writer) obey() {
 		default:
 		}
 		w.tx.words = false
+	}
+	if info, err := os.Stat(w.log); err == nil && info.Size() > walMost*pageSize {
+		select {
+		case w.long <- struct{}{}:
+		default:
+		}
 	}
 	if w.tx.changed < checkpointAfter {
 		return

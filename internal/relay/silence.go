@@ -1,0 +1,215 @@
+package relay
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A hub that is there and answers nothing (it was stopped, or hangs) is not lost:
+// what it was sent it will do when it goes on. Its editor is told, and gets an
+// error for each request that was to be answered at once. What the editor sends
+// meanwhile does not go to the hub, so that a request whose answer was an error
+// with retry is never carried out. The hub's own answers to what was answered
+// here already are dropped when they come.
+
+// codeHubSilent tells a request that the hub does not answer.
+const codeHubSilent = -32044
+
+// heartbeatLate is when a hub that is only to tell events should have said
+// something: it sends a heartbeat every 30 s.
+const heartbeatLate = 35 * time.Second
+
+// A listener is a hub's side of a connection that knows since when it has been
+// waiting for the hub. While its editor does not read, nobody waits for the hub.
+type listener struct {
+	server.Transport
+	hub *link
+}
+
+func (l listener) Read(p []byte) (int, error) {
+	l.hub.waits.Store(time.Now().UnixNano())
+	n, err := l.Transport.Read(p)
+	l.hub.waits.Store(0)
+	return n, err
+}
+
+// quiet is how long the hub has been waited for.
+func (l *link) quiet() time.Duration {
+	since := l.waits.Load()
+	if since == 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, since))
+}
+
+// watch looks whether a hub answers, until it has gone: where it says nothing
+// although it should, it is asked for a sign of life.
+func (r *Relay) watch(hub *link) {
+	tick := time.NewTicker(r.opts.Silence / 10)
+	defer tick.Stop()
+	var asked time.Time
+	for {
+		select {
+		case <-tick.C:
+		case <-r.ctx.Done():
+			return
+		}
+		r.mu.Lock()
+		if r.there() != hub {
+			r.mu.Unlock()
+			return
+		}
+		after := r.signDue()
+		var ping []byte
+		quiet := hub.quiet()
+		switch {
+		case r.silence != "" || after == 0 || quiet < after:
+			asked = time.Time{}
+		case asked.IsZero():
+			asked = time.Now()
+			ping = r.request("ping", nil, func(*frame.Message) {})
+		}
+		if r.silence != "" && hub.isStuck() { // it takes no more, so the editor cannot be read
+			_ = hub.t.Close()
+		}
+		silent := !asked.IsZero() && time.Since(asked) >= r.opts.Silence && quiet >= r.opts.Silence
+		r.mu.Unlock()
+		if ping != nil {
+			r.jobs.Go(func() { // it may not read
+				hub.send(ping)
+				_ = hub.flush()
+			})
+		}
+		if silent {
+			r.fallSilent(hub)
+		}
+	}
+}
+
+// signDue is for how long the hub may say nothing before it is asked for a sign of
+// life; 0: nothing is expected of it. r.mu is held.
+func (r *Relay) signDue() time.Duration {
+	switch {
+	case !r.calls.none():
+		return r.opts.Silence / 4
+	case len(r.subs.byEditor) > 0:
+		return heartbeatLate
+	}
+	return 0
+}
+
+// fallSilent notes that the hub does not answer, and tells the editor.
+func (r *Relay) fallSilent(hub *link) {
+	why := "the hub does not answer"
+	if r.opts.Silent != nil {
+		why = r.opts.Silent() // it may look at files
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.there() != hub || r.silence != "" || hub.quiet() < r.opts.Silence {
+		return
+	}
+	r.silence = why
+	answers := r.calls.give(hubSilent(why+"; the request may still be carried out, should the hub go on: look before you send it again", false))
+	r.opts.Logger.Warn(why, "pending", len(answers))
+	r.opts.OnState(StateSilent)
+	for _, answer := range answers {
+		r.answer(answer)
+	}
+	r.tellOfSilence("hub_silent", why)
+	r.changed()
+}
+
+// wake notes that the hub has said something; r.mu is held.
+func (r *Relay) wake() {
+	if r.silence == "" {
+		return
+	}
+	r.silence = ""
+	r.opts.Logger.Warn("the hub answers again")
+	r.opts.OnState(StateConnected)
+	r.tellOfSilence("hub_answers", "the hub answers again")
+	r.changed()
+	if r.hub != nil && len(r.waiting) > 0 && !r.flushing {
+		r.startFlush(r.hub)
+	}
+}
+
+// Silence says why a hub that is there does not answer; "": there is none, or it
+// does. It may be called by any goroutine.
+func (r *Relay) Silence() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.silence
+}
+
+// tellOfSilence tells who is subscribed; r.mu is held.
+func (r *Relay) tellOfSilence(kind, message string) {
+	now := time.Now().UTC()
+	for id := range r.subs.byEditor {
+		body, _ := json.Marshal(silenceEvent{"2.0", "event", silenceParams{
+			json.RawMessage(id), silenceBody{kind, now, map[string]string{"message": message}},
+		}})
+		r.answer(body)
+	}
+}
+
+type silenceEvent struct {
+	JSONRPC string        `json:"jsonrpc"`
+	Method  string        `json:"method"`
+	Params  silenceParams `json:"params"`
+}
+
+type silenceParams struct {
+	SubscriptionID json.RawMessage `json:"subscription_id"`
+	Event          silenceBody     `json:"event"`
+}
+
+type silenceBody struct {
+	Type      string            `json:"type"`
+	Timestamp time.Time         `json:"timestamp"`
+	Data      map[string]string `json:"data"`
+}
+
+func hubSilent(message string, retry bool) *jsonrpc2.Error {
+	data, _ := json.Marshal(struct {
+		Kind  string `json:"kind"`
+		Retry bool   `json:"retry"`
+	}{"hub_silent", retry})
+	return &jsonrpc2.Error{Code: codeHubSilent, Message: "Hub silent: " + message, Data: (*json.RawMessage)(&data)}
+}
+
+// unsentError is what a request is told that no hub got; r.mu is held.
+func (r *Relay) unsentError() *jsonrpc2.Error {
+	if r.silence != "" {
+		return hubSilent(r.silence+"; the request was not carried out and may be sent again", true)
+	}
+	if r.opts.Problem != nil {
+		if why := r.opts.Problem(); why != "" {
+			return hubLost(why + "; the request was not carried out and may be sent again")
+		}
+	}
+	return lostUnsent
+}
+
+// unsubscribeLate ends a subscription of which the editor was told that there is
+// none. r.mu is held.
+func (r *Relay) unsubscribeLate(resp *frame.Message) {
+	hub, id := r.there(), bytes.Clone(member(resp.Result, "subscription_id"))
+	if hub == nil || text(id) == nil {
+		return
+	}
+	r.subs.ended[string(id)] = struct{}{}
+	params := append(append([]byte(`{"subscription_id":`), id...), '}')
+	body := r.request("Unsubscribe", params, func(*frame.Message) { delete(r.subs.ended, string(id)) })
+	r.jobs.Go(func() { // beside the goroutine that reads the hub
+		hub.send(body)
+		_ = hub.flush()
+	})
+}

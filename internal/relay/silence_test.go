@@ -1,0 +1,140 @@
+package relay_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/relay"
+)
+
+// impatient is a relay that soon finds out that a hub does not answer.
+func impatient(o *relay.Options) {
+	o.Silence, o.Patience = 200*time.Millisecond, 100*time.Millisecond
+	o.Silent = func() string { return "the hub (process 7) does not answer; end it" }
+	o.Long = func(method []byte) bool { return string(method) == "long" }
+}
+
+// nextBut is the next message, but for requests of the relay's own, which are not
+// answered.
+func (w *wire) nextBut(method string) string {
+	w.t.Helper()
+	for {
+		if m := w.next(); !strings.Contains(m, `"method":"`+method+`"`) {
+			return m
+		}
+	}
+}
+
+// assertSilent asserts that a message tells a request that the hub does not answer.
+func assertSilent(t *testing.T, id, message string, retry bool) {
+	t.Helper()
+	assert.Equal(t, id, string(member(t, message, "id")))
+	assert.Equal(t, "-32044", string(member(t, message, "error.code")))
+	assert.Equal(t, `"hub_silent"`, string(member(t, message, "error.data.kind")))
+	assert.Equal(t, retry, string(member(t, message, "error.data.retry")) == "true")
+	assert.Contains(t, string(member(t, message, "error.message")), "process 7")
+}
+
+// An editor whose hub does not answer is told so, and nothing that it asked is
+// done twice when the hub goes on.
+func TestSilentHub(t *testing.T) {
+	s := start(t, impatient)
+	ours, theirs := sockets(t)
+	s.hubs <- ours
+	hub := newWire(t, theirs)
+	s.send(request(1, "Subscribe", `{}`))
+	assert.Equal(t, request(1, "Subscribe", `{}`), hub.next())
+	hub.send(response(1, `{"subscription_id":"s1","seq":4}`))
+	s.next()
+
+	long, quick, subscribe := request(2, "long", `{}`), request(3, "quick", `{}`), request(4, "Subscribe", `{}`)
+	s.send(long, quick, subscribe, "["+request(5, "quick", `{}`)+","+request(6, "quick", `{}`)+"]", "["+request(7, "quick", `{}`)+","+request(8, "long", `{}`)+"]")
+	assertSilent(t, "3", s.next(), false)
+	assertSilent(t, "4", s.next(), false)
+	batch := s.next()
+	assert.True(t, strings.HasPrefix(batch, "[") && strings.HasSuffix(batch, "]"), batch)
+	assert.Equal(t, 2, strings.Count(batch, `"hub_silent"`))
+	told := s.next()
+	assert.Equal(t, `"s1"`, string(member(t, told, "params.subscription_id")))
+	assert.Equal(t, `"hub_silent"`, string(member(t, told, "params.event.type")))
+	assert.Contains(t, told, "process 7")
+	assert.Contains(t, s.log.String(), "process 7")
+	s.await(relay.StateSilent)
+
+	// What comes now is not sent to the hub, and says so.
+	assertSilent(t, "9", s.ask(request(9, "quick", `{"late":1}`)), true)
+
+	// The hub goes on.
+	for _, want := range []string{long, quick, subscribe} {
+		assert.Equal(t, want, hub.nextBut("ping"))
+	}
+	hub.nextBut("ping")
+	hub.nextBut("ping")
+	hub.send(
+		response(3, `"late"`), response(4, `{"subscription_id":"s2","seq":4}`),
+		`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s2","seq":5,"event":{"type":"x"}}}`,
+		"["+response(5, `1`)+","+response(6, `1`)+"]", "["+response(7, `1`)+","+response(8, `1`)+"]",
+		`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s1","seq":5,"event":{"type":"x"}}}`,
+		response(2, `"done"`),
+	)
+	var came []string
+	for range 4 {
+		came = append(came, s.next())
+	}
+	all := strings.Join(came, "\n")
+	assert.Contains(t, all, `"hub_answers"`)
+	assert.Contains(t, all, "["+response(7, `1`)+","+response(8, `1`)+"]")
+	assert.Contains(t, all, `{"subscription_id":"s1","seq":5,`)
+	assert.Contains(t, all, response(2, `"done"`))
+	// The subscription of which the editor does not know is ended.
+	unsubscribe := hub.nextBut("ping")
+	assert.Equal(t, `"Unsubscribe"`, string(member(t, unsubscribe, "method")))
+	assert.Equal(t, `"s2"`, string(member(t, unsubscribe, "params.subscription_id")))
+	hub.send(response(string(member(t, unsubscribe, "id")), `{"success":true}`))
+	// And the next request is answered.
+	s.send(request(10, "quick", `{}`))
+	assert.Equal(t, request(10, "quick", `{}`), hub.nextBut("ping"))
+	hub.send(response(10, `"again"`))
+	assert.Equal(t, response(10, `"again"`), s.next())
+}
+
+// A hub that does answer, but not yet what may take long, is not silent.
+func TestBusyHubIsNotSilent(t *testing.T) {
+	s := start(t, impatient)
+	hub := s.hub()
+	s.send(request(1, "long", `{}`))
+	assert.Equal(t, request(1, "long", `{}`), hub.next())
+	for range 3 {
+		ping := hub.next()
+		require.Contains(t, ping, `"ping"`)
+		hub.send(response(string(member(t, ping, "id")), `{}`))
+	}
+	hub.send(response(1, `"done"`))
+	assert.Equal(t, response(1, `"done"`), s.nextBut("event"))
+	assert.NotContains(t, s.log.String(), "does not answer")
+}
+
+// An editor that sends more than a hub takes that does not read is not stuck with it.
+func TestSilentHubThatIsSentTooMuch(t *testing.T) {
+	ours, theirs := sockets(t)
+	s := start(t, impatient)
+	s.hubs <- ours
+	_ = theirs  // does not read
+	go func() { // as much as it takes
+		for range 8 {
+			_, _ = s.end.Write(framed(request(`"big"`, "quick", `"`+strings.Repeat("x", 1<<20)+`"`)))
+		}
+		_, _ = s.end.Write(framed(request(99, "quick", `{}`)))
+	}()
+	for {
+		m := s.next()
+		if strings.HasPrefix(m, `{"jsonrpc":"2.0","id":99`) {
+			assert.Contains(t, m, `"retry":true`)
+			return
+		}
+	}
+}
