@@ -98,4 +98,7 @@ CREATE INDEX items_noted ON items (run, key) WHERE kind IN ('plan', 'diff', 'app
 ALTER TABLE approvals ADD COLUMN input_fixed INTEGER NOT NULL DEFAULT 0;
 `, `
 ALTER TABLE approvals ADD COLUMN name_by_kind INTEGER NOT NULL DEFAULT 0;
+`, `
+-- A token is good for as long as its run lasts.
+ALTER TABLE tokens DROP COLUMN expires;
 `}
