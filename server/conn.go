@@ -238,8 +238,10 @@ func (c *Conn) readLoop() error {
 			}
 			c.log.Warn("frame refused", "reason", refusal.Reason, "detail", refusal.Detail)
 			c.out.fail(refusal.ID, refusal.Wire())
+			c.unserved("", err)
 		case errors.Is(err, frame.ErrTimeout):
 			c.log.Warn("a frame did not arrive whole in time; what came of it was dropped", "timeout", c.Limits().Timeout)
+			c.unserved("", err)
 		case errors.Is(err, io.EOF), c.stopping.Load():
 			return nil
 		case isGone(err):
@@ -249,6 +251,13 @@ func (c *Conn) readLoop() error {
 		}
 	}
 	return nil
+}
+
+// unserved tells of what was not served.
+func (c *Conn) unserved(method string, err error) {
+	if told := c.srv.opts.Unserved; told != nil {
+		told(c, method, err)
+	}
 }
 
 // isGone reports whether err is how a transport says that the peer has gone.

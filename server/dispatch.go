@@ -190,6 +190,7 @@ func (c *Conn) startLong(method *Method, m *frame.Message, to replies) {
 		cancel(nil)
 		if id == nil {
 			c.log.Warn("notification dropped: too many long-running requests", "method", method.Name)
+			c.unserved(method.Name, overloaded(c.flights.limit))
 			return
 		}
 		to.fail(id, overloaded(c.flights.limit))
@@ -308,12 +309,13 @@ func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err err
 			c.log.Log(ctx, level, "request failed", "method", method.Name, "id", clip(string(id)), "err", err)
 		}
 	}
-	if id != nil {
-		if e != nil {
-			to.fail(id, e)
-		} else {
-			to.result(id, result)
-		}
+	switch {
+	case id != nil && e != nil:
+		to.fail(id, e)
+	case id != nil:
+		to.result(id, result)
+	case e != nil:
+		c.unserved(method.Name, err)
 	}
 	if !began.IsZero() {
 		c.logServed(method, id, e, time.Since(began))

@@ -59,6 +59,11 @@ type Options struct {
 	// borrowed until it returns, and it must not block: no other is read
 	// meanwhile.
 	Intercept func(c *Conn, m *frame.Message) (taken bool)
+	// Unserved, if set, is told of what came and was not served though nobody
+	// else is told so: a notification whose parameters were wrong or whose
+	// handler failed, and, with method "", a frame that was refused or did not
+	// arrive whole. It must not block.
+	Unserved func(c *Conn, method string, err error)
 }
 
 func (o Options) withDefaults() Options {

@@ -5,6 +5,7 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -106,6 +107,59 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
 		assert.Equal(t, "allowed", c.conversation(l.SessionID))
+	}
+	c.leave()
+}
+
+// carelessExecutor is an executor that somebody else wrote: it says something,
+// then the line in a file, with its own task and token put in, and ends.
+const carelessExecutor = `
+[agents.careless]
+driver = "executor"
+command = ["/bin/sh", "-c", '''
+ODD=%s
+while read -r line <&3; do
+	case $line in *'"method":"execute_prompt"'*) ;; *) continue ;; esac
+	field() { printf %s "$line" | sed 's/.*"'$1'":"*\([^",}]*\).*/\1/'; }
+	id=$(field id) token=$(field session_token) task=$(field task_id)
+	say() { printf '{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"%s","task_id":"%s","sequence":0,"event_type":"content_block_delta","event_data":{"delta":{"text":"%s"}}}}\n' "$token" "$task" "$1" >&3; }
+	say before
+	sed "s/TOKEN/$token/; s/TASK/$task/" "$ODD" >&3
+	say after
+	printf '{"jsonrpc":"2.0","id":%s,"result":{"status":"completed","message_count":1}}\n' "$id" >&3
+done
+''']
+`
+
+// Whatever of a run is refused: it is failed, not completed, and says so.
+func TestARunOfWhichReportsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents(strings.Replace(carelessExecutor, "%s", filepath.Join(s.root, "odd"), 1))
+	c := s.start()
+	c.subscribe()
+	for odd, state := range map[string]string{
+		``: "completed",
+		`{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"TOKEN","task_id":"TASK","sequence":0,"event_type":"content_block_delta","event_data":{"delta":{"text":" and "}}}}`: "completed",
+		`{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"wrong","task_id":"TASK","sequence":0,"event_type":"content_block_delta","event_data":{"delta":{"text":"lost"}}}}`:  "failed",
+		`{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"TOKEN","task_id":"other","sequence":0,"event_type":"content_block_delta","event_data":{"delta":{"text":"lost"}}}}`: "failed",
+		`{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"TOKEN","task_id":"TASK","sequence":0,"event_type":"content_block_delta","event_data":{"delta":"lost"}}}`:           "failed",
+		`{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"TOKEN","task_id":"TASK","sequence":"one","event_type":"content_block_delta","event_data":{"delta":{"text":"x"}}}}`: "failed",
+		`{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"TOKEN","task_id":"TASK","sequence":0,"event_type":"tool_call","event_data":[]}}`:                                   "failed",
+		`{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"TOKEN","task_id":"TASK",`:                                                                                          "failed",
+		`{"jsonrpc":"2.0","id":7,"method":"request_permission","params":{"session_token":"wrong","task_id":"TASK","tool_name":"Bash","tool_input":{"command":"ls"}}}`:                             "failed",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, "odd"), []byte(odd+"\n"), 0o600))
+		l := c.launch("do it", "careless")
+		end := c.awaitEnd(l.SessionID)
+		assert.Equal(t, state, end.Data.State, "%s: %s", odd, end.Raw)
+		said := c.conversation(l.SessionID)
+		assert.Contains(t, said, "before", odd)
+		assert.Contains(t, said, "after", odd)
+		if state == "failed" {
+			assert.Equal(t, "OUTPUT_MISSING", end.Data.ErrorCode, odd)
+			assert.Contains(t, end.Data.Error, "output is missing", odd)
+		}
 	}
 	c.leave()
 }

@@ -127,6 +127,45 @@ func TestAQuestionWithoutAnAnswerIsNotAsked(t *testing.T) {
 	assert.Contains(t, h.text(), "cancelled")
 }
 
+// What the hub cannot be asked is denied, but not in silence; and what it does
+// not take is missing.
+func TestARunThatTheHubDoesNotHearHasNotCompleted(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "edit")
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		return catalog.RequestPermissionResult{}, errors.New("the session token is unknown")
+	}
+	result := execute(t, x, p)
+	assert.Equal(t, catalog.StatusFailed, result.Status)
+	assert.Equal(t, executor.CodePermission, result.Error.Code)
+	assert.Contains(t, result.Error.Message, "Edit demo.txt")
+	assert.Contains(t, result.Error.Message, "the session token is unknown")
+	assert.Equal(t, []string{executor.CodePermission}, h.codes())
+	assert.Contains(t, h.text(), `"optionId":"n"`, "it is not done")
+
+	p.TaskID, p.Prompt = "task-2", "unasked"
+	result = execute(t, x, p)
+	assert.Equal(t, catalog.StatusFailed, result.Status)
+	assert.Equal(t, executor.CodePermission, result.Error.Code)
+	assert.Contains(t, result.Error.Message, "could not be asked whether it is allowed")
+
+	h.decide = nil
+	p.TaskID, p.Prompt = "task-3", "plan"
+	h.refuse = func(p catalog.ReportMessageParams) error {
+		if p.EventType == catalog.EventPlan {
+			return errors.New("I will not")
+		}
+		return nil
+	}
+	result = execute(t, x, p)
+	assert.Equal(t, catalog.StatusFailed, result.Status)
+	assert.Equal(t, &catalog.ExecutionError{Code: executor.CodeOutput, Message: "output is missing: the hub did not take what the agent said: I will not"}, result.Error)
+	h.refuse = nil
+	p.TaskID = "task-4"
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "the next one is another")
+}
+
 func TestADeniedTool(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})

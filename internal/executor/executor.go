@@ -23,6 +23,8 @@ const (
 	CodeExited       = "AGENT_EXITED"        // the agent ended in mid-run
 	CodeAgent        = "AGENT_ERROR"         // the agent answered with an error
 	CodeAuthRequired = "AGENT_AUTH_REQUIRED" // somebody has to log in
+	CodePermission   = "PERMISSION_FAILED"   // the hub could not be asked for leave
+	CodeOutput       = "OUTPUT_MISSING"      // the hub did not take what the agent said
 	CodeLineTooLong  = "AGENT_LINE_TOO_LONG" // report_error: a line was dropped
 	CodeGarbage      = "AGENT_GARBAGE"       // report_error: lines that were no protocol
 )

@@ -25,6 +25,7 @@ type hub struct {
 	decide   func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
 	key      func(service string) (string, error)
 	onReport func(catalog.ReportMessageParams)
+	refuse   func(catalog.ReportMessageParams) error
 	onOutput func(catalog.TerminalOutputParams)
 
 	mu      sync.Mutex
@@ -75,6 +76,9 @@ func (h *hub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) er
 	h.note(func() { h.reports = append(h.reports, p) })
 	if h.onReport != nil {
 		h.onReport(p)
+	}
+	if h.refuse != nil {
+		return h.refuse(p)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	var p permissionRequest
 	if err := json.Unmarshal(raw, &p); err != nil {
 		if r != nil {
-			r.complain("PERMISSION_FAILED", "the agent asked for leave in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
+			r.complain(CodePermission, "the agent asked for leave in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
 		}
 		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
@@ -82,12 +82,12 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	r.took(r.given.asks(call))
 	defer r.given.asksNoMore(call)
 	if !clear {
-		r.complain("PERMISSION_FAILED", fmt.Sprintf("the agent asked for leave (%s) in a message that is no UTF-8: what it would run is not what could be shown, so nobody was asked and it was refused", question.Title))
+		r.complain(CodePermission, fmt.Sprintf("the agent asked for leave (%s) in a message that is no UTF-8: what it would run is not what could be shown, so nobody was asked and it was refused", question.Title))
 		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": "the tool call is no valid UTF-8"})
 	}
 	question.InputFixed = string(metaValue(a.hello.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
 	if len(question.Options) == 0 { // whatever were decided, there is no answer that says so
-		r.complain("PERMISSION_FAILED", fmt.Sprintf("the agent asked for leave (%s) without an answer to choose, so it was told that nobody decided", question.Title))
+		r.complain(CodePermission, fmt.Sprintf("the agent asked for leave (%s) without an answer to choose, so it was told that nobody decided", question.Title))
 		return cancelledAnswer, nil
 	}
 	answer, err := a.x.daemon.RequestPermission(ctx, question)
@@ -95,7 +95,9 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
 		return cancelledAnswer, nil
 	case err != nil:
-		r.complain("PERMISSION_FAILED", "the hub could not be asked for permission, so the tool was denied: "+err.Error())
+		why := fmt.Sprintf("the hub could not be asked for leave (%s), so it was denied and nobody has seen the question: %v", question.Title, err)
+		r.complain(CodePermission, why)
+		r.spoil(CodePermission, why)
 	}
 	chosen := choose(question.Options, answer)
 	if answer.ApprovalID != "" && chosen.Outcome.Outcome == selected {

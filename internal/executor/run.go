@@ -58,6 +58,7 @@ type run struct {
 	garbage  int
 	usage    *catalog.TokenUsage
 	tools    map[string]*tool
+	spoilt   *failure // why it has not completed, whatever the agent says; the first counts
 }
 
 // A failure is why a run failed.
@@ -123,6 +124,9 @@ func (r *run) result(stopReason string, failed *failure) catalog.ExecutePromptRe
 		Status: catalog.StatusCompleted, MessageCount: r.messages, TokenUsage: r.usage,
 		StopReason: stopReason, Agent: r.launch.Name,
 	}
+	if failed == nil {
+		failed = r.spoilt
+	}
 	switch {
 	case r.stopped(), stopReason == "cancelled":
 		result.Status = catalog.StatusCancelled
@@ -174,6 +178,7 @@ func (r *run) reportLocked(kind string, payload any) {
 		var err error
 		if data, err = marshal(payload); err != nil {
 			r.x.log.Error("an event could not be encoded", "type", kind, "err", err)
+			r.spoilLocked(CodeOutput, fmt.Sprintf("output is missing: an event of type %s could not be encoded", kind))
 			return
 		}
 	}
@@ -188,6 +193,20 @@ func (r *run) reportLocked(kind string, payload any) {
 	})
 	if err != nil {
 		r.x.log.Debug("a report was not taken", "type", kind, "err", err)
+		r.spoilLocked(CodeOutput, "output is missing: the hub did not take what the agent said: "+err.Error())
+	}
+}
+
+// spoil notes that the run will not have completed.
+func (r *run) spoil(code, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spoilLocked(code, message)
+}
+
+func (r *run) spoilLocked(code, message string) {
+	if r.spoilt == nil {
+		r.spoilt = &failure{code, message}
 	}
 }
 

@@ -26,7 +26,12 @@ func (a *agent) allowed(ctx context.Context, q catalog.RequestPermissionParams) 
 	answer, err := a.x.daemon.RequestPermission(ctx, q)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: the hub could not be asked whether it is allowed: %w", q.Title, err)
+		err = fmt.Errorf("%s: the hub could not be asked whether it is allowed: %w", q.Title, err)
+		if ctx.Err() == nil && !r.stopped() {
+			r.complain(CodePermission, err.Error())
+			r.spoil(CodePermission, err.Error())
+		}
+		return err
 	case answer.Cancelled:
 		return errors.New("the turn is being ended")
 	case !answer.Approved:

@@ -39,6 +39,7 @@ type liveRun struct {
 
 	reporting reporting
 	foreign   foreignAnswers // where its executor is somebody else's
+	refusals  refusals
 
 	answered chan struct{} // closed when its executor has nothing to do with it any more
 
@@ -50,7 +51,7 @@ func (h *Hub) start(t *store.Tx, run Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
 		live := &liveRun{ctx: ctx, cancel: cancel, token: token, task: run.UUID, ended: make(chan struct{}), answered: make(chan struct{})}
-		live.reporting.hub, live.reporting.secrets = h, h.secretsOf(run.Thread)
+		live.reporting.hub, live.reporting.secrets, live.reporting.refused = h, h.secretsOf(run.Thread), live.refusals.add
 		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
 		h.mu.Lock()
 		h.live[run.ID] = live
@@ -126,7 +127,7 @@ func (h *Hub) execute(run Run, live *liveRun) {
 			if full { // what came with the end is lost
 				return h.finishFull(t, run.ID)
 			}
-			return h.finish(t, run.ID, result, err)
+			return h.finish(t, run.ID, live.refusals.judge(result), err)
 		})
 		if !store.IsFull(werr) {
 			if werr != nil && h.ctx.Err() == nil {
@@ -168,6 +169,8 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 		return result, err
 	}
 	defer lease.Release()
+	h.throttle.join(lease)
+	defer h.throttle.leave(lease)
 	err = h.write(live.ctx, func(t *store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)
 		if err != nil {

@@ -83,6 +83,7 @@ type Hub struct {
 	log       *slog.Logger
 	events    *eventLog
 	intake    intake
+	throttle  *throttle
 	reserve   reserve
 	full      atomic.Bool // the disk is
 	damage    damage
@@ -150,6 +151,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h.throttle = newThrottle(h.ctx, h.log)
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
 	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {

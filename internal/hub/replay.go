@@ -140,7 +140,7 @@ func (s *Subscription) catchUp() error {
 	return s.lagged(&left)
 }
 
-// A span is a part of the log; its zero value is none.
+// A span is a row of sequence numbers, both ends included; its zero value is none.
 type span struct{ from, to int64 }
 
 func (p *span) add(seq int64) {

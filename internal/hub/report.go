@@ -4,18 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Beyond highWater reports, or highBytes of them, that wait for their commit, executors are
-// told to pause; below lowWater they go on.
+// told to pause; once those are committed they go on.
 const (
 	highWater = 4096
 	highBytes = 16 << 20
-	lowWater  = 256
 )
 
 // A report is something that an executor said about a run.
@@ -64,39 +65,67 @@ func (in *intake) add(r report) {
 	in.bytes += r.size()
 	ask := !in.asked
 	in.asked = true
-	pause := !in.paused && (len(in.waiting) >= highWater || in.bytes >= highBytes)
-	in.paused = in.paused || pause
-	in.mu.Unlock()
-	if pause {
-		in.hub.pauseExecutors(true)
+	if !in.paused && (len(in.waiting) >= highWater || in.bytes >= highBytes) {
+		in.paused = true
+		in.hub.throttle.set(true)
 	}
+	in.mu.Unlock()
 	if ask {
 		in.ask()
 	}
 }
 
+// askAgainAfter is when a transaction is asked for again that could not begin.
+const askAgainAfter = 100 * time.Millisecond
+
 func (in *intake) ask() {
-	in.hub.store.Enqueue(func(t *store.Tx) error {
-		in.mu.Lock()
-		in.asked = false
-		in.mu.Unlock()
-		return in.hub.applyReports(t)
+	var taken []report
+	began, whole := false, false
+	in.hub.store.Enqueue(func(t *store.Tx) (err error) {
+		began = true
+		taken = in.take()
+		defer func() {
+			if !whole { // before the end of a run is kept, in the same transaction perhaps
+				in.hub.reportsRefused(taken, err)
+			}
+		}()
+		err = in.hub.applyReports(t, taken)
+		whole = err == nil
+		return err
 	}, func(err error) {
-		if err != nil && !errors.Is(err, store.ErrClosed) {
-			in.hub.reportsLost(err)
+		switch {
+		case err == nil, errors.Is(err, store.ErrClosed):
+		case began:
+			in.hub.reportsLost(taken, err)
+		default: // they still wait
+			in.hub.log.Error("events of agents cannot be kept yet", "err", err)
+			if store.IsFull(err) {
+				in.hub.diskIsFull(err)
+			}
+			time.AfterFunc(askAgainAfter, in.ask)
 		}
+		in.goOn()
 	})
 }
 
-// take hands out what waits, and reports whether executors may go on.
-func (in *intake) take() (taken []report, resume bool) {
+// take hands out what waits.
+func (in *intake) take() []report {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	taken = in.waiting
-	in.waiting, in.bytes = nil, 0
-	resume, in.paused = in.paused, false
+	taken := in.waiting
+	in.waiting, in.bytes, in.asked = nil, 0, false
 	in.taken.Broadcast()
-	return taken, resume
+	return taken
+}
+
+// goOn lets executors go on.
+func (in *intake) goOn() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.paused {
+		in.paused = false
+		in.hub.throttle.set(false)
+	}
 }
 
 // close lets nobody wait any more.
@@ -107,13 +136,10 @@ func (in *intake) close() {
 	in.taken.Broadcast()
 }
 
-// applyReports makes events and items of all reports that wait. A report that
-// makes no sense is logged and left out; it takes no other with it.
-func (h *Hub) applyReports(t *store.Tx) error {
-	reports, resume := h.intake.take()
-	if resume {
-		t.AfterCommit(func() { h.pauseExecutors(false) })
-	}
+// applyReports makes events and items of reports. One that makes no sense is
+// logged and left out, and its run will not have completed; it takes no other
+// with it.
+func (h *Hub) applyReports(t *store.Tx, reports []report) error {
 	for i := range reports {
 		if !h.goesOn(reports[i].run) {
 			continue
@@ -123,44 +149,37 @@ func (h *Hub) applyReports(t *store.Tx) error {
 				return err
 			}
 			h.log.Warn("a report of an agent was not taken", "kind", reports[i].kind, "err", err)
+			h.refused(reports[i].run, fmt.Errorf("%s: %w", reports[i].kind, err))
 		}
 	}
 	return nil
 }
 
+// errNotKept is why reports were refused that could not be kept; the log says
+// why.
+var errNotKept = errors.New("they could not be kept")
+
+// reportsRefused notes that reports were not taken. An error of nil is a panic,
+// which the writer tells of.
+func (h *Hub) reportsRefused(reports []report, err error) {
+	if store.IsFull(err) {
+		return // their runs are ended for that
+	}
+	for i := range reports {
+		h.refused(reports[i].run, errNotKept)
+	}
+}
+
 // reportsLost is told by the writer that a transaction with reports failed.
-func (h *Hub) reportsLost(err error) {
+func (h *Hub) reportsLost(reports []report, err error) {
 	clear(h.folds) // they have what was not kept
-	h.pauseExecutors(false)
 	if store.IsFull(err) {
 		h.diskIsFull(err)
 		return
 	}
+	h.reportsRefused(reports, err)
 	h.log.Error("events of agents could not be kept", "err", err)
 	h.setIssue("store", "events could not be kept; run `duet-rpc doctor`")
-}
-
-// pauseExecutors tells the executors of all runs to pause, or to go on.
-func (h *Hub) pauseExecutors(pause bool) {
-	h.mu.Lock()
-	leases := make(map[Lease]struct{})
-	for _, live := range h.live {
-		if live.lease != nil {
-			leases[live.lease] = struct{}{}
-		}
-	}
-	h.mu.Unlock()
-	for lease := range leases {
-		go func() {
-			tell := lease.ResumeNotifications
-			if pause {
-				tell = lease.PauseNotifications
-			}
-			if err := tell(h.ctx); err != nil && h.ctx.Err() == nil {
-				h.log.Debug("an executor could not be paused", "err", err)
-			}
-		}()
-	}
 }
 
 // ReportMessage takes one event of an agent.
@@ -172,14 +191,14 @@ func (h *Hub) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) 
 	r := report{run: token.Run, kind: p.EventType, data: p.EventData}
 	switch p.EventType {
 	case catalog.EventContentDelta, catalog.EventThinkingChunk:
-		if err := json.Unmarshal(p.EventData, &r.delta); err != nil {
-			return err
-		}
+		err = json.Unmarshal(p.EventData, &r.delta)
 		r.data = nil
 	case catalog.EventFileChange: // made here, not by the writer: it may take long
-		if r.diff, err = h.diffOf(p.EventData); err != nil {
-			return err
-		}
+		r.diff, err = h.diffOf(p.EventData)
+	}
+	if err != nil {
+		live.refusals.add(fmt.Errorf("%s: %w", p.EventType, err))
+		return err
 	}
 	live.shows(token.Run)
 	live.reporting.take(p.Sequence, r)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -159,8 +160,9 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	})
 	c := subscribe(t, h, Filter{}, 0)
 	s := await(t, h, launch(t, h, "p"))
-	assert.Equal(t, store.Completed, s.State)
-	hasEnd(t, c, 1)
+	assert.Equal(t, store.Failed, s.State, "it is no output, but who knows what it was to be")
+	assert.Equal(t, codeOutputMissing, s.ErrorCode)
+	require.Eventually(t, func() bool { return slices.Contains(c.states(), "running failed") }, within, time.Millisecond)
 	assert.Equal(t, "before after", said(c.all(), EventDelta))
 	for _, n := range c.all() {
 		assert.True(t, json.Valid(n.Data), "%s: %s", n.Type, n.Data)
@@ -169,7 +171,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestTokensAreGoodForTheirRunAndTheirTime(t *testing.T) {
+func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := make(chan string, 2)
 		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -208,10 +210,8 @@ func TestTokensAreGoodForTheirRunAndTheirTime(t *testing.T) {
 		after, err := h.Session(context.Background(), ended.UUID)
 		require.NoError(t, err)
 		assert.Equal(t, "said", after.Result)
-		time.Sleep(tokenLife - time.Second)
+		time.Sleep(99 * time.Hour)
 		assert.NoError(t, h.CheckToken(good))
-		time.Sleep(2 * time.Second)
-		assert.Equal(t, KindInvalidToken, kindOf(t, h.CheckToken(good)), "expired")
 		assert.Equal(t, last, h.events.last())
 	})
 }

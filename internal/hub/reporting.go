@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -26,17 +28,25 @@ const (
 type reporting struct {
 	hub     *Hub
 	secrets *redact.Secrets // of the run's thread
+	refused func(error)     // is told of a report that is not taken
 
 	mu    sync.Mutex // guards the fields below, and keeps the order
 	last  int64      // the sequence of the last report that went on
+	given []span     // those before it that were given up, the latest last
 	early map[int64]report
 	bytes int         // of early
 	hurry *time.Timer // lets early ones go on; nil while there are none
 	held  *report     // the end of a text that could be the beginning of a key
 }
 
+// mostGiven is how many rows of reports that were given up are remembered.
+const mostGiven = 64
+
+// errTooLate is why a report is refused that was given up before it came.
+var errTooLate = errors.New("it came after others that had to wait for it")
+
 // take takes a report with its sequence number, which counts from 1; 0 is none.
-// One that came before is dropped. One that comes early waits a moment for
+// One that came before is dropped, and one that was given up is refused. One that comes early waits a moment for
 // those before it.
 func (r *reporting) take(sequence int64, what report) {
 	r.mu.Lock()
@@ -45,6 +55,9 @@ func (r *reporting) take(sequence int64, what report) {
 	case sequence <= 0:
 		r.pass(what)
 	case sequence <= r.last:
+		if slices.ContainsFunc(r.given, func(s span) bool { return s.from <= sequence && sequence <= s.to }) {
+			r.refused(fmt.Errorf("report %d: %w", sequence, errTooLate))
+		}
 	case sequence > r.last+1:
 		r.hold(sequence, what)
 	default:
@@ -91,6 +104,10 @@ func (r *reporting) catchUp() {
 // comes too late; mu is held.
 func (r *reporting) goOn() {
 	for _, sequence := range slices.Sorted(maps.Keys(r.early)) {
+		if sequence > r.last+1 {
+			r.given = append(r.given, span{r.last + 1, sequence - 1})
+			r.given = r.given[max(0, len(r.given)-mostGiven):]
+		}
 		r.last = sequence
 		r.pass(r.early[sequence])
 	}

@@ -8,38 +8,30 @@ import (
 	"encoding/hex"
 	"errors"
 	"maps"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// tokenLife is how long a token is good (DESIGN section 5, "Executor").
-const tokenLife = 24 * time.Hour
-
 var (
-	errInvalidToken = errorf(KindInvalidToken, "the session token is unknown, or has expired")
+	errInvalidToken = errorf(KindInvalidToken, "the session token is unknown, or its run has ended")
 	errOthersToken  = errorf(KindInvalidToken, "the session token is that of another conversation, or of another task in it")
 )
 
 // newToken makes the token by which an executor speaks for a run: 256 random
-// bits, of which only a hash is kept.
+// bits, of which only a hash is kept. It is good until the run ends, however
+// long that waits for a human.
 func (h *Hub) newToken(t *store.Tx, run Run) (string, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	text := hex.EncodeToString(secret)
 	hash := sha256.Sum256([]byte(text))
-	token := store.Token{Hash: hash[:], Thread: run.Thread, Run: run.ID, Expires: t.Now.Add(tokenLife)}
+	token := store.Token{Hash: hash[:], Thread: run.Thread, Run: run.ID}
 	if err := t.PutToken(token); err != nil {
 		return "", err
 	}
 	t.AfterCommit(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for key, old := range h.tokens {
-			if old.Expires.Before(t.Now) {
-				delete(h.tokens, key)
-			}
-		}
 		h.tokens[hash] = token
 	})
 	return text, nil
@@ -65,7 +57,7 @@ func (h *Hub) speaker(text string) (store.Token, *liveRun, error) {
 	token, ok := h.tokens[hash]
 	live := h.live[token.Run]
 	h.mu.Unlock()
-	if !ok || subtle.ConstantTimeCompare(token.Hash, hash[:]) != 1 || time.Now().After(token.Expires) {
+	if !ok || subtle.ConstantTimeCompare(token.Hash, hash[:]) != 1 {
 		return store.Token{}, nil, errInvalidToken
 	}
 	return token, live, nil

@@ -5,30 +5,24 @@ import (
 	"time"
 )
 
-// A Token lets an executor speak for a thread. Only its hash is kept.
+// A Token lets an executor speak for a run of a thread, for as long as the run
+// lasts. Only its hash is kept.
 type Token struct {
-	Hash    []byte // SHA-256
-	Thread  int64
-	Run     int64
-	Expires time.Time
+	Hash   []byte // SHA-256
+	Thread int64
+	Run    int64
 }
 
-// Tokens lists the tokens that have not expired.
-func (q queries) Tokens(ctx context.Context, now time.Time) ([]Token, error) {
+// Tokens lists the tokens of runs that have not ended.
+func (q queries) Tokens(ctx context.Context) ([]Token, error) {
 	return all(ctx, q.s, func(row scanner) (t Token, err error) {
-		var expires int64
-		err = row.Scan(&t.Hash, &t.Thread, &t.Run, &expires)
-		t.Expires = fromNano(expires)
-		return t, err
-	}, "SELECT hash, thread, run, expires FROM tokens WHERE expires > ?", nano(now))
+		return t, row.Scan(&t.Hash, &t.Thread, &t.Run)
+	}, "SELECT hash, thread, run FROM tokens")
 }
 
-// PutToken adds a token, and forgets those that have expired.
+// PutToken adds a token.
 func (t *Tx) PutToken(token Token) error {
-	if _, err := t.exec("DELETE FROM tokens WHERE expires <= ?", nano(t.Now)); err != nil {
-		return err
-	}
-	_, err := t.exec("INSERT INTO tokens (hash, thread, run, expires) VALUES (?, ?, ?, ?)", token.Hash, token.Thread, token.Run, nano(token.Expires))
+	_, err := t.exec("INSERT INTO tokens (hash, thread, run) VALUES (?, ?, ?)", token.Hash, token.Thread, token.Run)
 	return err
 }
 

@@ -111,4 +111,7 @@ DROP INDEX items_run;
 CREATE INDEX items_run ON items (run, id, kind, (CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'failed') OR result != '') THEN 2 ELSE 1 END));
 `, `
 ALTER TABLE approvals ADD COLUMN name_by_kind INTEGER NOT NULL DEFAULT 0;
+`, `
+-- A token is good for as long as its run lasts.
+ALTER TABLE tokens DROP COLUMN expires;
 `}

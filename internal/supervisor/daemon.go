@@ -29,7 +29,7 @@ func (d daemon) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catal
 
 func (d daemon) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	r, err := d.Daemon.RequestPermission(ctx, p)
-	return told(d, r, err)
+	return r, d.refuse(p.TaskID, "request_permission", err)
 }
 
 func (d daemon) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
@@ -46,7 +46,15 @@ func (d daemon) ReportMessage(ctx context.Context, p catalog.ReportMessageParams
 	if p.EventType == catalog.EventProcess {
 		d.process.noteAgent(p.EventData)
 	}
-	return d.Daemon.ReportMessage(ctx, p)
+	return d.refuse(p.TaskID, "report_message", d.Daemon.ReportMessage(ctx, p))
+}
+
+func (d daemon) ReportProgress(ctx context.Context, p catalog.ReportProgressParams) error {
+	return d.refuse(p.TaskID, "report_progress", d.Daemon.ReportProgress(ctx, p))
+}
+
+func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) error {
+	return d.refuse(p.TaskID, "report_error", d.Daemon.ReportError(ctx, p))
 }
 
 // What is told of terminals has no token: it is taken of tasks that the

@@ -39,6 +39,7 @@ type process struct {
 	replaces   *process      // it starts when that one has gone; or nil
 	failure    error         // why it does not run; set before started is closed
 	executor   catalog.Executor
+	holds      holds
 
 	// The supervisor's mu guards these.
 	threads   map[purpose]int // those whose agents are there, and how often each is used
@@ -107,6 +108,7 @@ func (p *process) run() {
 		Limits:         frame.Limits{MaxFrame: linkLimit, Timeout: 10 * time.Minute},
 		Logger:         log,
 		Trace:          trace,
+		Unserved:       func(_ *server.Conn, method string, err error) { p.unserved(method, err) },
 		MaxLongRunning: 4096, MaxLine: linkLimit, MaxQueued: 8 << 20,
 		Grace: 100 * time.Millisecond, CallTimeout: 10 * time.Minute,
 	}).Connect(ctx, p.link, frame.NDJSON)
@@ -328,9 +330,31 @@ type lease struct {
 	catalog.Executor
 	process *process
 	release func()
+	left    bool // it is released, and holds nothing up any more; guarded by holds.mu
 }
 
-func (l *lease) Release() { l.release() }
+func (l *lease) Release() {
+	if p := l.process; p.holds.leave(l) {
+		p.supervisor.ended.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			if err := p.holds.tell(ctx, p.executor); err != nil {
+				p.supervisor.opts.Logger.Debug("an executor was not told to go on", "err", err)
+			}
+		})
+	}
+	l.release()
+}
+
+// PauseNotifications holds the executor up until the lease lets it go on, or is
+// released.
+func (l *lease) PauseNotifications(ctx context.Context) error {
+	return l.process.holds.set(ctx, l.Executor, l, true)
+}
+
+func (l *lease) ResumeNotifications(ctx context.Context) error {
+	return l.process.holds.set(ctx, l.Executor, l, false)
+}
 
 func (l *lease) Kill() { l.process.kill() }
 

@@ -1,0 +1,156 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A question that waits for days is answered, and the run goes on as if it had
+// been answered at once.
+func TestAQuestionMayWaitForDays(t *testing.T) {
+	for _, days := range []time.Duration{25 * time.Hour, 21 * 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				x.say("before ")
+				first := x.ask(ctx, "Write", map[string]string{"file_path": "a"})
+				x.say(verdictText(first) + " ")
+				x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "call-" + x.p.TaskID, Status: "completed", Result: json.RawMessage(`"done"`)})
+				x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "b"})))
+				return completed
+			})
+			s := launch(t, h, "p")
+			for range 2 {
+				a := pendingOf(t, h, 1)[0]
+				time.Sleep(days)
+				inState(t, h, s, store.WaitingInput)
+				approve(t, h, a, "")
+			}
+			s = await(t, h, s)
+			assert.Equal(t, store.Completed, s.State, s.Error)
+			assert.Equal(t, "before yes user_approved yes user_approved", wholeText(t, h, s))
+		})
+	}
+}
+
+// wholeText is all that the agent said in a run.
+func wholeText(t *testing.T, h *Hub, s Session) (text string) {
+	t.Helper()
+	c, err := h.Conversation(context.Background(), s.UUID, Page{})
+	require.NoError(t, err)
+	for _, e := range c.Entries {
+		if e.Kind == kindMessage && e.Role == "assistant" {
+			text += e.Content
+		}
+	}
+	return text
+}
+
+// Whatever the reason is why a report was not taken, its run has not completed.
+func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		send := func(x *turn, p catalog.ReportMessageParams) {
+			p.SessionToken, p.TaskID = x.p.SessionToken, x.p.TaskID
+			_ = x.daemon.ReportMessage(context.Background(), p)
+		}
+		var h *Hub
+		why := map[string]func(*turn){
+			"a delta that is none": func(x *turn) {
+				send(x, catalog.ReportMessageParams{EventType: catalog.EventContentDelta, EventData: json.RawMessage(`{"delta":7}`)})
+			},
+			"a change of no file": func(x *turn) {
+				send(x, catalog.ReportMessageParams{EventType: catalog.EventFileChange, EventData: json.RawMessage(`{}`)})
+			},
+			"a tool call that is none": func(x *turn) {
+				send(x, catalog.ReportMessageParams{EventType: catalog.EventToolCall, EventData: json.RawMessage(`[]`)})
+			},
+			"one that came too late": func(x *turn) {
+				numbered(x, 3)
+				time.Sleep(earlyPatience + time.Millisecond)
+				numbered(x, 2)
+			},
+			"told by who knows whose executor it is": func(x *turn) { h.ReportRefused(x.p.TaskID, errInvalidToken) },
+		}
+		h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+			x.n = 10
+			x.say("before")
+			if do := why[x.p.Prompt]; do != nil {
+				do(x)
+			}
+			x.say(" after")
+			switch x.p.Prompt {
+			case "it failed anyway":
+				h.ReportRefused(x.p.TaskID, errInvalidToken)
+				return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "OWN", Message: "own"}}
+			case "another's":
+				h.ReportRefused("of nobody", errInvalidToken)
+			case "twice":
+				numbered(x, 11, 11)
+			}
+			return completed
+		})
+		for prompt := range why {
+			s := await(t, h, launch(t, h, prompt))
+			assert.Equal(t, store.Failed, s.State, prompt)
+			assert.Equal(t, codeOutputMissing, s.ErrorCode, prompt)
+			assert.Contains(t, s.Error, "output is missing", prompt)
+			assert.Contains(t, wholeText(t, h, s), "after", "the rest is there: %s", prompt)
+		}
+		s := await(t, h, launch(t, h, "it failed anyway"))
+		assert.Equal(t, "OWN", s.ErrorCode)
+		for _, prompt := range []string{"another's", "twice"} {
+			s = await(t, h, launch(t, h, prompt))
+			assert.Equal(t, store.Completed, s.State, prompt)
+		}
+	})
+}
+
+// Reports that could not be kept, in the transaction that keeps the end of
+// their run too.
+func TestARunWhoseReportsCouldNotBeKeptDoesNotComplete(t *testing.T) {
+	hold, held, said := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		<-held
+		x.say("lost")
+		close(said)
+		return completed
+	})
+	s := launch(t, h, "p")
+	inState(t, h, s, store.Running)
+	h.store.Enqueue(func(*store.Tx) error {
+		close(held)
+		<-hold                  // until the reports and the end wait for one transaction
+		h.folds[s.Run.ID] = nil // a defect
+		return nil
+	}, func(error) {})
+	<-said
+	h.intake.mu.Lock()
+	for i := range h.intake.waiting {
+		h.intake.waiting[i].kind, h.intake.waiting[i].diff = catalog.EventFileChange, nil // that panics
+	}
+	h.intake.mu.Unlock()
+	close(hold)
+	s = await(t, h, s)
+	assert.Equal(t, store.Failed, s.State)
+	assert.Equal(t, codeOutputMissing, s.ErrorCode)
+}
+
+func TestRefusalsAreCounted(t *testing.T) {
+	var r refusals
+	assert.Equal(t, completed, r.judge(completed))
+	r.add(errors.New("first"))
+	assert.Contains(t, r.judge(completed).Error.Message, "but a report of it could not be taken")
+	r.add(errors.New("second"))
+	assert.Contains(t, r.judge(completed).Error.Message, "2 reports of it could not be taken, so output is missing here (first)")
+	cancelled := catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+	assert.Equal(t, cancelled, r.judge(cancelled))
+}

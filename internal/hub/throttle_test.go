@@ -1,0 +1,203 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A slow lease is an executor that takes its time to be told to pause, or to go
+// on, and may not take it.
+type slowLease struct {
+	Lease
+	pause, resume func() (time.Duration, error)
+
+	mu   sync.Mutex
+	shut bool
+	busy bool
+	told int
+}
+
+func (l *slowLease) tell(ctx context.Context, shut bool, how func() (time.Duration, error)) error {
+	var took time.Duration
+	var err error
+	l.mu.Lock()
+	if l.busy {
+		panic("it is told two things at once")
+	}
+	l.busy = true
+	l.told++
+	if how != nil {
+		took, err = how()
+	}
+	l.mu.Unlock()
+	select {
+	case <-time.After(took):
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy = false
+	if err == nil {
+		l.shut = shut
+	}
+	return err
+}
+
+func (l *slowLease) PauseNotifications(ctx context.Context) error { return l.tell(ctx, true, l.pause) }
+
+func (l *slowLease) ResumeNotifications(ctx context.Context) error {
+	return l.tell(ctx, false, l.resume)
+}
+
+func (l *slowLease) isShut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shut
+}
+
+// times is how many times it was told something so far.
+func (l *slowLease) times() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.told
+}
+
+func slowly(d time.Duration) func() (time.Duration, error) {
+	return func() (time.Duration, error) { return d, nil }
+}
+
+// slowExecutors give out one lease that is slow.
+type slowExecutors struct {
+	Executors
+	lease *slowLease
+}
+
+func (x *slowExecutors) Acquire(ctx context.Context, w Want) (Lease, error) {
+	l, err := x.Executors.Acquire(ctx, w)
+	x.lease.Lease = l
+	return x.lease, err
+}
+
+// An executor that is told to pause late, when it may go on already, goes on.
+func TestAnExecutorThatIsToldLateIsNotLeftShut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &slowExecutors{lease: &slowLease{pause: slowly(500 * time.Millisecond)}}
+		h := openHub(t, database(t), func(ctx context.Context, turn *turn) catalog.ExecutePromptResult {
+			for range 3 * highWater {
+				turn.say("x")
+			}
+			time.Sleep(30 * time.Second)
+			assert.False(t, x.lease.isShut(), "its reports have long been kept")
+			return completed
+		}, func(o *Options) {
+			others := o.Executors
+			o.Executors = func(d catalog.Daemon) Executors { x.Executors = others(d); return x }
+		})
+		s := launch(t, h, "p")
+		inState(t, h, s, store.Running)
+		h.store.Enqueue(func(*store.Tx) error { time.Sleep(10 * time.Millisecond); return nil }, func(error) {}) // the disk is slow
+		s = await(t, h, s)
+		assert.Equal(t, store.Completed, s.State, s.Error)
+		assert.Positive(t, x.lease.times(), "it was told to pause")
+	})
+}
+
+func TestTheLastThatIsToldCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(1, 2))
+		ctx, cancel := context.WithCancel(context.Background())
+		th := newThrottle(ctx, slog.New(slog.DiscardHandler))
+		how := func() (time.Duration, error) { // called with the lease's lock held, and by one goroutine at a time
+			return time.Duration(rand.IntN(500)) * time.Millisecond, map[bool]error{true: errors.New("not now")}[rand.IntN(4) == 0]
+		}
+		var all []*slowLease
+		join := func() {
+			l := &slowLease{pause: how, resume: how}
+			all = append(all, l)
+			th.join(l)
+		}
+		settled := func(shut bool) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			for _, l := range all {
+				assert.Equal(t, shut, l.isShut())
+			}
+		}
+		join()
+		for range 200 {
+			shut := false
+			for range random.IntN(30) {
+				shut = random.IntN(2) == 0
+				th.set(shut)
+				switch random.IntN(10) {
+				case 0:
+					join()
+				case 1:
+					if len(all) > 1 {
+						th.leave(all[0])
+						assert.False(t, all[0].busy, "it is told nothing more")
+						all = all[1:]
+					}
+				}
+				time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+			}
+			th.set(shut)
+			settled(shut)
+		}
+		th.set(true)
+		settled(true)
+		join() // a new one is told what the others were
+		settled(true)
+		th.set(false)
+		settled(false)
+		// Who flips fast is told little.
+		l := &slowLease{pause: slowly(time.Second), resume: slowly(time.Second)}
+		th.join(l)
+		for range 1000 {
+			th.set(true)
+			th.set(false)
+		}
+		time.Sleep(time.Minute)
+		assert.LessOrEqual(t, l.times(), 2)
+		assert.False(t, l.isShut())
+		th.set(true)
+		th.leave(l) // while it is told
+		assert.False(t, l.busy)
+		for _, l := range all {
+			th.leave(l)
+		}
+		cancel()
+	})
+}
+
+func TestNobodyIsToldAfterTheHubHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		th := newThrottle(ctx, slog.New(slog.DiscardHandler))
+		l := &slowLease{pause: func() (time.Duration, error) { return 0, errors.New("never") }}
+		th.join(l)
+		th.set(true)
+		time.Sleep(time.Minute)
+		assert.Greater(t, l.times(), 10, "it is tried again")
+		assert.Less(t, l.times(), 100, "but not without a pause")
+		cancel()
+		synctest.Wait()
+		told := l.times()
+		th.set(false)
+		time.Sleep(time.Minute)
+		assert.Equal(t, told, l.times())
+		th.leave(l)
+	})
+}

@@ -1,0 +1,45 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// What nobody else is told of, because it was no request, is told.
+func TestWhatIsNotServedIsTold(t *testing.T) {
+	var mu sync.Mutex
+	var told []string
+	reg := server.NewRegistry()
+	type params struct {
+		N int `json:"n"`
+	}
+	server.Handle(reg, "note", func(_ context.Context, p params) (struct{}, error) {
+		if p.N == 1 {
+			return struct{}{}, errors.New("not one")
+		}
+		return struct{}{}, nil
+	})
+	c := connect(t, reg, frame.NDJSON, server.Options{Unserved: func(_ *server.Conn, method string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, method+": "+err.Error())
+	}})
+	c.silent(`{"jsonrpc":"2.0","method":"note","params":{"n":2}}`)
+	c.silent(`{"jsonrpc":"2.0","method":"note","params":{"n":1}}`)
+	c.silent(`{"jsonrpc":"2.0","method":"note","params":{"n":"x"}}`)
+	assert.Contains(t, c.ask(`{"jsonrpc":"2.0","id":1,"method":"note","params":{"n":1}}`), "-32603")
+	assert.Contains(t, c.ask(`{"jsonrpc":`), "-32700")
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Len(t, told, 3, "%q", told)
+	assert.Equal(t, "note: not one", told[0])
+	assert.Contains(t, told[1], "note: ")
+	assert.Contains(t, told[2], "invalid-json")
+}
