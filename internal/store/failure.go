@@ -8,8 +8,12 @@ import (
 )
 
 // reason sorts an error of SQLite by what can be done about it: full,
-// corrupt or unreadable.
+// corrupt or unreadable. A schema that is not ours is altered.
 func reason(err error) string {
+	var altered *AlteredError
+	if errors.As(err, &altered) {
+		return "altered"
+	}
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return "unreadable"
