@@ -224,13 +224,18 @@ func (d databasePlace) move(ctx context.Context, found origin.Finding) error {
 
 // takenText says how much of a history was taken over.
 func takenText(r history.Result) string {
-	parts := []string{fmt.Sprintf("%d conversations with %d sessions, %d entries and %d changes of files", r.Conversations, r.Runs, r.Items, r.Changes)}
+	parts := []string{historyText(r.Conversations, r.Runs, r.Items, r.Changes)}
 	for _, more := range []struct {
-		n    int
-		what string
-	}{{r.Here, "conversations were here already"}, {r.Waiting, "waiting sessions were left"}, {r.Mended, "values were mended"}, {r.LeftOut, "rows that made no sense were left out"}} {
+		n         int
+		one, many string
+	}{
+		{r.Here, "conversation was here already", "conversations were here already"},
+		{r.Waiting, "session that waited was left", "sessions that waited were left"},
+		{r.Mended, "value was mended", "values were mended"},
+		{r.LeftOut, "row that made no sense was left out", "rows that made no sense were left out"},
+	} {
 		if more.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", more.n, more.what))
+			parts = append(parts, countIn(more.n, more.one, more.many))
 		}
 	}
 	return strings.Join(parts, "; ")

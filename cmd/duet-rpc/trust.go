@@ -43,10 +43,13 @@ func newTrustCommand(s *settings) *cobra.Command {
 		Short: "Look at what the project's configuration runs, and allow it",
 		Long:  trustHelp,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.database && len(args) <= 1 {
-				return nil
+			switch {
+			case !o.database:
+				return noArguments(cmd, args)
+			case len(args) > 1:
+				return fmt.Errorf("--database takes one FILE, got %q", args)
 			}
-			return noArguments(cmd, args)
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.database {
@@ -118,7 +121,7 @@ func trust(cmd *cobra.Command, s *settings, store *config.TrustStore, file *conf
 		fmt.Fprintln(out, "You do not trust it.")
 		return nil
 	case !o.yes:
-		if err := askYes(cmd, s, "Trust it?", "not trusted"); err != nil {
+		if err := askYes(cmd, s, "Trust it?", "not trusted", "duet-rpc trust"); err != nil {
 			return err
 		}
 	}
@@ -142,10 +145,11 @@ func printAsks(out io.Writer, file *config.Inspection) {
 	}
 }
 
-// askYes asks on the terminal. No answer is no, which the error says in words.
-func askYes(cmd *cobra.Command, s *settings, question, no string) error {
+// askYes asks on the terminal. No answer is no, which the error says in words,
+// and where nobody can be asked what to run again.
+func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
 	if s.json || !term.IsTerminal(int(os.Stdin.Fd())) {
-		return fmt.Errorf("%s: run `%s` on a terminal, or add --yes", no, cmd.CommandPath())
+		return fmt.Errorf("%s: run `%s` on a terminal, or add --yes", no, again)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')

@@ -84,7 +84,7 @@ func trustDatabase(ctx context.Context, cmd *cobra.Command, s *settings, o trust
 	case o.show:
 		return nil
 	case !o.yes:
-		if err := askYes(cmd, s, "Take over its history?", "not taken over"); err != nil {
+		if err := askYes(cmd, s, "Take over its history?", "not taken over", "duet-rpc trust --database"); err != nil {
 			return err
 		}
 	}
@@ -162,26 +162,57 @@ func (f *foreignDatabase) print(out io.Writer) {
 		return
 	}
 	h, n := f.Holds, f.NotTaken
-	fmt.Fprintf(out, "It holds %d conversations with %d sessions, %d entries and %d changes of files", h.Conversations, h.Sessions, h.Items, h.Changes)
+	fmt.Fprintf(out, "It holds %s", historyText(h.Conversations, h.Sessions, h.Items, h.Changes))
 	if len(h.Newest) > 0 {
 		fmt.Fprintln(out, "; the newest are:")
 	} else {
 		fmt.Fprintln(out, ".")
 	}
 	for _, c := range h.Newest {
-		fmt.Fprintf(out, "  %s  %d sessions  agent %q  %q\n", c.Active.Local().Format(time.DateTime), c.Runs, c.Agent, c.Title)
+		fmt.Fprintf(out, "  %s  %s  agent %q  %q\n", c.Active.Local().Format(time.DateTime), count(c.Runs, "session"), c.Agent, c.Title)
 	}
-	fmt.Fprintln(out, "Never taken over, also if you say yes:")
+	begun := false
 	for _, x := range []struct {
 		n    int
 		what string
 	}{
-		{n.Waiting, "sessions that wait to be started"}, {n.Rules, "rules that answer questions"}, {n.Modes, "permission modes"},
-		{n.MCPServers, "conversations with MCP servers"}, {n.Settings, "conversations with settings"}, {n.Questions, "open questions"},
-		{n.Carried, "answers that are kept for later"}, {n.NativeSessions, "sessions of agents' own"}, {n.Processes, "processes"},
+		{n.Waiting, "sessions that wait to be started"},
+		{n.Rules, "rules that answer questions"},
+		{n.Modes, "permission modes"},
+		{n.MCPServers, "conversations with MCP servers"},
+		{n.Settings, "conversations with settings"},
+		{n.Questions, "open questions"},
+		{n.Carried, "answers that are kept for later"},
+		{n.NativeSessions, "conversations that agents keep themselves"},
+		{n.Processes, "processes"},
 	} {
-		fmt.Fprintf(out, "  %d %s\n", x.n, x.what)
+		if x.n == 0 {
+			continue
+		}
+		if !begun {
+			fmt.Fprintln(out, "It also has what is never taken over, whatever you say:")
+			begun = true
+		}
+		fmt.Fprintf(out, "  %s: %d\n", x.what, x.n)
 	}
+}
+
+// historyText says how much a history is.
+func historyText(conversations, sessions, items, changes int) string {
+	text := count(conversations, "conversation") + " with " + count(sessions, "session") + ", " + countIn(items, "entry", "entries")
+	if changes > 0 {
+		text += " and " + countIn(changes, "change of a file", "changes of files")
+	}
+	return text
+}
+
+func count(n int, what string) string { return countIn(n, what, what+"s") }
+
+func countIn(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // take takes over the history, as the project's hub.
