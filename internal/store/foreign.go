@@ -28,7 +28,7 @@ type Foreign struct {
 // pipe, for reading. Neither it nor what lies beside it is changed, and with a
 // write-ahead log beside it, which cannot be read without that, a copy is read.
 // Errors are *OpenError: where the schema is not ours nothing is read.
-func OpenForeign(ctx context.Context, path string) (f *Foreign, err error) {
+func OpenForeign(ctx context.Context, path string) (*Foreign, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, &OpenError{path, "unreadable", err}
 	} else if !info.Mode().IsRegular() {
@@ -37,36 +37,38 @@ func OpenForeign(ctx context.Context, path string) (f *Foreign, err error) {
 	if err := checkHeader(path); err != nil {
 		return nil, err
 	}
-	f = &Foreign{}
-	defer func() {
-		if err != nil {
-			f.Close()
-			err = &OpenError{path, reason(err), err}
-		}
-	}()
+	f := &Foreign{}
+	if err := f.open(ctx, path); err != nil {
+		f.Close()
+		return nil, &OpenError{path, reason(err), err}
+	}
+	return f, nil
+}
+
+func (f *Foreign) open(ctx context.Context, path string) (err error) {
 	name, query := path, "&immutable=1" // nothing is made or locked beside the file
 	if wal, err := os.Lstat(path + "-wal"); err == nil && wal.Mode().IsRegular() && wal.Size() > 0 {
 		if name, err = f.copyOf(path); err != nil {
-			return nil, err
+			return err
 		}
 		query = ""
 	}
 	f.db, err = sql.Open("sqlite", dsn(name, "mode=ro&_pragma=query_only(1)&_pragma=cell_size_check(1)"+query))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f.db.SetMaxOpenConns(1)
 	if err = f.limit(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	f.queries = queries{newStatements(f.db)}
 	if err = f.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&f.Version); err != nil {
-		return nil, err
+		return err
 	}
 	if f.Version < 1 || f.Version > len(migrations) {
-		return nil, fmt.Errorf("its format is %d, this program knows 1 to %d", f.Version, len(migrations))
+		return fmt.Errorf("its format is %d, this program knows 1 to %d", f.Version, len(migrations))
 	}
-	return f, checkSchema(ctx, f.db, f.Version)
+	return checkSchema(ctx, f.db, f.Version)
 }
 
 // copyOf copies the database and its log into a directory of their own.
@@ -182,7 +184,7 @@ func (f *Foreign) Tally(ctx context.Context) (t Tally, err error) {
 			return t, err
 		}
 	}
-	for _, from := range []string{"threads WHERE mode != 'default'", "runs WHERE mode NOT IN ('', 'default')"} {
+	for _, from := range []string{"threads WHERE mode NOT IN ('', 'default')", "runs WHERE mode NOT IN ('', 'default')"} {
 		n, err := one(ctx, f.s, scanValue[int], "SELECT count(*) FROM "+from)
 		if err != nil {
 			return t, err
