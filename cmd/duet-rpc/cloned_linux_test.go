@@ -203,7 +203,7 @@ func speak(t *testing.T, end func(io.Writer, *os.Process), messages ...string) f
 
 func closeInput(in io.Writer, _ *os.Process) { _ = in.(io.Closer).Close() }
 func terminate(_ io.Writer, p *os.Process)   { _ = p.Signal(syscall.SIGTERM) }
-func method(name, params string) string { return fmt.Sprintf(`"method":%q,"params":%s`, name, params) }
+func method(name, params string) string      { return fmt.Sprintf(`"method":%q,"params":%s`, name, params) }
 
 func command(args ...string) func(*testing.T, *clone) {
 	return func(t *testing.T, c *clone) { c.enter(t, nil, args...).requireCivil(t) }

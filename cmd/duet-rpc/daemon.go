@@ -281,14 +281,10 @@ func newDaemonLogsCommand(s *settings) *cobra.Command {
 				return err
 			}
 			defer file.Close()
-			out := cmd.OutOrStdout()
-			if s.json {
-				lines := &logLines{out: out}
-				defer lines.Close()
-				out = lines
-			}
+			lines := &logLines{out: cmd.OutOrStdout(), json: s.json}
+			defer lines.Close()
 			for {
-				if _, err := io.Copy(out, file); err != nil || !follow {
+				if _, err := io.Copy(lines, file); err != nil || !follow {
 					return err
 				}
 				select {

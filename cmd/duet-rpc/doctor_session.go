@@ -28,6 +28,7 @@ func examineSessions(s *settings) []finding {
 	}
 	found := fmt.Sprintf("%s, kept in %s", p.Root, p.StateDir)
 	list := []finding{{Check: "project", State: "ok", Found: found}, checkHub(s, p), checkDatabase(p)}
+	list = append(list, checkAside(p)...)
 	c, err := loadConfig(s)
 	if err != nil {
 		list = append(list, finding{Check: "configuration", State: "wrong", Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "mend the lines that are named; `duet-rpc config --defaults` describes every key"})
@@ -54,29 +55,6 @@ func checkHub(s *settings, p project.Project) finding {
 		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at `duet-rpc daemon logs` for what it did last"
 	default:
 		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at `duet-rpc daemon logs`, and end the process that has the project open"
-	}
-	return f
-}
-
-// checkDatabase looks whether the database can be used, without changing it.
-func checkDatabase(p project.Project) finding {
-	f := finding{Check: "database", State: "ok"}
-	info, err := os.Stat(p.Database())
-	if errors.Is(err, os.ErrNotExist) {
-		f.Found = "none yet; it is made with the first session"
-		return f
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	var broken *store.OpenError
-	switch err = store.Check(ctx, p.Database()); {
-	case errors.As(err, &broken) && broken.Reason != "unreadable":
-		f.State, f.Found = "wrong", err.Error()
-		f.Todo = "sessions are not available until this is mended; the file was not touched"
-	case err != nil:
-		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at the permissions of the file and its directory"
-	default:
-		f.Found = fmt.Sprintf("%s, %.1f MB", p.Database(), float64(info.Size())/1e6)
 	}
 	return f
 }

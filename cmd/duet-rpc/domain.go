@@ -37,6 +37,7 @@ type domain struct {
 	claim   claim
 	latest  *opening // nil before the first
 	closing bool
+	notices []string // what was found in the database's place, and is told from then on
 
 	giveUp sync.WaitGroup // hubs that were lost, being closed
 }
@@ -237,6 +238,9 @@ func (d *domain) Issues() (issues []string) {
 	if d.problem != "" {
 		issues = append(issues, toldPaths(d.problem, d.claimed().project))
 	}
+	d.mu.Lock()
+	issues = append(issues, d.notices...)
+	d.mu.Unlock()
 	o := d.settled()
 	switch {
 	case o == nil:
@@ -302,6 +306,9 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		return err
 	}
 	d.agents.take(c)
+	if err := d.prepareDatabase(ctx, p); err != nil {
+		return err
+	}
 	o.hub, err = hub.Open(ctx, hub.Options{
 		Database: p.Database(), Root: p.Root, Agents: &d.agents, Keys: c.Keys, Rules: c.Rules, Limits: c.Limits,
 		Restricted: func() (*config.Config, error) { return loadConfigFor(d.settings, true) },
@@ -323,6 +330,15 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		o.executors.Close(ctx)
 		o.executors = nil
 	}
+	return err
+}
+
+// prepareDatabase is the function of this name, and remembers what it notices.
+func (d *domain) prepareDatabase(ctx context.Context, p project.Project) error {
+	notices, err := prepareDatabase(ctx, p, d.log.Logger)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notices = append(d.notices, notices...)
 	return err
 }
 

@@ -3,16 +3,19 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 )
 
-// logLines writes what it is given of a log as JSON, an object a line: the
-// members that a line has, or its text where it is of another form, as what a
-// crash prints. Close writes a last line that has no end.
+// logLines writes what it is given of a log line by line, so that nothing in it
+// talks to the terminal: a log can have come with a project. As JSON a line is an
+// object: the members that it has, or its text where it is of another form, as
+// what a crash prints. Close writes a last line that has no end.
 type logLines struct {
 	out  io.Writer
+	json bool
 	rest []byte
 }
 
@@ -38,6 +41,10 @@ func (l *logLines) Close() error {
 }
 
 func (l *logLines) print(line string) error {
+	if !l.json {
+		_, err := fmt.Fprintln(l.out, printable(line))
+		return err
+	}
 	members, ok := logMembers(line)
 	if !ok {
 		members = map[string]string{"text": line}

@@ -28,6 +28,9 @@ Environment:
   DUET_RPC_MAX_FRAME_BYTES   see --max-frame-bytes
   DUET_RPC_MAX_HEADER_BYTES  see --max-header-bytes
   DUET_ROOT                  see --root
+  DUET_DATABASE_KEY          a secret of yours, 16 bytes or more, by which your
+                             databases are known where the home directory is a
+                             new one each time; else a file in it has one
   DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_IDLE_AGENTS, DUET_HUB
                              see duet-rpc config --defaults
   NO_COLOR                   no colour, as --no-color

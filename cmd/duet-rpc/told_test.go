@@ -28,7 +28,7 @@ func TestPathsAreToldFromTheProjectAndHome(t *testing.T) {
 
 func TestLogIsPrintedAsJSON(t *testing.T) {
 	var out bytes.Buffer
-	l := &logLines{out: &out}
+	l := &logLines{out: &out, json: true}
 	for _, part := range []string{
 		"time=T level=INFO msg=started pid=7\ntime=T level=WARN m", "sg=\"a \\\"b\\\" c\" \"odd key\"=\"\"\n",
 		"duet-rpc: panic=1\n\ngoroutine 1 [running]:\ntime=T level", "=INFO msg=last",
@@ -44,4 +44,14 @@ func TestLogIsPrintedAsJSON(t *testing.T) {
 {"text":"goroutine 1 [running]:"}
 {"level":"INFO","msg":"last","time":"T"}
 `, out.String())
+}
+
+// A log can have come with a project.
+func TestALogDoesNotTalkToTheTerminal(t *testing.T) {
+	var out bytes.Buffer
+	l := &logLines{out: &out}
+	_, err := l.Write([]byte("one \x1b[2J\n\ntwo\x9b\xc2\x9b"))
+	assert.NoError(t, err)
+	assert.NoError(t, l.Close())
+	assert.Equal(t, "one \uFFFD[2J\n\ntwo\uFFFD\uFFFD\n", out.String())
 }

@@ -23,22 +23,38 @@ choice of an agent and its deny rules always count.
 Trust is for the file as it is: when a byte of it changes, you are asked again.
 Programs that it names are not looked into.
 
+With --database, show what a database holds that was set aside because you did
+not make it on this machine, and, if you say yes, take over its history: the
+conversations and what was done in them, but nothing that acts. It is the newest
+that was set aside, or FILE.
+
 Exit status: 0 if it is trusted, or shown, or trusted no longer; 1 if there was
 no terminal to ask on and no --yes, or the answer was no, or there is no file.`
 
 // trustOptions are the flags of the command.
 type trustOptions struct {
-	revoke, show, yes bool
+	revoke, show, yes, database bool
 }
 
 func newTrustCommand(s *settings) *cobra.Command {
 	var o trustOptions
 	cmd := &cobra.Command{
-		Use:   "trust",
+		Use:   "trust [--database [FILE]]",
 		Short: "Look at what the project's configuration runs, and allow it",
 		Long:  trustHelp,
-		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !o.database:
+				return noArguments(cmd, args)
+			case len(args) > 1:
+				return fmt.Errorf("--database takes one FILE, got %q", args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.database {
+				return trustDatabase(cmd.Context(), cmd, s, o, strings.Join(args, ""))
+			}
 			p, err := findProject(s)
 			if err != nil {
 				return err
@@ -63,7 +79,9 @@ func newTrustCommand(s *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "trust the file no longer")
 	cmd.Flags().BoolVar(&o.show, "show", false, "only show what the file asks for and whether it is trusted")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "trust without asking")
+	cmd.Flags().BoolVar(&o.database, "database", false, "look at a database that you did not make, and take over its history")
 	cmd.MarkFlagsMutuallyExclusive("revoke", "show", "yes")
+	cmd.MarkFlagsMutuallyExclusive("revoke", "database")
 	return cmd
 }
 
@@ -103,7 +121,7 @@ func trust(cmd *cobra.Command, s *settings, store *config.TrustStore, file *conf
 		fmt.Fprintln(out, "You do not trust it.")
 		return nil
 	case !o.yes:
-		if err := askTrust(cmd, s); err != nil {
+		if err := askYes(cmd, s, "Trust it?", "not trusted", "duet-rpc trust"); err != nil {
 			return err
 		}
 	}
@@ -127,12 +145,13 @@ func printAsks(out io.Writer, file *config.Inspection) {
 	}
 }
 
-// askTrust asks on the terminal. No answer is no.
-func askTrust(cmd *cobra.Command, s *settings) error {
+// askYes asks on the terminal. No answer is no, which the error says in words,
+// and where nobody can be asked what to run again.
+func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
 	if s.json || !term.IsTerminal(int(os.Stdin.Fd())) {
-		return errors.New("not trusted: run `duet-rpc trust` on a terminal, or add --yes")
+		return fmt.Errorf("%s: run `%s` on a terminal, or add --yes", no, again)
 	}
-	fmt.Fprint(cmd.ErrOrStderr(), "Trust it? [y/N] ")
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("reading the answer: %w", err)
@@ -141,5 +160,5 @@ func askTrust(cmd *cobra.Command, s *settings) error {
 	case "y", "yes":
 		return nil
 	}
-	return errors.New("not trusted")
+	return errors.New(no)
 }

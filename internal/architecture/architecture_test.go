@@ -18,8 +18,8 @@ const module = "github.com/duet-rpc/duet-rpc"
 // is missing here has not been thought about.
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
-		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/hub",
-		"internal/logging", "internal/project", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
+		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/history", "internal/hub",
+		"internal/logging", "internal/origin", "internal/project", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
@@ -33,9 +33,11 @@ var mayImport = map[string][]string{
 	"internal/demoagent":    {},
 	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
 	"internal/golden":       {},
+	"internal/history":      {"internal/store"},
 	"internal/hub":          {"internal/catalog", "internal/config", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
 	"internal/logging":      {},
 	"internal/openrpc":      {"server"},
+	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
 	"internal/project":      {},
 	"internal/redact":       {},
 	"internal/relay":        {"frame", "server"},

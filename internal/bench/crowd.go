@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -54,13 +55,27 @@ func (c cell) crowd() (place, error) {
 	return place{home: c.keep, root: filepath.Join(c.keep, "project")}, os.Rename(p.home, c.keep)
 }
 
-// fill makes a database in a place. The longest conversation is the first.
+// fill makes a database in a place, as the user of that place would. The longest
+// conversation is the first.
 func fill(ctx context.Context, p place, threads int) error {
-	db, err := store.Open(ctx, p.database(), store.Options{})
+	key, err := origin.LoadKey(func(name string) string {
+		if name == "HOME" {
+			return p.home
+		}
+		return ""
+	})
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	made, id := p.database()+".new", origin.NewID()
+	err = store.Create(ctx, made, id, func(db *store.Store) error { return fillStore(ctx, db, p, threads) })
+	if err != nil {
+		return fmt.Errorf("filling a database: %w", err)
+	}
+	return origin.At(p.database(), key).Install(made, id)
+}
+
+func fillStore(ctx context.Context, db *store.Store, p place, threads int) error {
 	const together = 100
 	for from := 0; from < threads; from += together {
 		err := db.Write(ctx, func(t *store.Tx) error {
@@ -72,15 +87,13 @@ func fill(ctx context.Context, p place, threads int) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("filling a database: %w", err)
+			return err
 		}
 	}
 	// A search waits until all words are indexed; otherwise that would be done
 	// beside what is measured.
-	if _, err := db.Search(ctx, "indexed", 1, 0); err != nil {
-		return fmt.Errorf("indexing a database: %w", err)
-	}
-	return nil
+	_, err := db.Search(ctx, "indexed", 1, 0)
+	return err
 }
 
 // addThread adds the n-th conversation.

@@ -90,7 +90,12 @@ func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, err
 	if spec.ThreadAlias != "" {
 		id, err := t.FindThread(h.ctx, spec.ThreadAlias)
 		if err == nil {
-			return t.Thread(h.ctx, id)
+			thread, err := t.Thread(h.ctx, id)
+			if err == nil && thread.Agent == "" {
+				thread.Agent = agent
+				err = t.UpdateThread(thread)
+			}
+			return thread, err
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return Thread{}, err
@@ -223,6 +228,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		if err != nil {
 			return err
 		}
+		thread.Agent = agent.Name // of a history that was taken over it is not known before
 		last, err := t.LastRun(h.ctx, thread.ID)
 		if err != nil {
 			return err

@@ -52,6 +52,10 @@ func (r *reserve) release() {
 	_ = os.Remove(r.path)
 }
 
+// FreeReserve gives up what a hub that has ended has set aside on the disk for
+// the moment at which that is full. It is an error if there is nothing.
+func FreeReserve(database string) error { return os.Remove(reservePath(database)) }
+
 const fullIssue = "the disk is full; free some space"
 
 // diskIsFull is told that a commit found no room. What runs at that moment

@@ -14,6 +14,9 @@ const noFollow = 0
 // out is that the user's directories are inherited by what is in them.
 func foreign(fs.FileInfo) bool { return false }
 
+// links is no part of a file's information here.
+func links(fs.FileInfo) uint64 { return 1 }
+
 func sharedWrite(fs.FileInfo) bool { return false }
 
 // writable tries it: permissions are lists here, which no mode shows.

@@ -18,6 +18,14 @@ func foreign(info fs.FileInfo) bool {
 	return !ok || int(stat.Uid) != os.Geteuid()
 }
 
+// links is how many names a file has.
+func links(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Nlink) // its type differs between systems
+	}
+	return 1
+}
+
 func sharedWrite(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
 
 func writable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }

@@ -202,10 +202,11 @@ func (p Project) Prepare() error {
 }
 
 // Check gives a [NotPrivateError] if the state directory is a symbolic link, no
-// directory or somebody else's, or there is a link in it or in logs/: a project that came
-// from elsewhere could have them, and what is written to the state would be
-// written to where they lead. A directory that does not exist is as it should
-// be.
+// directory or somebody else's, or there is in it or in logs/ what is neither a
+// file, a socket nor a directory, or has another name elsewhere: a project that
+// came from elsewhere could have a link, and what is written to the state would
+// be written to where it leads, or a pipe, which would be waited for; a copy that
+// shares its files with the original would share its lock. A directory that does not exist is as it should be.
 func (p Project) Check() error {
 	for _, dir := range []string{p.StateDir, filepath.Join(p.StateDir, "logs")} {
 		info, err := os.Lstat(dir)
@@ -226,12 +227,37 @@ func (p Project) Check() error {
 			return fmt.Errorf("looking at the state directory: %w", err)
 		}
 		for _, entry := range entries {
-			if entry.Type()&fs.ModeSymlink != 0 {
-				return &NotPrivateError{Path: filepath.Join(dir, entry.Name()), Reason: "is a symbolic link"}
+			if err := checkEntry(filepath.Join(dir, entry.Name()), entry); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// checkEntry looks at what is in the state directory.
+func checkEntry(path string, entry fs.DirEntry) error {
+	switch entry.Type() {
+	case fs.ModeSymlink:
+		return &NotPrivateError{Path: path, Reason: "is a symbolic link"}
+	case fs.ModeDir, fs.ModeSocket:
+		return nil
+	case 0:
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it has gone meanwhile
+		}
+		if err != nil {
+			return fmt.Errorf("looking at the state directory: %w", err)
+		}
+		if links(info) > 1 {
+			return &NotPrivateError{Path: path, Reason: "has another name elsewhere (a hard link)"}
+		}
+		return nil
+	case fs.ModeNamedPipe:
+		return &NotPrivateError{Path: path, Reason: "is a named pipe"}
+	}
+	return &NotPrivateError{Path: path, Reason: "is no regular file"}
 }
 
 func privateDir(path string) error {

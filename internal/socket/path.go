@@ -56,6 +56,13 @@ func indirectDirs() []string {
 	return append(dirs, filepath.Join(os.TempDir(), own), filepath.Join("/tmp", own))
 }
 
+// isIndirectDir reports whether [indirectDirs] could give a directory in some
+// environment.
+func isIndirectDir(dir string) bool {
+	name := filepath.Base(dir)
+	return dir == filepath.Clean(dir) && (name == "duet" || name == "duet-"+strconv.Itoa(ourUID()))
+}
+
 // Announce writes the place of an indirect socket to the file "socket" in
 // stateDir (mode 0600, one line), which takes the place of an older one at
 // once, so that a reader never sees a part. A file there that is not ours is
@@ -86,7 +93,8 @@ func Announce(stateDir, path string) (err error) {
 // Find is where a client of the hub of a state directory is to [Dial]: what
 // [Path] says, or what the hub has announced where that is indirect. That
 // there is a path does not mean that somebody listens. What is announced for
-// another directory, as after a move, does not count. A file that another user
+// another directory, as after a move or in a copy, does not count, nor does what
+// is in no directory that Path could name. A file that another user
 // could have written, or a symbolic link in its place, is an [UnsafeError].
 func Find(stateDir string) (string, error) {
 	path, indirect, err := Path(stateDir)
@@ -106,7 +114,7 @@ func Find(stateDir string) (string, error) {
 	if !whole || len(rest) > 0 || !filepath.IsAbs(announced) || len(announced) > longestPath {
 		return "", fmt.Errorf("finding the socket of %s: its file %q does not hold one path: remove it and start the hub again", stateDir, announceName)
 	}
-	if filepath.Base(announced) != filepath.Base(path) {
+	if filepath.Base(announced) != filepath.Base(path) || !isIndirectDir(filepath.Dir(announced)) {
 		return path, nil
 	}
 	return announced, nil

@@ -156,6 +156,29 @@ func TestFindAfterAMove(t *testing.T) {
 	assert.NotEqual(t, before, found, "whoever listens there now is another project's hub")
 }
 
+// Who wrote the file may have been somebody else, on another machine: it names
+// no place that this directory's hub could not listen at.
+func TestFindOfAPlaceThatNoHubHas(t *testing.T) {
+	runtimeDir(t)
+	state := ofLength(t, 200)
+	want, _, err := socket.Path(state)
+	require.NoError(t, err)
+	name, own := filepath.Base(want), "duet-"+strconv.Itoa(os.Geteuid())
+	for _, elsewhere := range []string{
+		"/tmp/" + name, "/tmp/other/" + name, "/tmp/" + own + "/other.sock", "/tmp/duet-" + strconv.Itoa(os.Geteuid()+1) + "/" + name, "/tmp/" + own + "/../" + name,
+	} {
+		require.NoError(t, socket.Announce(state, elsewhere))
+		found, err := socket.Find(state)
+		require.NoError(t, err)
+		assert.Equal(t, want, found, elsewhere)
+	}
+	another := "/tmp/" + own + "/" + name
+	require.NoError(t, socket.Announce(state, another))
+	found, err := socket.Find(state)
+	require.NoError(t, err)
+	assert.Equal(t, another, found)
+}
+
 func TestFindTrustsOnlyOurFile(t *testing.T) {
 	for _, test := range []struct {
 		name    string

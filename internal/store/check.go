@@ -30,6 +30,9 @@ func Check(ctx context.Context, path string) error {
 	if err := checkVersion(path, version); err != nil {
 		return err
 	}
+	if err := checkSchema(ctx, db, version); err != nil {
+		return &OpenError{path, reason(err), err}
+	}
 	var found string
 	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
 		return &OpenError{path, reason(err), err}

@@ -8,11 +8,15 @@ import (
 )
 
 // reason sorts an error of SQLite by what can be done about it: full,
-// corrupt or unreadable.
+// corrupt or unreadable. A schema that is not ours is altered.
 func reason(err error) string {
 	var damaged *DamagedError
-	if errors.As(err, &damaged) {
+	var altered *AlteredError
+	switch {
+	case errors.As(err, &damaged):
 		return "corrupt"
+	case errors.As(err, &altered):
+		return "altered"
 	}
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -25,6 +25,11 @@ func (q queries) ItemsOfRun(ctx context.Context, run int64) ([]Item, error) {
 	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? ORDER BY i.id", run)
 }
 
+// ItemsAfter is ItemsOfRun for at most limit items after the item after.
+func (q queries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([]Item, error) {
+	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
+}
+
 // ToolItem is the tool call of a run that has the agent's id.
 func (q queries) ToolItem(ctx context.Context, run int64, key string) (Item, error) {
 	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC LIMIT 1", run, key)

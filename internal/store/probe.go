@@ -7,6 +7,16 @@ import (
 	"strings"
 )
 
+// Inspect looks whether the database at path could be opened, as far as that
+// is quickly told, and changes nothing. There being none is no error. Its
+// errors are those of [Open], which does the same first.
+func Inspect(ctx context.Context, path string) error {
+	if err := checkHeader(path); err != nil {
+		return err
+	}
+	return probe(ctx, path)
+}
+
 // probe reads the first rows of every table, so that a database that is
 // damaged there is found before it is opened for writing, and is left as it
 // is. It is quick, however large the database is, and finds no damage that
@@ -25,6 +35,16 @@ func probe(ctx context.Context, path string) error {
 	}
 	defer db.Close()
 	fail := func(err error) error { return &OpenError{path, reason(err), err} }
+	var version int
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return fail(err)
+	}
+	if err := checkVersion(path, version); err != nil {
+		return err
+	}
+	if err := checkSchema(ctx, db, version); err != nil {
+		return fail(err)
+	}
 	rows, err := db.QueryContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0")
 	if err != nil {
 		return fail(err)

@@ -264,7 +264,7 @@ func (t *Tx) InsertRun(r *Run) error {
 			return err
 		}
 		var err error
-		if taken, err = t.isTaken(TaskName(r.Task)); err != nil {
+		if taken, err = t.IsTaken(TaskName(r.Task)); err != nil {
 			return err
 		}
 		if taken {
@@ -284,8 +284,8 @@ func (t *Tx) InsertRun(r *Run) error {
 	return nil
 }
 
-// isTaken reports whether an id names something.
-func (t *Tx) isTaken(alias string) (bool, error) {
+// IsTaken reports whether an id names something.
+func (t *Tx) IsTaken(alias string) (bool, error) {
 	_, err := t.FindThread(background, alias)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil

@@ -34,7 +34,7 @@ type Store struct {
 // An OpenError says why a database cannot be used. The file was not changed.
 type OpenError struct {
 	Path   string
-	Reason string // corrupt, newer, or unreadable
+	Reason string // corrupt, newer, altered (then Err is an *AlteredError), or unreadable
 	Err    error
 }
 
@@ -46,6 +46,9 @@ func (e *OpenError) Error() string {
 		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an empty one", e.Path, e.Err)
 	case "corrupt":
 		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
+	}
+	if e.Reason == "altered" {
+		return fmt.Sprintf("the database %s was altered (%v), so that it could do what nobody asked for; it was left as it is: restore it from a backup, or move it away to begin with an empty one; `duet-rpc trust --database FILE` takes over its history", e.Path, e.Err)
 	}
 	return fmt.Sprintf("the database %s cannot be opened: %v", e.Path, e.Err)
 }
@@ -69,10 +72,7 @@ type Options struct {
 // need be. What it cannot open it leaves as it is, and tells by *OpenError.
 // Only one process may have it open for writing: see package project's lock.
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
-	if err := checkHeader(path); err != nil {
-		return nil, err
-	}
-	if err := probe(ctx, path); err != nil {
+	if err := Inspect(ctx, path); err != nil {
 		return nil, err
 	}
 	s := &Store{path: path}
@@ -114,8 +114,12 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
+// dsn is how the driver opens the database at path, for whatever purpose.
 func dsn(path, query string) string {
-	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + query
+	if query != "" {
+		query = "&" + query
+	}
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + defensive + query
 }
 
 // checkHeader looks at the file before SQLite does, so that a file that is
@@ -189,6 +193,10 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	if err := checkVersion(s.path, version); err != nil {
 		return err
+	}
+	// Before anything else: with what a log adds to the file.
+	if err := checkSchema(ctx, conn, version); err != nil {
+		return fail(err)
 	}
 	var mode string
 	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {

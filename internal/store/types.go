@@ -49,7 +49,7 @@ type Thread struct {
 	UUID          string
 	Title         string
 	CWD           string
-	Agent         string // its name in the configuration
+	Agent         string // its name in the configuration; "" until one is needed, in a history that was taken over
 	NativeSession string // the agent's own id of the conversation; empty before the first turn
 	Mode          string // permission mode: default, acceptEdits, bypassPermissions, plan
 	Model         string

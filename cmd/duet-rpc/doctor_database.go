@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/origin"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// checkDatabase looks whether the database can be used, without changing it.
+// Nothing is read of one that is not the user's own.
+func checkDatabase(p project.Project) finding {
+	f := finding{Check: "database"}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	key, err := origin.FindKey(os.Getenv)
+	if err != nil && !errors.Is(err, origin.ErrNoKey) {
+		f.State, f.Found, f.Todo = "wrong", err.Error(), "sessions are not available until this is mended"
+		return f
+	}
+	found, err := lookAtDatabase(ctx, origin.At(p.Database(), key), p)
+	if err != nil {
+		f.State, f.Found, f.Todo = "wrong", err.Error(), "sessions are not available until this is mended; the file was not touched"
+		return f
+	}
+	if len(found.Strange) > 0 {
+		f.State, f.Found = "wrong", "duet-rpc has not put this there, and it would change the database: "+strings.Join(found.Strange, ", ")
+		f.Todo = "look where it comes from; it is moved away, and not used, when sessions are needed next"
+		return f
+	}
+	switch found.Kind {
+	case origin.None:
+		f.State, f.Found = "ok", "none yet; it is made with the first session"
+		return f
+	case origin.Foreign:
+		f.State, f.Found = "wrong", p.Database()+" was not made by you on this machine (or by an earlier duet-rpc), so it is not used"
+		f.Todo = "it is moved away when sessions are needed next; " + showAside
+		return f
+	case origin.Copied:
+		f.State, f.Found = "note", fmt.Sprintf("a copy of the one that was at %s", found.Was)
+		f.Todo = "when sessions are needed next it begins a life of its own with the history of that one"
+		return f
+	}
+	return checkOwnDatabase(ctx, p)
+}
+
+func checkOwnDatabase(ctx context.Context, p project.Project) finding {
+	f := finding{Check: "database", State: "ok"}
+	info, err := os.Stat(p.Database())
+	if err == nil {
+		err = store.Check(ctx, p.Database())
+	}
+	var broken *store.OpenError
+	switch {
+	case errors.As(err, &broken) && broken.Reason != "unreadable":
+		f.State, f.Found = "wrong", err.Error()
+		f.Todo = "sessions are not available until this is mended; the file was not touched"
+	case err != nil:
+		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at the permissions of the file and its directory"
+	default:
+		f.Found = fmt.Sprintf("%s, %.1f MB", p.Database(), float64(info.Size())/1e6)
+	}
+	return f
+}
+
+// checkAside tells of databases that were set aside.
+func checkAside(p project.Project) []finding {
+	aside := origin.At(p.Database(), origin.Key{}).Aside()
+	if len(aside) == 0 {
+		return nil
+	}
+	found := aside[0] + " is not used: it was not made by you on this machine"
+	if more := len(aside) - 1; more > 0 {
+		found += fmt.Sprintf("; nor are %d older ones beside it", more)
+	}
+	return []finding{{Check: "set aside", State: "note", Found: found, Todo: showAside + "; remove its directory if you do not"}}
+}

@@ -1,0 +1,234 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// A Foreign is a database that may be anybody's, open for reading. Its schema
+// is ours, object by object; what is in its rows may be anything.
+type Foreign struct {
+	queries
+	Version int // of its format
+
+	db   *sql.DB
+	copy string // the directory of a copy; "" if there is none
+}
+
+// OpenForeign opens the database at path, which must be a file, not a link or a
+// pipe, for reading. Neither it nor what lies beside it is changed, and with a
+// write-ahead log beside it, which cannot be read without that, a copy is read.
+// Errors are *OpenError: where the schema is not ours nothing is read.
+func OpenForeign(ctx context.Context, path string) (*Foreign, error) {
+	if info, err := os.Lstat(path); err != nil {
+		return nil, &OpenError{path, "unreadable", err}
+	} else if !info.Mode().IsRegular() {
+		return nil, &OpenError{path, "unreadable", errors.New("it is no regular file")}
+	}
+	if err := checkHeader(path); err != nil {
+		return nil, err
+	}
+	f := &Foreign{}
+	if err := f.open(ctx, path); err != nil {
+		f.Close()
+		return nil, &OpenError{path, reason(err), err}
+	}
+	return f, nil
+}
+
+func (f *Foreign) open(ctx context.Context, path string) (err error) {
+	name, query := path, "&immutable=1" // nothing is made or locked beside the file
+	if wal, err := os.Lstat(path + "-wal"); err == nil && wal.Mode().IsRegular() && wal.Size() > 0 {
+		if name, err = f.copyOf(path); err != nil {
+			return err
+		}
+		query = ""
+	}
+	f.db, err = sql.Open("sqlite", dsn(name, "mode=ro&_pragma=query_only(1)&_pragma=cell_size_check(1)"+query))
+	if err != nil {
+		return err
+	}
+	f.db.SetMaxOpenConns(1)
+	if err = f.limit(ctx); err != nil {
+		return err
+	}
+	f.queries = queries{newStatements(f.db, nil)}
+	if err = f.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&f.Version); err != nil {
+		return err
+	}
+	if f.Version < 1 || f.Version > len(migrations) {
+		return fmt.Errorf("its format is %d, this program knows 1 to %d", f.Version, len(migrations))
+	}
+	return checkSchema(ctx, f.db, f.Version)
+}
+
+// copyOf copies the database and its log into a directory of their own.
+func (f *Foreign) copyOf(path string) (string, error) {
+	var err error
+	if f.copy, err = os.MkdirTemp(filepath.Dir(path), ".reading-*"); err != nil {
+		if f.copy, err = os.MkdirTemp("", "duet-rpc-reading-*"); err != nil {
+			return "", err
+		}
+	}
+	to := filepath.Join(f.copy, "database")
+	for _, suffix := range []string{"", "-wal"} {
+		if err := copyFile(to+suffix, path+suffix); err != nil {
+			return "", err
+		}
+	}
+	return to, nil
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// limit bounds what a row or a statement of it can cost.
+// https://sqlite.org/c3ref/limit.html
+func (f *Foreign) limit(ctx context.Context) error {
+	conn, err := f.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for id, most := range map[int]int{
+		sqlite3.SQLITE_LIMIT_LENGTH: 128 << 20, sqlite3.SQLITE_LIMIT_ATTACHED: 0, sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+	} {
+		if _, err := sqlite.Limit(conn, id, most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the database, and removes the copy if one was made.
+func (f *Foreign) Close() (err error) {
+	if f.s != nil {
+		f.s.close()
+	}
+	if f.db != nil {
+		err = f.db.Close()
+	}
+	if f.copy != "" {
+		err = errors.Join(err, os.RemoveAll(f.copy))
+	}
+	return err
+}
+
+// Threads lists threads from after the one with the id after on, by their ids.
+func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]Thread, error) {
+	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id > ? ORDER BY t.id LIMIT ?", after, limit)
+}
+
+// NewestThreads lists the threads in which something happened last.
+func (f *Foreign) NewestThreads(ctx context.Context, limit int) ([]Thread, error) {
+	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t ORDER BY t.active DESC LIMIT ?", limit)
+}
+
+// A Tally is how many rows of a kind a database has.
+type Tally struct {
+	Threads, Runs, Items, Changes  int
+	Waiting                        int // runs that are queued, or drafts
+	Unfinished                     int // runs that have an agent
+	Rules, Questions, Carried      int // questions are those that are open, carried answers those that were not asked for again
+	Modes, Settings, MCPServers    int // threads and runs with another mode than default; threads with settings, with servers
+	NativeSessions, Tokens, Agents int // agents are those that it takes to be alive
+}
+
+// Tally counts.
+func (f *Foreign) Tally(ctx context.Context) (t Tally, err error) {
+	const (
+		ended   = "('completed', 'failed', 'timed_out', 'cancelled', 'interrupted', 'discarded')"
+		waiting = "('queued', 'draft')"
+		servers = `settings LIKE '%"mcp_servers":%'`
+	)
+	for _, c := range []struct {
+		into *int
+		from string
+	}{
+		{&t.Threads, "threads"},
+		{&t.Runs, "runs"},
+		{&t.Items, "items"},
+		{&t.Changes, "changes"},
+		{&t.Waiting, "runs WHERE state IN " + waiting},
+		{&t.Unfinished, "runs WHERE state NOT IN " + waiting + " AND state NOT IN " + ended},
+		{&t.Rules, "rules"},
+		{&t.Questions, "approvals WHERE status = 'pending'"},
+		{&t.Carried, "approvals WHERE carried = 1"},
+		{&t.Settings, "threads WHERE settings NOT IN ('', '{}')"},
+		{&t.MCPServers, "threads WHERE " + servers},
+		{&t.NativeSessions, "threads WHERE native_session != ''"},
+		{&t.Tokens, "tokens"},
+		{&t.Agents, "processes"},
+	} {
+		if *c.into, err = one(ctx, f.s, scanValue[int], "SELECT count(*) FROM "+c.from); err != nil {
+			return t, err
+		}
+	}
+	for _, from := range []string{"threads WHERE mode NOT IN ('', 'default')", "runs WHERE mode NOT IN ('', 'default')"} {
+		n, err := one(ctx, f.s, scanValue[int], "SELECT count(*) FROM "+from)
+		if err != nil {
+			return t, err
+		}
+		t.Modes += n
+	}
+	return t, nil
+}
+
+// metaID is the key under which a database holds its id.
+const metaID = "database_id"
+
+// ID is the id that the database was made with, or "".
+func (f *Foreign) ID(ctx context.Context) (string, error) { return f.Meta(ctx, metaID) }
+
+// Create makes a database with an id at path, where there must be none, has
+// fill add to it, if that is not nil, and closes it.
+func Create(ctx context.Context, path, id string, fill func(*Store) error) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return &OpenError{path, "unreadable", err}
+	}
+	f.Close()
+	s, err := Open(ctx, path, Options{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := s.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if err := s.Write(ctx, func(t *Tx) error { return t.SetMeta(metaID, id) }); err != nil || fill == nil {
+		return err
+	}
+	return fill(s)
+}
+
+// MoveDirectories changes the directories of threads that are from, or below
+// it, as after a move of the project.
+func (t *Tx) MoveDirectories(from, to string) error {
+	sep := string(filepath.Separator)
+	from, to = strings.TrimSuffix(from, sep), strings.TrimSuffix(to, sep)
+	// Not LIKE: a path may have what is special there.
+	_, err := t.exec("UPDATE threads SET cwd = ?1 || substr(cwd, length(?2) + 1) WHERE cwd = ?2 OR substr(cwd, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
+	return err
+}
