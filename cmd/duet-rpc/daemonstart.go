@@ -38,8 +38,7 @@ func mentionsHub(s *settings) bool {
 	}
 	files, err := configFiles(p)
 	return err == nil && slices.ContainsFunc(files[:2], func(file string) bool {
-		text, err := os.ReadFile(file)
-		return err == nil && bytes.Contains(text, []byte("hub"))
+		return config.Mentions(file, "hub")
 	})
 }
 

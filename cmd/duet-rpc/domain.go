@@ -241,22 +241,36 @@ func (d *domain) Issues() (issues []string) {
 	return append(issues, o.hub.Issues()...)
 }
 
-// openNoMore has the hub opened no more, and waits until nobody is about to.
-// It returns the latest opening, or nil.
-func (d *domain) openNoMore() *opening {
+// openNoMore has the hub opened no more, and waits until nobody is about to, as
+// long as ctx lasts: what is read to open it may be on a file system that does
+// not answer. It returns the latest opening, or nil; over is false if there is
+// one that goes on.
+func (d *domain) openNoMore(ctx context.Context) (o *opening, over bool) {
 	d.mu.Lock()
 	d.closing = true
-	o := d.latest
+	o = d.latest
 	d.mu.Unlock()
-	if o != nil {
-		<-o.done
+	if o == nil {
+		return nil, true
 	}
-	return o
+	select {
+	case <-o.done:
+		return o, true
+	case <-ctx.Done():
+		if o.over() {
+			return o, true
+		}
+		return nil, false
+	}
 }
 
 // close interrupts what runs and ends the executors.
 func (d *domain) close(ctx context.Context) {
-	o := d.openNoMore()
+	o, over := d.openNoMore(ctx)
+	if !over {
+		d.log.Warn("the hub was still being opened")
+		return // and the claim ends with the process: it may be about to use the database
+	}
 	defer func() { d.claimed().lock.Close() }()
 	defer d.giveUp.Wait()
 	if o == nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-const trustHelp = `Show what the project's .duet.toml asks for - programs that it runs, variables
-that it sets, keys that it uses, tool calls that it allows - and, if you say
-yes, trust it. Until then none of that has an effect; the file's limits, its
-choice of an agent and its deny rules always count.
+const trustHelp = `Show what the project's .duet.toml asks for - the agent that it chooses, programs
+that it runs, variables that it sets, keys that it uses, limits that it raises,
+tool calls that it allows - and, if you say yes, trust it. Until then none of
+that has an effect; limits that are lower than yours and deny rules always count.
 
 Trust is for the file as it is: when a byte of it changes, you are asked again.
 Programs that it names are not looked into.

@@ -46,7 +46,13 @@ func checkVariable(s string) error {
 	return nil
 }
 
+// maxGlob bounds a pattern, in bytes: each question is held against all.
+const maxGlob = 1024
+
 func checkGlob(s string) error {
+	if len(s) > maxGlob {
+		return fmt.Errorf("a pattern of at most %d bytes", maxGlob)
+	}
 	if _, err := path.Match(s, ""); err != nil {
 		return errors.New("a pattern with * ? [ab] (a [ that is meant is written \\[)")
 	}

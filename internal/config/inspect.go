@@ -21,12 +21,16 @@ type Inspection struct {
 func Inspect(path string, getenv func(string) string) (*Inspection, error) {
 	l := readLayer(path, SourceProject, getenv)
 	if len(l.problems) > 0 {
-		return nil, &Error{Problems: l.problems}
+		return nil, (&Error{Problems: l.problems}).cut()
 	}
 	if l.content == nil {
 		return nil, fmt.Errorf("looking at %s: %w", path, fs.ErrNotExist)
 	}
-	return &Inspection{File: path, Asks: l.needTrust(), content: l.content}, nil
+	below := defaultLimits()
+	if file, err := UserFile(getenv); err == nil {
+		below = readLayer(file, SourceUser, getenv).limits(below) // what is wrong there is told by Load
+	}
+	return &Inspection{File: path, Asks: l.needTrust(below, true), content: l.content}, nil
 }
 
 // Trusted tells whether the store has the file as it was inspected.

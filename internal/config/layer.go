@@ -51,7 +51,7 @@ func readLayer(path, source string, getenv func(string) string) *layer {
 	if path == "" {
 		return &layer{document: &document{}, source: source}
 	}
-	content, err := readFile(path)
+	content, err := readFile(path, boundsOf(source).bytes)
 	if err != nil {
 		d := &document{path: path, name: name}
 		d.wrong(place{}, "it cannot be read: %v", err)
@@ -61,7 +61,8 @@ func readLayer(path, source string, getenv func(string) string) *layer {
 }
 
 func decodeLayer(path, name, source string, content []byte, getenv func(string) string) *layer {
-	l := &layer{document: parse(path, name, content), source: source}
+	most := boundsOf(source)
+	l := &layer{document: parse(path, name, content, most), source: source}
 	top := l.table()
 	top.only(topKeys)
 	l.defaultAgent = top.checked("default_agent", checkName)
@@ -75,7 +76,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	}
 	files := fileNames{base: filepath.Dir(path), home: getenv("HOME")}
 	l.agents = map[string]agentTable{}
-	for name, t := range top.tables("agents") {
+	for name, t := range top.tables("agents", most.agents) {
 		if name == demoAgent {
 			l.wrong(l.keyAt(t.path), "%s is the built-in demonstration agent and cannot be changed: choose another name", demoAgent)
 			continue
@@ -83,10 +84,10 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		l.agents[name] = decodeAgent(t, files)
 	}
 	l.services = map[string]Key{}
-	for service, t := range top.tables("keys") {
+	for service, t := range top.tables("keys", most.agents) {
 		l.services[service] = decodeKey(t, files)
 	}
-	for _, t := range top.list("rules", "rules") {
+	for _, t := range top.list("rules", "rules", most.rules) {
 		l.rules = append(l.rules, decodeRule(t, source))
 	}
 	sortProblems(l.problems)
@@ -114,7 +115,7 @@ func decodeAgent(t table, files fileNames) agentTable {
 		keys:    t.textMap("keys", checkVariable, checkName),
 	}
 	known := map[string]bool{}
-	for _, server := range t.list("mcp_servers", strings.Join(t.path, ".")+".mcp_servers") {
+	for _, server := range t.list("mcp_servers", strings.Join(t.path, ".")+".mcp_servers", mostServers) {
 		s := decodeServer(server, files)
 		if known[s.Name] {
 			server.wrong("name", "a name that no other server of the agent has", quoteShort(s.Name))
