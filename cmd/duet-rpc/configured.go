@@ -86,7 +86,7 @@ func (d *domain) trustWorkspace() error {
 		return err
 	}
 	file, err := config.Inspect(p.ConfigFile(), os.Getenv)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*project.ForeignError)) {
 		return nil // there is nothing to trust
 	}
 	if err != nil {

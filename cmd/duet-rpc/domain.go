@@ -297,6 +297,9 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	if err != nil {
 		return configError(err)
 	}
+	for _, note := range p.Notes {
+		d.log.Warn("something was passed over", "note", note)
+	}
 	for _, file := range c.Untrusted {
 		d.log.Warn("a project's configuration waits for your trust; parts of it have no effect", "file", file, "todo", "duet-rpc trust")
 	}

@@ -52,7 +52,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			}
 			file, err := config.Inspect(p.ConfigFile(), os.Getenv)
 			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)
+				return errors.New(strings.Join(append([]string{fmt.Sprintf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)}, p.Notes...), "; "))
 			}
 			if err != nil {
 				return configError(err)

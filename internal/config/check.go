@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +56,13 @@ func checkGlob(s string) error {
 	}
 	if _, err := path.Match(s, ""); err != nil {
 		return errors.New("a pattern with * ? [ab] (a [ that is meant is written \\[)")
+	}
+	return nil
+}
+
+func checkSafe(s string) error {
+	if s != "*" && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
+		return errors.New(`the path of a directory, absolute or from ~/ on (with /* at its end all below it), or "*"`)
 	}
 	return nil
 }

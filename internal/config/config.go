@@ -56,6 +56,9 @@ type Config struct {
 	// Untrusted are the files that ask for something that waits for the user's
 	// trust.
 	Untrusted []string
+	// Notes tell of files that were passed over, and what to do where they were
+	// meant.
+	Notes []string
 
 	projectFile string
 	origins     map[string]string // key → source, for Values
@@ -124,8 +127,8 @@ func Load(s Sources) (*Config, error) {
 	if s.Getenv == nil {
 		s.Getenv = os.Getenv
 	}
-	user := readLayer(s.User, SourceUser, s.Getenv)
-	project := readLayer(s.Project, SourceProject, s.Getenv)
+	user := readUser(s.User, s.Getenv)
+	project := readProject(s.Project, user, s.Getenv)
 	environment := environmentLayer(s.Getenv)
 	flags := flagLayer(s.Overrides)
 
@@ -147,6 +150,9 @@ func Load(s Sources) (*Config, error) {
 	b.apply(project, trusted)
 	b.apply(environment, true)
 	b.apply(flags, true)
+	if project.foreign != nil {
+		b.c.Notes = append(b.c.Notes, project.foreign.Error())
+	}
 	return b.finish(), nil
 }
 

@@ -1,21 +1,26 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // layer is what one source says. What it does not say is nil.
 type layer struct {
 	*document
-	source string
+	source  string
+	foreign error // why the file counts for nothing; nil where it does not
 
 	defaultAgent, hub *string
 	maxRuns, queueCap *int
 	runTimeout        *time.Duration
+	safe              []string // directories, of the user's file alone
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
@@ -33,7 +38,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout"}
 	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
@@ -43,7 +48,9 @@ var (
 
 // readLayer reads a file. An empty path and a file that does not exist say
 // nothing.
-func readLayer(path, source string, getenv func(string) string) *layer {
+//
+// check gives an error for a file that counts for nothing.
+func readLayer(path, source string, getenv func(string) string, check func(path string, info fs.FileInfo) error) *layer {
 	name := shorten(path, getenv)
 	if source == SourceProject {
 		name = filepath.Base(path)
@@ -51,7 +58,10 @@ func readLayer(path, source string, getenv func(string) string) *layer {
 	if path == "" {
 		return &layer{document: &document{}, source: source}
 	}
-	content, err := readFile(path, boundsOf(source).bytes)
+	content, err := readFile(path, boundsOf(source).bytes, check)
+	if errors.As(err, new(*project.ForeignError)) && source == SourceProject { // it counts for nothing
+		return &layer{document: &document{path: path, name: name}, source: source, foreign: err}
+	}
 	if err != nil {
 		d := &document{path: path, name: name}
 		d.wrong(place{}, "it cannot be read: %v", err)
@@ -75,6 +85,13 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		}
 	}
 	files := fileNames{base: filepath.Dir(path), home: getenv("HOME")}
+	if _, given := top.values["safe_directories"]; given && source == SourceProject {
+		l.wrong(l.keyAt([]string{"safe_directories"}), "safe_directories says whose files count, so it stands in your own configuration alone")
+	} else {
+		for _, dir := range top.texts("safe_directories", checkSafe) {
+			l.safe = append(l.safe, files.path(dir, dir != "*"))
+		}
+	}
 	l.agents = map[string]agentTable{}
 	for name, t := range top.tables("agents", most.agents) {
 		if name == demoAgent {

@@ -14,6 +14,11 @@ const noFollow = 0
 // out is that the user's directories are inherited by what is in them.
 func foreign(fs.FileInfo) bool { return false }
 
+func owner(fs.FileInfo) (uid int, known bool) { return 0, false }
+
+// WritableByOthers cannot be told from the file's information here.
+func WritableByOthers(fs.FileInfo) bool { return false }
+
 func sharedWrite(fs.FileInfo) bool { return false }
 
 // writable tries it: permissions are lists here, which no mode shows.
