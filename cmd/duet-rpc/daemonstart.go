@@ -37,7 +37,7 @@ func mentionsHub(s *settings) bool {
 		return false
 	}
 	files, err := configFiles(p)
-	return err == nil && slices.ContainsFunc(files[:2], func(file string) bool {
+	return err == nil && slices.ContainsFunc(files, func(file string) bool {
 		return config.Mentions(file, "hub")
 	})
 }

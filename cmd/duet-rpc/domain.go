@@ -25,7 +25,6 @@ import (
 type domain struct {
 	settings *settings
 	log      *logging.Log
-	agents   agents
 
 	problem      string // that this process is the hub, though it should not be; or empty
 	claimedAgain func() // called when the project could be claimed later than at the start; may be nil
@@ -293,9 +292,13 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		return claimed.err
 	}
 	p := claimed.project
-	c, err := loadConfig(d.settings)
+	live, err := d.liveConfig(p)
 	if err != nil {
-		return configError(err)
+		return err
+	}
+	c, err := live.Current(false)
+	if err != nil {
+		return err
 	}
 	for _, note := range p.Notes {
 		d.log.Warn("something was passed over", "note", note)
@@ -307,15 +310,9 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	if err != nil {
 		return err
 	}
-	d.agents.load = func() (*config.Config, error) { return loadConfig(d.settings) }
-	d.agents.files, err = configFiles(p)
-	if err != nil {
-		return err
-	}
-	d.agents.take(c)
 	o.hub, err = hub.Open(ctx, hub.Options{
-		Database: p.Database(), Root: p.Root, Agents: &d.agents, Keys: c.Keys, Rules: c.Rules, Limits: c.Limits,
-		Restricted: func() (*config.Config, error) { return loadConfigFor(d.settings, true) },
+		Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Valid: claimed.lock.Valid,
 		Lost: func(error) {

@@ -60,7 +60,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			return trust(cmd, s, store, file, o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "trust the file no longer")
+	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "trust the file no longer, and end the agents that it defines")
 	cmd.Flags().BoolVar(&o.show, "show", false, "only show what the file asks for and whether it is trusted")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "trust without asking")
 	cmd.MarkFlagsMutuallyExclusive("revoke", "show", "yes")

@@ -20,6 +20,7 @@ const (
 	codeStoreFull    = "STORE_FULL"
 	codeAgentExited  = "AGENT_EXITED" // an executor's
 	codeStart        = "START_FAILED"
+	codeRevoked      = "TRUST_REVOKED"
 )
 
 // killAfter is how long an executor may take to end a task before it is
@@ -162,11 +163,14 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 	if err != nil {
 		return result, err
 	}
+	h.standing.begin(run.ID, agent)
+	defer h.standing.end(run.ID)
 	lease, err := h.executors.Acquire(live.ctx, Want{Thread: thread.UUID, Agent: agent})
 	if err != nil {
 		return result, err
 	}
 	defer lease.Release()
+	h.standing.has(run.ID, agent, lease)
 	err = h.write(live.ctx, func(t *store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)
 		if err != nil {

@@ -41,7 +41,7 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 	c, err := load(false)
 	require.NoError(t, err)
 	return openHub(t, path, play, func(o *Options) {
-		o.Agents, o.Keys, o.Rules = c, c.Keys, c.Rules
+		o.Agents, o.Keys, o.Rules = c, always(c.Keys), always(c.Rules)
 		o.Getenv = func(name string) string { return map[string]string{"PROJECT_KEY": "secret"}[name] }
 		o.Restricted = func() (*config.Config, error) { return load(true) }
 	})
