@@ -49,11 +49,12 @@ type Agents interface {
 
 // Options configure a Hub.
 type Options struct {
-	Database string // its path
-	Root     string // of the project
-	Agents   Agents
-	Keys     map[string]config.Key
-	Rules    []config.Rule
+	Database   string // its path
+	DatabaseID string // that it must have been made with; "" for any
+	Root       string // of the project
+	Agents     Agents
+	Keys       map[string]config.Key
+	Rules      []config.Rule
 	// Restricted, if set, reads the configuration as it is for who does not
 	// trust the workspace; see [Restricted].
 	Restricted func() (*config.Config, error)
@@ -150,7 +151,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed, Valid: opts.Valid}); err != nil {
+	if h.store, err = store.Open(ctx, opts.Database, store.Options{ID: opts.DatabaseID, Committed: h.committed, Valid: opts.Valid}); err != nil {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
