@@ -320,11 +320,12 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	if err != nil {
 		return err
 	}
-	if err := d.prepareDatabase(ctx, p); err != nil {
+	id, err := d.prepareDatabase(ctx, p)
+	if err != nil {
 		return err
 	}
 	o.hub, err = hub.Open(ctx, hub.Options{
-		Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		Database: p.Database(), DatabaseID: id, Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Valid: claimed.lock.Valid,
@@ -348,12 +349,12 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 }
 
 // prepareDatabase is the function of this name, and remembers what it notices.
-func (d *domain) prepareDatabase(ctx context.Context, p project.Project) error {
-	notices, err := prepareDatabase(ctx, p, d.log.Logger)
+func (d *domain) prepareDatabase(ctx context.Context, p project.Project) (id string, err error) {
+	id, notices, err := prepareDatabase(ctx, p, d.log.Logger)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.notices = append(d.notices, notices...)
-	return err
+	return id, err
 }
 
 // executorCommand is how an executor is started, and its environment, which

@@ -49,9 +49,10 @@ type Agents interface {
 
 // Options configure a Hub.
 type Options struct {
-	Database string // its path
-	Root     string // of the project
-	Agents   Agents
+	Database   string // its path
+	DatabaseID string // that it must have been made with; "" for any
+	Root       string // of the project
+	Agents     Agents
 	// Keys and Rules, if set, are those of the configuration as it is now: it
 	// may change while the hub runs. They are asked often.
 	Keys  func() map[string]config.Key
@@ -161,7 +162,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+	if h.store, err = store.Open(ctx, opts.Database, store.Options{ID: opts.DatabaseID, Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
