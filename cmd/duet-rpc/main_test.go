@@ -23,6 +23,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if play := os.Getenv(playedVariable); play != "" {
+		playAgent(play)
+		return
+	}
 	flag.Parse()
 	waitInParallel()
 	os.Exit(runTests(m))

@@ -19,7 +19,8 @@ const module = "github.com/duet-rpc/duet-rpc"
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
 		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/hub",
-		"internal/logging", "internal/project", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
+		"internal/logging", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
+		"internal/visible",
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
@@ -36,10 +37,12 @@ var mayImport = map[string][]string{
 	"internal/logging":      {},
 	"internal/openrpc":      {"server"},
 	"internal/project":      {},
+	"internal/question":     {"internal/visible"},
 	"internal/redact":       {},
 	"internal/relay":        {"frame", "server"},
 	"internal/socket":       {},
 	"internal/store":        {},
+	"internal/visible":      {},
 	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/socket", "internal/store"},
 }
 
