@@ -46,6 +46,8 @@
             (concat "  " (duet-approval-summary approval root)))
           (if (duet-approval-stale approval)
               (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")
+          (mapconcat (lambda (line) (concat "\n  │ " (propertize line 'face 'duet-code)))
+                     (duet-approval-excerpt approval) "")
           "\n  "
           (cond
            ((duet-approval-sending-p approval)
