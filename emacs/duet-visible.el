@@ -24,7 +24,7 @@
 
 (defconst duet-visible--hidden
   (concat
-   "\x00-\x08\x0b-\x1f\x7f-\x9f\xad"            ; controls, soft hyphen
+   "\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad" ; controls, soft hyphen
    "\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
    "\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"

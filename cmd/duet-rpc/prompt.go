@@ -63,7 +63,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 		Use:     "prompt [TEXT...]",
 		Short:   "Run one prompt with an agent, and answer its questions here",
 		Long:    promptHelp,
-		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  git diff | duet-rpc prompt --yes",
+		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  (echo \"Review this:\"; git diff) | duet-rpc prompt --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := promptText(cmd.InOrStdin(), args)
 			if err != nil {
