@@ -183,7 +183,8 @@ its summary has all of it.  What a diff shows is left out."
                        (duet-get-string input :command)))
          (text (cond ((duet-approval-question-p approval)
                       (duet-approval-title approval))
-                     (command (if (equal command (duet-approval--line command)) "" command))
+                     (command (if (equal (duet-visible command) (duet-approval--line command))
+                                  "" command))
                      ((null input) "")
                      ((and (consp input) (keywordp (car input)))
                       (string-join (cl-loop for (key value) on input by #'cddr
@@ -191,7 +192,7 @@ its summary has all of it.  What a diff shows is left out."
                                    "\n"))
                      (t (duet-approval--json input)))))
     (cond
-     ((duet-get data :truncated)
+     ((and (duet-get data :truncated) (null input))
       (list "… it is too long to stand here: [v] view shows all of it"))
      ((or (null text) (string-empty-p text)
           (and (duet-approval-question-p approval)
@@ -237,6 +238,33 @@ Those after the first are indented, so that none looks like another member."
       (condition-case nil
           (json-encode input)
         (error (format "%S" input))))))
+
+(defvar duet-approval--fetched (make-hash-table :test #'equal)
+  "The ids of questions all of which was asked for.")
+
+(defun duet-approval-complete (approval)
+  "Ask the server for what an event has left out of APPROVAL, once."
+  (when-let* ((id (duet-approval-id approval))
+              (connection (and (duet-get (duet-approval-data approval) :truncated)
+                               (not (gethash id duet-approval--fetched))
+                               (duet-approval-connection approval))))
+    (puthash id t duet-approval--fetched)
+    (duet-connection-request
+     connection 'getApproval (list :approval_id id)
+     :error-fn (lambda (_) (remhash id duet-approval--fetched))
+     :success-fn
+     (lambda (result)
+       (let ((data (copy-sequence (duet-approval-data approval)))
+             (whole (duet-get result :approval)))
+         (dolist (key '(:tool_input :diff :truncated))
+           (setq data (plist-put data key (plist-get whole key))))
+         (setf (duet-approval-data approval) data)
+         ;; Told again, as after another start of the server, it is asked for again.
+         (unless (duet-get data :truncated) (remhash id duet-approval--fetched))
+         (when (eq connection (duet-approval-connection approval))
+           (duet-model-announce (duet-connection-model connection) 'approval
+                                (duet-approval-session approval connection)
+                                approval)))))))
 
 (defun duet-approval-options (approval)
   "Return the answers that APPROVAL offers: a list of (NAME . ID)."

@@ -105,7 +105,12 @@
         (goto-char (point-min))
         (should (re-search-forward "… 35[0-9][0-9] more lines, [0-9]+ characters hidden: \\[v\\] view" nil t))
         (should (search-forward "rm -rf ~" nil t))
-        (should (re-search-forward "… it is too long to stand here: \\[v\\] view" nil t)))
+        ;; What an event has left out is fetched, so its size is said, too.
+        (duet-test-wait-for
+         (save-excursion
+           (duet-approvals-flush)
+           (re-search-forward "… 1999[0-9] more lines, [0-9]+ characters hidden: \\[v\\] view"
+                              nil t))))
       ;; All of it is fetched.
       (duet-approval-view (cl-find "Longer" (duet-session-approvals session)
                                    :key #'duet-approval-tool :test #'equal))
