@@ -141,7 +141,8 @@ func (v *promptView) showText(kind string, d noticeData) {
 		v.note("error: " + d.Message)
 	case hub.EventTerminal:
 		if d.Encoding != "base64" {
-			v.aside(strings.TrimRight(strings.ReplaceAll(d.Data, "\r\n", "\n"), "\n"), dim)
+			printed := strings.TrimRight(strings.ReplaceAll(d.Data, "\r\n", "\n"), "\n")
+			v.aside("  "+strings.ReplaceAll(printed, "\n", "\n  "), dim)
 		}
 	}
 }
@@ -225,7 +226,11 @@ func (v *promptView) paint(text, color string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-func (v *promptView) note(text string) { v.aside("— "+text, dim) }
+// note says something. Only its first line is at the margin, where ours are: the
+// text may be an agent's.
+func (v *promptView) note(text string) {
+	v.aside("— "+strings.ReplaceAll(text, "\n", "\n  "), dim)
+}
 
 // showDiff shows what has changed in a file.
 func (v *promptView) showDiff(d noticeData) {
