@@ -110,8 +110,8 @@ type Hub struct {
 	tokens    map[[32]byte]store.Token
 	sessions  map[int64]Session // runs that were lately needed for their ids
 	terminals map[string]*terminal
-	spawning  int                       // terminals whose start is not answered
-	secrets   map[string]chan string    // requests for keys that wait for a human
+	spawning  int                    // terminals whose start is not answered
+	secrets   map[string]chan string // requests for keys that wait for a human
 	besides   map[*Subscription]struct{}
 	issues    map[string]string
 	doomed    map[int64]struct{} // runs that a full disk does not let go on, until that is kept
