@@ -13,18 +13,79 @@
 (require 'cl-lib)
 (require 'project)
 
+;; As the server has it (internal/project): what another user owns counts for
+;; nothing, and neither the home directory nor one that is everybody's is found on
+;; the way up.
+
+(defcustom duet-project-safe-directories
+  (let ((list (getenv "DUET_SAFE_DIRECTORIES")))
+    (and list (split-string list path-separator t)))
+  "Directories in which files of other users count as marks of a project.
+One that ends in /* means all below it, and * all that there are.  It should
+be what safe_directories in the server's configuration is."
+  :type '(repeat string)
+  :group 'duet)
+
+(defun duet-project--ours-p (file)
+  "Return whether FILE belongs to the user or to root."
+  (let ((owner (file-attribute-user-id (file-attributes file 'integer))))
+    (or (not (numberp owner))
+        (memq system-type '(windows-nt ms-dos))
+        (= owner 0)
+        (= owner (user-uid))
+        (and (= (user-uid) 0)
+             (equal (number-to-string owner) (getenv "SUDO_UID"))))))
+
+(defun duet-project--safe-p (directory)
+  "Return whether files of other users count in DIRECTORY."
+  (let ((directory (directory-file-name (expand-file-name directory))))
+    (cl-some (lambda (safe)
+               (cond ((equal safe "*"))
+                     ((string-suffix-p "/*" safe)
+                      (string-prefix-p (expand-file-name (substring safe 0 -1)) directory))
+                     ((equal (directory-file-name (expand-file-name safe)) directory))))
+             duet-project-safe-directories)))
+
+(defun duet-project--reserved-p (directory)
+  "Return whether no project is found in DIRECTORY on the way up."
+  (let* ((directory (file-name-as-directory (file-truename directory)))
+         (home (file-name-as-directory (file-truename "~")))
+         (modes (or (file-modes directory) 0)))
+    (or (string-prefix-p directory home)
+        (equal directory (file-name-as-directory (file-truename temporary-file-directory)))
+        (= (logand modes #o1002) #o1002)
+        (and (not (string-prefix-p home directory))
+             (string-match-p
+              (rx bos (? "/private")
+                  (or (seq "/" (? (or "root" "home" "Users" "opt" "srv" "mnt" "media" "Volumes" "tmp" "nix" "snap"
+                                      (seq "run" (? (or "/user" "/media")))
+                                      (seq "usr" (? (or "/local" "/src" "/local/src" "/home")))
+                                      (seq "var" (? "/" (or "tmp" "lib" "cache" "log" "spool" "run" "mail"))))
+                                  "/"))
+                      (seq "/" (or "bin" "sbin" "lib" "lib32" "lib64" "libx32" "boot" "etc" "proc" "sys"
+                                   "System" "Library" "Applications")
+                           "/" (* anything))
+                      (seq "/usr/" (or "bin" "sbin" "lib" "lib64" "libexec" "share" "include" "games") "/" (* anything)))
+                  eos)
+              directory)))))
+
 (defun duet-project--marked (directory)
   "Return the nearest directory around DIRECTORY that is marked as a project."
   (locate-dominating-file
    directory
    (lambda (parent)
-     (cl-some (lambda (name) (file-exists-p (expand-file-name name parent)))
-              '(".duet" ".duet.toml" ".git")))))
+     (and (cl-some (lambda (name)
+                     (let ((mark (expand-file-name name parent)))
+                       (and (file-exists-p mark)
+                            (or (and (duet-project--ours-p mark) (duet-project--ours-p parent))
+                                (duet-project--safe-p parent)))))
+                   '(".duet" ".duet.toml" ".git"))
+          (not (duet-project--reserved-p parent))))))
 
 (defun duet-project-root (directory)
   "Return the directory of the project that DIRECTORY is in.
-That is the nearest with a .duet, a .duet.toml or a .git, as the server
-finds it, else DIRECTORY."
+That is the nearest with a .duet, a .duet.toml or a .git that count, as the
+server finds it, else DIRECTORY."
   (let ((directory (file-name-as-directory (expand-file-name directory))))
     (when (file-remote-p directory)
       (user-error "Duet works in local directories only, %s is remote" directory))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -76,7 +77,7 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 		require.Error(t, err)
 		assert.Contains(t, problem, "the project "+dir+" has no .duet.toml, so there is nothing to trust; ")
 		assert.Regexp(t, shared+`.*/.duet.toml belongs to user 65534 and is not used: .*safe_directories`, problem)
-		said, problem, err := s.commandIn(dir, "prompt", "--log-level", "warn", "quiet")
+		said, problem, err := s.commandIn(dir, "prompt", "quiet")
 		require.NoError(t, err, problem)
 		assert.NotEmpty(t, said)
 		assert.Contains(t, problem, "belongs to user 65534 and is not used")
@@ -126,6 +127,7 @@ func TestNoHubIsKeptInAPlaceForTemporaryFiles(t *testing.T) {
 	for _, args := range [][]string{{"prompt", "quiet"}, {"prompt", "quiet", "--root", dir}} {
 		_, problem, err = s.commandIn(dir, args...)
 		require.NoError(t, err, problem)
+		assert.Equal(t, len(args) == 2, strings.Contains(problem, dir+" is no project, but a place for others"), "%s", problem)
 		require.NoDirExists(t, filepath.Join(dir, ".duet"))
 	}
 	out, _, err := s.commandIn(dir, "doctor")

@@ -127,6 +127,11 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	view := newPromptView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s)
+	if p, err := findProject(s); err == nil {
+		for _, note := range p.Notes {
+			view.note(oneLine(note))
+		}
+	}
 	var h *openedHub
 	if err := orInterrupted(interrupts, cancel, func() (err error) {
 		h, err = openHub(ctx, s, log)
