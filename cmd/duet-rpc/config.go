@@ -15,7 +15,9 @@ import (
 )
 
 // findProject is the project that a command is about.
-func findProject(s *settings) (project.Project, error) { return project.Find(s.root) }
+func findProject(s *settings) (project.Project, error) {
+	return config.Owners(os.Getenv).Find(s.root)
+}
 
 // loadConfig reads the configuration of the project that a command is about.
 func loadConfig(s *settings) (*config.Config, error) { return loadConfigFor(s, false) }
@@ -128,6 +130,9 @@ func printValues(out io.Writer, c *config.Config) error {
 	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	for _, note := range c.Notes {
+		fmt.Fprintf(out, "\n%s\n", oneLine(note))
 	}
 	for _, file := range c.Untrusted {
 		fmt.Fprintf(out, "\n%q is not trusted: see what it asks for and allow it with `duet-rpc trust`\n", file)

@@ -37,9 +37,8 @@ func mentionsHub(s *settings) bool {
 		return false
 	}
 	files, err := configFiles(p)
-	return err == nil && slices.ContainsFunc(files[:2], func(file string) bool {
-		text, err := os.ReadFile(file)
-		return err == nil && bytes.Contains(text, []byte("hub"))
+	return err == nil && slices.ContainsFunc(files, func(file string) bool {
+		return config.Mentions(file, "hub")
 	})
 }
 

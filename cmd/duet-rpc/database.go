@@ -30,57 +30,63 @@ type databasePlace struct {
 }
 
 // prepareDatabase sees to it that the project has a database that this user
-// made here, before anything of it has an effect. What else there is is set
-// aside; notices tell where, and what to do.
-func prepareDatabase(ctx context.Context, p project.Project, log *slog.Logger) (notices []string, err error) {
+// made here, before anything of it has an effect, and returns its id. What else
+// there is is set aside; notices tell where, and what to do.
+func prepareDatabase(ctx context.Context, p project.Project, log *slog.Logger) (id string, notices []string, err error) {
 	key, err := origin.LoadKey(os.Getenv)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	d := databasePlace{origin.At(p.Database(), key), p, log}
 	found, err := lookAtDatabase(ctx, d.Place, p)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if len(found.Strange) > 0 {
 		dir, err := d.SetStrangeAside(time.Now(), found.Strange)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		notices = append(notices, d.note("beside the project's database lay what would change it, and what duet-rpc has not put there; it was moved to %s", dir))
 	}
-	switch found.Kind {
-	case origin.Ours, origin.Moved:
-		if err := store.Inspect(ctx, p.Database()); err != nil {
-			return nil, err
-		}
-		if found.Kind == origin.Moved {
-			err = d.move(ctx, found)
-		}
-	case origin.None:
-		id, finished := d.Finish(d.unfinished())
-		if finished {
-			found.ID = id
-			break
-		}
-		found.ID, err = d.begin(ctx, nil)
-	case origin.Foreign:
-		var notice string
-		found.ID, notice, err = d.replaceForeign(ctx)
-		notices = append(notices, notice)
-	case origin.Copied:
-		var notice string
-		found.ID, notice, err = d.replaceCopy(ctx, found)
-		notices = append(notices, notice)
-	}
+	id, notice, err := d.take(ctx, found)
 	if err != nil {
-		return nil, err
+		return "", notices, err
 	}
-	err = d.Seal(found.ID)
+	if notice != "" {
+		notices = append(notices, notice)
+	}
+	err = d.Seal(id)
 	if errors.Is(err, syscall.ENOSPC) && hub.FreeReserve(p.Database()) == nil {
-		err = d.Seal(found.ID)
+		err = d.Seal(id)
 	}
-	return notices, err
+	return id, notices, err
+}
+
+// take makes what was found the project's database, or puts a new one into its
+// place.
+func (d databasePlace) take(ctx context.Context, found origin.Finding) (id, notice string, err error) {
+	switch found.Kind {
+	case origin.Foreign:
+		return d.replaceForeign(ctx)
+	case origin.Copied:
+		return d.replaceCopy(ctx, found)
+	case origin.None:
+		if id, finished := d.Finish(d.unfinished()); finished {
+			return id, "", nil
+		}
+		id, err = d.begin(ctx, nil, nil)
+		return id, "", err
+	}
+	err = store.Inspect(ctx, d.project.Database(), found.ID)
+	var broken *store.OpenError
+	if errors.As(err, &broken) && broken.Reason == "replaced" {
+		return d.replaceForeign(ctx)
+	}
+	if err == nil && found.Kind == origin.Moved {
+		err = d.move(ctx, found)
+	}
+	return found.ID, "", err
 }
 
 // lookAtDatabase tells whose the database is, and changes nothing.
@@ -109,14 +115,9 @@ func (d databasePlace) note(format string, args ...any) string {
 
 func (d databasePlace) unfinished() string { return d.project.Database() + ".new" }
 
-// begin makes a new database and puts it into place.
-func (d databasePlace) begin(ctx context.Context, before func() error) (id string, err error) {
-	return d.beginWith(ctx, nil, before)
-}
-
-// beginWith is begin with what fill adds. before is called when the database is
-// made, and nothing is there to take its place yet.
-func (d databasePlace) beginWith(ctx context.Context, fill func(*store.Store) error, before func() error) (id string, err error) {
+// begin makes a new database with what fill adds, and puts it into place. before
+// is called when it is made, and may move away what is there. Both may be nil.
+func (d databasePlace) begin(ctx context.Context, fill func(*store.Store) error, before func() error) (id string, err error) {
 	made := d.unfinished()
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if err := os.Remove(made + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +140,7 @@ func (d databasePlace) beginWith(ctx context.Context, fill func(*store.Store) er
 // else's.
 func (d databasePlace) replaceForeign(ctx context.Context) (id, notice string, err error) {
 	var dir string
-	id, err = d.begin(ctx, func() (err error) {
+	id, err = d.begin(ctx, nil, func() (err error) {
 		dir, err = d.SetAside(time.Now())
 		return err
 	})
@@ -163,7 +164,7 @@ func (d databasePlace) replaceCopy(ctx context.Context, found origin.Finding) (i
 		}
 		return err
 	}
-	id, err = d.beginWith(ctx, take, func() (err error) {
+	id, err = d.begin(ctx, take, func() (err error) {
 		dir, err = d.SetAside(time.Now())
 		return err
 	})

@@ -241,6 +241,24 @@ func TestADatabaseInThePlaceOfTheUsersOwn(t *testing.T) {
 	}
 }
 
+// A copy of a tree over the project writes into the very files that are there.
+func TestADatabaseWrittenOverTheUsersOwn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, err := s.command("prompt", "quiet mine")
+	require.NoError(t, err)
+	mark, err := os.ReadFile(s.database() + ".origin")
+	require.NoError(t, err)
+	content := s.plant(hostileDatabases["a queued run"])
+	require.NoError(t, os.WriteFile(s.database()+".origin", mark, 0o600))
+	c := s.start()
+	var listed struct{ Sessions []shownSession }
+	c.call("listSessions", object{}, &listed)
+	assert.Empty(t, listed.Sessions)
+	c.leave()
+	s.requireHarmless(content)
+}
+
 // A schema that is not ours is not used even where the file is the user's own.
 func TestAnAlteredDatabaseIsRefused(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,12 @@ func examineSessions(s *settings) []finding {
 		return []finding{{Check: "project", State: "wrong", Found: err.Error(), Todo: "sessions are not available until this is mended; nothing was touched"}}
 	}
 	found := fmt.Sprintf("%s, kept in %s", p.Root, p.StateDir)
-	list := []finding{{Check: "project", State: "ok", Found: found}, checkHub(s, p), checkDatabase(p)}
+	list := []finding{{Check: "project", State: "ok", Found: found}}
+	for _, note := range p.Notes {
+		what, todo, _ := strings.Cut(note, ": ")
+		list = append(list, finding{Check: "project", State: "note", Found: what, Todo: todo})
+	}
+	list = append(list, checkHub(s, p), checkDatabase(p))
 	list = append(list, checkAside(p)...)
 	c, err := loadConfig(s)
 	if err != nil {

@@ -25,7 +25,6 @@ import (
 type domain struct {
 	settings *settings
 	log      *logging.Log
-	agents   agents
 
 	trouble      func() string // what else health is to tell; may be nil
 	problem      string        // that this process is the hub, though it should not be; or empty
@@ -251,22 +250,36 @@ func (d *domain) Issues() (issues []string) {
 	return append(issues, o.hub.Issues()...)
 }
 
-// openNoMore has the hub opened no more, and waits until nobody is about to.
-// It returns the latest opening, or nil.
-func (d *domain) openNoMore() *opening {
+// openNoMore has the hub opened no more, and waits until nobody is about to, as
+// long as ctx lasts: what is read to open it may be on a file system that does
+// not answer. It returns the latest opening, or nil; over is false if there is
+// one that goes on.
+func (d *domain) openNoMore(ctx context.Context) (o *opening, over bool) {
 	d.mu.Lock()
 	d.closing = true
-	o := d.latest
+	o = d.latest
 	d.mu.Unlock()
-	if o != nil {
-		<-o.done
+	if o == nil {
+		return nil, true
 	}
-	return o
+	select {
+	case <-o.done:
+		return o, true
+	case <-ctx.Done():
+		if o.over() {
+			return o, true
+		}
+		return nil, false
+	}
 }
 
 // close interrupts what runs and ends the executors.
 func (d *domain) close(ctx context.Context) {
-	o := d.openNoMore()
+	o, over := d.openNoMore(ctx)
+	if !over {
+		d.log.Warn("the hub was still being opened")
+		return // and the claim ends with the process: it may be about to use the database
+	}
 	defer func() { d.claimed().lock.Close() }()
 	defer d.giveUp.Wait()
 	if o == nil {
@@ -289,9 +302,16 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		return claimed.err
 	}
 	p := claimed.project
-	c, err := loadConfig(d.settings)
+	live, err := d.liveConfig(p)
 	if err != nil {
-		return configError(err)
+		return err
+	}
+	c, err := live.Current(false)
+	if err != nil {
+		return err
+	}
+	for _, note := range p.Notes {
+		d.log.Warn("something was passed over", "note", note)
 	}
 	for _, file := range c.Untrusted {
 		d.log.Warn("a project's configuration waits for your trust; parts of it have no effect", "file", file, "todo", "duet-rpc trust")
@@ -300,18 +320,13 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	if err != nil {
 		return err
 	}
-	d.agents.load = func() (*config.Config, error) { return loadConfig(d.settings) }
-	d.agents.files, err = configFiles(p)
+	id, err := d.prepareDatabase(ctx, p)
 	if err != nil {
 		return err
 	}
-	d.agents.take(c)
-	if err := d.prepareDatabase(ctx, p); err != nil {
-		return err
-	}
 	o.hub, err = hub.Open(ctx, hub.Options{
-		Database: p.Database(), Root: p.Root, Agents: &d.agents, Keys: c.Keys, Rules: c.Rules, Limits: c.Limits,
-		Restricted: func() (*config.Config, error) { return loadConfigFor(d.settings, true) },
+		Database: p.Database(), DatabaseID: id, Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Valid: claimed.lock.Valid,
 		Lost: func(error) {
@@ -334,12 +349,12 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 }
 
 // prepareDatabase is the function of this name, and remembers what it notices.
-func (d *domain) prepareDatabase(ctx context.Context, p project.Project) error {
-	notices, err := prepareDatabase(ctx, p, d.log.Logger)
+func (d *domain) prepareDatabase(ctx context.Context, p project.Project) (id string, err error) {
+	id, notices, err := prepareDatabase(ctx, p, d.log.Logger)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.notices = append(d.notices, notices...)
-	return err
+	return id, err
 }
 
 // executorCommand is how an executor is started, and its environment, which

@@ -301,9 +301,9 @@ func (h *host) linger() {
 // close ends the host, and everything that it runs.
 func (h *host) close() {
 	h.end()
-	h.openNoMore() // which may open sockets
 	closing, cancel := context.WithTimeout(context.Background(), domainGrace)
 	defer cancel()
+	_, _ = h.openNoMore(closing) // which may open sockets
 	ended := make(chan struct{})
 	go func() {
 		h.sockets.Wait()

@@ -15,10 +15,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-const trustHelp = `Show what the project's .duet.toml asks for - programs that it runs, variables
-that it sets, keys that it uses, tool calls that it allows - and, if you say
-yes, trust it. Until then none of that has an effect; the file's limits, its
-choice of an agent and its deny rules always count.
+const trustHelp = `Show what the project's .duet.toml asks for - the agent that it chooses, programs
+that it runs, variables that it sets, keys that it uses, limits that it raises,
+tool calls that it allows - and, if you say yes, trust it. Until then none of
+that has an effect; limits that are lower than yours and deny rules always count.
 
 Trust is for the file as it is: when a byte of it changes, you are asked again.
 Programs that it names are not looked into.
@@ -68,7 +68,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			}
 			file, err := config.Inspect(p.ConfigFile(), os.Getenv)
 			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)
+				return errors.New(strings.Join(append([]string{fmt.Sprintf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)}, p.Notes...), "; "))
 			}
 			if err != nil {
 				return configError(err)
@@ -76,7 +76,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			return trust(cmd, s, store, file, o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "trust the file no longer")
+	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "trust the file no longer, and end the agents that it defines")
 	cmd.Flags().BoolVar(&o.show, "show", false, "only show what the file asks for and whether it is trusted")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "trust without asking")
 	cmd.Flags().BoolVar(&o.database, "database", false, "look at a database that you did not make, and take over its history")

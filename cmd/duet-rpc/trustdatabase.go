@@ -228,7 +228,7 @@ func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Proje
 	log := logging.Open(logging.Options{Level: quietLevel + 1, NoColor: s.noColor}) // what is set aside is told of here
 	defer log.Close(logGrace)
 	aside := f.Database == p.Database() // not yet, but it will be
-	if _, err := prepareDatabase(ctx, p, log.Logger); err != nil {
+	if _, _, err := prepareDatabase(ctx, p, log.Logger); err != nil {
 		return unavailable(p, err)
 	}
 	key, err := origin.LoadKey(os.Getenv)

@@ -11,21 +11,37 @@ import (
 )
 
 // needTrust lists what a project's file asks for that waits until the user
-// trusts it: whatever runs a program, changes what one gets, says where a
-// secret is, or lets a tool call pass.
-func (l *layer) needTrust() []Value {
+// trusts it: whatever chooses or runs a program, changes what one gets, says
+// where a secret is, takes on more than the limits below it, or lets a tool call
+// pass. Values that may be secret are shown where withValues is set.
+func (l *layer) needTrust(below Limits, withValues bool) []Value {
 	if l.source != SourceProject {
 		return nil
 	}
 	var out []Value
 	add := func(key string, v any) { out = append(out, Value{Key: key, Value: v, Source: l.source}) }
+	if l.defaultAgent != nil {
+		add("default_agent", *l.defaultAgent)
+	}
 	if l.hub != nil {
 		add("hub", *l.hub)
+	}
+	if raises(l.maxRuns, below.MaxRuns) {
+		add("limits.max_runs", *l.maxRuns)
+	}
+	if raises(l.queueCap, below.QueueCap) {
+		add("limits.queue_cap", *l.queueCap)
+	}
+	if raises(l.runTimeout, below.RunTimeout) {
+		add("limits.run_timeout", shortDuration(*l.runTimeout))
+	}
+	if raises(l.idleAgents, below.MostIdle()) {
+		add("limits.idle_agents", *l.idleAgents)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.agents)) {
 		a := l.agents[name]
 		before := len(out)
-		for _, field := range a.fields() {
+		for _, field := range a.fields(withValues) {
 			add("agents."+name+"."+field.name, field.value)
 		}
 		if len(out) == before {
@@ -44,13 +60,16 @@ func (l *layer) needTrust() []Value {
 	return out
 }
 
+// raises reports whether a limit was given and is above another.
+func raises[T cmp.Ordered](limit *T, below T) bool { return limit != nil && *limit > below }
+
 // field is one key of [agents.NAME] that was given.
 type field struct {
 	name  string
 	value any
 }
 
-func (a agentTable) fields() []field {
+func (a agentTable) fields(withValues bool) []field {
 	var out []field
 	text := func(name string, s *string) {
 		if s != nil {
@@ -64,8 +83,10 @@ func (a agentTable) fields() []field {
 	}
 	text("prompt", a.prompt)
 	text("history", a.history)
-	if a.env != nil {
+	if a.env != nil && withValues {
 		out = append(out, field{"env", a.env})
+	} else if a.env != nil {
+		out = append(out, field{"env", hidden(a.env)})
 	}
 	if a.envFrom != nil {
 		out = append(out, field{"env_from", a.envFrom})
@@ -74,7 +95,7 @@ func (a agentTable) fields() []field {
 		out = append(out, field{"keys", a.keys})
 	}
 	for _, s := range a.mcpServers {
-		out = append(out, field{"mcp_servers." + s.Name, phrase(serverText(s, true))})
+		out = append(out, field{"mcp_servers." + s.Name, phrase(serverText(s, withValues))})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -14,10 +15,29 @@ type builder struct {
 	getenv func(string) string
 }
 
+func defaultLimits() Limits { return Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour} }
+
+// limits are those below with what the layer says over them.
+func (l *layer) limits(below Limits) Limits {
+	if l.maxRuns != nil {
+		below.MaxRuns = *l.maxRuns
+	}
+	if l.queueCap != nil {
+		below.QueueCap = *l.queueCap
+	}
+	if l.runTimeout != nil {
+		below.RunTimeout = *l.runTimeout
+	}
+	if l.idleAgents != nil {
+		below.IdleAgents = l.idleAgents
+	}
+	return below
+}
+
 func newBuilder(getenv func(string) string, projectFile string) *builder {
 	b := &builder{getenv: getenv, c: &Config{
 		Hub:         HubEmbedded,
-		Limits:      Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour},
+		Limits:      defaultLimits(),
 		Agents:      map[string]Agent{demoAgent: demo()},
 		Keys:        map[string]Key{},
 		projectFile: projectFile,
@@ -46,26 +66,34 @@ func set[T any](b *builder, to, value *T, key, source string) {
 	}
 }
 
-// pointer is a value of a layer as one that may be missing in the end.
-func pointer[T any](value *T) **T {
-	if value == nil {
-		return nil
+// setLimit is set for a limit, which only lowers the one below where its layer
+// is not trusted.
+func setLimit[T cmp.Ordered](b *builder, to, value *T, key string, l *layer, trusted bool) {
+	if trusted || !raises(value, *to) {
+		set(b, to, value, key, l.source)
 	}
-	return &value
 }
 
-// apply puts a layer over those below. Of one that is not trusted, limits, the
-// default agent and deny rules count; its agents are kept to be shown, and
-// refused.
+// apply puts a layer over those below. Of one that is not trusted, limits that
+// are lower and deny rules count. Its agents are kept to be shown, and refused;
+// what it says of an agent that is there already is left out, so that it cannot
+// keep its user from that one either.
 func (b *builder) apply(l *layer, trusted bool) {
 	c := b.c
-	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
-	set(b, &c.Limits.MaxRuns, l.maxRuns, "limits.max_runs", l.source)
-	set(b, &c.Limits.QueueCap, l.queueCap, "limits.queue_cap", l.source)
-	set(b, &c.Limits.RunTimeout, l.runTimeout, "limits.run_timeout", l.source)
-	set(b, &c.Limits.IdleAgents, pointer(l.idleAgents), "limits.idle_agents", l.source)
+	var waiting []Value
+	if !trusted {
+		waiting = b.notYet(l)
+	}
+	setLimit(b, &c.Limits.MaxRuns, l.maxRuns, "limits.max_runs", l, trusted)
+	setLimit(b, &c.Limits.QueueCap, l.queueCap, "limits.queue_cap", l, trusted)
+	setLimit(b, &c.Limits.RunTimeout, l.runTimeout, "limits.run_timeout", l, trusted)
+	if l.idleAgents != nil && (trusted || !raises(l.idleAgents, c.Limits.MostIdle())) {
+		set(b, &c.Limits.IdleAgents, &l.idleAgents, "limits.idle_agents", l.source)
+	}
 	for name, t := range l.agents {
-		b.applyAgent(name, t, l.source, trusted)
+		if _, known := c.Agents[name]; trusted || !known {
+			b.applyAgent(name, t, l.source, trusted)
+		}
 	}
 	var rules []Rule
 	for _, r := range l.rules {
@@ -75,9 +103,11 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 	c.Rules = append(rules, c.Rules...)
 	if !trusted {
-		b.keepWaiting(l)
+		c.Untrusted = append(c.Untrusted, l.path)
+		c.waiting = append(c.waiting, waiting...)
 		return
 	}
+	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
 	set(b, &c.Hub, l.hub, "hub", l.source)
 	for service, key := range l.services {
 		c.Keys[service] = key
@@ -85,16 +115,21 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 }
 
-// keepWaiting remembers what a layer that is not trusted asks for, but for its
-// agents, which are among the others.
-func (b *builder) keepWaiting(l *layer) {
-	b.c.Untrusted = append(b.c.Untrusted, l.path)
-	onlyRest := *l
-	onlyRest.agents = nil
-	for _, v := range onlyRest.needTrust() {
-		v.Waits = true
-		b.c.waiting = append(b.c.waiting, v)
+// notYet is what a layer that is not trusted asks for, but for agents of its
+// own, which are among the others.
+func (b *builder) notYet(l *layer) []Value {
+	rest := *l
+	rest.agents = map[string]agentTable{}
+	for name, t := range l.agents {
+		if _, known := b.c.Agents[name]; known {
+			rest.agents[name] = t
+		}
 	}
+	values := rest.needTrust(b.c.Limits, false)
+	for i := range values {
+		values[i].Waits = true
+	}
+	return values
 }
 
 // applyAgent changes an agent, or adds it. Texts and the command take the place
@@ -107,6 +142,7 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	key := func(field string) string { return "agents." + name + "." + field }
 	a.Source = source
 	a.Trusted = a.Trusted && trusted
+	a.FromProject = a.FromProject || source == SourceProject
 	set(b, &a.Title, t.title, key("title"), source)
 	set(b, &a.Driver, t.driver, key("driver"), source)
 	set(b, &a.Prompt, t.prompt, key("prompt"), source)
@@ -116,20 +152,34 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	}
 	a.Env = over(a.Env, t.env)
 	a.Keys = over(a.Keys, t.keys)
-	for _, variable := range t.envFrom {
-		if !slices.Contains(a.EnvFrom, variable) {
-			a.EnvFrom = append(slices.Clip(a.EnvFrom), variable)
-		}
-	}
+	a.EnvFrom = union(a.EnvFrom, t.envFrom)
 	for _, s := range t.mcpServers {
 		a.MCPServers = slices.DeleteFunc(slices.Clone(a.MCPServers), func(old catalog.MCPServer) bool { return old.Name == s.Name })
 		a.MCPServers = append(a.MCPServers, s)
 		b.c.origins[key("mcp_servers."+s.Name)] = source
 	}
-	for _, f := range t.fields() {
+	for _, f := range t.fields(false) {
 		b.c.origins[key(f.name)] = source
 	}
 	b.c.Agents[name] = a
+}
+
+// union is a list with those of another added that it has not.
+func union(list, more []string) []string {
+	if len(more) == 0 {
+		return list
+	}
+	has := make(map[string]bool, len(list)+len(more))
+	for _, s := range list {
+		has[s] = true
+	}
+	list = slices.Clip(list)
+	for _, s := range more {
+		if !has[s] {
+			has[s], list = true, append(list, s)
+		}
+	}
+	return list
 }
 
 // over is below with the entries of above added.
@@ -145,8 +195,9 @@ func over(below, above map[string]string) map[string]string {
 	return out
 }
 
-// finish gives built-in agents the keys that there are, and looks for every
-// agent's program.
+// finish gives built-in agents the keys that there are, and looks for the
+// program of every agent that may be run: the name of another's could be one
+// whose mere look-up has an effect, such as on a server.
 func (b *builder) finish() *Config {
 	for _, known := range builtIns() {
 		a := b.c.Agents[known.name]
@@ -158,7 +209,7 @@ func (b *builder) finish() *Config {
 		}
 	}
 	for name, a := range b.c.Agents {
-		if len(a.Command) > 0 {
+		if len(a.Command) > 0 && a.Trusted {
 			a.Path = lookPath(a.Command[0], b.getenv)
 		}
 		a.Available = a.Path != ""

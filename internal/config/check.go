@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,9 +48,22 @@ func checkVariable(s string) error {
 	return nil
 }
 
+// maxGlob bounds a pattern, in bytes: each question is held against all.
+const maxGlob = 1024
+
 func checkGlob(s string) error {
+	if len(s) > maxGlob {
+		return fmt.Errorf("a pattern of at most %d bytes", maxGlob)
+	}
 	if _, err := path.Match(s, ""); err != nil {
 		return errors.New("a pattern with * ? [ab] (a [ that is meant is written \\[)")
+	}
+	return nil
+}
+
+func checkSafe(s string) error {
+	if s != "*" && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
+		return errors.New(`the path of a directory, absolute or from ~/ on (with /* at its end all below it), or "*"`)
 	}
 	return nil
 }

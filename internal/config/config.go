@@ -56,6 +56,9 @@ type Config struct {
 	// Untrusted are the files that ask for something that waits for the user's
 	// trust.
 	Untrusted []string
+	// Notes tell of files that were passed over, and what to do where they were
+	// meant.
+	Notes []string
 
 	projectFile string
 	origins     map[string]string // key → source, for Values
@@ -92,8 +95,10 @@ type Agent struct {
 	Source     string // built-in, user or project: the last that said anything of it
 	Title      string // for people
 	Trusted    bool   // false: from a project's file that the user does not trust; never to be run
-	Available  bool   // the program was found
-	Path       string // the program, absolute; empty where it was not found
+	// FromProject tells that the project's file defines it, or changes it.
+	FromProject bool
+	Available   bool   // the program was found; never found where Trusted is false
+	Path        string // the program, absolute; empty where it was not found
 }
 
 // Rule decides about tool calls before anybody is asked. Empty patterns match
@@ -131,8 +136,8 @@ func Load(s Sources) (*Config, error) {
 	if s.Getenv == nil {
 		s.Getenv = os.Getenv
 	}
-	user := readLayer(s.User, SourceUser, s.Getenv)
-	project := readLayer(s.Project, SourceProject, s.Getenv)
+	user := readUser(s.User, s.Getenv)
+	project := readProject(s.Project, user, s.Getenv)
 	environment := environmentLayer(s.Getenv)
 	flags := flagLayer(s.Overrides)
 
@@ -142,10 +147,10 @@ func Load(s Sources) (*Config, error) {
 		failed.Problems = append(failed.Problems, l.problems...)
 	}
 	if len(failed.Problems) > 0 {
-		return nil, &failed
+		return nil, failed.cut()
 	}
 
-	trusted, err := trustedLayer(s, project)
+	trusted, err := trustedLayer(s, project, user.limits(defaultLimits()))
 	if err != nil {
 		return nil, err
 	}
@@ -154,13 +159,16 @@ func Load(s Sources) (*Config, error) {
 	b.apply(project, trusted)
 	b.apply(environment, true)
 	b.apply(flags, true)
+	if project.foreign != nil {
+		b.c.Notes = append(b.c.Notes, project.foreign.Error())
+	}
 	return b.finish(), nil
 }
 
 // trustedLayer tells whether the user trusts what the project's file asks for.
 // The store is asked only if it asks for something.
-func trustedLayer(s Sources, project *layer) (bool, error) {
-	if len(project.needTrust()) == 0 {
+func trustedLayer(s Sources, project *layer, below Limits) (bool, error) {
+	if len(project.needTrust(below, false)) == 0 {
 		return true, nil
 	}
 	if s.Restricted {

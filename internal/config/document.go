@@ -3,19 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
-
-// maxFile bounds a configuration file, in bytes.
-const maxFile = 1 << 20
 
 // place is where something stands, from 1; columns are bytes.
 type place struct{ line, column int }
@@ -32,43 +27,14 @@ type document struct {
 	problems []Problem
 }
 
-// readFile reads a configuration file. One that does not exist is empty.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // a pipe could keep us waiting for ever
-		return nil, errors.New("it is no regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(content) > maxFile {
-		err = fmt.Errorf("it is longer than %d bytes", maxFile)
-	}
-	return content, err
-}
-
-// readExisting reads a configuration file that must exist.
-func readExisting(path string) ([]byte, error) {
-	content, err := readFile(path)
-	if err == nil && content == nil {
-		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-	}
-	return content, err
-}
-
-// parse reads content as TOML. Where it is none, root is empty and the problem
-// is in problems.
-func parse(path, name string, content []byte) *document {
+// parse reads content as TOML. Where it is none, or crosses a bound, root is
+// empty and the problem is in problems.
+func parse(path, name string, content []byte, most bounds) *document {
 	d := &document{path: path, name: name, content: content}
+	if c := most.check(content); c != nil {
+		d.wrong(c.at, "%s: that is too much for a configuration", c.text)
+		return d
+	}
 	var root map[string]any
 	if err := toml.Unmarshal(content, &root); err != nil {
 		at := place{}
@@ -76,7 +42,7 @@ func parse(path, name string, content []byte) *document {
 		if errors.As(err, &syntax) {
 			at.line, at.column = syntax.Position()
 		}
-		d.wrong(at, "this is not TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
+		d.wrong(at, "this is not TOML: %s", cutShort(strings.TrimPrefix(err.Error(), "toml: "), 200))
 		return d
 	}
 	d.root = root
@@ -97,6 +63,7 @@ func joined(path []string) string { return strings.Join(path, "\x00") }
 type locator struct {
 	d      *document
 	parser unstable.Parser
+	lines  []int          // where each line begins; the parser counts them anew for each place
 	arrays map[string]int // how many tables [[path]] has begun
 }
 
@@ -104,18 +71,24 @@ type locator struct {
 // which is known to be good, is walked again.
 func (d *document) locate() {
 	d.keys, d.values = map[string]place{}, map[string]place{}
-	l := locator{d: d, arrays: map[string]int{}}
+	l := locator{d: d, lines: []int{0}, arrays: map[string]int{}}
+	for i, c := range d.content {
+		if c == '\n' {
+			l.lines = append(l.lines, i+1)
+		}
+	}
 	l.parser.Reset(d.content)
 	var table []string
 	for l.parser.NextExpression() {
 		switch node := l.parser.Expression(); node.Kind {
 		case unstable.Table:
-			table = l.header(node)
+			table, _ = l.header(node)
 		case unstable.ArrayTable:
-			table = l.header(node)
+			var at place
+			table, at = l.header(node)
 			n := l.arrays[joined(table)]
 			l.arrays[joined(table)]++
-			l.d.keys[joined(append(table[:len(table):len(table)], strconv.Itoa(n)))] = l.d.keys[joined(table)]
+			l.d.keys[joined(append(table[:len(table):len(table)], strconv.Itoa(n)))] = at
 			table = append(table, strconv.Itoa(n))
 		case unstable.KeyValue:
 			l.pair(table, node)
@@ -124,23 +97,26 @@ func (d *document) locate() {
 }
 
 func (l *locator) at(node *unstable.Node) place {
-	start := l.parser.Shape(node.Raw).Start
-	return place{start.Line, start.Column}
+	offset := int(node.Raw.Offset)
+	line, exact := slices.BinarySearch(l.lines, offset)
+	if !exact {
+		line--
+	}
+	return place{line + 1, offset - l.lines[line] + 1}
 }
 
 // header gives the path of a table, with the index of the last table wherever
-// an array of tables is passed through.
-func (l *locator) header(node *unstable.Node) []string {
-	var path []string
+// an array of tables is passed through, and where the last part stands.
+func (l *locator) header(node *unstable.Node) (path []string, at place) {
 	for it := node.Key(); it.Next(); {
 		key := it.Node()
-		path = append(path, string(key.Data))
-		l.d.note(l.d.keys, path, l.at(key))
+		path, at = append(path, string(key.Data)), l.at(key)
+		l.d.note(l.d.keys, path, at)
 		if n := l.arrays[joined(path)]; n > 0 && !it.IsLast() {
 			path = append(path, strconv.Itoa(n-1))
 		}
 	}
-	return path
+	return path, at
 }
 
 func (l *locator) pair(table []string, node *unstable.Node) {

@@ -17,16 +17,24 @@ type Inspection struct {
 }
 
 // Inspect reads a project's file without using any of it. Errors are an
-// [*Error] for what is wrong in the file, or [fs.ErrNotExist].
+// [*Error] for what is wrong in the file, a [*project.ForeignError] where it
+// counts for nothing, or [fs.ErrNotExist].
 func Inspect(path string, getenv func(string) string) (*Inspection, error) {
-	l := readLayer(path, SourceProject, getenv)
+	user := &layer{document: &document{}}
+	if file, err := UserFile(getenv); err == nil {
+		user = readUser(file, getenv) // what is wrong there is told by Load
+	}
+	l := readProject(path, user, getenv)
+	if l.foreign != nil {
+		return nil, l.foreign
+	}
 	if len(l.problems) > 0 {
-		return nil, &Error{Problems: l.problems}
+		return nil, (&Error{Problems: l.problems}).cut()
 	}
 	if l.content == nil {
 		return nil, fmt.Errorf("looking at %s: %w", path, fs.ErrNotExist)
 	}
-	return &Inspection{File: path, Asks: l.needTrust(), content: l.content}, nil
+	return &Inspection{File: path, Asks: l.needTrust(user.limits(defaultLimits()), true), content: l.content}, nil
 }
 
 // Trusted tells whether the store has the file as it was inspected.

@@ -1,22 +1,27 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // layer is what one source says. What it does not say is nil.
 type layer struct {
 	*document
-	source string
+	source  string
+	foreign error // why the file counts for nothing; nil where it does not
 
 	defaultAgent, hub *string
 	maxRuns, queueCap *int
 	idleAgents        *int
 	runTimeout        *time.Duration
+	safe              []string // directories, of the user's file alone
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
@@ -34,7 +39,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
@@ -44,7 +49,9 @@ var (
 
 // readLayer reads a file. An empty path and a file that does not exist say
 // nothing.
-func readLayer(path, source string, getenv func(string) string) *layer {
+//
+// check gives an error for a file that counts for nothing.
+func readLayer(path, source string, getenv func(string) string, check func(path string, info fs.FileInfo) error) *layer {
 	name := shorten(path, getenv)
 	if source == SourceProject {
 		name = filepath.Base(path)
@@ -52,7 +59,10 @@ func readLayer(path, source string, getenv func(string) string) *layer {
 	if path == "" {
 		return &layer{document: &document{}, source: source}
 	}
-	content, err := readFile(path)
+	content, err := readFile(path, boundsOf(source).bytes, check)
+	if errors.As(err, new(*project.ForeignError)) && source == SourceProject { // it counts for nothing
+		return &layer{document: &document{path: path, name: name}, source: source, foreign: err}
+	}
 	if err != nil {
 		d := &document{path: path, name: name}
 		d.wrong(place{}, "it cannot be read: %v", err)
@@ -62,7 +72,8 @@ func readLayer(path, source string, getenv func(string) string) *layer {
 }
 
 func decodeLayer(path, name, source string, content []byte, getenv func(string) string) *layer {
-	l := &layer{document: parse(path, name, content), source: source}
+	most := boundsOf(source)
+	l := &layer{document: parse(path, name, content, most), source: source}
 	top := l.table()
 	top.only(topKeys)
 	l.defaultAgent = top.checked("default_agent", checkName)
@@ -75,8 +86,15 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		}
 	}
 	files := fileNames{base: filepath.Dir(path), home: getenv("HOME")}
+	if _, given := top.values["safe_directories"]; given && source == SourceProject {
+		l.wrong(l.keyAt([]string{"safe_directories"}), "safe_directories says whose files count, so it stands in your own configuration alone")
+	} else {
+		for _, dir := range top.texts("safe_directories", checkSafe) {
+			l.safe = append(l.safe, files.path(dir, dir != "*"))
+		}
+	}
 	l.agents = map[string]agentTable{}
-	for name, t := range top.tables("agents") {
+	for name, t := range top.tables("agents", most.agents) {
 		if name == demoAgent {
 			l.wrong(l.keyAt(t.path), "%s is the built-in demonstration agent and cannot be changed: choose another name", demoAgent)
 			continue
@@ -84,10 +102,10 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		l.agents[name] = decodeAgent(t, files)
 	}
 	l.services = map[string]Key{}
-	for service, t := range top.tables("keys") {
+	for service, t := range top.tables("keys", most.agents) {
 		l.services[service] = decodeKey(t, files)
 	}
-	for _, t := range top.list("rules", "rules") {
+	for _, t := range top.list("rules", "rules", most.rules) {
 		l.rules = append(l.rules, decodeRule(t, source))
 	}
 	sortProblems(l.problems)
@@ -116,7 +134,7 @@ func decodeAgent(t table, files fileNames) agentTable {
 		keys:    t.textMap("keys", checkVariable, checkName),
 	}
 	known := map[string]bool{}
-	for _, server := range t.list("mcp_servers", strings.Join(t.path, ".")+".mcp_servers") {
+	for _, server := range t.list("mcp_servers", strings.Join(t.path, ".")+".mcp_servers", mostServers) {
 		s := decodeServer(server, files)
 		if known[s.Name] {
 			server.wrong("name", "a name that no other server of the agent has", quoteShort(s.Name))

@@ -20,6 +20,18 @@ func (e *Error) Error() string {
 	return strings.Join(append(lines, "(`duet-rpc config --defaults` shows every key and what it may be)"), "\n")
 }
 
+// mostProblems are how many are told: the rest is seldom other.
+const mostProblems = 100
+
+// cut leaves out the problems that are too many.
+func (e *Error) cut() *Error {
+	if more := len(e.Problems) - mostProblems; more > 0 {
+		name := e.Problems[mostProblems].Name
+		e.Problems = append(e.Problems[:mostProblems:mostProblems], Problem{Name: name, Message: fmt.Sprintf("and %d more", more)})
+	}
+	return e
+}
+
 // Problem is one thing that is wrong. It never holds a value that could be a
 // secret.
 type Problem struct {

@@ -31,7 +31,7 @@ func (t table) sub(key string, values map[string]any, place string) table {
 func (t table) only(known []string) {
 	for _, key := range slices.Sorted(maps.Keys(t.values)) {
 		if !slices.Contains(known, key) {
-			t.doc.wrong(t.doc.keyAt(t.below(key)), "unknown key %q%s%s", key, t.place, didYouMean(key, known))
+			t.doc.wrong(t.doc.keyAt(t.below(key)), "unknown key %s%s%s", quoteShort(key), t.place, didYouMean(key, known))
 		}
 	}
 }
@@ -220,8 +220,9 @@ func (t table) textMap(key string, checkName, checkValue func(string) error) map
 	return out
 }
 
-// tables are the tables of a table, by name: [agents.NAME].
-func (t table) tables(key string) map[string]table {
+// tables are the tables of a table, by name: [agents.NAME]. Where there are
+// more than most it gives none.
+func (t table) tables(key string, most int) map[string]table {
 	v, ok := t.values[key]
 	if !ok {
 		return nil
@@ -229,6 +230,10 @@ func (t table) tables(key string) map[string]table {
 	values, ok := v.(map[string]any)
 	if !ok {
 		t.wrong(key, fmt.Sprintf("tables such as [%s.NAME]", key), kind(v))
+		return nil
+	}
+	if len(values) > most {
+		t.doc.wrong(t.doc.keyAt(t.below(key)), "there are more than %d tables [%s.NAME]", most, key)
 		return nil
 	}
 	outer := t.sub(key, values, fmt.Sprintf(" in [%s]", key))
@@ -249,8 +254,9 @@ func (t table) tables(key string) map[string]table {
 	return out
 }
 
-// list is an array of tables: [[rules]].
-func (t table) list(key, title string) []table {
+// list is an array of tables: [[rules]]. Where there are more than most it gives
+// none.
+func (t table) list(key, title string, most int) []table {
 	v, ok := t.values[key]
 	if !ok {
 		return nil
@@ -258,6 +264,10 @@ func (t table) list(key, title string) []table {
 	values, ok := v.([]any)
 	if !ok {
 		t.wrong(key, fmt.Sprintf("tables, each begun with [[%s]]", title), kind(v))
+		return nil
+	}
+	if len(values) > most {
+		t.doc.wrong(t.doc.keyAt(append(t.below(key), strconv.Itoa(most))), "there are more than %d tables [[%s]]", most, title)
 		return nil
 	}
 	outer := t.sub(key, nil, t.place)
@@ -277,8 +287,15 @@ func (t table) list(key, title string) []table {
 // terminal, and not too long.
 func quoteShort(s string) string {
 	const most = 40
-	if runes := []rune(s); len(runes) > most {
-		s = string(runes[:most]) + "…"
+	return strconv.Quote(cutShort(s, most))
+}
+
+// cutShort is the beginning of a text, at most so many characters of it.
+func cutShort(s string, most int) string {
+	for i := range s {
+		if most--; most < 0 {
+			return s[:i] + "…"
+		}
 	}
-	return strconv.Quote(s)
+	return s
 }

@@ -96,6 +96,21 @@ func (s *TrustStore) trusts(path string, content []byte) (bool, error) {
 	return known && entry.SHA256 == contentHash(content), nil
 }
 
+// remembers tells whether the user trusts any content of the file, which may be
+// gone.
+func (s *TrustStore) remembers(path string) (bool, error) {
+	name, err := canonical(path)
+	if err != nil {
+		return false, fmt.Errorf("is the file trusted: %w", err)
+	}
+	file, err := s.read()
+	if err != nil {
+		return false, err
+	}
+	_, known := file.Files[name]
+	return known, nil
+}
+
 // trust is Trust for content that the user has seen.
 func (s *TrustStore) trust(path string, content []byte) error {
 	name, err := canonical(path)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,7 @@ default_agent = "team"
 hub = "daemon"
 [limits]
 max_runs = 7
+queue_cap = 9
 [agents.team]
 command = ["./team\u001b[2J"]
 [agents.claude]
@@ -44,33 +46,52 @@ func TestUntrustedProject(t *testing.T) {
 	c := w.load()
 
 	assert.Equal(t, []string{w.project}, c.Untrusted)
-	assert.Equal(t, 7, c.Limits.MaxRuns, "limits count")
-	assert.Equal(t, "team", c.DefaultAgent, "the choice of an agent counts")
+	assert.Equal(t, config.Limits{MaxRuns: 3, QueueCap: 9, RunTimeout: 2 * time.Hour}, c.Limits, "a lower limit counts, a higher one does not")
+	assert.Empty(t, c.DefaultAgent, "the choice of an agent does not count")
 	assert.Equal(t, config.HubEmbedded, c.Hub)
 	assert.Equal(t, map[string]config.Key{"anthropic": {Env: "MINE"}}, c.Keys)
 	assert.Equal(t, []config.Rule{
 		{Effect: "deny", Tool: "Read", Source: "project"},
 		{Effect: "allow", Tool: "Edit", Source: "user"},
 	}, c.Rules)
-	for _, name := range []string{"team", "claude", ""} {
-		_, err := c.Resolve(name)
-		var refused *config.NotTrustedError
-		require.ErrorAs(t, err, &refused, name)
-		assert.Equal(t, w.project, refused.File)
-		assert.ErrorContains(t, err, "duet-rpc trust")
-		assert.NotContains(t, err.Error(), w.dir, "it may go to a client")
+	_, err := c.Resolve("team")
+	var refused *config.NotTrustedError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, w.project, refused.File)
+	assert.ErrorContains(t, err, "duet-rpc trust")
+	assert.NotContains(t, err.Error(), w.dir, "it may go to a client")
+	assert.False(t, c.Agents["team"].Available, "its program is not even looked for")
+	for _, name := range []string{"claude", ""} {
+		a, err := c.Resolve(name)
+		require.NoError(t, err, "what is the user's can be used")
+		assert.Equal(t, "claude", a.Name)
+		assert.Empty(t, a.Env, "and as the user has it")
+		assert.Equal(t, config.SourceBuiltIn, a.Source)
+		assert.False(t, a.FromProject)
 	}
-	_, err := c.Resolve("codex")
-	assert.NoError(t, err, "what the file leaves alone can be used")
+	waits := map[string]string{}
+	for _, v := range c.Values() {
+		if v.Waits {
+			waits[v.Key] = config.ValueText(v.Value)
+		}
+	}
+	assert.Equal(t, `"team"`, waits["default_agent"])
+	assert.Equal(t, "7", waits["limits.max_runs"])
+	assert.NotContains(t, waits, "limits.queue_cap")
+	assert.Equal(t, `{ LD_PRELOAD = "…" }`, waits["agents.claude.env"])
 
 	c = w.trusted().load()
 	assert.Empty(t, c.Untrusted)
+	assert.Equal(t, config.Limits{MaxRuns: 7, QueueCap: 9, RunTimeout: 2 * time.Hour}, c.Limits)
+	assert.Equal(t, "team", c.DefaultAgent)
+	assert.True(t, c.Agents["team"].FromProject)
 	assert.Equal(t, config.HubDaemon, c.Hub)
 	assert.Len(t, c.Keys, 2)
 	assert.Len(t, c.Rules, 3)
 	a, err := c.Resolve("claude")
 	require.NoError(t, err)
 	assert.Equal(t, "evil.so", a.Env["LD_PRELOAD"])
+	assert.True(t, a.FromProject)
 
 	w.write(w.project, greedy+"\n")
 	assert.Equal(t, []string{w.project}, w.load().Untrusted, "one byte more")
@@ -86,7 +107,40 @@ func TestWhatNoProjectChoseIsNeverItsUntrustedAgent(t *testing.T) {
 	w.write(w.project, "[agents.claude]\nenv = { A = 'b' }\n")
 	a, err := w.load().Resolve("")
 	require.NoError(t, err)
-	assert.Equal(t, "codex", a.Name)
+	assert.Equal(t, "claude", a.Name)
+	assert.Empty(t, a.Env)
+}
+
+// Whatever the project's file chooses: before it is trusted, and for who does
+// not trust the workspace also after that, the user's own default is taken.
+func TestAnUntrustedFileChoosesNoAgent(t *testing.T) {
+	for _, c := range []struct{ user, want string }{
+		{"", "claude"},
+		{"default_agent = 'codex'", "codex"},
+		{"default_agent = 'mine'\n[agents.mine]\ncommand = ['mine']\n", "mine"},
+	} {
+		w := newWorld(t)
+		w.install("claude-agent-acp", "codex-acp", "plain")
+		w.write(w.user, c.user+"\n[agents.plain]\ndriver = 'command'\ncommand = ['plain']\n")
+		w.write(w.project, "default_agent = 'plain'\n[agents.mine]\ncommand = ['evil']\n")
+		for _, restricted := range []bool{false, true} {
+			s := w.sources()
+			s.Restricted = restricted
+			loaded, err := config.Load(s)
+			require.NoError(t, err)
+			a, err := loaded.Resolve("")
+			if c.want == "mine" {
+				assert.Equal(t, []string{"mine"}, a.Command, "nor does it change one")
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.want, a.Name)
+			assert.Equal(t, c.want, loaded.Default())
+			w.trusted() // which does not help who is restricted
+		}
+		a, err := w.load().Resolve("")
+		require.NoError(t, err)
+		assert.Equal(t, "plain", a.Name, "it does when it is trusted")
+	}
 }
 
 func TestWhatNeedsTrust(t *testing.T) {
@@ -95,7 +149,12 @@ func TestWhatNeedsTrust(t *testing.T) {
 		needs bool
 	}{
 		{"", false},
-		{"default_agent = 'codex'\n[limits]\nmax_runs = 1\nqueue_cap = 1\nrun_timeout = '1m'\n[[rules]]\neffect = 'deny'\ntool = '*'\n", false},
+		{"default_agent = 'codex'", true},
+		{"[limits]\nmax_runs = 4", true},
+		{"[limits]\nidle_agents = 4", true},
+		{"[limits]\nqueue_cap = 1001", true},
+		{"[limits]\nrun_timeout = '121m'", true},
+		{"[limits]\nmax_runs = 1\nqueue_cap = 1\nidle_agents = 0\nrun_timeout = '1m'\n[[rules]]\neffect = 'deny'\ntool = '*'\n", false},
 		{"[[rules]]\neffect = 'allow'\ntool = '*'\n", true},
 		{"hub = 'daemon'", true},
 		{"[agents.claude]", true},
@@ -133,7 +192,9 @@ func TestInspect(t *testing.T) {
 	}
 	team := filepath.Join(filepath.Dir(w.project), "team")
 	assert.Equal(t, []string{
+		`default_agent = "team"`,
 		`hub = "daemon"`,
+		`limits.max_runs = 7`,
 		`agents.claude.env = { LD_PRELOAD = "evil.so" }`,
 		`agents.team.command = ["` + team + `\x1b[2J"]`,
 		`keys.anthropic.env = "AWS_SECRET_ACCESS_KEY"`,
@@ -208,7 +269,7 @@ func TestTrustStoreThatCannotBeRelied(t *testing.T) {
 			assert.ErrorContains(t, err, "remove it")
 			assert.Error(t, w.trust.Trust(w.project), "it is not overwritten either")
 
-			w.write(w.project, "default_agent = 'codex'")
+			w.write(w.project, "[limits]\nmax_runs = 1")
 			_, err = config.Load(w.sources())
 			assert.NoError(t, err, "the store is only asked where there is something to ask")
 		})

@@ -298,7 +298,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 				x.say(verdictText(r))
 				return completed
 			}, func(o *Options) {
-				o.Rules = []config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}}
+				o.Rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
 			})
 			events := subscribe(t, h, Filter{Types: []string{EventApproval, EventResolved}}, 0)
 			c.spec.Prompt = "p"

@@ -20,6 +20,7 @@ const (
 	codeStoreFull    = "STORE_FULL"
 	codeAgentExited  = "AGENT_EXITED" // an executor's
 	codeStart        = "START_FAILED"
+	codeRevoked      = "TRUST_REVOKED"
 )
 
 // killAfter is how long an executor may take to end a task before it is
@@ -164,6 +165,8 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 	if err != nil {
 		return result, err
 	}
+	h.standing.begin(run.ID, agent)
+	defer h.standing.end(run.ID)
 	lease, err := h.executors.Acquire(live.ctx, Want{Thread: thread.UUID, Agent: agent})
 	if err != nil {
 		return result, err
@@ -171,6 +174,7 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 	defer lease.Release()
 	h.throttle.join(lease)
 	defer h.throttle.leave(lease)
+	h.standing.has(run.ID, agent, lease)
 	err = h.write(live.ctx, func(t *store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)
 		if err != nil {

@@ -33,6 +33,9 @@ func askOnce(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	return completed
 }
 
+// always is a part of a configuration that does not change.
+func always[T any](part T) func() T { return func() T { return part } }
+
 func verdictText(r catalog.RequestPermissionResult) string {
 	if r.Approved {
 		return "yes " + r.Reason

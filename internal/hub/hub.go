@@ -49,18 +49,24 @@ type Agents interface {
 
 // Options configure a Hub.
 type Options struct {
-	Database string // its path
-	Root     string // of the project
-	Agents   Agents
-	Keys     map[string]config.Key
-	Rules    []config.Rule
-	// Restricted, if set, reads the configuration as it is for who does not
+	Database   string // its path
+	DatabaseID string // that it must have been made with; "" for any
+	Root       string // of the project
+	Agents     Agents
+	// Keys and Rules, if set, are those of the configuration as it is now: it
+	// may change while the hub runs. They are asked often.
+	Keys  func() map[string]config.Key
+	Rules func() []config.Rule
+	// Restricted, if set, is the configuration as it is for who does not
 	// trust the workspace; see [Restricted].
 	Restricted func() (*config.Config, error)
-	Limits     config.Limits
-	Executors  func(catalog.Daemon) Executors // makes the executors' owner, once
-	Getenv     func(string) string
-	Logger     *slog.Logger
+	// Changes, if set, is looked at while agents are at work: what they stand
+	// on may be taken back.
+	Changes   Changes
+	Limits    config.Limits
+	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
+	Getenv    func(string) string
+	Logger    *slog.Logger
 	// Idle, if set, is called a moment after the last run has ended: a good
 	// time to return memory to the system.
 	Idle func()
@@ -79,6 +85,7 @@ type Options struct {
 type Hub struct {
 	opts      Options
 	store     *store.Store
+	standing  standing
 	executors Executors
 	log       *slog.Logger
 	events    *eventLog
@@ -152,9 +159,10 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.throttle = newThrottle(h.ctx, h.log)
+	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = store.Open(ctx, opts.Database, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+	if h.store, err = store.Open(ctx, opts.Database, store.Options{ID: opts.DatabaseID, Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)

@@ -68,7 +68,7 @@ func (h *Hub) matchRules(effect string, q question, thread Thread, run Run, rule
 		}
 	}
 	restricted := wasRestricted(run)
-	for _, r := range h.opts.Rules {
+	for _, r := range h.configuredRules() {
 		if restricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
 			continue
 		}

@@ -60,7 +60,7 @@ func TestToolPatterns(t *testing.T) {
 func TestThePolicyInItsOrder(t *testing.T) {
 	now := time.Unix(1000, 0)
 	past, future := now.Add(-time.Second), now.Add(time.Second)
-	h := &Hub{opts: Options{Root: "/p", Rules: []config.Rule{
+	h := &Hub{opts: Options{Root: "/p", Rules: always([]config.Rule{
 		{Effect: "deny", Tool: "Web*", Source: "user"},
 		{Effect: "allow", Tool: "WebFetch", Source: "project"},
 		{Effect: "allow", Tool: "Read", Path: "src/*", Source: "project"},
@@ -70,7 +70,7 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		{Effect: "allow", Tool: "Bash", Command: "git *", Source: "user"},
 		{Effect: "allow", Tool: "Bash", Command: "make && make test", Source: "user"},
 		{Effect: "allow", Tool: "Sh", Command: "*", Source: "user"},
-	}}}
+	})}}
 	allow := func(thread int64, tool, command string) store.Rule {
 		return store.Rule{Thread: thread, Effect: "allow", Tool: tool, Command: command}
 	}
@@ -193,9 +193,9 @@ func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
 	link("loop", filepath.Join(root, "docs", "loop"))
 	link("sub", filepath.Join(root, "docs", "in"))
 	link("../docs", filepath.Join(root, "other", "docs"))
-	h := &Hub{opts: Options{Root: root, Rules: []config.Rule{
+	h := &Hub{opts: Options{Root: root, Rules: always([]config.Rule{
 		{Effect: "deny", Path: "secret/*", Source: "user"}, {Effect: "allow", Path: "docs/*", Source: "project"},
-	}}}
+	})}}
 	for path, want := range map[string]string{
 		"docs/a": "project", "docs/new/a": "project", "docs/in/a": "project", filepath.Join(root, "docs/a"): "project",
 		filepath.Join(dir, "real/docs/a"): "", // is in docs, but not by this name

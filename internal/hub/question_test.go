@@ -30,7 +30,7 @@ func TestAnInputWithTwoReadingsIsAllowedByNothingAndDeniedByEither(t *testing.T)
 		for i := range list {
 			list[i].Source = "user"
 		}
-		return &Hub{opts: Options{Root: "/p", Rules: list}}
+		return &Hub{opts: Options{Root: "/p", Rules: always(list)}}
 	}
 	allowing := rules(
 		config.Rule{Effect: "allow", Tool: "Bash", Command: "make test"}, config.Rule{Effect: "allow", Tool: "Bash", Command: "*"}, config.Rule{Effect: "allow", Tool: "*"},
@@ -71,13 +71,14 @@ func TestAnInputWithTwoReadingsIsAllowedByNothingAndDeniedByEither(t *testing.T)
 
 // What runs as a list of words is not what a rule for a text says.
 func TestAListIsNoCommandThatARuleAllows(t *testing.T) {
-	h := &Hub{opts: Options{Root: "/p", Rules: []config.Rule{
+	list := []config.Rule{
 		{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"},
 		{Effect: "allow", Tool: "Bash", Command: `\[*`, Source: "user"},
 		{Effect: "allow", Tool: "Bash", Command: "*ls*", Source: "user"},
 		{Effect: "allow", Tool: "Bash", Command: "[[]*", Source: "user"},
 		{Effect: "allow", Tool: "Read", Path: "*", Source: "user"},
-	}}}
+	}
+	h := &Hub{opts: Options{Root: "/p", Rules: always(list)}}
 	call := func(input string) Approval {
 		return Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(input)}
 	}
@@ -138,7 +139,7 @@ func TestAToolThatIsKnownByItsKindAlone(t *testing.T) {
 		"tools of which nothing is known are allowed": {byKind("other", `{}`), []config.Rule{rule("allow", "other", "", "")}, "true rule=user"},
 		"or denied": {byKind("other", `{}`), []config.Rule{rule("deny", "other", "", "")}, "false rule=user"},
 	} {
-		assert.Equal(t, c.want, verdictOn(&Hub{opts: Options{Root: "/p", Rules: c.rules}}, c.a, Thread{Agent: "fake"}, Run{}), name)
+		assert.Equal(t, c.want, verdictOn(&Hub{opts: Options{Root: "/p", Rules: always(c.rules)}}, c.a, Thread{Agent: "fake"}, Run{}), name)
 	}
 	h := &Hub{}
 	other, edit := byKind("other", dangerous), byKind("edit", `{}`)

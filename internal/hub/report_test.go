@@ -253,7 +253,7 @@ func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
 	}
 	path := database(t)
 	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return get(x.p.Prompt)(ctx, x) }, func(o *Options) {
-		o.Keys = map[string]config.Key{"filed": {File: file}, "unset": {Env: "NOT_SET"}}
+		o.Keys = always(map[string]config.Key{"filed": {File: file}, "unset": {Env: "NOT_SET"}})
 		o.Getenv = func(name string) string {
 			return map[string]string{"ENVIRONMENTAL_API_KEY": secret, "UNSET_API_KEY": secret}[name]
 		}

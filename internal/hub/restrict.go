@@ -60,7 +60,7 @@ func (h *Hub) resolveFor(restricted bool, name string) (config.Agent, error) {
 // keysOf are the keys that the configuration has for a run.
 func (h *Hub) keysOf(run Run) map[string]config.Key {
 	if !wasRestricted(run) || h.opts.Restricted == nil {
-		return h.opts.Keys
+		return h.configuredKeys()
 	}
 	c, err := h.opts.Restricted()
 	if err != nil {

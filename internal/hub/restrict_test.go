@@ -41,7 +41,7 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 	c, err := load(false)
 	require.NoError(t, err)
 	return openHub(t, path, play, func(o *Options) {
-		o.Agents, o.Keys, o.Rules = c, c.Keys, c.Rules
+		o.Agents, o.Keys, o.Rules = c, always(c.Keys), always(c.Rules)
 		o.Getenv = func(name string) string { return map[string]string{"PROJECT_KEY": "secret"}[name] }
 		o.Restricted = func() (*config.Config, error) { return load(true) }
 	})
@@ -56,12 +56,13 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 		assert.Equal(t, KindNotTrusted, kindOf(t, err))
 		assert.Contains(t, err.Error(), "this editor does not trust the workspace")
 	}
-	for _, name := range []string{"project", ""} {
-		_, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: name})
-		refused(err)
-	}
-	_, err := h.Chat(restricted, "p", 0)
+	_, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: "project"})
 	refused(err)
+	own, err := h.Launch(restricted, LaunchSpec{Prompt: "p"})
+	require.NoError(t, err)
+	assert.Equal(t, "demo", own.Agent, "nor does the file choose")
+	_, err = h.Chat(restricted, "p", 0)
+	require.NoError(t, err)
 
 	// Others trust it as before; what they have begun cannot be gone on with.
 	trusted, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"})

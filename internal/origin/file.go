@@ -92,8 +92,9 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// replaceFile puts content in the place of a file at once (mode 0600), and
-// returns when that survives a power cut.
+// replaceFile puts content in the place of a file at once (mode 0600). After a
+// power cut it is the new one or the old one; it is the new one for good when
+// [syncDir] was called.
 func replaceFile(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -108,8 +109,5 @@ func replaceFile(path string, content []byte) (err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return os.Rename(f.Name(), path)
 }

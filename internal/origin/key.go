@@ -133,5 +133,8 @@ func makeKey(path string) error {
 	}
 	secret := make([]byte, keyBytes)
 	rand.Read(secret) // it never fails
-	return replaceFile(path, secret)
+	if err := replaceFile(path, secret); err != nil {
+		return err
+	}
+	return syncDir(dir)
 }

@@ -134,8 +134,9 @@ func NewID() string { return rand.Text() }
 
 // Seal marks the database as this user's, and gives it the write-ahead log that
 // belongs to it, unless it has one. It is called before it is opened for
-// writing; what is in it then is taken for the user's own. After a power cut
-// the mark is as it was before, or as it is to be.
+// writing; what is in it then is taken for the user's own. The mark survives a
+// power cut from the first thing on that SQLite makes survive one: it syncs the
+// directory with the first sync of the log.
 func (p Place) Seal(id string) error { return p.seal(id, p.path) }
 
 // SealMoving is Seal for a database that was moved, and of which something is
@@ -175,7 +176,7 @@ func (p Place) Install(from, id string) error {
 		return err
 	}
 	if err = os.Rename(from, p.path); err == nil {
-		err = syncDir(filepath.Dir(p.path))
+		err = syncDir(filepath.Dir(p.path)) // with the mark
 	}
 	if err != nil {
 		return fmt.Errorf("putting the new database into place: %w", err)

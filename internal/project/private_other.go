@@ -17,6 +17,11 @@ func foreign(fs.FileInfo) bool { return false }
 // links is no part of a file's information here.
 func links(fs.FileInfo) uint64 { return 1 }
 
+func owner(fs.FileInfo) (uid int, known bool) { return 0, false }
+
+// WritableByOthers cannot be told from the file's information here.
+func WritableByOthers(fs.FileInfo) bool { return false }
+
 func sharedWrite(fs.FileInfo) bool { return false }
 
 // writable tries it: permissions are lists here, which no mode shows.

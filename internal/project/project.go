@@ -11,15 +11,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 const (
 	stateName  = ".duet"
 	configName = ".duet.toml"
+	gitName    = ".git"
 )
 
 // markers are what a project's root contains.
-func markers() []string { return []string{stateName, configName, ".git"} }
+func markers() []string { return []string{stateName, configName, gitName} }
 
 // A Project is a directory and the place of Duet's state for it. Both paths
 // are absolute and free of symbolic links. The zero value is of no use.
@@ -27,18 +29,26 @@ type Project struct {
 	// Root is the directory that agents work in.
 	Root string
 	// StateDir is Root/.duet, or a directory below the user's state directory
-	// where Root cannot be written or is the home directory. It need not exist
-	// before [Project.Prepare].
+	// where Root cannot be written, is somebody else's, the home directory, or
+	// one for temporary files or of the system. It need not exist before
+	// [Project.Prepare].
 	StateDir string
+	// Notes say what was passed over, and what to do where that was meant.
+	Notes []string
 }
+
+// Find is [Owners.Find] without exceptions.
+func Find(explicit string) (Project, error) { return Owners{}.Find(explicit) }
 
 // Find gives the project of explicit, which must be a directory, or, where
 // explicit is empty, that of the working directory: the nearest ancestor with
-// .duet, .duet.toml or .git, else the working directory itself. It creates
+// .duet, .duet.toml or .git that count, else the working directory itself. What
+// somebody else owns does not count, nor does what stands in a directory for
+// temporary files or of the system, or in the home directory. It creates
 // nothing.
-func Find(explicit string) (Project, error) {
+func (o Owners) Find(explicit string) (Project, error) {
 	home, _ := os.UserHomeDir() // without a home no root is the home directory
-	return finder{home: home, getenv: os.Getenv, writable: writable}.find(explicit)
+	return finder{home: home, getenv: os.Getenv, writable: writable, owners: o}.find(explicit)
 }
 
 // finder is what Find asks the system for.
@@ -46,39 +56,58 @@ type finder struct {
 	home     string
 	getenv   func(string) string
 	writable func(dir string) bool
+	owners   Owners
 }
 
 func (f finder) find(explicit string) (Project, error) {
-	root, err := findRoot(explicit)
+	var p Project
+	var err error
+	if explicit != "" {
+		p.Root, err = explicitRoot(explicit)
+	} else {
+		p.Root, p.Notes, err = f.findRoot()
+	}
 	if err != nil {
 		return Project{}, err
 	}
-	state, err := f.stateDir(root)
-	if err != nil {
+	if p.StateDir, err = f.stateDir(p.Root); err != nil {
 		return Project{}, err
 	}
-	return Project{Root: root, StateDir: state}, nil
+	if explicit == "" && !sameDir(p.Root, f.home) && f.reserved(p.Root) {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s is no project, but a place for others; what is kept for it is in %s: go to a project's directory, or name one with --root", p.Root, p.StateDir))
+	}
+	if err := f.owners.CheckFile(p.ConfigFile()); err != nil {
+		if note := err.Error(); !slices.Contains(p.Notes, note) {
+			p.Notes = append(p.Notes, note)
+		}
+	}
+	return p, nil
 }
 
-func findRoot(explicit string) (string, error) {
-	if explicit != "" {
-		return explicitRoot(explicit)
-	}
+// findRoot goes up from the working directory. The notes tell of markers that
+// are somebody else's.
+func (f finder) findRoot() (root string, notes []string, err error) {
 	cwd, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("finding the project: %w", err)
+		return "", nil, fmt.Errorf("finding the project: %w", err)
 	}
 	if cwd, err = filepath.EvalSymlinks(cwd); err != nil {
-		return "", fmt.Errorf("finding the project: %w", err)
+		return "", nil, fmt.Errorf("finding the project: %w", err)
 	}
 	for dir := cwd; ; dir = filepath.Dir(dir) {
 		for _, marker := range markers() {
-			if _, err := os.Lstat(filepath.Join(dir, marker)); err == nil {
-				return dir, nil
+			path := filepath.Join(dir, marker)
+			if _, err := os.Lstat(path); err != nil {
+				continue
+			}
+			if err := f.owners.CheckFile(path); err != nil {
+				notes = append(notes, err.Error())
+			} else if !f.reserved(dir) {
+				return dir, notes, nil
 			}
 		}
 		if dir == filepath.Dir(dir) {
-			return cwd, nil
+			return cwd, notes, nil
 		}
 	}
 }
@@ -103,7 +132,7 @@ func explicitRoot(path string) (string, error) {
 
 func (f finder) stateDir(root string) (string, error) {
 	own := filepath.Join(root, stateName)
-	if !sameDir(root, f.home) && f.canHold(root, own) {
+	if !sameDir(root, f.home) && !f.reserved(root) && f.isOurs(root, own) && f.canHold(root, own) {
 		return own, nil
 	}
 	base, err := StateHome(f.getenv)
@@ -112,6 +141,18 @@ func (f finder) stateDir(root string) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(root))
 	return filepath.Join(base, hex.EncodeToString(sum[:8])), nil
+}
+
+// isOurs tells whether what is in root/.duet can only be this user's doing. One
+// of somebody else's in somebody else's directory that is safe is theirs, and
+// each has a state.
+func (f finder) isOurs(root, own string) bool {
+	info, err := os.Stat(root)
+	if err != nil || f.owners.Check(root, info) != nil {
+		return false
+	}
+	state, err := os.Lstat(own)
+	return err != nil || !foreign(state) || !foreign(info)
 }
 
 // canHold tells whether the state can be in own. A link or a file in its place

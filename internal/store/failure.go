@@ -8,7 +8,8 @@ import (
 )
 
 // reason sorts an error of SQLite by what can be done about it: full,
-// corrupt or unreadable. A schema that is not ours is altered.
+// corrupt or unreadable. A schema that is not ours is altered,
+// and another database than the one that was meant is replaced.
 func reason(err error) string {
 	var damaged *DamagedError
 	var altered *AlteredError
@@ -17,6 +18,9 @@ func reason(err error) string {
 		return "corrupt"
 	case errors.As(err, &altered):
 		return "altered"
+	}
+	if errors.Is(err, errReplaced) {
+		return "replaced"
 	}
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -40,13 +40,13 @@ func TestASchemaThatIsNotOurs(t *testing.T) {
 			require.NoError(t, err)
 			_, openErr := Open(ctx, path, Options{})
 			_, foreignErr := OpenForeign(ctx, path)
-			for _, err := range []error{openErr, foreignErr, Check(ctx, path), Inspect(ctx, path)} {
+			for _, err := range []error{openErr, foreignErr, Check(ctx, path), Inspect(ctx, path, "")} {
 				var failed *OpenError
 				require.ErrorAs(t, err, &failed)
 				assert.Equal(t, "altered", failed.Reason)
 				require.ErrorAs(t, err, new(*AlteredError))
 				assert.Contains(t, err.Error(), c.says)
-				assert.Contains(t, err.Error(), "duet-rpc trust --database")
+				assert.Contains(t, err.Error(), "move it away")
 			}
 			now, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -114,6 +114,36 @@ func TestAForeignDatabaseIsOnlyRead(t *testing.T) {
 	execute(t, path, "PRAGMA user_version = 0")
 	_, err = OpenForeign(ctx, path)
 	require.ErrorContains(t, err, "its format is 0")
+}
+
+// A database that was copied over the user's own, into the same file.
+func TestAnotherDatabaseInTheSameFile(t *testing.T) {
+	path, theirs := filepath.Join(t.TempDir(), "duet.db"), filepath.Join(t.TempDir(), "duet.db")
+	require.NoError(t, Create(ctx, path, "mine", nil))
+	require.NoError(t, Create(ctx, theirs, "theirs", nil))
+	s, err := Open(ctx, path, Options{ID: "mine"})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	for _, log := range []bool{false, true} {
+		content, err := os.ReadFile(theirs)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		if log {
+			db, err := sql.Open("sqlite", "file:"+theirs)
+			require.NoError(t, err)
+			defer db.Close()
+			_, err = db.Exec("INSERT INTO rules (thread, effect, tool, created) VALUES (0, 'allow', '*', 1)")
+			require.NoError(t, err)
+			content, err := os.ReadFile(theirs + "-wal")
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path+"-wal", content, 0o600))
+		}
+		_, err = Open(ctx, path, Options{ID: "mine"})
+		var failed *OpenError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, "replaced", failed.Reason)
+		assert.Contains(t, err.Error(), path)
+	}
 }
 
 func TestDirectoriesMove(t *testing.T) {

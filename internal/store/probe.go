@@ -8,20 +8,20 @@ import (
 )
 
 // Inspect looks whether the database at path could be opened, as far as that
-// is quickly told, and changes nothing. There being none is no error. Its
-// errors are those of [Open], which does the same first.
-func Inspect(ctx context.Context, path string) error {
+// is quickly told, and changes nothing. There being none is no error. id is as in
+// [Options]. Its errors are those of [Open], which does the same first.
+func Inspect(ctx context.Context, path, id string) error {
 	if err := checkHeader(path); err != nil {
 		return err
 	}
-	return probe(ctx, path)
+	return probe(ctx, path, id)
 }
 
 // probe reads the first rows of every table, so that a database that is
 // damaged there is found before it is opened for writing, and is left as it
 // is. It is quick, however large the database is, and finds no damage that
 // lies deeper: who meets that is told by IsCorrupt.
-func probe(ctx context.Context, path string) error {
+func probe(ctx context.Context, path, id string) error {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return nil // there is none yet
 	}
@@ -43,6 +43,9 @@ func probe(ctx context.Context, path string) error {
 		return err
 	}
 	if err := checkSchema(ctx, db, version); err != nil {
+		return fail(err)
+	}
+	if err := checkID(ctx, db, version, id); err != nil {
 		return fail(err)
 	}
 	rows, err := db.QueryContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0")

@@ -34,7 +34,7 @@ type Store struct {
 // An OpenError says why a database cannot be used. The file was not changed.
 type OpenError struct {
 	Path   string
-	Reason string // corrupt, newer, altered (then Err is an *AlteredError), or unreadable
+	Reason string // corrupt, newer, altered (then Err is an *AlteredError), replaced, or unreadable
 	Err    error
 }
 
@@ -46,15 +46,18 @@ func (e *OpenError) Error() string {
 		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an empty one", e.Path, e.Err)
 	case "corrupt":
 		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
-	}
-	if e.Reason == "altered" {
-		return fmt.Sprintf("the database %s was altered (%v), so that it could do what nobody asked for; it was left as it is: restore it from a backup, or move it away to begin with an empty one; `duet-rpc trust --database FILE` takes over its history", e.Path, e.Err)
+	case "replaced":
+		return fmt.Sprintf("%v in the file %s; it was left as it is: move it away to begin with an empty one; `duet-rpc trust --database FILE` shows what it holds, and takes over its history", e.Err, e.Path)
+	case "altered":
+		return fmt.Sprintf("the database %s was altered (%v), so that it could do what nobody asked for; it was left as it is: restore it from a backup, take out what is named there with sqlite3, or move it away to begin with an empty one", e.Path, e.Err)
 	}
 	return fmt.Sprintf("the database %s cannot be opened: %v", e.Path, e.Err)
 }
 
 // Options configure a Store.
 type Options struct {
+	// ID, if set, is the id that the database must have been made with.
+	ID string
 	// Committed is called with the events of each transaction after its
 	// commit, in order, by one goroutine; it must not block and not write.
 	Committed func([]Event)
@@ -72,7 +75,7 @@ type Options struct {
 // need be. What it cannot open it leaves as it is, and tells by *OpenError.
 // Only one process may have it open for writing: see package project's lock.
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
-	if err := Inspect(ctx, path); err != nil {
+	if err := Inspect(ctx, path, opts.ID); err != nil {
 		return nil, err
 	}
 	s := &Store{path: path}
@@ -81,7 +84,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 		return nil, &OpenError{path, "unreadable", err}
 	}
 	s.writers.SetMaxOpenConns(1)
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(ctx, opts.ID); err != nil {
 		s.writers.Close()
 		return nil, err
 	}
@@ -180,7 +183,7 @@ func checkVersion(path string, version int) error {
 }
 
 // prepare sets what holds for the whole database, and migrates it.
-func (s *Store) prepare(ctx context.Context) error {
+func (s *Store) prepare(ctx context.Context, id string) error {
 	fail := func(err error) error { return &OpenError{s.path, reason(err), err} }
 	conn, err := s.writers.Conn(ctx)
 	if err != nil {
@@ -196,6 +199,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	// Before anything else: with what a log adds to the file.
 	if err := checkSchema(ctx, conn, version); err != nil {
+		return fail(err)
+	}
+	if err := checkID(ctx, conn, version, id); err != nil {
 		return fail(err)
 	}
 	var mode string

@@ -1,0 +1,139 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// commandIn runs the program in a directory, with no root named.
+func (s *site) commandIn(dir string, args ...string) (stdout, stderr string, err error) {
+	s.t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(append(append(cleanEnvironment(), homeless(s.t)...), s.launch().env...), "DUET_ROOT=", "PWD="+dir)
+	var out, problem bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problem
+	err = cmd.Run()
+	return out.String(), problem.String(), err
+}
+
+// configured is what is in effect there, by its key.
+func (s *site) configured(dir string) map[string]string {
+	s.t.Helper()
+	out, problem, err := s.commandIn(dir, "config", "--json")
+	require.NoError(s.t, err, problem)
+	var told struct {
+		Values []struct {
+			Key   string
+			Value any
+		}
+	}
+	require.NoError(s.t, json.Unmarshal([]byte(out), &told))
+	values := map[string]string{}
+	for _, v := range told.Values {
+		values[v.Key] = fmt.Sprint(v.Value)
+	}
+	return values
+}
+
+// What another user puts into a directory above makes no project and no
+// configuration, as in /tmp.
+func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
+	requireRoot(t)
+	t.Parallel()
+	s := newSite(t)
+	shared := filepath.Join(filepath.Dir(s.root), "shared")
+	mine := filepath.Join(shared, "mine")
+	require.NoError(t, os.MkdirAll(mine, 0o755))
+	theirs := filepath.Join(shared, "theirs")
+	deep := filepath.Join(theirs, "deep")
+	require.NoError(t, os.MkdirAll(filepath.Join(theirs, ".git"), 0o755))
+	require.NoError(t, os.MkdirAll(deep, 0o755))
+	for _, dir := range []string{shared, theirs} {
+		written("[limits]\nmax_runs = 1\n[[rules]]\neffect = 'deny'\ntool = '*'\n")(t, filepath.Join(dir, ".duet.toml"))
+		require.NoError(t, os.Mkdir(filepath.Join(dir, ".duet"), 0o755))
+		for _, name := range []string{".duet.toml", ".duet"} {
+			require.NoError(t, os.Lchown(filepath.Join(dir, name), stranger, stranger))
+		}
+	}
+	for _, path := range []string{theirs, filepath.Join(theirs, ".git")} {
+		require.NoError(t, os.Lchown(path, stranger, stranger))
+	}
+	require.NoError(t, os.Chmod(shared, 0o777|fs.ModeSticky))
+
+	for _, dir := range []string{mine, deep} {
+		assert.Equal(t, "3", s.configured(dir)["limits.max_runs"])
+		_, problem, err := s.commandIn(dir, "trust")
+		require.Error(t, err)
+		assert.Contains(t, problem, "the project "+dir+" has no .duet.toml, so there is nothing to trust; ")
+		assert.Regexp(t, shared+`.*/.duet.toml belongs to user 65534 and is not used: .*safe_directories`, problem)
+		said, problem, err := s.commandIn(dir, "prompt", "--log-level", "warn", "quiet")
+		require.NoError(t, err, problem)
+		assert.NotEmpty(t, said)
+		assert.Contains(t, problem, "belongs to user 65534 and is not used")
+		require.DirExists(t, filepath.Join(dir, ".duet"), "it is its own project")
+	}
+	// In somebody else's own directory nothing is kept.
+	assert.Equal(t, "3", s.configured(theirs)["limits.max_runs"])
+	_, problem, err := s.commandIn(theirs, "prompt", "quiet")
+	require.NoError(t, err, problem)
+	entries, err := os.ReadDir(filepath.Join(theirs, ".duet"))
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+	_, problem, err = s.commandIn(theirs, "trust", "--yes")
+	require.Error(t, err)
+	assert.Contains(t, problem, ".duet.toml belongs to user 65534 and is not used: take it over with chown, or name its directory in DUET_SAFE_DIRECTORIES")
+
+	// Until its user says that it is safe.
+	s.env = []string{"DUET_SAFE_DIRECTORIES=" + theirs}
+	assert.Equal(t, "1", s.configured(theirs)["limits.max_runs"])
+	s.env = nil
+	s.agents("[limits]\nqueue_cap = 7\n")
+	config := filepath.Join(s.home, "config", "duet", "config.toml")
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(config, append([]byte("safe_directories = ['"+shared+"/*']\n"), text...), 0o600))
+	assert.Equal(t, "1", s.configured(theirs)["limits.max_runs"])
+	assert.Equal(t, "7", s.configured(theirs)["limits.queue_cap"])
+	require.NoError(t, os.RemoveAll(filepath.Join(deep, ".duet")))
+	out, _, err := s.commandIn(deep, "doctor")
+	require.NoError(t, err, out)
+	assert.Regexp(t, `ok +project +`+theirs+`,`, out, "also as a root")
+}
+
+// Where everybody's files are nothing is found and nothing is kept, though all is
+// served.
+func TestNoHubIsKeptInAPlaceForTemporaryFiles(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	dir := filepath.Join(filepath.Dir(s.root), "tmp")
+	inside := filepath.Join(dir, "inside")
+	require.NoError(t, os.MkdirAll(inside, 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".git"), 0o700))
+	s.env = []string{"TMPDIR=" + dir}
+	_, problem, err := s.commandIn(inside, "prompt", "quiet")
+	require.NoError(t, err, problem)
+	require.DirExists(t, filepath.Join(inside, ".duet"))
+	for _, args := range [][]string{{"prompt", "quiet"}, {"prompt", "quiet", "--root", dir}} {
+		_, problem, err = s.commandIn(dir, args...)
+		require.NoError(t, err, problem)
+		require.NoDirExists(t, filepath.Join(dir, ".duet"))
+	}
+	out, _, err := s.commandIn(dir, "doctor")
+	require.NoError(t, err, out)
+	assert.Contains(t, out, dir+" is no project, but a place for others")
+	assert.Contains(t, out, "name one with --root")
+	out, problem, err = s.commandIn("/", "task", "list")
+	require.Error(t, err, out)
+	assert.Contains(t, problem, "no hub runs here")
+	require.NoDirExists(t, "/.duet")
+}

@@ -1,0 +1,129 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+)
+
+// live is the world's configuration, and counts how often it is read.
+func (w *world) live(reads *int) *config.Live {
+	w.t.Helper()
+	l, err := config.NewLive(w.sources(), func(restricted bool) (*config.Config, error) {
+		*reads++
+		s := w.sources()
+		s.Restricted = restricted
+		return config.Load(s)
+	})
+	require.NoError(w.t, err)
+	return l
+}
+
+func TestLiveFollowsItsFiles(t *testing.T) {
+	w := newWorld(t)
+	w.install("claude-agent-acp")
+	reads := 0
+	l := w.live(&reads)
+	assert.Empty(t, l.Rules())
+
+	const text = "default_agent = 'mine'\n[agents.mine]\ncommand = ['mine']\n[keys.a]\nenv = 'A'\n[[rules]]\neffect = 'allow'\ntool = 'Bash'\n[[rules]]\neffect = 'deny'\ntool = 'Read'\n"
+	w.write(w.project, text)
+	before := l.Generation()
+	a, err := l.Resolve("")
+	require.NoError(t, err)
+	assert.Equal(t, "claude", a.Name)
+	assert.Len(t, l.Rules(), 1, "the deny rule")
+	assert.Empty(t, l.Keys())
+	assert.True(t, l.Revoked())
+	w.trusted()
+	assert.NotEqual(t, before, l.Generation())
+	a, err = l.Resolve("")
+	require.NoError(t, err)
+	assert.Equal(t, "mine", a.Name)
+	assert.Len(t, l.Rules(), 2)
+	assert.Len(t, l.Keys(), 1)
+	assert.False(t, l.Revoked())
+	restricted, err := l.Current(true)
+	require.NoError(t, err)
+	assert.Empty(t, restricted.Keys)
+
+	// An edit waits for trust, and is no revocation.
+	w.write(w.project, text+"#")
+	assert.Len(t, l.Rules(), 1)
+	assert.Empty(t, l.Keys())
+	assert.False(t, l.Revoked())
+
+	// What cannot be read denies as before, and allows nothing.
+	w.write(w.project, text)
+	assert.Len(t, l.Rules(), 2)
+	w.write(w.user, "default_agent = \n")
+	assert.Equal(t, []config.Rule{{Effect: "deny", Tool: "Read", Source: "project"}}, l.Rules())
+	assert.Empty(t, l.Keys())
+	_, err = l.Resolve("")
+	var wrong *config.Error
+	require.ErrorAs(t, err, &wrong)
+	require.NoError(t, os.Remove(w.user))
+	assert.Len(t, l.Rules(), 2)
+
+	require.NoError(t, w.trust.Revoke(w.project))
+	assert.True(t, l.Revoked())
+	assert.Len(t, l.Rules(), 1)
+	require.NoError(t, os.Remove(w.project))
+	assert.Empty(t, l.Rules())
+}
+
+// Files that have not been changed lately are not read again, however many ask.
+func TestLiveReadsNothingTwice(t *testing.T) {
+	w := newWorld(t)
+	old := w.project
+	w.write(old, "[limits]\nmax_runs = 1\n")
+	past := mustStat(t, old).ModTime().Add(-1e9)
+	require.NoError(t, os.Chtimes(old, past, past))
+	reads := 0
+	l := w.live(&reads)
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			_, err := l.Current(false)
+			assert.NoError(t, err)
+			l.Rules()
+		})
+	}
+	group.Wait()
+	assert.Equal(t, 1, reads)
+	generation := l.Generation()
+	assert.Equal(t, generation, l.Generation())
+
+	// Neither size nor time tells another file in its place, but it is one.
+	other := filepath.Join(filepath.Dir(old), "other")
+	w.write(other, "[limits]\nmax_runs = 2\n")
+	require.NoError(t, os.Chtimes(other, past, past))
+	require.NoError(t, os.Rename(other, old))
+	c, err := l.Current(false)
+	require.NoError(t, err)
+	assert.Equal(t, 2, c.Limits.MaxRuns)
+}
+
+func TestLiveThatNeverCouldBeRead(t *testing.T) {
+	w := newWorld(t)
+	l, err := config.NewLive(w.sources(), func(bool) (*config.Config, error) { return nil, errors.New("no") })
+	require.NoError(t, err)
+	_, err = l.Resolve("")
+	require.EqualError(t, err, "no")
+	assert.Empty(t, l.Rules())
+	assert.Empty(t, l.Keys())
+}
+
+func mustStat(t *testing.T, path string) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info
+}

@@ -1,0 +1,42 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// readUser reads the user's own file. Nobody else may be able to write it, for
+// all that it says counts.
+func readUser(path string, getenv func(string) string) *layer {
+	owners := project.Owners{Safe: project.SafeDirectories(getenv, func() []string { return nil })}
+	return readLayer(path, SourceUser, getenv, func(name string, info fs.FileInfo) error {
+		if err := owners.Check(name, info); err != nil {
+			return err
+		}
+		if name == path && project.WritableByOthers(info) {
+			return fmt.Errorf("other users can write it: chmod go-w %s", path)
+		}
+		return nil
+	})
+}
+
+// readProject reads a project's file, which counts for nothing if it is
+// somebody else's and the user's file makes no exception.
+func readProject(path string, user *layer, getenv func(string) string) *layer {
+	owners := project.Owners{Safe: project.SafeDirectories(getenv, func() []string { return user.safe })}
+	return readLayer(path, SourceProject, getenv, owners.Check)
+}
+
+// Owners tell whose files count, by the environment and the user's file, which
+// are read when a file of somebody else's is met.
+func Owners(getenv func(string) string) project.Owners {
+	return project.Owners{Safe: project.SafeDirectories(getenv, func() []string {
+		file, err := UserFile(getenv)
+		if err != nil {
+			return nil
+		}
+		return readUser(file, getenv).safe
+	})}
+}

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// readPatience is how long a configuration file may take to be read. What
+// stands behind its name may be a file system that does not answer, and nobody
+// waits for that: not an editor, and not the end of the process.
+const readPatience = time.Second
+
+// readFile reads a configuration file. One that does not exist is empty. What
+// is no regular file is refused, what is longer than most, and what check gives
+// an error for, which sees the file, its directory and what a link leads to.
+func readFile(path string, most int, check func(path string, info fs.FileInfo) error) ([]byte, error) {
+	type result struct {
+		content []byte
+		err     error
+	}
+	done := make(chan result, 1)
+	// Nothing can end a read that hangs; only the end of the process does.
+	go func() {
+		content, err := readRegular(path, most, check)
+		done <- result{content, err}
+	}()
+	patience := time.NewTimer(readPatience)
+	defer patience.Stop()
+	select {
+	case r := <-done:
+		return r.content, r.err
+	case <-patience.C:
+		return nil, fmt.Errorf("it could not be read within %v", readPatience)
+	}
+}
+
+func readRegular(path string, most int, check func(path string, info fs.FileInfo) error) ([]byte, error) {
+	for _, name := range []string{path, filepath.Dir(path)} {
+		if info, err := os.Lstat(name); err == nil {
+			if err := check(name, info); err != nil {
+				return nil, err
+			}
+		}
+	}
+	info, err := os.Stat(path) // first: to open a device can have effects of its own
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	// It may have become a pipe since, which would wait for who writes it.
+	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	if err := check(path, info); err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(content) > most {
+		return nil, fmt.Errorf("it is longer than %d bytes", most)
+	}
+	return content, err
+}
+
+// anybodys is the check of who does not care whose a file is.
+func anybodys(string, fs.FileInfo) error { return nil }
+
+// Mentions reports whether a word stands anywhere in a configuration file. It is
+// for who has to know quickly that something is not configured.
+func Mentions(path, word string) bool {
+	content, err := readFile(path, boundsOf(SourceUser).bytes, anybodys)
+	return err == nil && bytes.Contains(content, []byte(word))
+}
+
+var errNotRegular = errors.New("it is no regular file")
+
+// readExisting reads a configuration file of a project that must exist.
+func readExisting(path string) ([]byte, error) {
+	content, err := readFile(path, boundsOf(SourceProject).bytes, anybodys)
+	if err == nil && content == nil {
+		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return content, err
+}

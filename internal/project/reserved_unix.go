@@ -1,0 +1,29 @@
+//go:build unix
+
+package project
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// ofSystem reports whether a directory is one of the system's by its name.
+func ofSystem(dir string) bool {
+	dir = strings.TrimPrefix(dir, "/private") // where macOS has some of them
+	switch dir {
+	case "/root", "/home", "/Users", "/opt", "/srv", "/mnt", "/media", "/Volumes", "/run", "/run/user", "/run/media", "/nix", "/snap",
+		"/usr", "/usr/local", "/usr/src", "/usr/local/src", "/usr/home", "/dev/shm",
+		"/var", "/var/tmp", "/var/lib", "/var/cache", "/var/log", "/var/spool", "/var/run", "/var/mail", "/tmp", "":
+		return true
+	}
+	if slices.ContainsFunc([]string{"/usr/src/", "/usr/local/src/", "/usr/home/", "/dev/shm/"}, func(prefix string) bool { return strings.HasPrefix(dir, prefix) }) {
+		return false // people work there
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(path.Clean(dir), "/"), "/")
+	switch first {
+	case "bin", "sbin", "lib", "lib32", "lib64", "libx32", "boot", "dev", "etc", "proc", "sys", "usr", "System", "Library", "Applications":
+		return true
+	}
+	return false
+}
