@@ -140,7 +140,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                                    (duet-get agent :default))
                                  "*" "")
                              name
-                             (or (duet-get-string agent :title) "")
+                             (duet-visible-line (or (duet-get-string agent :title) ""))
                              (duet-agents--remark agent)))))
            agents))
     (tabulated-list-print t)
@@ -159,9 +159,11 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                      'face 'warning))
         ((not (duet-get agent :available))
          (propertize (format "not installed: %s"
-                             (or (duet-get-string agent :install) "not on PATH"))
+                             (duet-visible-line
+                              (or (duet-get-string agent :install) "not on PATH")))
                      'face 'shadow))
-        (t (abbreviate-file-name (or (duet-get-string agent :path) "")))))
+        (t (duet-visible-line
+            (abbreviate-file-name (or (duet-get-string agent :path) ""))))))
 
 (defun duet-agents--at-point ()
   "Return the agent at point."

@@ -35,48 +35,52 @@
 
 (defun duet-approvals--inline (approval root)
   "Return APPROVAL as text for a transcript; files are relative to ROOT."
-  (let ((text
-         (concat
-          (propertize "? " 'face 'duet-waiting)
-          (propertize (if (duet-approval-question-p approval)
-                          (duet-approval-name approval)
-                        (duet-approval-tool approval))
-                      'face 'duet-waiting)
-          (if (duet-approval-question-p approval) ""
-            (concat "  " (duet-approval-summary approval root)))
-          (if (duet-approval-stale approval)
-              (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")
-          (if-let ((why (duet-get-string (duet-approval-data approval) :reopened)))
-              (concat "\n  " (propertize (duet-approval--line why) 'face 'duet-failed)) "")
-          "\n  "
-          (cond
-           ((duet-approval-sending-p approval)
-            (propertize "the answer is on its way…" 'face 'duet-dim))
-           ((duet-approval-question-p approval)
-            (let ((number 0))
-              (string-join
-               (append
-                (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
-                (mapcar (lambda (option)
-                          (cl-incf number)
-                          (duet-approvals--button
-                           (if (< number 10) (format "[%d] %s" number (car option))
-                             (car option))
-                           #'duet-approvals--take option))
-                        (duet-approval-options approval)))
-               "  ")))
-           (t (string-join
-               `(,(duet-approvals--button "[a] approve" #'duet-approval-approve)
-                 ,(duet-approvals--button "[d] deny" #'duet-approval-deny)
-                 ,@(and (duet-approval-editable-p approval)
-                        (list (duet-approvals--button "[e] edit" #'duet-approval-edit)))
-                 ,(duet-approvals--button "[v] view" #'duet-approval-view)
-                 ,(concat "always: "
-                          (duet-approvals--button "[s] session"
-                                                  #'duet-approval-always))
-                 ,(duet-approvals--button "[P] project"
-                                          #'duet-approval-always-in-project))
-               "  "))))))
+  (let* ((excerpt (duet-approval-excerpt approval))
+         (text
+          (concat
+           (propertize "? " 'face 'duet-waiting)
+           (propertize (if (duet-approval-question-p approval)
+                           (duet-approval-name approval)
+                         (duet-approval-tool approval))
+                       'face 'duet-waiting)
+           (if (duet-approval-question-p approval) ""
+             (let ((summary (duet-approval-summary approval root)))
+               ;; All of it is below.
+               (concat "  " (if excerpt (truncate-string-to-width summary 60 nil nil "…")
+                              summary))))
+           (if (duet-approval-stale approval)
+               (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")
+           (mapconcat (lambda (line) (concat "\n  │ " (propertize line 'face 'duet-code)))
+                      excerpt "")
+           "\n  "
+           (cond
+            ((duet-approval-sending-p approval)
+             (propertize "the answer is on its way…" 'face 'duet-dim))
+            ((duet-approval-question-p approval)
+             (let ((number 0))
+               (string-join
+                (append
+                 (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
+                 (mapcar (lambda (option)
+                           (cl-incf number)
+                           (duet-approvals--button
+                            (if (< number 10) (format "[%d] %s" number (car option))
+                              (car option))
+                            #'duet-approvals--take option))
+                         (duet-approval-options approval)))
+                "  ")))
+            (t (string-join
+                `(,(duet-approvals--button "[a] approve" #'duet-approval-approve)
+                  ,(duet-approvals--button "[d] deny" #'duet-approval-deny)
+                  ,@(and (duet-approval-editable-p approval)
+                         (list (duet-approvals--button "[e] edit" #'duet-approval-edit)))
+                  ,(duet-approvals--button "[v] view" #'duet-approval-view)
+                  ,(concat "always: "
+                           (duet-approvals--button "[s] session"
+                                                   #'duet-approval-always))
+                  ,(duet-approvals--button "[P] project"
+                                           #'duet-approval-always-in-project))
+                "  "))))))
     (propertize text 'duet-approval approval
                 'keymap (unless (duet-approval-sending-p approval)
                           duet-approvals-inline-map))))

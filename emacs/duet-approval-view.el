@@ -34,6 +34,7 @@
 \\{duet-approval-view-mode-map}"
   (setq buffer-read-only t
         buffer-undo-list t
+        bidi-paragraph-direction 'left-to-right
         header-line-format '(:eval (duet-approval-view--header)))
   ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
   (setq-local minor-mode-overriding-map-alist nil)
@@ -110,7 +111,8 @@
          (session (duet-approval-session approval duet-connection))
          (input (duet-get data :tool_input)))
     (erase-buffer)
-    (insert (propertize (or (duet-get-string data :title) (duet-approval-tool approval))
+    (insert (propertize (duet-visible (or (duet-get-string data :title)
+                                          (duet-approval-tool approval)))
                         'font-lock-face 'duet-waiting)
             "\n\n")
     (cl-loop for (label text) in
@@ -131,28 +133,27 @@
                                     (duet-get-strings data :paths) ", ")))
              do (when (and text (not (string-empty-p text)))
                   (insert (propertize (format "%-9s" label) 'font-lock-face 'duet-dim)
-                          text "\n")))
+                          (duet-visible-line text) "\n")))
+    (when (duet-get data :truncated)
+      ;; An event leaves it out; the server's reply says where, and how much.
+      (insert (propertize (if (eq data (duet-approval-data approval))
+                              "It is long, and comes in a moment"
+                            "It is too long for a message: parts of it are left out")
+                          'font-lock-face 'duet-failed)
+              "\n"))
     (when-let ((diff (duet-get-string data :diff)))
-      (insert "\n" diff)
+      (insert "\n" (duet-visible diff))
       (unless (bolp) (insert "\n")))
     ;; Below the diff, which tells the same of most tools, and is what one decides by.
     (when (and input (not (duet-approval-question-p approval)))
       (insert "\n" (propertize "Input" 'font-lock-face 'duet-heading) "\n"
               ;; No line of it must look like one of a diff.
-              (replace-regexp-in-string "^" "  " (duet-approval--json input)) "\n"))
+              (replace-regexp-in-string
+               "^" "  " (duet-render-wrap (duet-visible (duet-approval--json input))))
+              "\n"))
     (goto-char (point-min))
     (forward-line (1- line))
     (restore-buffer-modified-p nil)))
-
-(defun duet-approval--json (input)
-  "Return INPUT, what a tool gets, as JSON for people."
-  (if (null input)
-      "{}"
-    (let ((json-encoding-pretty-print t)
-          (json-encoding-default-indentation "  "))
-      (condition-case nil
-          (json-encode input)
-        (error (format "%S" input))))))
 
 
 ;;; The input of a tool
@@ -289,7 +290,7 @@ The server of CONNECTION has asked it."
                  (format "*duet input: %s*" (duet-approval-name approval)))))
     (with-current-buffer buffer
       (duet-approval-edit-mode)
-      (insert text "\n")
+      (insert (duet-visible-json text) "\n")
       (goto-char (point-min))
       (setq duet-approval approval
             duet-connection connection

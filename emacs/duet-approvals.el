@@ -57,6 +57,10 @@
      (duet-approvals--say object extra)
      (duet-approval-view-resolved object)
      (duet-approvals--soon))
+    ((and 'approval (guard (duet-get (duet-approval-data object) :truncated))
+          (guard (not (duet-approval-sending-p object))))
+     (duet-approval-complete object)
+     (duet-approvals--soon))
     ;; The next key may come at once, and is meant for something else.
     ((and 'approval (guard (or (duet-approval-sending-p object) (eq extra 'not-sent))))
      (duet-approvals-flush))

@@ -363,8 +363,9 @@ code is -1 where no server answers.  Return the request's id, or nil."
 (defun duet-connection-error-text (err)
   "Return the text for people in ERR, what an ERROR-FN is called with."
   (let ((text (or (duet-get-string err :message) "unknown error")))
-    (string-remove-prefix "Internal error: "
-                          (string-remove-prefix "Invalid params: " text))))
+    (duet-visible
+     (string-remove-prefix "Internal error: "
+                           (string-remove-prefix "Invalid params: " text)))))
 
 (defun duet-connection--notified (connection method params)
   "Handle the notification METHOD with PARAMS of the server of CONNECTION."

@@ -165,7 +165,7 @@ Some agents do not tell what they change."
   "Insert FILE: a heading, and its hunks."
   (let ((beg (point))
         (hunks (duet-diff-file-hunks file))
-        (name (duet-diff--name file)))
+        (name (duet-visible-line (duet-diff--name file))))
     (insert (duet-render-sign "●") " " name "  " (duet-diff--words file) "\n")
     ;; Font Lock takes it for a line of a diff.
     (overlay-put (make-overlay beg (+ beg 2 (length name))) 'face 'duet-heading)
@@ -179,7 +179,7 @@ Some agents do not tell what they change."
                 (format "+++ b/%s\n" name)))
       (dolist (hunk hunks)
         (let ((start (point)))
-          (insert (duet-hunk-text hunk))
+          (insert (duet-visible (duet-hunk-text hunk)))
           (put-text-property start (point) 'duet-diff-item hunk)
           (duet-diff--mark hunk start
                            (save-excursion (goto-char start) (line-end-position))

@@ -42,6 +42,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-log)
+(require 'duet-visible)
 
 (cl-defstruct (duet-model (:constructor duet-model-create) (:copier nil))
   "What is known of a project."
@@ -267,9 +268,7 @@ That is the first prompt if it is known, else the last."
     (if (string-blank-p name)
         "untitled"
       (truncate-string-to-width
-       (string-trim (replace-regexp-in-string "[ \t\r\n]+" " " (truncate-string-to-width
-                                                                 name 1000)))
-       60 nil nil "…"))))
+       (duet-visible-line (truncate-string-to-width name 1000)) 60 nil nil "…"))))
 
 (defun duet-session-error (session)
   "Return why the last run of SESSION failed, or nil."

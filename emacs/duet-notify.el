@@ -130,7 +130,7 @@ Return what `duet-notify-function' does."
         (duet-notify--show
          (if (eq state 'completed) "An agent is done" "An agent has failed")
          (concat (duet-session-name session)
-                 (if (duet-run-error run) (format "\n%s" (duet-run-error run)) ""))
+                 (if (duet-run-error run) (format "\n%s" (duet-visible (duet-run-error run))) ""))
          (lambda ()
            (duet-notify--raise)
            (when-let ((connection (duet-connection-of model)))

@@ -16,6 +16,7 @@
 (require 'diff-mode)
 (require 'duet-model)
 (require 'duet-lines)
+(require 'duet-visible)
 
 (defgroup duet-faces nil
   "Faces of Duet."
@@ -119,26 +120,32 @@ text and thoughts, is left alone.")
   "Return the text of MESSAGE with faces, without a newline at its end."
   (let ((text (pcase (duet-message-kind message)
                 ('prompt (duet-render--prompt message))
-                ('text (duet-render-wrap (duet-message-text message)))
+                ('text (duet-render-prose (duet-message-text message)))
                 ('thinking (concat (duet-render--thinking-heading message) "\n"
                                    (propertize
-                                    (duet-render-wrap (duet-message-text message))
+                                    (duet-render-prose (duet-message-text message))
                                     'face 'duet-thinking)))
-                ('tool (duet-render--tool message))
+                ('tool (duet-visible (duet-render--tool message)))
                 ('plan (duet-render--plan message))
-                ('diff (duet-render--diff message))
-                ('answer (duet-render--answer message))
+                ('diff (duet-visible (duet-render--diff message)))
+                ('answer (duet-visible (duet-render--answer message)))
                 ('error (propertize (concat (duet-render-sign "✗") " "
                                             (duet-message-text message))
                                     'face 'duet-failed))
                 (_ (propertize (concat (duet-render-sign "■") " "
                                        (duet-message-text message))
                                'face 'duet-dim)))))
+    (unless (memq (duet-message-kind message) '(text thinking))
+      (setq text (duet-visible-prose text)))
     (dolist (function (unless (duet-render-streams-p message) duet-render-functions))
       (when-let ((more (duet-log-guard "duet-render-functions"
                          (funcall function message))))
         (setq text (concat text "\n" more))))
     text))
+
+(defun duet-render-prose (text &optional column)
+  "Return TEXT, what somebody says, which begins in COLUMN, to be inserted."
+  (duet-render-wrap (duet-visible-prose text) column))
 
 (defconst duet-render-line-length 5000
   "How many characters a line has at most.
@@ -275,12 +282,32 @@ It is shown relative to ROOT where it is inside."
      (mapconcat (lambda (path)
                   (concat "\n  " (duet-render-file path root)))
                 (duet-tool-paths tool) "")
-     (if (and input (null diffs)) (duet-render--input input) "")
+     (if-let ((rest (duet-render-beside input diffs))) (duet-render--input rest) "")
      (mapconcat (lambda (diff) (concat "\n" (duet-render--tool-diff diff root)))
                 diffs "")
      (if (and result (not (string-blank-p result)))
          (concat "\n" (duet-render--cut (string-trim-right result) 'duet-dim "  "))
        ""))))
+
+(defun duet-render-beside (input diffs)
+  "Return what of INPUT, what a tool gets, cannot be read in DIFFS.
+That is INPUT itself if there are none."
+  (if (or (null diffs) (not (and (consp input) (keywordp (car input)))))
+      input
+    (cl-flet ((shown-p (value &rest keys)
+                (and (stringp value)
+                     (cl-some (lambda (diff)
+                                (cl-some (lambda (key) (equal value (plist-get diff key)))
+                                         keys))
+                              diffs))))
+      (cl-loop for (key value) on input by #'cddr
+               unless (or (and (memq key '(:file_path :filePath :path :notebook_path))
+                               (shown-p value :path))
+                          (and (memq key '(:content :contents :text :new_string :newString
+                                           :new_text :newText :new_str :old_string :oldString
+                                           :old_text :oldText :old_str :file_text))
+                               (shown-p value :old_text :new_text)))
+               append (list key value)))))
 
 (defun duet-render--input (input)
   "Return the lines that tell INPUT of a tool."

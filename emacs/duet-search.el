@@ -188,13 +188,15 @@ The last word may be the beginning of one."
 
 (defun duet-search--line (text)
   "Return TEXT as one line."
-  (string-trim (replace-regexp-in-string "[[:cntrl:][:space:]]+" " " text)))
+  (duet-visible-prose
+   (string-trim (replace-regexp-in-string "[[:cntrl:][:space:]]+" " " text))))
 
 (defun duet-search--who (hit)
   "Return who said HIT."
-  (or (duet-get-string hit :tool_name)
-      (if (equal (duet-get-string hit :role) "user") "you"
-        (duet-get-string hit :agent))))
+  (if-let ((tool (duet-get-string hit :tool_name)))
+      (duet-visible-line tool)
+    (if (equal (duet-get-string hit :role) "user") "you"
+      (duet-get-string hit :agent))))
 
 (defun duet-search--date (hit)
   "Return when HIT was said, in a few characters."

@@ -248,10 +248,10 @@ Where that was the end, it is the last line; in another list, the first."
                   (concat (propertize (duet-session-name session)
                                       'mouse-face 'highlight
                                       'help-echo "mouse-1, RET: show this session")
-                          (if err (propertize (concat "  " (car (split-string err "\n")))
+                          (if err (propertize (concat "  " (duet-visible-line (car (split-string err "\n"))))
                                               'face 'duet-failed)
                             ""))
-                  (or (duet-session-agent session) "")
+                  (duet-visible-line (or (duet-session-agent session) ""))
                   (duet-sessions--age (duet-session-changed session))))))
 
 (defun duet-sessions--seconds (time)

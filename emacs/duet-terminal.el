@@ -379,8 +379,7 @@ A server that cannot list them has none."
                (cons (file-name-nondirectory (or (duet-get-string terminal :program) ""))
                      (duet-get-strings terminal :args))
                " ")))
-    (replace-regexp-in-string "[[:cntrl:]]+" " "
-                              (truncate-string-to-width text 200 nil nil "…"))))
+    (duet-visible-line (truncate-string-to-width text 200 nil nil "…"))))
 
 (defun duet-terminals--remark (terminal)
   "Return what else there is to say of TERMINAL."

@@ -337,15 +337,15 @@ Return non-nil if something is left to do; a timer goes on with it."
   (let* ((tail (duet-message-tail message (duet-section-shown section)))
          (thinking (eq (duet-message-kind message) 'thinking)))
     (unless (string-empty-p tail)
-      (setq tail (duet-render-wrap tail (save-excursion
-                                          (goto-char (duet-section-end section))
-                                          (- (point) (line-beginning-position)))))
+      (setq tail (duet-render-prose tail (save-excursion
+                                           (goto-char (duet-section-end section))
+                                           (- (point) (line-beginning-position)))))
       (duet-section-append section (if thinking (propertize tail 'face 'duet-thinking)
                                      tail))
       (setf (duet-section-shown section) (duet-message-size message)))
     (when (and (eq how 'redraw)
                (or thinking
-                   (not (string= (duet-render-wrap (duet-message-text message))
+                   (not (string= (duet-render-prose (duet-message-text message))
                                  (buffer-substring-no-properties
                                   (duet-section-beg section) (duet-section-end section))))))
       (duet-section-redraw section (duet-render message))

@@ -199,9 +199,7 @@ You can change your mind later: M-x duet-trust\n"
                     ((eq value t) "true")
                     ((memq value '(nil :json-false)) "false")
                     (t (format "%s" value)))))
-    (replace-regexp-in-string "[[:cntrl:]\u200b-\u200f\u202a-\u202e\u2066-\u2069]"
-                              (lambda (char) (format "\\u%04x" (aref char 0)))
-                              (truncate-string-to-width text 400 nil nil "…") t t)))
+    (duet-visible (replace-regexp-in-string "[\t\n]" (lambda (sign) (if (equal sign "\n") "\\n" "\\t")) text t t))))
 
 (defun duet-trust-yes ()
   "Trust the file that the buffer shows, as it is."

@@ -29,8 +29,8 @@
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, looks: duet-render.el, duet-markup.el,
-;;                       duet-lines.el, what RET visits: duet-visit.el, what the
-;;                       mouse wheel does: duet-scroll.el)
+;;                       duet-lines.el, duet-visible.el, what RET visits:
+;;                       duet-visit.el, what the mouse wheel does: duet-scroll.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
 ;;                       duet-compose-history.el)
 ;;   duet-actions.el     what can be done with a session

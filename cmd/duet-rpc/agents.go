@@ -65,7 +65,7 @@ func printAgents(out io.Writer, agents []listedAgent) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\tAGENT\tSTATE\tSOURCE\tPROGRAM")
 	for _, a := range agents {
-		mark, state, program := "", "available", fmt.Sprintf("%q", a.Path)
+		mark, state, program := "", "available", quotedName(a.Path)
 		if a.Default {
 			mark = "*"
 		}
@@ -75,7 +75,7 @@ func printAgents(out io.Writer, agents []listedAgent) error {
 		if !a.Trusted {
 			state, program = "not trusted", "→ look at it with `duet-rpc trust`"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", mark, a.Name, state, a.Source, program)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", mark, oneLine(a.Name), state, oneLine(a.Source), oneLine(program))
 	}
 	return table.Flush()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -43,6 +44,8 @@ type listedApproval struct {
 	Status    string                 `json:"status"`
 	Stale     bool                   `json:"stale"`
 	Reopened  string                 `json:"reopened"`
+	Truncated bool                   `json:"truncated"`
+	SessionID string                 `json:"session_id"`
 	CreatedAt string                 `json:"created_at"`
 	Deadline  string                 `json:"deadline"`
 	Comment   string                 `json:"comment"`
@@ -65,6 +68,19 @@ func (a listedApproval) askedAgain() string {
 		return ""
 	}
 	return "again: "
+}
+
+// sheet is the question as it is shown, of a session that works in a directory.
+func (a listedApproval) sheet(dir string) question.Sheet {
+	q := question.Question{Title: a.Title, Subject: a.Subject, Input: a.Input, Diff: a.Diff, Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
+	if a.Type == store.FunctionCall {
+		q.Tool = firstText(a.Tool, "a tool")
+		return question.Lay(q, shown)
+	}
+	for _, o := range a.Options {
+		q.Options = append(q.Options, o.Name)
+	}
+	return question.Lay(q, shown)
 }
 
 func newApprovalsCommand(s *settings) *cobra.Command {
@@ -203,9 +219,10 @@ func approvalIDs(ctx context.Context, c *client.Client) []string {
 
 func newApprovalsShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show all of a question: the tool's input, the diff, the options",
-		Long:              "Show all of a question: the tool's input, what it would change, the options.\n" + hubStatusHelp,
+		Use:   "show ID",
+		Short: "Show all of a question: the tool's input, the diff, the options",
+		Long: "Show all of a question: the tool's input, what it would change, the options; on a\n" +
+			"terminal with $PAGER or less.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, approvalIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -218,10 +235,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 				if s.json {
 					return printRaw(out, raw)
 				}
-				input, stale := "", ""
-				if len(a.Input) > 2 && a.Type == store.FunctionCall && a.Diff == "" {
-					input = inert(a.Input)
-				}
+				stale := ""
 				if a.Stale {
 					stale = "the agent that asked is gone; approving continues its session"
 				}
@@ -232,9 +246,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					{"status", a.Status},
 					{"asks", a.asks()},
 					{"subject", a.Subject},
-					{"input", input},
 					{"stale", stale},
-					{"asked again", a.Reopened},
 					{"asked", a.CreatedAt},
 					{"deadline", a.Deadline},
 					{"decided by", a.DecidedBy},
@@ -244,9 +256,16 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 				for i, o := range a.Options {
 					fields = append(fields, field{"option " + strconv.Itoa(i+1), o.Name})
 				}
-				err = printFields(out, fields...)
-				printBody(out, a.Diff)
-				return err
+				text := &strings.Builder{}
+				_ = printFields(text, fields...)                   // a Builder takes all
+				session, _, _ := sessionState(ctx, c, a.SessionID) // else names stay as they are
+				for i, line := range a.sheet(session.WorkingDir).Details() {
+					if i == 0 {
+						text.WriteString("\n")
+					}
+					text.WriteString(line.Text + "\n")
+				}
+				return pageText(out, text.String())
 			})
 		},
 	}

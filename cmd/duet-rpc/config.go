@@ -109,7 +109,7 @@ func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error 
 		}
 	} else {
 		for _, p := range problems {
-			fmt.Fprintln(out, p)
+			fmt.Fprintln(out, shown.Exact(p.String()))
 		}
 	}
 	if len(problems) > 0 {
@@ -126,7 +126,7 @@ func printValues(out io.Writer, c *config.Config) error {
 		if v.Waits {
 			source += ", waits for trust"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", v.Key, source, config.ValueText(v.Value))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", oneLine(v.Key), oneLine(source), shown.Exact(config.ValueText(v.Value)))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -135,7 +135,7 @@ func printValues(out io.Writer, c *config.Config) error {
 		fmt.Fprintf(out, "\n%s\n", oneLine(note))
 	}
 	for _, file := range c.Untrusted {
-		fmt.Fprintf(out, "\n%q is not trusted: see what it asks for and allow it with `duet-rpc trust`\n", file)
+		fmt.Fprintf(out, "\n%s is not trusted: see what it asks for and allow it with `duet-rpc trust`\n", quotedName(file))
 	}
 	return nil
 }

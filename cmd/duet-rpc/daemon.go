@@ -256,7 +256,7 @@ func printStatus(out io.Writer, d daemonStatus) error {
 	fmt.Fprintf(out, "process %d, %s, up %s, %s\n", d.PID, d.Version, up, d.Health)
 	fmt.Fprintf(out, "%d running (at most %d), %d queued, %d questions open, %d clients\n", x.Supervisor.Running, x.Supervisor.MaxConcurrency, x.Supervisor.Queued, x.Approvals.Pending, x.IPC.Clients)
 	for _, issue := range d.Issues {
-		fmt.Fprintf(out, "! %s\n", issue)
+		fmt.Fprintf(out, "! %s\n", oneLine(issue))
 	}
 	return nil
 }

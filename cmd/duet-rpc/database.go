@@ -179,6 +179,9 @@ func (d databasePlace) replaceCopy(ctx context.Context, found origin.Finding) (i
 	}
 	notice = fmt.Sprintf("the project's database is a copy (the one that it was made of was at %s), so it gets a life of its own: its history was taken over (%s), and nothing of what waited or was allowed there; the copy was moved to %s, and may be removed",
 		found.Was, takenText(taken), dir)
+	if found.Was == d.project.Database() {
+		notice += "; if its files are new ones each time, as on some network file systems, set " + origin.KeyVariable
+	}
 	d.log.Warn(notice)
 	return id, toldPaths(notice, d.project), nil
 }

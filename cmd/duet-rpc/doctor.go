@@ -144,9 +144,9 @@ func report(w io.Writer, findings []finding, asJSON bool) error {
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range findings {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", f.State, f.Check, f.Found)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", f.State, f.Check, oneLine(f.Found))
 		if f.Todo != "" {
-			fmt.Fprintf(table, "\t\t→ %s\n", f.Todo)
+			fmt.Fprintf(table, "\t\t→ %s\n", oneLine(f.Todo))
 		}
 	}
 	return table.Flush()

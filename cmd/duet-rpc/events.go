@@ -216,8 +216,6 @@ type gist struct {
 	DecidedBy  string `json:"decided_by"`
 	Comment    string `json:"comment"`
 	Response   string `json:"response_text"`
-	Added      int    `json:"added"`
-	Removed    int    `json:"removed"`
 	Terminal   string `json:"terminal_id"`
 	ExitCode   int    `json:"exit_code"`
 	AgentMode  string `json:"agent_mode"`

@@ -30,6 +30,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	}
 	view := newPromptView(out, side, s)
 	view.asJSON = false
+	view.session, _, _ = sessionState(ctx, c, session) // else names in diffs stay as they are
 	view.session.ID = session
 	ended := make(chan struct{})
 	over, asked := false, make(map[string]bool) // for the handler alone
@@ -40,13 +41,12 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 		n := hub.Notice{Seq: e.Seq, Type: e.Type, Time: e.Timestamp, Data: e.Data}
 		switch view.show(n) {
 		case noticeAsks:
-			if q := view.question(n); !asked[q.ApprovalID] {
+			if q := askingOf(n); !asked[q.ApprovalID] {
 				asked[q.ApprovalID] = true
 				id := q.ApprovalID[:min(len(q.ApprovalID), shortID)]
-				view.aside("? "+firstText(q.Title, q.ToolName), bold)
-				if q.Reopened != "" {
-					view.note(q.Reopened)
-				}
+				q.lay(ctx, c, view.session.WorkingDir)
+				lines, _ := q.sheet.Excerpt(": duet-rpc approvals show " + id + " shows all")
+				view.lines(lines)
 				view.note("answer with: duet-rpc approvals approve " + id + ", or deny or respond")
 			}
 		case noticeEnds:

@@ -42,7 +42,7 @@ func (l *logLines) Close() error {
 
 func (l *logLines) print(line string) error {
 	if !l.json {
-		_, err := fmt.Fprintln(l.out, printable(line))
+		_, err := fmt.Fprintln(l.out, shown.Exact(line))
 		return err
 	}
 	members, ok := logMembers(line)

@@ -21,7 +21,7 @@ func main() {
 	case errors.As(err, &status):
 		os.Exit(int(status))
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "duet-rpc: %v\n", err)
+		fmt.Fprintf(os.Stderr, "duet-rpc: %s\n", shown.Exact(err.Error())) // it may quote anybody
 		os.Exit(1)
 	}
 }

@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 	if playRecordingAgent() {
 		return
 	}
+	if play := os.Getenv(playedVariable); play != "" {
+		playAgent(play)
+		return
+	}
 	flag.Parse()
 	waitInParallel()
 	os.Exit(runTests(m))

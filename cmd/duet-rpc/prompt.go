@@ -27,9 +27,14 @@ its questions.
 What the agent says goes to standard output as it comes; what it does, its
 questions and its changes of files go to standard error. Questions are asked on
 the terminal: y allows, n denies and asks why, a allows the same for the rest
-of the session, e lets you edit the input first, where the agent heeds that.
---yes allows all, --deny denies all. Without a terminal and without either,
-questions are denied.
+of the session, e lets you edit the input first, where the agent heeds that, v
+shows all of what is too long for a screen, with $PAGER or less. What was typed
+before a question was asked is thrown away. --yes allows all, --deny denies all.
+Without a terminal and without either, questions are denied.
+
+Characters that steer a terminal, change the direction of the text or are not
+seen are written out, as <U+202E>. Only in a pipe or a file standard output has
+what the agent says as it is.
 
 Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` lists
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
@@ -58,7 +63,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 		Use:     "prompt [TEXT...]",
 		Short:   "Run one prompt with an agent, and answer its questions here",
 		Long:    promptHelp,
-		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  git diff | duet-rpc prompt --yes",
+		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  (echo \"Review this:\"; git diff) | duet-rpc prompt --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := promptText(cmd.InOrStdin(), args)
 			if err != nil {
@@ -176,13 +181,24 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 		return session, err
 	}
 	defer func() { cancel(); sub.Close() }()
+	asker.signals = interrupts
+	asker.interrupt = func() {
+		if asker.interrupted {
+			os.Exit(int(statusInterrupted))
+		}
+		asker.interrupted = true
+		view.note("interrupting; once more to end at once")
+		go func() { // a second signal is looked at meanwhile
+			refused <- c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil)
+		}()
+	}
 	for {
 		select {
 		case e := <-events:
 			n := hub.Notice{Seq: e.Seq, Type: e.Type, Time: e.Timestamp, Data: e.Data}
 			switch view.show(n) {
 			case noticeAsks:
-				asker.ask(ctx, view.question(n))
+				asker.ask(ctx, askingOf(n))
 			case noticeResolves:
 				asker.resolved(gistOf(e))
 			case noticeEnds:
@@ -193,14 +209,7 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 		case answer := <-asker.answers:
 			asker.answered(ctx, answer)
 		case <-interrupts:
-			if asker.interrupted {
-				os.Exit(int(statusInterrupted))
-			}
-			asker.interrupted = true
-			view.note("interrupting; once more to end at once")
-			go func() { // a second signal is looked at meanwhile
-				refused <- c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil)
-			}()
+			asker.interrupt()
 		case err := <-refused:
 			if err != nil {
 				view.note(inItsWords(err).Error())

@@ -19,26 +19,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// question is what an agent asks, as new_approval tells it.
-type question struct {
-	ApprovalID string                 `json:"approval_id"`
-	SessionID  string                 `json:"session_id"`
-	Type       string                 `json:"type"`
-	ToolName   string                 `json:"tool_name"`
-	ToolInput  json.RawMessage        `json:"tool_input"`
-	Editable   bool                   `json:"input_editable"`
-	Title      string                 `json:"title"`
-	Options    []hub.PermissionOption `json:"options"`
-	Diffs      []hub.FileDiff         `json:"diffs"`
-	Reopened   string                 `json:"reopened"`
-}
-
-func (v *promptView) question(n hub.Notice) question {
-	var q question
-	_ = json.Unmarshal(n.Data, &q) // the hub's own
-	return q
-}
-
 // An answer is a line that was typed, or the end of the input.
 type answer struct {
 	text string
@@ -58,10 +38,12 @@ type asker struct {
 	reading     string        // the question for which a line was asked for; or empty
 	asked       map[string]bool
 	decided     map[string]bool // by us
-	waiting     []question      // the first is being asked
+	waiting     []asking        // the first is being asked
 	why         bool            // the line that comes is the reason for a denial
 	edit        bool            // the line that comes is the input, edited
 	interrupted bool
+	signals     <-chan os.Signal
+	interrupt   func() // what a signal asks for
 }
 
 func newAsker(out io.Writer, o promptOptions, view *promptView, c *client.Client) *asker {
@@ -78,11 +60,12 @@ func newAsker(out io.Writer, o promptOptions, view *promptView, c *client.Client
 }
 
 // ask answers a question by the flags, or begins to ask it.
-func (a *asker) ask(ctx context.Context, q question) {
+func (a *asker) ask(ctx context.Context, q asking) {
 	if a.asked[q.ApprovalID] {
 		return // a question that is open is told again
 	}
 	a.asked[q.ApprovalID] = true
+	q.lay(ctx, a.hub, a.view.session.WorkingDir)
 	a.show(q)
 	switch {
 	case a.opts.deny, a.terminal == nil && !a.opts.yes:
@@ -108,7 +91,7 @@ func (a *asker) resolved(g gist) {
 	if !a.asked[g.ApprovalID] || a.decided[g.ApprovalID] {
 		return
 	}
-	i := slices.IndexFunc(a.waiting, func(q question) bool { return q.ApprovalID == g.ApprovalID })
+	i := slices.IndexFunc(a.waiting, func(q asking) bool { return q.ApprovalID == g.ApprovalID })
 	if i == 0 {
 		fmt.Fprintln(a.out) // behind what we asked
 	}
@@ -145,58 +128,78 @@ func (a *asker) next() {
 	}
 }
 
-// show shows what is asked, with what it would change.
-func (a *asker) show(q question) {
-	text := firstText(q.Title, q.ToolName)
-	if q.ToolName != "" && !strings.Contains(text, q.ToolName) {
-		text = q.ToolName + ": " + text
+// show shows what is asked, as far as it fits on a screen.
+func (a *asker) show(q asking) {
+	for _, d := range q.Diffs { // it is not shown again when it was made
+		a.view.shown[hub.UnifiedDiff(a.view.session.WorkingDir, d.Path, d.OldText, &d.NewText)] = true
 	}
-	a.view.aside("? "+text, bold)
-	if q.Reopened != "" {
-		a.view.note(q.Reopened)
+	more := ": v shows all"
+	if a.terminal == nil || a.opts.yes || a.opts.deny {
+		more = ""
 	}
-	for _, d := range q.Diffs {
-		diff := hub.UnifiedDiff(a.view.session.WorkingDir, d.Path, d.OldText, &d.NewText)
-		a.view.shown[diff] = true
-		a.view.showDiff(diff)
+	lines, _ := q.sheet.Excerpt(more)
+	a.view.lines(lines)
+}
+
+// page shows all of a question. Signals that come while a pager does are for
+// the pager, but for those that end us.
+func (a *asker) page(q asking) {
+	var text strings.Builder
+	for _, line := range q.sheet.Whole() {
+		text.WriteString(line.Text + "\n")
 	}
-	if len(q.Diffs) == 0 && len(q.ToolInput) > 2 && q.Type == store.FunctionCall {
-		a.view.aside("  "+string(q.ToolInput), dim)
-	}
-	if q.Type == store.HumanContact {
-		for i, o := range q.Options {
-			a.view.aside(fmt.Sprintf("  %d  %s", i+1, o.Name), "")
+	end := page(a.out, text.String())
+	for {
+		select {
+		case <-end.done:
+			return
+		case sig := <-a.signals:
+			if sig != os.Interrupt {
+				end.stop()
+				a.interrupt()
+			}
 		}
 	}
 }
 
-// prompt asks for a line.
+// prompt asks for a line. What was typed before is thrown away: whoever typed it
+// has not seen the question.
 func (a *asker) prompt() {
 	a.begin.Do(func() { go a.read() })
+	discardTyped(a.terminal)
+	q := a.waiting[0]
+	keys := "[y]es, [n]o, [a]lways in this session"
+	if q.Editable {
+		keys += ", [e]dit"
+	}
+	_, hidden := q.sheet.Excerpt("")
+	if hidden {
+		keys += ", [v]iew all"
+	}
 	switch {
 	case a.why:
 		fmt.Fprint(a.out, "Why not? ")
 	case a.edit:
 		fmt.Fprint(a.out, "New input (one line of JSON): ")
-	case a.waiting[0].Type == store.HumanContact:
+	case q.Type == store.HumanContact && hidden:
+		fmt.Fprint(a.out, "Your answer, or v to view all: ")
+	case q.Type == store.HumanContact:
 		fmt.Fprint(a.out, "Your answer: ")
-	case a.waiting[0].Editable:
-		fmt.Fprint(a.out, "Allow? [y]es, [n]o, [a]lways in this session, [e]dit: ")
 	default:
-		fmt.Fprint(a.out, "Allow? [y]es, [n]o, [a]lways in this session: ")
+		fmt.Fprintf(a.out, "Allow? %s: ", keys)
 	}
 	if a.reading == "" {
-		a.reading = a.waiting[0].ApprovalID
+		a.reading = q.ApprovalID
 		a.lines <- struct{}{}
 	}
 }
 
-// read reads a line of the terminal whenever one is asked for. It ends with
-// the process: nothing else ends a read of a terminal.
+// read reads a line of the terminal whenever one is asked for. What came with
+// it is thrown away: it was typed before the next question was asked. It ends
+// with the process: nothing else ends a read of a terminal.
 func (a *asker) read() {
-	in := bufio.NewReader(a.terminal)
 	for range a.lines {
-		text, err := in.ReadString('\n')
+		text, err := bufio.NewReader(a.terminal).ReadString('\n')
 		if text != "" {
 			err = nil
 		}
@@ -236,7 +239,7 @@ func (a *asker) answered(ctx context.Context, line answer) {
 }
 
 // decisionOf makes a decision of a line, or asks for another one.
-func (a *asker) decisionOf(q question, line answer) (d decision, again bool) {
+func (a *asker) decisionOf(q asking, line answer) (d decision, again bool) {
 	switch {
 	case line.err != nil:
 		fmt.Fprintln(a.out)
@@ -251,6 +254,10 @@ func (a *asker) decisionOf(q question, line answer) (d decision, again bool) {
 		}
 		return decision{Decision: "approve", Input: json.RawMessage(line.text)}, false
 	case q.Type == store.HumanContact:
+		if _, hidden := q.sheet.Excerpt(""); hidden && line.text == "v" {
+			a.page(q)
+			return d, true
+		}
 		if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(q.Options) {
 			return decision{Decision: "respond", Option: q.Options[n-1].OptionID, Comment: q.Options[n-1].Name}, false
 		}
@@ -268,14 +275,24 @@ func (a *asker) decisionOf(q question, line answer) (d decision, again bool) {
 			a.view.note("this agent runs the tool with its own input or not at all; type n, and then what to run instead")
 			return d, true
 		}
-		a.edit = true
-		a.view.aside("  "+string(q.ToolInput), dim)
-	default:
-		keys := "y, n or a"
-		if q.Editable {
-			keys = "y, n, a or e"
+		if len(q.ToolInput) > longestTyped {
+			a.view.note("the input is too long for a line; edit it with: duet-rpc approvals approve " + q.ApprovalID[:min(len(q.ApprovalID), shortID)] + " --edit-input JSON")
+			return d, true
 		}
-		a.view.note("please type " + keys)
+		a.edit = true
+		a.view.aside("  "+typeable(q.ToolInput), dim)
+	case "v", "view":
+		a.page(q)
+	default:
+		keys := []string{"y", "n", "a"}
+		if q.Editable {
+			keys = append(keys, "e")
+		}
+		if _, hidden := q.sheet.Excerpt(""); hidden {
+			keys = append(keys, "v")
+		}
+		last := len(keys) - 1
+		a.view.note("please type " + strings.Join(keys[:last], ", ") + " or " + keys[last])
 	}
 	return d, true
 }
@@ -283,7 +300,7 @@ func (a *asker) decisionOf(q question, line answer) (d decision, again bool) {
 // decideAlone is decide where nobody can be asked again: if the decision does
 // not fit the question, the run is interrupted, so that it does not wait for
 // ever.
-func (a *asker) decideAlone(ctx context.Context, q question, d decision) {
+func (a *asker) decideAlone(ctx context.Context, q asking, d decision) {
 	if a.decide(ctx, q, d) || ctx.Err() != nil {
 		return
 	}
@@ -294,7 +311,7 @@ func (a *asker) decideAlone(ctx context.Context, q question, d decision) {
 }
 
 // decide sends a decision, and reports whether the question is closed.
-func (a *asker) decide(ctx context.Context, q question, d decision) bool {
+func (a *asker) decide(ctx context.Context, q asking, d decision) bool {
 	d.ID = q.ApprovalID
 	if q.Type == store.HumanContact {
 		if d.Decision == "approve" && len(q.Options) > 0 {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
 // quietLevel is how much is logged beside a conversation unless told
@@ -30,9 +32,11 @@ const (
 )
 
 // A promptView shows a run on a terminal or in a pipe: the agent's words on
-// out, everything else on side.
+// out, everything else on side. What is printed can all be seen, but for the
+// agent's words in a pipe or a file: they go there as they are.
 type promptView struct {
 	out, side io.Writer
+	words     *visible.Stream // of the message that is being written; nil: as they are
 	color     bool
 	asJSON    bool
 	session   listedSession
@@ -44,10 +48,14 @@ type promptView struct {
 }
 
 func newPromptView(out, side io.Writer, s *settings) *promptView {
-	return &promptView{
+	v := &promptView{
 		out: out, side: side, asJSON: s.json, shown: make(map[string]bool), plan: make(map[string]string),
 		color: !s.noColor && term.IsTerminal(int(os.Stderr.Fd())),
 	}
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		v.words = shown.Stream()
+	}
+	return v
 }
 
 func (v *promptView) begin(s listedSession) {
@@ -75,6 +83,10 @@ type noticeData struct {
 	Entries    []catalog.PlanEntry `json:"entries"`
 	Path       string              `json:"path"`
 	Diff       string              `json:"diff"`
+	Added      int                 `json:"added"`
+	Removed    int                 `json:"removed"`
+	Binary     bool                `json:"binary"`
+	Truncated  bool                `json:"truncated"`
 	Message    string              `json:"message"`
 	Data       string              `json:"data"`
 	Encoding   string              `json:"encoding"`
@@ -115,8 +127,7 @@ func (v *promptView) showText(kind string, d noticeData) {
 			v.line()
 			v.message = d.MessageID
 		}
-		fmt.Fprint(v.out, printable(d.Delta))
-		v.midLine = !strings.HasSuffix(d.Delta, "\n")
+		v.say(d.Delta)
 	case hub.EventConversation:
 		v.showItem(d)
 	case hub.EventPlan:
@@ -124,13 +135,14 @@ func (v *promptView) showText(kind string, d noticeData) {
 	case hub.EventDiff:
 		if !v.shown[d.Diff] {
 			v.shown[d.Diff] = true
-			v.showDiff(d.Diff)
+			v.showDiff(d)
 		}
 	case hub.EventError:
 		v.note("error: " + d.Message)
 	case hub.EventTerminal:
 		if d.Encoding != "base64" {
-			v.aside(printable(strings.TrimRight(strings.ReplaceAll(d.Data, "\r\n", "\n"), "\n")), dim)
+			printed := strings.TrimRight(strings.ReplaceAll(d.Data, "\r\n", "\n"), "\n")
+			v.aside("  "+strings.ReplaceAll(printed, "\n", "\n  "), dim)
 		}
 	}
 }
@@ -140,8 +152,7 @@ func (v *promptView) showItem(d noticeData) {
 	case "message":
 		if d.Role == "assistant" && v.message != d.MessageID { // it came whole
 			v.line()
-			fmt.Fprint(v.out, printable(d.Content))
-			v.midLine = true
+			v.say(d.Content)
 		}
 		v.line()
 		v.message = ""
@@ -150,7 +161,7 @@ func (v *promptView) showItem(d noticeData) {
 			v.lastTool = d.ToolID
 			if !v.shown["tool "+d.ToolID] {
 				v.shown["tool "+d.ToolID] = true
-				v.aside("● "+text, bold)
+				v.aside("● "+oneLine(text), bold)
 			}
 		}
 	case "tool_result":
@@ -158,7 +169,7 @@ func (v *promptView) showItem(d noticeData) {
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
 		}
-		v.aside(mark+firstText(d.ToolTitle, d.ToolName), dim)
+		v.aside(mark+oneLine(firstText(d.ToolTitle, d.ToolName)), dim)
 	case "system":
 		v.note(d.Content)
 	}
@@ -174,7 +185,7 @@ func (v *promptView) showPlan(entries []catalog.PlanEntry) {
 		case "completed":
 			mark = "☑"
 		}
-		if line := mark + " " + e.Content; v.plan[e.Content] != line {
+		if line := mark + " " + oneLine(e.Content); v.plan[e.Content] != line {
 			v.plan[e.Content] = line
 			v.aside(line, dim)
 		}
@@ -193,8 +204,19 @@ const (
 func (v *promptView) aside(text, color string) {
 	v.line()
 	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintln(v.side, v.paint(printable(line), color))
+		fmt.Fprintln(v.side, v.paint(shown.Exact(line), color))
 	}
+}
+
+// say prints the agent's words.
+func (v *promptView) say(text string) {
+	if v.words == nil {
+		v.midLine = !strings.HasSuffix(text, "\n")
+	} else {
+		text = v.words.Next(text)
+		v.midLine = v.midLine && text == "" || !strings.HasSuffix(text, "\n")
+	}
+	fmt.Fprint(v.out, text)
 }
 
 func (v *promptView) paint(text, color string) string {
@@ -204,29 +226,41 @@ func (v *promptView) paint(text, color string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-func (v *promptView) note(text string) { v.aside("— "+text, dim) }
+// note says something. Only its first line is at the margin, where ours are: the
+// text may be an agent's.
+func (v *promptView) note(text string) {
+	v.aside("— "+strings.ReplaceAll(text, "\n", "\n  "), dim)
+}
 
-func (v *promptView) showDiff(diff string) {
+// showDiff shows what has changed in a file.
+func (v *promptView) showDiff(d noticeData) {
+	v.lines(question.Diff(d.Diff, shown))
+	switch {
+	case d.Binary:
+		v.note(d.Path + " has changed; it is binary")
+	case d.Truncated:
+		v.note(fmt.Sprintf("%s: the rest of this change is too long; in all it is +%d −%d lines", d.Path, d.Added, d.Removed))
+	}
+}
+
+// lineColors are the colours of the lines of a question.
+var lineColors = map[question.Kind]string{
+	question.Heading: bold, question.Input: "", question.FileName: bold, question.Hunk: cyan, question.Added: green, question.Removed: red, question.Remark: dim,
+}
+
+// lines prints lines that were laid out.
+func (v *promptView) lines(list []question.Line) {
 	v.line()
-	for line := range strings.Lines(diff) {
-		line = strings.TrimSuffix(line, "\n")
-		color := ""
-		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-			color = bold
-		case strings.HasPrefix(line, "@@"):
-			color = cyan
-		case strings.HasPrefix(line, "+"):
-			color = green
-		case strings.HasPrefix(line, "-"):
-			color = red
-		}
-		fmt.Fprintln(v.side, v.paint(printable(line), color))
+	for _, line := range list {
+		fmt.Fprintln(v.side, v.paint(line.Text, lineColors[line.Kind]))
 	}
 }
 
 // line ends the line on out, if one is begun.
 func (v *promptView) line() {
+	if v.words != nil {
+		fmt.Fprint(v.out, v.words.End())
+	}
 	if v.midLine {
 		fmt.Fprintln(v.out)
 		v.midLine = false
@@ -252,15 +286,4 @@ func firstText(texts ...string) string {
 		}
 	}
 	return ""
-}
-
-// printable keeps an agent from talking to the terminal: control characters
-// other than line ends and tabs are shown, not obeyed.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '�'
-		}
-		return r
-	}, text)
 }

@@ -31,8 +31,8 @@ func (t table) row(cells ...string) {
 
 func (t table) flush() error { return t.w.Flush() }
 
-// oneLine is text that keeps to its line, and does not talk to the terminal.
-func oneLine(text string) string { return printable(strings.Join(strings.Fields(text), " ")) }
+// oneLine is text that keeps to its line, in which every character is seen.
+func oneLine(text string) string { return shown.Line(text) }
 
 // short is the beginning of text, on one line.
 func short(text string) string {
@@ -75,9 +75,9 @@ func printFields(out io.Writer, fields ...field) error {
 	return w.Flush()
 }
 
-// printBody prints a text of many lines below what was said of it.
+// printBody prints what an agent said below what is known of it.
 func printBody(out io.Writer, text string) {
 	if text = strings.TrimRight(text, "\n"); text != "" {
-		fmt.Fprintf(out, "\n%s\n", printable(strings.ReplaceAll(text, "\r\n", "\n")))
+		fmt.Fprintf(out, "\n%s\n", shown.Prose(text))
 	}
 }

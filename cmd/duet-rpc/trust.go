@@ -92,7 +92,7 @@ func revoke(cmd *cobra.Command, s *settings, store *config.TrustStore, path stri
 	if s.json {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%q is not trusted.\n", path)
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is not trusted.\n", quotedName(path))
 	return err
 }
 
@@ -136,12 +136,12 @@ func trust(cmd *cobra.Command, s *settings, store *config.TrustStore, file *conf
 // printAsks shows what a file asks for, escaped: the file is somebody else's.
 func printAsks(out io.Writer, file *config.Inspection) {
 	if len(file.Asks) == 0 {
-		fmt.Fprintf(out, "Nothing in %q needs your trust.\n", file.File)
+		fmt.Fprintf(out, "Nothing in %s needs your trust.\n", quotedName(file.File))
 		return
 	}
-	fmt.Fprintf(out, "%q asks for this:\n", file.File)
+	fmt.Fprintf(out, "%s asks for this:\n", quotedName(file.File))
 	for _, v := range file.Asks {
-		fmt.Fprintf(out, "  %s = %s\n", v.Key, config.ValueText(v.Value))
+		fmt.Fprintf(out, "  %s = %s\n", oneLine(v.Key), shown.Exact(config.ValueText(v.Value)))
 	}
 }
 
@@ -151,6 +151,7 @@ func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
 	if s.json || !term.IsTerminal(int(os.Stdin.Fd())) {
 		return fmt.Errorf("%s: run `%s` on a terminal, or add --yes", no, again)
 	}
+	discardTyped(os.Stdin)
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -19,7 +19,8 @@ const module = "github.com/duet-rpc/duet-rpc"
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
 		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/history", "internal/hub",
-		"internal/logging", "internal/origin", "internal/project", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
+		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
+		"internal/visible",
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
@@ -39,11 +40,13 @@ var mayImport = map[string][]string{
 	"internal/openrpc":      {"server"},
 	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
 	"internal/project":      {},
+	"internal/question":     {"internal/visible"},
 	"internal/redact":       {},
 	"internal/relay":        {"frame", "server"},
 	"internal/socket":       {},
 	"internal/store":        {},
 	"internal/toolinput":    {},
+	"internal/visible":      {},
 	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/socket", "internal/store"},
 }
 

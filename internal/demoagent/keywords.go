@@ -34,7 +34,7 @@ type keyword struct {
 	help   string
 }
 
-// keywords are the words that a prompt is searched for, in the order in which
+// keywords are the words that a prompt may begin with, in the order in which
 // they act. It is a function because the actions look words up here too.
 func keywords() []keyword {
 	return []keyword{
@@ -63,8 +63,8 @@ func keywords() []keyword {
 func Help() string {
 	var b strings.Builder
 	b.WriteString(`A turn is a plan, some text, one edit of demo.txt in the session's directory
-that asks permission, and a closing line. Words anywhere in the prompt, in any
-case, change that:
+that asks permission, and a closing line. A prompt of these words alone, in any
+case, changes that; what is written otherwise is taken for prose:
 
 `)
 	for _, k := range keywords() {
@@ -80,7 +80,8 @@ case, change that:
 	}
 	fmt.Fprintf(&b, "Instead of the plan and the edit: %s.\n", strings.Join(instead, ", "))
 	b.WriteString(`Words may be combined ("slow ask", "quiet stream:100"); they act in the order
-of this list. Below a line "The user's next message follows.", as duet-rpc
+of this list. Others may follow ("quiet stream:100 of apples") where the first
+is quiet or has a colon, which prose does not begin with. Below a line "The user's next message follows.", as duet-rpc
 writes it under a transcript, only what follows the last such line counts. A
 prompt that starts with "continue" goes on with the last turn if that was
 cancelled or its process ended; where it repeats a request below a line "The
@@ -96,17 +97,25 @@ edits nothing.
 // script is what the words of a prompt ask for.
 type script map[string]argument
 
-// parseScript finds the keywords in text. It fails for one whose argument is
-// not what it takes; a word that lacks its argument is no keyword.
+// parseScript finds the keywords that text begins with. It fails for one whose
+// argument is not what it takes; a word that lacks its argument is no keyword.
+// Sentences begin with some of these words too ("Fail early", "ask him"), so
+// where anything else follows they count only behind one that no sentence
+// begins with.
 func parseScript(text string) (script, error) {
 	s, table := script{}, keywords()
+	marked := false
 	for field := range strings.FieldsSeq(text) {
 		word := strings.Trim(strings.ToLower(field), ".,;:!?\"'`()[]{}<>*_")
 		name, value, _ := strings.Cut(word, ":")
 		i := slices.IndexFunc(table, func(k keyword) bool { return k.name == name })
 		if i < 0 || (value == "") != (table[i].form == "") {
-			continue
+			if !marked {
+				return script{}, nil
+			}
+			break
 		}
+		marked = marked || len(s) == 0 && (field == "quiet" || value != "")
 		arg, err := table[i].parse(value)
 		if err != nil {
 			return nil, err

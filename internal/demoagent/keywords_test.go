@@ -23,12 +23,33 @@ func one(t *testing.T, text string) *client {
 }
 
 func TestTextAlone(t *testing.T) {
-	c := one(t, "Be QUIET, please")
+	c := one(t, "quiet, please")
+	assert.Contains(t, c.shape(), "call:edit", "quiet, as people write it")
+	c = one(t, "QUIET.")
 	assert.Equal(t, "usage", c.shape())
-	assert.Equal(t, "Hello from the demo agent. You asked: Be QUIET, please That is all. ", c.text())
+	assert.Equal(t, "Hello from the demo agent. You asked: QUIET. That is all. ", c.text())
 	assert.Contains(t, one(t, "quietly").shape(), "call:edit", "only whole words count")
 	assert.Equal(t, "usage", one(t, "hang crash\nThe user's next message follows.\nquiet").shape(), "a transcript does not count")
 	assert.Contains(t, one(t, "ask edit").shape(), "call:edit")
+}
+
+// What people write is no script, whatever words are in it.
+func TestProseHasNoKeywords(t *testing.T) {
+	for _, prose := range []string{
+		"Why does the build fail?", "Fail early in the parser", "fail early", "Crash: why?", "crash on start, see crash", "Hang on, is it slow?",
+		"ask him", "Ask me before you edit", "Think hard", "unknown flags are refused: refuse them", "Terminal colours are wrong", "edit it, then fail",
+		"slow tests: stream:5", "please stream:0", "say: crash", "Note: mode:none",
+	} {
+		c := one(t, prose)
+		assert.Regexp(t, "^plan:ppp .*call:edit:pending update:completed .*usage$", c.shape(), prose)
+		assert.Contains(t, c.text(), "That is all. ", prose)
+		assert.Equal(t, 1, c.asked(), prose)
+	}
+	for text, said := range map[string]string{
+		"quiet stream:2 of many": "chunk 2 That", "stream:2 why does it fail?": "chunk 2 That", "quiet ask": "You answered", "Think! quiet": "That is all",
+	} {
+		assert.Contains(t, one(t, text).text(), said, text)
+	}
 }
 
 func TestStream(t *testing.T) {

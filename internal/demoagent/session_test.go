@@ -32,7 +32,7 @@ func TestSessionsOutliveTheProcess(t *testing.T) {
 	opts := demoagent.Options{StateDir: state}
 	c := start(t, opts, everything)
 	id := c.session(dir)
-	c.turn(id, "think hard")
+	c.turn(id, "think")
 	_, err := c.conn.SetSessionMode(t.Context(), acp.SetSessionModeRequest{SessionId: id, ModeId: "acceptEdits"})
 	require.NoError(t, err)
 	text := c.text()

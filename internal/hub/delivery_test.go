@@ -179,9 +179,11 @@ func TestAStopTakesAnAnswerBack(t *testing.T) {
 
 // What takes too long was not stopped by anybody who knew of the answer.
 func TestATimeoutTakesNoAnswerBack(t *testing.T) {
-	h := openHub(t, database(t), hears(hang), func(o *Options) { o.Limits.RunTimeout = 10 * time.Millisecond })
+	h := openHub(t, database(t), hears(hang))
 	s := launch(t, h, "p")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
+	inState(t, h, s, store.Running)
+	h.expire(s.Run.ID)
 	assert.Equal(t, store.TimedOut, await(t, h, s).State)
 	assert.NotEmpty(t, pendingOf(t, h, 1)[0].Reopened)
 }

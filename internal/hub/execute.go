@@ -52,7 +52,7 @@ func (h *Hub) start(t *store.Tx, run Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
 		live := &liveRun{ctx: ctx, cancel: cancel, token: token, task: run.UUID, ended: make(chan struct{}), answered: make(chan struct{})}
-		live.reporting.hub, live.reporting.secrets, live.reporting.refused = h, h.secretsOf(run.Thread), live.refusals.add
+		live.reporting.hub, live.reporting.stream.Secrets, live.reporting.refused = h, h.keys.hold(run.Thread), live.refusals.add
 		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
 		h.mu.Lock()
 		h.live[run.ID] = live
@@ -111,12 +111,13 @@ func (l *liveRun) stop(h *Hub, run Run) {
 
 // execute takes a run from starting to its end.
 func (h *Hub) execute(run Run, live *liveRun) {
+	defer h.keys.release(run.Thread)
 	defer h.dropTokens(run.ID)
 	result, err := h.attempt(run, live)
 	live.reporting.flush()
 	if result.Error != nil { // such as what the agent complained of last
 		failure := *result.Error
-		failure.Message = live.reporting.secrets.Text(failure.Message)
+		failure.Message = live.reporting.stream.Secrets.Piece(failure.Message)
 		result.Error = &failure
 	}
 	close(live.answered)
@@ -172,8 +173,7 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 		return result, err
 	}
 	defer lease.Release()
-	h.throttle.join(lease)
-	defer h.throttle.leave(lease)
+	defer h.throttle.join(lease)()
 	h.standing.has(run.ID, agent, lease)
 	err = h.write(live.ctx, func(t *store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)

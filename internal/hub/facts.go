@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -218,6 +220,9 @@ func UnifiedDiff(root, path string, before, after *string) string {
 	name := func(prefix string, text *string) (string, string) {
 		if text == nil {
 			return "/dev/null", ""
+		}
+		if strings.ContainsFunc(path, unicode.IsControl) { // as git writes it: a name has one line
+			return strconv.Quote(prefix + path), *text
 		}
 		return prefix + path, *text
 	}

@@ -155,3 +155,26 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	assert.Equal(t, question.ID, left[0].ID)
 	assert.True(t, left[0].Stale)
 }
+
+// What a full disk did not let be said of an answer is said when there is room.
+func TestAnAnswerThatAFullDiskLeftOpenIsAskedAgain(t *testing.T) {
+	path := database(t)
+	h := openHub(t, path, turns(hears(hang), ends(completed), ends(completed)))
+	s := launch(t, h, "p")
+	a := pendingOf(t, h, 1)[0]
+	approve(t, h, a, "")
+	inState(t, h, s, store.Running)
+	require.Eventually(t, func() bool {
+		info, err := os.Stat(reservePath(path))
+		return err == nil && info.Size() == reserveBytes
+	}, within, time.Millisecond)
+	free := fillDisk(t, path)
+	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
+	assert.Equal(t, KindUnavailable, kindOf(t, err))
+	free()
+	assert.Equal(t, codeStoreFull, await(t, h, s).ErrorCode)
+	await(t, h, launch(t, h, "when there is room"))
+	again := pendingOf(t, h, 1)[0]
+	assert.Equal(t, a.ID, again.Reopens)
+	assert.Contains(t, again.Reopened, "it may have been carried out")
+}

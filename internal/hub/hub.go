@@ -10,7 +10,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -94,6 +93,7 @@ type Hub struct {
 	reserve   reserve
 	full      atomic.Bool // the disk is
 	damage    damage
+	keys      *agentKeys
 	started   time.Time
 	began     int64 // the last event of the hub before this one
 
@@ -110,10 +110,8 @@ type Hub struct {
 	tokens    map[[32]byte]store.Token
 	sessions  map[int64]Session // runs that were lately needed for their ids
 	terminals map[string]*terminal
-	spawning  int                       // terminals whose start is not answered
-	secrets   map[string]chan string    // requests for keys that wait for a human
-	given     map[int64]*redact.Secrets // the keys that agents were given, by thread; in memory alone
-	printed   map[string]string         // by agents' terminals: ends that could be the beginning of a key
+	spawning  int                    // terminals whose start is not answered
+	secrets   map[string]chan string // requests for keys that wait for a human
 	besides   map[*Subscription]struct{}
 	issues    map[string]string
 	doomed    map[int64]struct{} // runs that a full disk does not let go on, until that is kept
@@ -154,7 +152,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]store.Token), sessions: make(map[int64]Session),
 		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
-		doomed: make(map[int64]struct{}), given: make(map[int64]*redact.Secrets), printed: make(map[string]string),
+		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
 	}
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -19,8 +19,8 @@ func isLost(err error) bool {
 	return errors.As(err, &lost)
 }
 
-// watchStore looks whether the database is still there until it is not, or the
-// hub ends.
+// watchStore looks whether the database is still there, and forgets what is needed
+// no more, until it is not or the hub ends.
 func (h *Hub) watchStore() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -30,6 +30,7 @@ func (h *Hub) watchStore() {
 			return
 		case <-look.C:
 		}
+		h.keys.forget(time.Now())
 		if err := h.store.Valid(); err != nil {
 			h.storeIsLost(err)
 			return

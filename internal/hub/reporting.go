@@ -27,8 +27,7 @@ const (
 // may send them as it likes.
 type reporting struct {
 	hub     *Hub
-	secrets *redact.Secrets // of the run's thread
-	refused func(error)     // is told of a report that is not taken
+	refused func(error) // is told of a report that is not taken
 
 	mu    sync.Mutex // guards the fields below, and keeps the order
 	last  int64      // the sequence of the last report that went on
@@ -36,7 +35,11 @@ type reporting struct {
 	early map[int64]report
 	bytes int         // of early
 	hurry *time.Timer // lets early ones go on; nil while there are none
-	held  *report     // the end of a text that could be the beginning of a key
+	// stream takes the keys of the run's thread out of what its agent writes. held
+	// is the report to which belongs what it holds back: the end of a text that
+	// could be the beginning of a key.
+	stream redact.Stream
+	held   *report
 }
 
 // mostGiven is how many rows of reports that were given up are remembered.
@@ -134,7 +137,7 @@ func (r *reporting) flush() {
 
 // pass gives a report to the intake, without keys; mu is held.
 func (r *reporting) pass(what report) {
-	if r.secrets.None() {
+	if r.stream.Secrets.None() {
 		r.hub.intake.add(what)
 		return
 	}
@@ -147,26 +150,21 @@ func (r *reporting) pass(what report) {
 		r.letGo()
 	default:
 		r.letGo()
-		what.data = r.secrets.JSON(what.data)
+		what.data = r.stream.Secrets.JSON(what.data)
 	}
 	r.hub.intake.add(what)
 }
 
 // passText is pass for a piece of a message. A key may be cut in two by the
-// border of pieces, so an end that could be the beginning of one is held back.
+// border of pieces, so an end that could be the beginning of one is held back, and
+// by the border of messages, see [redact.Stream].
 func (r *reporting) passText(what report) {
 	if r.held != nil && !r.held.goesOnWith(what) {
 		r.letGo()
 	}
-	text := what.delta.Delta.Text
-	if r.held != nil {
-		text = r.held.delta.Delta.Text + text
-		r.held = nil
-	}
-	shown, held := r.secrets.Cut(text)
-	if held != "" {
+	shown := r.stream.Add(what.delta.Delta.Text)
+	if r.held = nil; r.stream.Holds() {
 		rest := what
-		rest.delta.Delta.Text = held
 		r.held = &rest
 	}
 	if what.delta.Delta.Text = shown; shown != "" {
@@ -181,7 +179,7 @@ func (r *report) goesOnWith(next report) bool {
 	return r.kind == next.kind && (a == b || a == "" || b == "")
 }
 
-// letGo lets go what was held back: nothing comes that would make it a key;
+// letGo lets go what was held back, unless it is too much of a key: the message ends;
 // mu is held.
 func (r *reporting) letGo() {
 	if r.held == nil {
@@ -189,8 +187,9 @@ func (r *reporting) letGo() {
 	}
 	what := *r.held
 	r.held = nil
-	what.delta.Delta.Text = r.secrets.Text(what.delta.Delta.Text)
-	r.hub.intake.add(what)
+	if what.delta.Delta.Text = r.stream.Border(); what.delta.Delta.Text != "" {
+		r.hub.intake.add(what)
+	}
 }
 
 // endMessage lets go what was held back before something else than a report

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -47,30 +46,17 @@ func (h *Hub) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog
 	if key == "" {
 		return catalog.GetAPIKeyResult{}, errorf(KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s_API_KEY", service, outcome, service, strings.ToUpper(service))
 	}
-	h.secretsOf(token.Thread).Add(strings.TrimSpace(key))
+	h.keys.add(token.Thread, strings.TrimSpace(key))
 	return catalog.GetAPIKeyResult{APIKey: key}, nil
-}
-
-// secretsOf are the keys that agents of a thread were given. An agent lives
-// longer than a run.
-func (h *Hub) secretsOf(thread int64) *redact.Secrets {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.given[thread]
-	if s == nil {
-		s = &redact.Secrets{}
-		h.given[thread] = s
-	}
-	return s
 }
 
 // withoutSecrets is a question without the keys that the agent was given.
 func (h *Hub) withoutSecrets(p catalog.RequestPermissionParams, thread int64) catalog.RequestPermissionParams {
-	s := h.secretsOf(thread)
+	s := h.keys.of(thread)
 	if s.None() {
 		return p
 	}
-	p.ToolInput, p.ToolParams, p.Title = s.JSON(p.ToolInput), s.JSON(p.ToolParams), s.Text(p.Title)
+	p.ToolInput, p.ToolParams, p.Title = s.JSON(p.ToolInput), s.JSON(p.ToolParams), s.Piece(p.Title)
 	p.Diffs = slices.Clone(p.Diffs)
 	for i, d := range p.Diffs {
 		if d.OldText != nil {
@@ -86,23 +72,11 @@ func (h *Hub) withoutSecrets(p catalog.RequestPermissionParams, thread int64) ca
 // withoutPrinted is what an agent's terminal printed without the keys that the
 // agent was given; at the end with what was held back of it.
 func (h *Hub) withoutPrinted(p catalog.TerminalOutputParams, thread int64, end bool) catalog.TerminalOutputParams {
-	s := h.secretsOf(thread)
+	s := h.keys.of(thread)
 	if s.None() {
 		return p
 	}
-	text := string(outputBytes(p))
-	h.mu.Lock()
-	text = h.printed[p.TerminalID] + text
-	delete(h.printed, p.TerminalID)
-	if end {
-		text = s.Text(text)
-	} else {
-		var held string
-		if text, held = s.Cut(text); held != "" {
-			h.printed[p.TerminalID] = held
-		}
-	}
-	h.mu.Unlock()
+	text := h.keys.print(thread, p.TerminalID, string(outputBytes(p)), end)
 	clean := outputParams(p.TerminalID, []byte(text))
 	clean.TaskID = p.TaskID
 	return clean

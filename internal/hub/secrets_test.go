@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,7 +70,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	ended := await(t, h, first)
 	assert.Equal(t, "bad key [secret]", ended.Error)
-	assert.Equal(t, "the last words "+secret[:12], ended.Result, "which is none")
+	assert.Equal(t, "the last words [secret]", ended.Result, "which is too much of it")
 	assert.Equal(t, "still [secret]", await(t, h, launchIn(t, h, "one", "again")).Result)
 	assert.Equal(t, "still "+secret, await(t, h, launchIn(t, h, "other", "again")).Result, "it is no key of that conversation's")
 	hasEnd(t, c, 2)
@@ -96,9 +97,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 		}
 	}
 	assert.Equal(t, "printed [secret]\xff"+secret[:7], printed)
-	h.mu.Lock()
-	assert.Empty(t, h.printed)
-	h.mu.Unlock()
+	assert.False(t, h.keys.holds("term"))
 	require.NoError(t, h.Close())
 	for _, suffix := range []string{"", "-wal"} {
 		content, err := os.ReadFile(path + suffix)
@@ -107,4 +106,67 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 			assert.NotContains(t, strings.ReplaceAll(string(content), "still "+secret, ""), secret)
 		}
 	}
+}
+
+// A key is known as long as there may be an agent that has it, and no longer.
+func TestKeysAreForgotten(t *testing.T) {
+	k := newAgentKeys()
+	for thread := range int64(5 * keysMost) {
+		s := k.hold(thread)
+		switch thread % 5 {
+		case 0, 1:
+			k.add(thread, "sk-0123456789")
+			assert.Equal(t, "[secret]", s.Text("sk-0123456789"))
+			k.release(thread)
+		case 2: // it is live
+			k.add(thread, "sk-0123456789")
+		default: // it has none
+			k.release(thread)
+		}
+	}
+	assert.Len(t, k.threads, 3*keysMost, "those without a key are not kept at all")
+	now := time.Now()
+	k.forget(now)
+	assert.Len(t, k.threads, 2*keysMost, "those that run, and the last")
+	assert.True(t, k.of(0).None())
+	assert.False(t, k.of(2).None())
+	assert.False(t, k.of(5*keysMost-5).None())
+	k.forget(now.Add(keysKept))
+	assert.LessOrEqual(t, len(k.threads), keysMost+1)
+	for thread, keys := range k.threads {
+		assert.True(t, keys.runs > 0 || thread == 5*keysMost-5, "%d was just used", thread)
+	}
+}
+
+// What a run was given its hub forgets with the run where that was no key, and a
+// key in two messages is shown in neither.
+func TestAKeyInTwoMessages(t *testing.T) {
+	const secret = "sk-0123456789abcdef"
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if x.p.Prompt == "none" {
+			return completed
+		}
+		_, _ = x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, Service: "x"})
+		for i, text := range []string{"one " + secret[:4], secret[4:] + " two " + secret[:9], secret[9:] + " three " + secret[:11]} {
+			x.report(catalog.EventContentDelta, catalog.ContentDelta{MessageID: string(rune('a' + i)), Delta: catalog.Delta{Text: text}})
+		}
+		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "t", Tool: "Bash", Title: secret[11:], Input: encode(map[string]string{"first": secret[:10], "rest": secret[10:]})})
+		return completed
+	}, func(o *Options) {
+		o.Getenv = func(string) string { return secret }
+	})
+	await(t, h, launch(t, h, "none"))
+	s := await(t, h, launch(t, h, "p"))
+	c, err := h.Conversation(context.Background(), s.UUID, Page{})
+	require.NoError(t, err)
+	var texts []string
+	for _, e := range c.Entries {
+		texts = append(texts, e.Content+e.Title+string(e.Input))
+	}
+	assert.Equal(t, []string{"p", "one sk-0", "[secret] two [secret]", "[secret] three [secret]", `[secret]{"first":"[secret]","rest":"[secret]"}`}, texts)
+	require.Eventually(t, func() bool {
+		h.keys.mu.Lock()
+		defer h.keys.mu.Unlock()
+		return len(h.keys.threads) == 1
+	}, within, time.Millisecond, "of the run without a key nothing is kept")
 }

@@ -213,7 +213,7 @@ func (h *Hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 			term.Run = &session
 			term.Args = slices.Clone(p.Args)
 			for i, arg := range term.Args {
-				term.Args[i] = h.secretsOf(session.Run.Thread).Text(arg)
+				term.Args[i] = h.keys.of(session.Run.Thread).Piece(arg)
 			}
 		}
 	}
@@ -268,10 +268,7 @@ func (h *Hub) printing(id string) *terminal {
 
 // TerminalExit takes that a terminal's program has ended.
 func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
-	h.mu.Lock()
-	_, held := h.printed[p.TerminalID]
-	h.mu.Unlock()
-	if held {
+	if h.keys.holds(p.TerminalID) {
 		h.show(catalog.TerminalOutputParams{TerminalID: p.TerminalID, TaskID: p.TaskID, Encoding: "utf-8"}, true)
 	}
 	h.mu.Lock()

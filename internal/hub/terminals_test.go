@@ -321,3 +321,36 @@ func TestOldQuestionsAreNotAskedAgain(t *testing.T) {
 		assert.Equal(t, other, string(unasked([]byte(other))), "%q", other)
 	}
 }
+
+// Who gives up waiting for a terminal is answered at once, however long its
+// executor takes, and what comes later is nobody's.
+func TestWhoCancelsDoesNotWaitForTheExecutor(t *testing.T) {
+	h, c := consoleHub(t)
+	ctx := context.Background()
+	var told viewer
+	view, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{}, told.tell)
+	require.NoError(t, err)
+	id := view.Terminal.ID
+	view.Close()
+
+	asked, answer, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	c.onDescriptor = func() error { close(asked); <-answer; return nil }
+	c.onReturn = func() { close(returned) }
+	c.took()
+	cancelled, cancel := context.WithCancel(ctx)
+	go func() {
+		<-asked
+		cancel()
+	}()
+	_, err = h.AttachTerminal(cancelled, id, AttachParams{Descriptor: true}, told.tell)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = h.AttachTerminal(ctx, id, AttachParams{}, told.tell)
+	assert.Equal(t, KindTerminalTaken, kindOf(t, err), "its executor may have handed it over")
+	close(answer)
+	<-returned
+	require.Eventually(t, func() bool {
+		_, err := h.AttachTerminal(ctx, id, AttachParams{}, told.tell)
+		return err == nil
+	}, within, time.Millisecond)
+	assert.Equal(t, []string{"descriptor " + id, "return " + id}, c.took())
+}

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -108,10 +109,14 @@ func (h *Hub) handOver(ctx context.Context, id string, p AttachParams, view *Vie
 		err = h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: p.Cols, Rows: p.Rows})
 	}
 	if err == nil {
-		view.File, err = term.lease.TerminalDescriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
+		view.File, err = h.descriptor(ctx, term, view)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if isLate(err) { // its executor will say whether it has handed it over
+		term.leave(view)
+		return ctx.Err()
+	}
 	if err != nil {
 		term.leave(view)
 		term.holder = nil
@@ -121,6 +126,54 @@ func (h *Hub) handOver(ctx context.Context, id string, p AttachParams, view *Vie
 	view.Recent = term.recent.bytes()
 	view.Terminal = term.snapshot()
 	return nil
+}
+
+// errLate says that a descriptor has not come before the end of a context.
+var errLate = errors.New("the descriptor of the terminal has not come yet")
+
+func isLate(err error) bool { return errors.Is(err, errLate) }
+
+// descriptor asks a terminal's executor for its descriptor. It does not wait for
+// it longer than ctx lasts: what comes later is closed, and the terminal given
+// back, which is taken until then.
+func (h *Hub) descriptor(ctx context.Context, term *terminal, view *View) (*os.File, error) {
+	type answer struct {
+		file *os.File
+		err  error
+	}
+	answered := make(chan answer, 1)
+	h.active.Go(func() {
+		file, err := term.lease.TerminalDescriptor(context.WithoutCancel(ctx), catalog.TerminalDescriptorParams{TerminalID: term.ID})
+		answered <- answer{file, err}
+	})
+	select {
+	case a := <-answered:
+		return a.file, a.err
+	case <-ctx.Done():
+	}
+	h.active.Go(func() {
+		a := <-answered
+		if a.err == nil {
+			a.file.Close()
+			h.giveBack(term)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if term.holder == view {
+			term.holder = nil
+		}
+	})
+	return nil, errLate
+}
+
+// giveBack has a terminal's executor read it again.
+func (h *Hub) giveBack(term *terminal) {
+	ctx, cancel := context.WithTimeout(h.ctx, returnWithin)
+	defer cancel()
+	err := term.lease.TerminalReturn(ctx, catalog.TerminalReturnParams{TerminalID: term.ID})
+	if err != nil {
+		h.log.Debug("a terminal could not be given back", "terminal", term.ID, "err", err)
+	}
 }
 
 // returnWithin is how long an executor may take to read a terminal again.
@@ -141,14 +194,8 @@ func (v *View) end() {
 		h.mu.Unlock()
 		return
 	}
-	lease := term.lease
 	h.mu.Unlock()
-	ctx, cancel := context.WithTimeout(h.ctx, returnWithin)
-	defer cancel()
-	err := lease.TerminalReturn(ctx, catalog.TerminalReturnParams{TerminalID: v.Terminal.ID})
-	if err != nil {
-		h.log.Debug("a terminal could not be given back", "terminal", v.Terminal.ID, "err", err)
-	}
+	h.giveBack(term)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	term.holder = nil

@@ -89,7 +89,7 @@ func keyPath(getenv func(string) string) (string, error) {
 
 func readKey(path string) ([]byte, error) {
 	for _, own := range []string{filepath.Dir(path), path} {
-		if err := project.CheckPrivate(own); err != nil {
+		if err := checkPrivate(own); err != nil {
 			return nil, err
 		}
 	}
@@ -108,13 +108,24 @@ func readKey(path string) ([]byte, error) {
 	return secret, err
 }
 
+// checkPrivate is [project.CheckPrivate] for what has more in it than the key:
+// it is not to be removed.
+func checkPrivate(path string) error {
+	err := project.CheckPrivate(path)
+	var shared *project.NotPrivateError
+	if errors.As(err, &shared) {
+		return fmt.Errorf("%s %s: only you may own it and write to it (chmod go-w)", shared.Path, shared.Reason)
+	}
+	return err
+}
+
 // makeKey makes the key unless another process does.
 func makeKey(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := project.CheckPrivate(dir); err != nil {
+	if err := checkPrivate(dir); err != nil {
 		return err
 	}
 	const (

@@ -55,46 +55,31 @@ func (s *Secrets) None() bool { return s.known.Load() == nil }
 
 // Text is text with a Mark for every secret in it.
 func (s *Secrets) Text(text string) string {
-	shown, held := s.replace(text, true)
-	return shown + held
-}
-
-// Cut is Text for the beginning of something of which more will come: held is
-// its end, if that could be the beginning of a secret, and belongs before what
-// comes next. It is shorter than the longest secret.
-func (s *Secrets) Cut(text string) (shown, held string) { return s.replace(text, false) }
-
-func (s *Secrets) replace(text string, whole bool) (shown, held string) {
 	k := s.known.Load()
 	if k == nil {
-		return text, ""
+		return text
 	}
 	var b strings.Builder
 	done := 0 // how much of text is in b, or replaced there
 	for i := 0; i < len(text); {
-		if !k.begins[text[i]] {
+		n := 0
+		if k.begins[text[i]] {
+			n, _ = k.match(text[i:], true)
+		}
+		if n == 0 {
 			i++
 			continue
 		}
-		n, open := k.match(text[i:], whole)
-		switch {
-		case open:
-			b.WriteString(text[done:i])
-			return b.String(), text[i:]
-		case n == 0:
-			i++
-		default:
-			b.WriteString(text[done:i])
-			b.WriteString(Mark)
-			i += n
-			done = i
-		}
+		b.WriteString(text[done:i])
+		b.WriteString(Mark)
+		i += n
+		done = i
 	}
 	if done == 0 {
-		return text, ""
+		return text
 	}
 	b.WriteString(text[done:])
-	return b.String(), ""
+	return b.String()
 }
 
 // match is the length of the secret with which text begins, or 0. It is open
@@ -112,7 +97,7 @@ func (k *known) match(text string, whole bool) (n int, open bool) {
 }
 
 // JSON is a JSON value with a Mark for every secret in its strings, however
-// they are spelled there. The value may be shared with raw.
+// they are spelled there, and for pieces of one; see Piece. The value may be shared with raw.
 func (s *Secrets) JSON(raw []byte) []byte {
 	if s.None() {
 		return raw
@@ -160,7 +145,7 @@ func (s *Secrets) quoted(raw []byte) (shown []byte, changed bool) {
 	if bytes.IndexByte(raw, '\\') >= 0 && json.Unmarshal(raw, &text) != nil {
 		return raw, false
 	}
-	clean := s.Text(text)
+	clean := s.Piece(text)
 	if clean == text {
 		return raw, false
 	}

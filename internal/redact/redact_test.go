@@ -45,30 +45,77 @@ func TestText(t *testing.T) {
 
 // Wherever a text is cut into pieces, what is shown of them is the same, and
 // no more is held back than could be a secret.
-func TestCut(t *testing.T) {
+func TestStream(t *testing.T) {
 	list := []string{"sk-01234567", "sk-01234567-longer", "-longer-still"}
 	s := secrets(list...)
 	for _, text := range []string{"say sk-01234567-longer and sk-01234567 sk-01234567-long, s", "sk-sk-sk-01234567-longer-still", "nothing"} {
 		for i := range len(text) + 1 {
 			for j := i; j <= len(text); j++ {
-				shown, held := "", ""
+				stream, shown := redact.Stream{Secrets: s}, ""
 				for _, piece := range []string{text[:i], text[i:j], text[j:]} {
-					var more string
-					more, held = s.Cut(held + piece)
-					shown += more
-					assert.Less(t, len(held), len("sk-01234567-longer"))
-					if held != "" {
-						begins := false
-						for _, secret := range list {
-							begins = begins || strings.HasPrefix(secret, held)
-						}
-						assert.True(t, begins, "%q is the beginning of none", held)
-					}
+					shown += stream.Add(piece)
 				}
-				assert.Equal(t, s.Text(text), shown+s.Text(held), "%d %d", i, j)
+				assert.Equal(t, s.Text(text), shown+stream.Border(), "%d %d", i, j)
+				assert.False(t, stream.Holds())
 			}
 		}
 	}
+	none := redact.Stream{}
+	assert.Equal(t, "x", none.Add("x")+none.Border())
+}
+
+// Wherever borders cut a secret, into however many pieces, nobody gets as much of
+// it as tells it.
+func TestStreamWithBorders(t *testing.T) {
+	const secret, short = "sk-0123456789abcdefghijklmnopqrstuvwxyz!", "12345678"
+	s := secrets(secret, short)
+	shows := func(text string, cuts ...int) (shown string) {
+		stream := redact.Stream{Secrets: s}
+		from := 0
+		for _, cut := range append(cuts, len(text)) {
+			for i := from; i < cut; i++ { // the smallest pieces there are
+				shown += stream.Add(text[i : i+1])
+			}
+			shown += stream.Border() + "|"
+			from = cut
+		}
+		return shown
+	}
+	for _, secret := range []string{secret, short} {
+		text := "see " + secret + " there"
+		for i := range len(text) {
+			for j := i; j < len(text); j++ {
+				shown := shows(text, i, j)
+				assert.Contains(t, shown, "[secret]")
+				for k := range len(secret) - 10 {
+					assert.NotContains(t, strings.ReplaceAll(shown, "|", ""), secret[k:k+10], "cut at %d and %d: %s", i, j, shown)
+				}
+				assert.Equal(t, "see ", strings.ReplaceAll(shown, "|", "")[:4])
+				assert.True(t, strings.HasSuffix(strings.ReplaceAll(shown, "|", ""), " there"), shown)
+			}
+		}
+	}
+	assert.Equal(t, "sk-0|[secret] x|", shows("sk-0"+secret[4:]+" x", 4))
+	assert.Equal(t, "a [secret]|[secret] x|", shows("a "+secret+" x", 15))
+	assert.Equal(t, "a sk-0|123 it is none|", shows("a sk-0123 it is none", 6), "nothing else is touched")
+	assert.Equal(t, "sk-01|no|23456789abcdefghijklmnopqrstuvwxyz!|", shows("sk-01no"+secret[5:], 5, 7))
+}
+
+func TestPiece(t *testing.T) {
+	const secret = "sk-0123456789abcdefghijklmnopqrstuvwxyz!"
+	s := secrets(secret)
+	for text, want := range map[string]string{
+		"":                           "",
+		"a " + secret + " b":         "a [secret] b",
+		"ends with " + secret[:12]:   "ends with [secret]",
+		"ends with " + secret[:9]:    "ends with " + secret[:9],
+		secret[10:] + " begins":      "[secret] begins",
+		secret[len(secret)-5:] + "x": secret[len(secret)-5:] + "x",
+		secret[10:30]:                secret[10:30], // the middle of one is not known
+	} {
+		assert.Equal(t, want, s.Piece(text))
+	}
+	assert.Equal(t, `{"a":"[secret]","b":"[secret]"}`, string(s.JSON([]byte(`{"a":"`+secret[:20]+`","b":"`+secret[20:]+`"}`))))
 }
 
 func TestJSON(t *testing.T) {

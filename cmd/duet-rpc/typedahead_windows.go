@@ -1,0 +1,13 @@
+package main
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// discardTyped throws away what was typed on a terminal and not read: it was no
+// answer to a question that is only asked now.
+func discardTyped(terminal *os.File) {
+	_ = windows.FlushConsoleInputBuffer(windows.Handle(terminal.Fd()))
+}

@@ -1,0 +1,121 @@
+;;; duet-visible.el --- Characters that could not be seen  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; What agents write may hold characters that steer, that change the direction in
+;; which the text around them is read, or that are not seen at all.  `duet-visible'
+;; writes them out, as ⟨U+202E⟩, in a face of their own.  The text itself is
+;; changed, not how a buffer shows it: so it is the same in the minibuffer, the echo
+;; area, a header line and a notification, and what is copied is what was seen.
+;;
+;; Letters that look alike are left as they are.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+
+(defface duet-unseen '((t :inherit escape-glyph))
+  "What stands for a character that could not be seen."
+  :group 'duet-faces)
+
+(defconst duet-visible--hidden
+  (concat
+   "\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad" ; controls, soft hyphen
+   "\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+   "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+   "\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+   "\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+   "\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe\U0003ffff"
+   ;; Tags, selectors, private use; the rest of these planes has no characters.
+   "\U00040000-\U0010ffff")
+  "Characters that could not be seen, as in the brackets of a regexp.")
+
+(defconst duet-visible--exact
+  (concat "[" duet-visible--hidden
+          ;; They look like a space, and are none.
+          "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
+          ;; A mark with nothing to stand on.
+          "\\|\\(?:^\\|[ \t]\\)\\c^")
+  "Regexp for what is written out where every character counts.")
+
+(defconst duet-visible--prose
+  (concat "\r\n\\|[" duet-visible--hidden "]")
+  "Regexp for what is written out in what agents say.")
+
+(defun duet-visible (text)
+  "Return TEXT with characters that could not be seen written out.
+That is for what is decided on: commands, files, changes, questions."
+  (if (string-match-p duet-visible--exact text)
+      (replace-regexp-in-string duet-visible--exact #'duet-visible--written text t t)
+    text))
+
+(defun duet-visible-prose (text)
+  "Return TEXT, what somebody says, as `duet-visible' does.
+Joiners and selectors stay where emoji and languages need them."
+  (if (string-match-p duet-visible--prose text)
+      (let ((start 0)
+            (parts '()))
+        (while (string-match duet-visible--prose text start)
+          (let ((beg (match-beginning 0))
+                (end (match-end 0)))
+            (push (substring text start beg) parts)
+            (push (cond ((= end (+ beg 2)) (substring text (1+ beg) end)) ; a line's end
+                        ((duet-visible--belongs-p text beg) (substring text beg end))
+                        (t (duet-visible--written (substring text beg end))))
+                  parts)
+            (setq start end)))
+        (apply #'concat (nreverse (cons (substring text start) parts))))
+    text))
+
+(defun duet-visible--belongs-p (text place)
+  "Return non-nil if languages need the character at PLACE of TEXT there."
+  (let ((before (if (> place 0) (aref text (1- place)) 0))
+        ;; What comes in pieces may go on with anything.
+        (after (if (< (1+ place) (length text)) (aref text (1+ place)) nil)))
+    (cl-flet ((pictured-p (char) (memq (get-char-code-property char 'general-category)
+                                       '(So Sk Sm)))
+              ;; From Arabic to Khmer, Persian and the languages of India among them.
+              (joining-p (char) (<= #x600 char #x1cff)))
+      (pcase (aref text place)
+        ((or #xfe0e #xfe0f)
+         (or (pictured-p before) (memq before '(?0 ?1 ?2 ?3 ?4 ?5 ?6 ?7 ?8 ?9 ?# ?*
+                                                   #x203c #x2049 #x3030 #x303d))))
+        (#x200d (or (and (or (pictured-p before) (= before #xfe0f))
+                         (or (null after) (pictured-p after)))
+                    (and (joining-p before) (or (null after) (joining-p after)))))
+        (#x200c (and (joining-p before) (or (null after) (joining-p after))))))))
+
+(defun duet-visible--written (text)
+  "Return TEXT, one character or a mark behind a space, written out."
+  (let* ((last (1- (length text)))
+         (format (if (char-displayable-p ?⟨) "⟨U+%04X⟩" "<U+%04X>"))
+         (written (apply #'propertize (format format (aref text last))
+                         (text-properties-at last text))))
+    (add-face-text-property 0 (length written) 'duet-unseen nil written)
+    (concat (substring text 0 last) written)))
+
+(defun duet-visible-line (text)
+  "Return TEXT on one line, as `duet-visible' does."
+  (duet-visible (string-trim (replace-regexp-in-string "[ \t\r\n]+" " " text))))
+
+(defun duet-visible-json (text)
+  "Return TEXT, JSON, with what could not be seen escaped in its strings.
+It means the same, and can be edited."
+  (replace-regexp-in-string
+   duet-visible--exact
+   (lambda (match)
+     (let* ((last (1- (length match)))
+            (char (aref match last)))
+       (concat (substring match 0 last)
+               (if (< char #x10000)
+                   (format "\\u%04x" char)
+                 (format "\\u%04x\\u%04x" (+ #xd7c0 (ash char -10))
+                         (+ #xdc00 (logand char #x3ff)))))))
+   text t t))
+
+(provide 'duet-visible)
+;;; duet-visible.el ends here

@@ -1,0 +1,130 @@
+;;; duet-visible-test.el --- Tests for duet-visible.el  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-visible)
+(require 'duet-approval-footer)
+(require 'duet-approval-footer-test)
+(require 'duet-notify)
+
+(defconst duet-visible-test--unseen
+  "\u202e\u2066\u200b\ufeff\u00ad\U000e0041\u2028\u3164\e\b\u009b\ue000\ufe0f"
+  "Characters that nobody sees.")
+
+(defun duet-visible-test--seen-p (text)
+  "Return non-nil if nothing in TEXT is unseen, and something is written out."
+  (and (not (string-match-p (concat "[" duet-visible-test--unseen "]") text))
+       (string-match-p "U\\+202E" text)))
+
+(ert-deftest duet-visible-test-exact ()
+  "Every character is seen; the rest is left as it is, with its properties."
+  (seq-doseq (char duet-visible-test--unseen)
+    (let ((shown (duet-visible (propertize (format "a%cb" char) 'duet-x t))))
+      (should (string-match-p (format "\\`a.U\\+%04X.b\\'" char) shown))
+      (should-not (text-property-not-all 0 (length shown) 'duet-x t shown))
+      (should (eq (get-text-property 2 'face shown) 'duet-unseen))
+      (should (string-match-p (format "U\\+%04X" char)
+                              (duet-visible-prose (format "a%cb" char))))))
+  (should (string-match-p "U\\+00A0" (duet-visible "rm\u00a0x")))
+  (should (string-match-p "\\` .U\\+0338.a\\'" (duet-visible " \u0338a")))
+  (dolist (same '("" "a\n\tb" "größer ✓ 二重奏" "שלום world" "مرحبا" "e\u0301" "हिन्दी"))
+    (should (equal (duet-visible same) same))
+    (should (equal (duet-visible-prose same) same))))
+
+(ert-deftest duet-visible-test-prose ()
+  "What languages and emoji need stays in prose, and there alone."
+  (dolist (same '("👩\u200d💻" "❤\ufe0f" "1\ufe0f" "می\u200cخواهم" "क्\u200dष" "a\u00a0b"))
+    (should (equal (duet-visible-prose same) same))
+    (should-not (equal (duet-visible same) same)))
+  (should (equal (duet-visible-prose "a\r\nb") "a\nb"))
+  (should-not (equal (duet-visible-prose "a\u200db") "a\u200db")))
+
+(ert-deftest duet-visible-test-json ()
+  "JSON means the same when what nobody sees is escaped in it."
+  (let* ((text (concat "a" (replace-regexp-in-string "[\e\b]" "" duet-visible-test--unseen) "b"))
+         (json (duet-visible-json (json-serialize (vector text)))))
+    (should-not (string-match-p (concat "[" duet-visible-test--unseen "]") json))
+    (should (equal (aref (json-parse-string json) 0) text))))
+
+(ert-deftest duet-visible-test-question ()
+  "A question shows every character, wherever it is seen."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection (concat "quiet hang " "a\u202eb")))
+           (buffer (duet-transcript-open connection session))
+           (unseen duet-visible-test--unseen))
+      (duet-test-wait-for-text buffer "^❯ quiet hang")
+      (duet-test-request connection 'createApproval
+                         `(:run_id ,(duet-session-leaf-id session) :type "function_call"
+                           :tool_name ,(concat "Tool" unseen) :message ,(concat "title" unseen)
+                           :tool_input (:command ,(concat "make\u202e" unseen "\ntwo")
+                                        :more ,(concat "more" unseen))))
+      (duet-test-wait-for (duet-session-approvals session))
+      (duet-approvals-flush)
+      (let ((approval (car (duet-session-approvals session)))
+            (duet-notify-function nil))
+        (should (duet-visible-test--seen-p (duet-approval-name approval)))
+        (should (duet-visible-test--seen-p (duet-approval-tool approval)))
+        (should (duet-visible-test--seen-p (duet-session-name session)))
+        (with-current-buffer buffer
+          (should (duet-visible-test--seen-p (buffer-string)))
+          (should (string-match-p "more: more" (buffer-string))))
+        (save-window-excursion
+          (duet-approval-view approval)
+          (duet-test-wait-for (string-match-p "Input" (buffer-string)))
+          (should (duet-visible-test--seen-p (buffer-string)))
+          (should (duet-visible-test--seen-p (buffer-name))))
+        (save-window-excursion
+          (duet-approvals)
+          (should (duet-visible-test--seen-p (buffer-string))))
+        (save-window-excursion
+          (duet-approval-edit approval)
+          (duet-test-wait-for (derived-mode-p 'duet-approval-edit-mode))
+          (should-not (string-match-p (concat "[" unseen "]") (buffer-string)))
+          (set-buffer-modified-p nil))))))
+
+(ert-deftest duet-visible-test-hidden ()
+  "A question says how much of what a tool gets is hidden."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "quiet hang"))
+           (buffer (duet-transcript-open connection session))
+           (command (concat "make test\n" (apply #'concat (make-list 20000 "echo 12345678\n"))
+                            "rm -rf ~")))
+      (duet-test-wait-for-text buffer "^❯ quiet hang")
+      (pcase-dolist (`(,name . ,text) `(("Long" . ,(substring command -50000))
+                                        ("Longer" . ,command)))
+        (duet-test-request connection 'createApproval
+                           `(:run_id ,(duet-session-leaf-id session) :type "function_call"
+                             :tool_name ,name :tool_input (:command ,text))))
+      (duet-test-wait-for (cdr (duet-session-approvals session)))
+      (duet-approvals-flush)
+      (with-current-buffer buffer
+        (goto-char (point-min))
+        (should (re-search-forward "… 35[0-9][0-9] more lines, [0-9]+ characters hidden: \\[v\\] view" nil t))
+        (should (search-forward "rm -rf ~" nil t))
+        ;; What an event has left out is fetched, so its size is said, too.
+        (duet-test-wait-for
+         (save-excursion
+           (duet-approvals-flush)
+           (re-search-forward "… 1999[0-9] more lines, [0-9]+ characters hidden: \\[v\\] view"
+                              nil t))))
+      ;; All of it is fetched.
+      (duet-approval-view (cl-find "Longer" (duet-session-approvals session)
+                                   :key #'duet-approval-tool :test #'equal))
+      (duet-test-wait-for (string-match-p "rm -rf ~" (buffer-string)))
+      (should (string-match-p "make test" (buffer-string))))))
+
+(ert-deftest duet-visible-test-beside ()
+  "What a diff shows is not shown again; what it does not show is."
+  (let ((diffs '((:path "/p/a.txt" :old_text "old\n" :new_text "new\n"))))
+    (should-not (duet-render-beside '(:file_path "/p/a.txt" :content "new\n") diffs))
+    (should (equal (duet-render-beside '(:file_path "/etc/passwd" :content "new\n" :command "new\n")
+                                       diffs)
+                   '(:file_path "/etc/passwd" :command "new\n")))
+    (should (equal (duet-render-beside '(:command "x") nil) '(:command "x")))))
+
+(provide 'duet-visible-test)
+;;; duet-visible-test.el ends here

@@ -1,0 +1,137 @@
+package hub
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+)
+
+const (
+	// keysKept is how long the keys of a thread are known after anything was
+	// heard of it: far longer than an agent lives that has nothing to do.
+	keysKept = 15 * time.Minute
+	// keysMost is of how many threads that have nothing to do keys are known.
+	keysMost = 1000
+)
+
+// agentKeys are the keys that agents were given, so that they can be taken out of
+// what agents say. They are in memory alone, as long as there may be an agent that
+// has them. It may be used by any goroutine.
+type agentKeys struct {
+	mu      sync.Mutex // guards the fields below
+	threads map[int64]*threadKeys
+	printed map[string]*redact.Stream // by agents' terminals
+}
+
+type threadKeys struct {
+	secrets *redact.Secrets
+	runs    int // that are live
+	used    time.Time
+}
+
+func newAgentKeys() *agentKeys {
+	return &agentKeys{threads: make(map[int64]*threadKeys), printed: make(map[string]*redact.Stream)}
+}
+
+// hold is of for a run of the thread, which releases it when it has ended and
+// all that it reported was taken in: until then they are known.
+func (k *agentKeys) hold(thread int64) *redact.Secrets {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	keys := k.entry(thread)
+	keys.runs++
+	return keys.secrets
+}
+
+func (k *agentKeys) release(thread int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	keys := k.entry(thread)
+	keys.runs--
+	if keys.runs == 0 && keys.secrets.None() {
+		delete(k.threads, thread)
+	}
+}
+
+// add notes that an agent of a thread was given a key.
+func (k *agentKeys) add(thread int64, key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.entry(thread).secrets.Add(key)
+}
+
+// of are the keys that agents of a thread were given. An agent lives longer than
+// a run.
+func (k *agentKeys) of(thread int64) *redact.Secrets {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if keys := k.threads[thread]; keys != nil {
+		keys.used = time.Now()
+		return keys.secrets
+	}
+	return &redact.Secrets{}
+}
+
+// entry is a thread's, which is made if need be; k.mu is held.
+func (k *agentKeys) entry(thread int64) *threadKeys {
+	keys := k.threads[thread]
+	if keys == nil {
+		keys = &threadKeys{secrets: &redact.Secrets{}}
+		k.threads[thread] = keys
+	}
+	keys.used = time.Now()
+	return keys
+}
+
+// forget forgets the keys of threads that have had nothing to do for long, or
+// longer than many others.
+func (k *agentKeys) forget(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var idle []int64
+	for thread, keys := range k.threads {
+		switch {
+		case keys.runs > 0:
+		case now.Sub(keys.used) >= keysKept:
+			delete(k.threads, thread)
+		default:
+			idle = append(idle, thread)
+		}
+	}
+	if len(idle) <= keysMost {
+		return
+	}
+	slices.SortFunc(idle, func(a, b int64) int { return k.threads[a].used.Compare(k.threads[b].used) })
+	for _, thread := range idle[:len(idle)-keysMost] {
+		delete(k.threads, thread)
+	}
+}
+
+// print is what an agent's terminal printed without its thread's keys; at the end
+// with what was held back of it.
+func (k *agentKeys) print(thread int64, terminal, text string, end bool) string {
+	s := k.of(thread)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	stream := k.printed[terminal]
+	if stream == nil {
+		stream = &redact.Stream{Secrets: s}
+	}
+	text = stream.Add(text)
+	if end {
+		text += stream.Border()
+	}
+	if delete(k.printed, terminal); stream.Holds() {
+		k.printed[terminal] = stream
+	}
+	return text
+}
+
+// holds reports whether something that a terminal printed is held back.
+func (k *agentKeys) holds(terminal string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.printed[terminal] != nil
+}

@@ -1,0 +1,136 @@
+// Package question lays out what a person is shown of an agent's question
+// before deciding: the tool and what it acts on, its whole input but for what
+// the diff shows already, the diff, the answers to choose from. Every character
+// of it can be seen (internal/visible). What is too long for a screen is cut in
+// the middle, and says by how much.
+package question
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+)
+
+// A Question is what an agent asks.
+type Question struct {
+	Tool    string // empty: it asks a human something
+	Title   string // the agent's own words
+	Subject string
+	Input   json.RawMessage // of the tool
+	Diff    string          // what it would change, as a unified diff
+	Options []string        // the answers to choose from
+	Dir     string          // the session's directory, to which the diff's names are relative; or empty
+	Cut     bool            // parts of it were too long for a message
+
+	// Reopened is why it is asked again, where it was answered before; or empty.
+	Reopened string
+}
+
+// A Kind says what a line is, for its colour.
+type Kind int
+
+// The kinds of lines.
+const (
+	Text     Kind = iota
+	Heading       // what is asked
+	Input         // of the tool
+	FileName      // in a diff
+	Hunk          // where in the file
+	Added
+	Removed
+	Remark // ours: what is not shown
+)
+
+// A Line is a line as it can be printed.
+type Line struct {
+	Kind Kind
+	Text string
+}
+
+// A section is a part that is cut for itself. Its head is always shown.
+type section struct {
+	head, body []Line
+	remark     string // instead of the body, where that is not for reading
+}
+
+// A Sheet is a question, laid out. It is not changed any more.
+type Sheet struct {
+	tool     bool // it is about one
+	sections []section
+}
+
+// Lay lays out a question.
+func Lay(q Question, m visible.Marks) Sheet {
+	diffs := filesOf(q.Diff)
+	s := Sheet{q.Tool != "", []section{heading(q, m)}}
+	if q.Reopened != "" {
+		s.sections = append(s.sections, section{head: []Line{{Remark, m.Line(q.Reopened)}}})
+	}
+	if q.Tool != "" {
+		if body := inputLines(q.Input, shownBy(diffs, q.Dir), m); len(body) > 0 {
+			s.sections = append(s.sections, section{body: body})
+		}
+	}
+	for _, f := range diffs {
+		s.sections = append(s.sections, f.section(m))
+	}
+	if len(q.Options) > 0 {
+		var body []Line
+		for i, option := range q.Options {
+			body = append(body, Line{Text, fmt.Sprintf("  %d  %s", i+1, m.Line(option))})
+		}
+		s.sections = append(s.sections, section{body: body})
+	}
+	if q.Cut {
+		s.sections = append(s.sections, section{head: []Line{{Remark, "… it is too long for one message: what was left out of it is said where it was"}}})
+	}
+	return s
+}
+
+// heading is the tool and the agent's words for what it does. Of a question
+// to a human, every line is shown.
+func heading(q Question, m visible.Marks) section {
+	if q.Tool != "" {
+		text := m.Line(q.Title)
+		if tool := m.Line(q.Tool); !strings.Contains(text, tool) {
+			text = strings.TrimSuffix(tool+": "+text, ": ")
+		}
+		return section{body: []Line{{Heading, "? " + text}}}
+	}
+	var body []Line
+	mark := "? "
+	for line := range strings.SplitSeq(strings.Trim(q.Title+"\n"+q.Subject, "\n"), "\n") {
+		body = append(body, Line{Heading, mark + m.Exact(strings.TrimSuffix(line, "\r"))})
+		mark = "  "
+	}
+	return section{body: body}
+}
+
+// Diff lays out a unified diff alone.
+func Diff(diff string, m visible.Marks) []Line {
+	var s Sheet
+	for _, f := range filesOf(diff) {
+		s.sections = append(s.sections, f.section(m))
+	}
+	return s.Whole()
+}
+
+// Details is all but the heading of a question about a tool, and all of
+// another one.
+func (s Sheet) Details() []Line {
+	if s.tool {
+		return Sheet{sections: s.sections[1:]}.Whole()
+	}
+	return s.Whole()
+}
+
+// Whole is all of it.
+func (s Sheet) Whole() []Line {
+	var lines []Line
+	for _, part := range s.sections {
+		lines = append(append(lines, part.head...), part.body...)
+	}
+	return lines
+}

@@ -1,0 +1,183 @@
+// Package visible turns text that somebody else wrote into what a person can
+// safely read on a terminal: whatever would steer the terminal, reorder what
+// is read or not be seen at all is written out, as ⟨U+202E⟩.
+//
+// Letters that look alike, as the Cyrillic а and the Latin a, are left as they
+// are: they are seen, and only a reader of the language can tell them apart.
+package visible
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Marks are what stands around a character that is written out.
+type Marks struct{ open, close string }
+
+var (
+	// Brackets are for terminals that show UTF-8.
+	Brackets = Marks{"⟨", "⟩"}
+	// ASCII is for all others.
+	ASCII = Marks{"<", ">"}
+)
+
+// ForLocale returns the marks for a terminal in the locale that the
+// environment names, as setlocale(3) reads it: where none is named, that of C,
+// which is ASCII.
+func ForLocale(getenv func(string) string) Marks {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := getenv(name); value != "" {
+			charset := strings.ToLower(strings.ReplaceAll(value, "-", ""))
+			if strings.Contains(charset, "utf8") {
+				return Brackets
+			}
+			return ASCII
+		}
+	}
+	return ASCII
+}
+
+// Exact returns text in which every character is seen, for what is decided on:
+// commands, paths, diffs, the input of tools. Line ends and tabs stay as they
+// are.
+func (m Marks) Exact(text string) string {
+	if plain(text) {
+		return text
+	}
+	w := writer{marks: m, exact: true, before: none, base: none}
+	w.write(text)
+	w.flush()
+	return w.out.String()
+}
+
+// Line is Exact on one line: line ends, tabs and runs of spaces become one
+// space.
+func (m Marks) Line(text string) string {
+	return m.Exact(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return r == ' ' || '\t' <= r && r <= '\r'
+	}), " "))
+}
+
+// Prose is Exact for text that is read and not decided on. What natural
+// languages need passes: the joiners of emoji and of scripts that write with
+// them, spaces of other widths, and carriage returns before line ends.
+func (m Marks) Prose(text string) string {
+	if plain(text) {
+		return text
+	}
+	s := m.Stream()
+	return s.Next(text) + s.End()
+}
+
+// Stream begins a prose that comes in pieces.
+func (m Marks) Stream() *Stream { return &Stream{writer{marks: m, before: none, base: none}} }
+
+// A Stream is prose that comes in pieces, which may cut characters and
+// sequences anywhere. It is for one goroutine.
+type Stream struct{ w writer }
+
+// Next returns what can be shown now that piece has come. At most one
+// character is held back, until the next one tells what it is.
+func (s *Stream) Next(piece string) string {
+	s.w.write(piece)
+	return s.w.take()
+}
+
+// End returns what was held back; the next piece begins another text.
+func (s *Stream) End() string {
+	s.w.flush()
+	return s.w.take()
+}
+
+// plain tells whether text needs no closer look.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// none stands for a character that is not there. It is one of Unicode's
+// noncharacters, which belong to no class.
+const none = 0xffff
+
+// A writer writes text, holding back the last character: whether it is shown
+// may depend on its neighbours.
+type writer struct {
+	marks Marks
+	exact bool
+	out   strings.Builder
+
+	part   string // the bytes of a character that has not come whole
+	held   rune   // the character whose neighbour is waited for
+	holds  bool
+	before rune // the character before on this line, or none
+	base   rune // the last one that is no mark, joiner or selector, or none
+	piled  int  // the marks on it
+}
+
+func (w *writer) write(text string) {
+	if w.part != "" {
+		text, w.part = w.part+text, ""
+	}
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			if !utf8.FullRuneInString(text[i:]) {
+				w.part = text[i:]
+				return
+			}
+			w.next(-1 - rune(text[i]))
+		} else {
+			w.next(r)
+		}
+		i += size
+	}
+}
+
+// flush writes what was held back: nothing follows it.
+func (w *writer) flush() {
+	for _, c := range []byte(w.part) {
+		w.next(-1 - rune(c))
+	}
+	if w.holds {
+		w.put(w.held, none)
+	}
+	w.part, w.holds, w.before, w.base, w.piled = "", false, none, none, 0
+}
+
+func (w *writer) take() string {
+	text := w.out.String()
+	w.out.Reset()
+	return text
+}
+
+// next takes the next character; a byte that belongs to none is -1 less its
+// value.
+func (w *writer) next(r rune) {
+	if w.holds {
+		w.put(w.held, r)
+	}
+	w.held, w.holds = r, true
+	if !depends(r) { // on what follows
+		w.put(r, none)
+		w.holds = false
+	}
+}
+
+// put writes a character in front of another one.
+func (w *writer) put(r, after rune) {
+	switch {
+	case r == '\r' && after == '\n' && !w.exact:
+	case w.shown(r, after):
+		w.out.WriteRune(r)
+	case r < 0:
+		fmt.Fprintf(&w.out, "%s0x%02X%s", w.marks.open, -1-r, w.marks.close)
+	default:
+		fmt.Fprintf(&w.out, "%sU+%04X%s", w.marks.open, r, w.marks.close)
+	}
+	w.passed(r)
+}

@@ -1,0 +1,38 @@
+// The README's example for Node runs as it is typed, in a folder into which
+// vscode-jsonrpc was installed.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { DEADLINE, program } from './server.mjs';
+
+const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, text]) => text);
+
+describe("the README's example for Node", () => {
+	it('is there', () => assert.equal(examples.length, 1));
+
+	for (const major of ['8', '10']) {
+		it(`prints what happens and ends, with vscode-jsonrpc ${major}`, { timeout: 2 * DEADLINE }, (t) => {
+			const folder = mkdtempSync(join(tmpdir(), 'duet-readme-'));
+			t.after(() => rmSync(folder, { recursive: true, force: true }));
+			const project = join(folder, 'project');
+			mkdirSync(join(project, 'bin'), { recursive: true });
+			mkdirSync(join(project, 'node_modules'));
+			symlinkSync(program(), join(project, 'bin', 'duet-rpc'));
+			symlinkSync(fileURLToPath(new URL(`node_modules/vscode-jsonrpc-${major}`, import.meta.url)), join(project, 'node_modules', 'vscode-jsonrpc'));
+			writeFileSync(join(project, 'hello.js'), examples[0]);
+			const { status, stdout, stderr, error } = spawnSync(process.execPath, ['hello.js'], {
+				cwd: project, encoding: 'utf8', timeout: DEADLINE, env: { PATH: '/usr/bin:/bin', HOME: folder, DUET_DEMO_DELAY: '0' },
+			});
+			assert.equal(status, 0, `${error ?? ''}\n${stdout}\n${stderr}`);
+			assert.match(stdout, /^\d+ new_approval /m);
+			assert.match(stdout, /^\d+ message_delta /m);
+			assert.match(stdout, /new_status: 'completed'/);
+			assert.equal(readFileSync(join(project, 'demo.txt'), 'utf8'), 'Turn 1: Say hello\n');
+		});
+	}
+});
