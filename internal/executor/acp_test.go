@@ -127,8 +127,9 @@ func TestAQuestionWithoutAnAnswerIsNotAsked(t *testing.T) {
 	assert.Contains(t, h.text(), "cancelled")
 }
 
-// What the hub cannot be asked is denied, but not in silence; and what it does
-// not take is missing.
+// What the hub cannot be asked is not done, and the agent is told of no denial,
+// to which it would keep when it is resumed; and what the hub does not take is
+// missing.
 func TestARunThatTheHubDoesNotHearHasNotCompleted(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
@@ -142,7 +143,8 @@ func TestARunThatTheHubDoesNotHearHasNotCompleted(t *testing.T) {
 	assert.Contains(t, result.Error.Message, "Edit demo.txt")
 	assert.Contains(t, result.Error.Message, "the session token is unknown")
 	assert.Equal(t, []string{executor.CodePermission}, h.codes())
-	assert.Contains(t, h.text(), `"optionId":"n"`, "it is not done")
+	assert.Contains(t, h.text(), `"outcome":"cancelled"`, "nobody has decided")
+	assert.NotContains(t, h.text(), `"optionId"`)
 
 	p.TaskID, p.Prompt = "task-2", "unasked"
 	result = execute(t, x, p)

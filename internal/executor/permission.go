@@ -95,9 +95,12 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
 		return cancelledAnswer, nil
 	case err != nil:
-		why := fmt.Sprintf("the hub could not be asked for leave (%s), so it was denied and nobody has seen the question: %v", question.Title, err)
+		// Not a denial: the agent would keep to it when it is resumed, and nobody
+		// has given one.
+		why := fmt.Sprintf("the hub could not be asked for leave (%s), so the agent was told that nobody decided: %v", question.Title, err)
 		r.complain(CodePermission, why)
 		r.spoil(CodePermission, why)
+		return cancelledAnswer, nil
 	}
 	chosen := choose(question.Options, answer)
 	if answer.ApprovalID != "" && chosen.Outcome.Outcome == selected {

@@ -128,12 +128,12 @@ func (r *run) result(stopReason string, failed *failure) catalog.ExecutePromptRe
 		failed = r.spoilt
 	}
 	switch {
+	case failed != nil && !r.stopped(): // also where the agent took it for a wish to stop
+		result.Status = catalog.StatusFailed
+		result.Error = &catalog.ExecutionError{Code: failed.code, Message: strings.ToValidUTF8(failed.message, "\uFFFD")}
 	case r.stopped(), stopReason == "cancelled":
 		result.Status = catalog.StatusCancelled
 		result.StopReason = "cancelled"
-	case failed != nil:
-		result.Status = catalog.StatusFailed
-		result.Error = &catalog.ExecutionError{Code: failed.code, Message: strings.ToValidUTF8(failed.message, "\uFFFD")}
 	}
 	return result
 }
