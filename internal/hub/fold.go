@@ -186,10 +186,7 @@ func (h *Hub) applyDelta(t *store.Tx, r *report, event string) error {
 
 // threadOf is the thread of a run that has a fold.
 func (h *Hub) threadOf(t *store.Tx, run int64) (int64, error) {
-	h.mu.Lock()
-	s, ok := h.sessions[run]
-	h.mu.Unlock()
-	if ok {
+	if s, ok := h.known(run); ok {
 		return s.Run.Thread, nil
 	}
 	r, err := t.Run(h.ctx, run)

@@ -94,6 +94,7 @@ type Hub struct {
 	full      atomic.Bool // the disk is
 	damage    damage
 	keys      *agentKeys
+	sessions  *recentSessions // runs that were lately needed for their ids
 	started   time.Time
 	began     int64 // the last event of the hub before this one
 
@@ -108,7 +109,6 @@ type Hub struct {
 	waiting   map[string]chan verdict // by approval
 	awaiting  map[int64][]chan struct{}
 	tokens    map[[32]byte]store.Token
-	sessions  map[int64]Session // runs that were lately needed for their ids
 	terminals map[string]*terminal
 	spawning  int                    // terminals whose start is not answered
 	secrets   map[string]chan string // requests for keys that wait for a human
@@ -150,7 +150,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
-		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]store.Token), sessions: make(map[int64]Session),
+		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]store.Token), sessions: newRecentSessions(),
 		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
 	}
@@ -161,13 +161,13 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
 	if h.store, err = store.Open(ctx, opts.Database, store.Options{ID: opts.DatabaseID, Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
-		return nil, err
+		return nil, store.Locked(opts.Database, err)
 	}
 	h.reserve.path = reservePath(opts.Database)
 	h.executors = opts.Executors(h)
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
-		return nil, err
+		return nil, store.Locked(opts.Database, err)
 	}
 	h.beginSettle()
 	return h, nil

@@ -227,31 +227,12 @@ func (h *Hub) Status(ctx context.Context) (Status, error) {
 }
 
 // known is a session from memory, where only its ids matter.
-func (h *Hub) known(run int64) (Session, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s, ok := h.sessions[run]
-	return s, ok
-}
-
-// sessionsKept is how many sessions are in memory at most.
-const sessionsKept = 4096
+func (h *Hub) known(run int64) (Session, bool) { return h.sessions.of(run) }
 
 // remember keeps a session in memory for its ids.
-func (h *Hub) remember(s Session) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.sessions) >= sessionsKept {
-		clear(h.sessions)
-	}
-	h.sessions[s.Run.ID] = s
-}
+func (h *Hub) remember(s Session) { h.sessions.keep(s) }
 
 // forget drops what is in memory of a session that changes.
 func (h *Hub) forget(t *store.Tx, run int64) {
-	t.AfterCommit(func() {
-		h.mu.Lock()
-		delete(h.sessions, run)
-		h.mu.Unlock()
-	})
+	t.AfterCommit(func() { h.sessions.drop(run) })
 }

@@ -424,12 +424,13 @@ func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
 			lost = append(lost, e)
 		}
 	})()
-	h.mu.Lock()
-	clear(h.sessions)
+	h.sessions.mu.Lock()
+	clear(h.sessions.byRun)
+	h.sessions.bytes = 0
 	for i := range sessionsKept - 1 {
-		h.sessions[int64(-i-1)] = Session{}
+		h.sessions.byRun[int64(-i-1)] = Session{}
 	}
-	h.mu.Unlock()
+	h.sessions.mu.Unlock()
 	close(end)
 	await(t, h, first)
 	await(t, h, second)

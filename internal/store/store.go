@@ -34,7 +34,7 @@ type Store struct {
 // An OpenError says why a database cannot be used. The file was not changed.
 type OpenError struct {
 	Path   string
-	Reason string // corrupt, newer, altered (then Err is an *AlteredError), replaced, or unreadable
+	Reason string // corrupt, newer, altered (then Err is an *AlteredError), replaced, locked, or unreadable
 	Err    error
 }
 
@@ -44,6 +44,8 @@ func (e *OpenError) Error() string {
 	switch e.Reason {
 	case "newer":
 		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an empty one", e.Path, e.Err)
+	case "locked":
+		return fmt.Sprintf("the database %s is in the hands of another process, which does not let go of it: it was stopped, or hangs; end it and try again (%v)", e.Path, e.Err)
 	case "corrupt":
 		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
 	case "replaced":

@@ -1,0 +1,57 @@
+package hub
+
+import "sync"
+
+// How many sessions are kept in memory at most, and how long their texts are
+// together, in bytes: prompts and results may be of megabytes.
+const (
+	sessionsKept      = 4096
+	sessionsKeptBytes = 16 << 20
+)
+
+// recentSessions are those that were lately needed. It may be used by any
+// goroutine.
+type recentSessions struct {
+	mu    sync.Mutex // guards the fields below
+	byRun map[int64]Session
+	bytes int
+}
+
+func newRecentSessions() *recentSessions { return &recentSessions{byRun: make(map[int64]Session)} }
+
+func sessionSize(s Session) int {
+	return len(s.Prompt) + len(s.Result) + len(s.Error) + len(s.Run.Title) + len(s.Metadata) + len(s.Progress) + len(s.Thread.Settings.MCPServers)
+}
+
+func (r *recentSessions) of(run int64) (Session, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, there := r.byRun[run]
+	return s, there
+}
+
+// keep keeps a session, and forgets all others where there is no room for it.
+func (r *recentSessions) keep(s Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropLocked(s.Run.ID)
+	if len(r.byRun) >= sessionsKept || r.bytes+sessionSize(s) > sessionsKeptBytes {
+		clear(r.byRun)
+		r.bytes = 0
+	}
+	r.byRun[s.Run.ID] = s
+	r.bytes += sessionSize(s)
+}
+
+func (r *recentSessions) drop(run int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropLocked(run)
+}
+
+func (r *recentSessions) dropLocked(run int64) {
+	if old, there := r.byRun[run]; there {
+		r.bytes -= sessionSize(old)
+		delete(r.byRun, run)
+	}
+}
