@@ -16,6 +16,7 @@
 (require 'diff-mode)
 (require 'duet-actions)
 (require 'duet-approval)
+(require 'duet-approval-excerpt)
 (require 'duet-header)
 
 (defvar duet-approval-view-mode-map
