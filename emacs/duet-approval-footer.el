@@ -15,6 +15,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-approval)
+(require 'duet-approval-excerpt)
 (require 'duet-approval-view)
 (require 'duet-section)
 (require 'duet-transcript)

@@ -16,6 +16,7 @@
 (require 'diff-mode)
 (require 'duet-actions)
 (require 'duet-approval)
+(require 'duet-approval-excerpt)
 (require 'duet-header)
 
 (defvar duet-approval-view-mode-map
@@ -111,9 +112,11 @@
          (session (duet-approval-session approval duet-connection))
          (input (duet-get data :tool_input)))
     (erase-buffer)
-    (insert (propertize (duet-visible (or (duet-get-string data :title)
-                                          (duet-approval-tool approval)))
-                        'font-lock-face 'duet-waiting)
+    (insert (propertize
+             ;; Of a tool it is the agent's words, which must not look like what follows.
+             (funcall (if (duet-approval-question-p approval) #'duet-visible #'duet-visible-line)
+                      (or (duet-get-string data :title) (duet-approval-tool approval)))
+             'font-lock-face 'duet-waiting)
             "\n\n")
     (cl-loop for (label text) in
              `(("Tool" ,(and (not (duet-approval-question-p approval))

@@ -17,7 +17,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'json)
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-render)
@@ -165,106 +164,6 @@ Files are shown relative to ROOT."
                               (if (stringp value) value (duet-log-brief value)))))
                   (cl-loop for key in input by #'cddr collect key) ", ")))
      (t (duet-approval--line (or (duet-approval-title approval) ""))))))
-
-(defconst duet-approval--lines 8
-  "How many lines of what a tool gets stand at a question.")
-
-(defconst duet-approval--width 300
-  "How many characters of each such line.")
-
-(defun duet-approval-excerpt (approval)
-  "Return the beginning and the end of what the tool of APPROVAL gets.
-The value is a list of lines, in which one says how much is hidden; nil if
-its summary has all of it.  What a diff shows is left out."
-  (let* ((data (duet-approval-data approval))
-         (input (duet-render-beside (duet-approval-input approval)
-                                    (duet-get-objects data :diffs)))
-         (command (and (duet-get input :command) (null (cddr input))
-                       (duet-get-string input :command)))
-         (text (cond ((duet-approval-question-p approval)
-                      (duet-approval-title approval))
-                     (command (if (equal (duet-visible command) (duet-approval--line command))
-                                  "" command))
-                     ((null input) "")
-                     ((and (consp input) (keywordp (car input)))
-                      (string-join (cl-loop for (key value) on input by #'cddr
-                                            collect (duet-approval--member key value))
-                                   "\n"))
-                     (t (duet-approval--json input)))))
-    (cond
-     ((and (duet-get data :truncated) (null input))
-      (list "… it is too long to stand here: [v] view shows all of it"))
-     ((or (null text) (string-empty-p text)
-          (and (duet-approval-question-p approval)
-               (equal text (duet-approval-name approval))))
-      nil)
-     (t (duet-approval--cut (split-string text "\n"))))))
-
-(defun duet-approval--member (key value)
-  "Return the lines of the member KEY of an input, which is VALUE.
-Those after the first are indented, so that none looks like another member."
-  (format "%s: %s" (substring (symbol-name key) 1)
-          (replace-regexp-in-string "\n" "\n    "
-                                    (if (stringp value) value (duet-approval--json value))
-                                    t t)))
-
-(defun duet-approval--cut (lines)
-  "Return the first and the last of LINES, and between them what is hidden."
-  (let* ((left (- (length lines) duet-approval--lines))
-         (tail (/ duet-approval--lines 3)))
-    (mapcar
-     (lambda (line)
-       (let ((more (- (length line) duet-approval--width)))
-         (duet-visible
-          (if (<= more 0) line
-            (format "%s … %d characters hidden: [v] view shows all … %s"
-                    (substring line 0 (- duet-approval--width 100)) more
-                    (substring line -100))))))
-     (if (<= left 0) lines
-       (append (butlast lines (+ left tail))
-               (list (format "… %d more lines, %d characters hidden: [v] view shows all" left
-                             (apply #'+ left (mapcar #'length
-                                                     (seq-subseq lines
-                                                                 (- duet-approval--lines tail)
-                                                                 (- tail))))))
-               (last lines tail))))))
-
-(defun duet-approval--json (input)
-  "Return INPUT, what a tool gets, as JSON for people."
-  (if (null input)
-      "{}"
-    (let ((json-encoding-pretty-print t)
-          (json-encoding-default-indentation "  "))
-      (condition-case nil
-          (json-encode input)
-        (error (format "%S" input))))))
-
-(defvar duet-approval--fetched (make-hash-table :test #'equal)
-  "The ids of questions all of which was asked for.")
-
-(defun duet-approval-complete (approval)
-  "Ask the server for what an event has left out of APPROVAL, once."
-  (when-let* ((id (duet-approval-id approval))
-              (connection (and (duet-get (duet-approval-data approval) :truncated)
-                               (not (gethash id duet-approval--fetched))
-                               (duet-approval-connection approval))))
-    (puthash id t duet-approval--fetched)
-    (duet-connection-request
-     connection 'getApproval (list :approval_id id)
-     :error-fn (lambda (_) (remhash id duet-approval--fetched))
-     :success-fn
-     (lambda (result)
-       (let ((data (copy-sequence (duet-approval-data approval)))
-             (whole (duet-get result :approval)))
-         (dolist (key '(:tool_input :diff :truncated))
-           (setq data (plist-put data key (plist-get whole key))))
-         (setf (duet-approval-data approval) data)
-         ;; Told again, as after another start of the server, it is asked for again.
-         (unless (duet-get data :truncated) (remhash id duet-approval--fetched))
-         (when (eq connection (duet-approval-connection approval))
-           (duet-model-announce (duet-connection-model connection) 'approval
-                                (duet-approval-session approval connection)
-                                approval)))))))
 
 (defun duet-approval-options (approval)
   "Return the answers that APPROVAL offers: a list of (NAME . ID)."

@@ -251,7 +251,7 @@ It is shown relative to ROOT where it is inside."
   (let ((shown (if (and root (file-in-directory-p path root))
                    (file-relative-name path root)
                  (abbreviate-file-name path))))
-    (propertize shown 'duet-file path 'duet-line line
+    (propertize (string-replace "\n" "\\n" shown) 'duet-file path 'duet-line line
                 'mouse-face 'highlight 'help-echo "mouse-1, RET: visit this file")))
 
 (defun duet-render--root (message)

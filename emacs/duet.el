@@ -36,7 +36,8 @@
 ;;   duet-actions.el     what can be done with a session
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:
-;;                       duet-approval-footer.el, for good: duet-rules.el)
+;;                       duet-approval-footer.el with duet-approval-excerpt.el,
+;;                       for good: duet-rules.el)
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)

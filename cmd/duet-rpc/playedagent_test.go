@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
-
-	"github.com/stretchr/testify/require"
 )
 
 // playedVariable makes an agent of the test binary: one that plays the file
@@ -19,19 +16,6 @@ const playedVariable = "DUET_TEST_PLAY"
 type playedStep struct {
 	Say string         `json:"say,omitempty"` // a chunk of its message
 	Ask map[string]any `json:"ask,omitempty"` // a tool call that takes permission; how it was answered is said
-}
-
-// played makes the site's default agent one that does these steps, whatever it
-// is asked for.
-func (s *site) played(steps ...playedStep) {
-	s.t.Helper()
-	self, err := os.Executable()
-	require.NoError(s.t, err)
-	raw, err := json.Marshal(steps)
-	require.NoError(s.t, err)
-	file := filepath.Join(s.home, "play.json")
-	require.NoError(s.t, os.WriteFile(file, raw, 0o600))
-	s.agents(fmt.Sprintf("[agents.played]\ndriver = \"acp\"\ncommand = [%q]\nenv = { %s = %q }\n", self, playedVariable, file))
 }
 
 // bashCall is a call of a shell.

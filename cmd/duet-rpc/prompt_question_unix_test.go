@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// played makes the site's default agent one that does these steps, whatever it
+// is asked for.
+func (s *site) played(steps ...playedStep) {
+	s.t.Helper()
+	self, err := os.Executable()
+	require.NoError(s.t, err)
+	raw, err := json.Marshal(steps)
+	require.NoError(s.t, err)
+	file := filepath.Join(s.home, "play.json")
+	require.NoError(s.t, os.WriteFile(file, raw, 0o600))
+	s.agents(fmt.Sprintf("[agents.played]\ndriver = \"acp\"\ncommand = [%q]\nenv = { %s = %q }\n", self, playedVariable, file))
+}
 
 // asks begins a prompt whose agent does these steps.
 func (s *site) asks(t *testing.T, steps ...playedStep) *prompting {
@@ -107,7 +121,7 @@ func TestPromptWritesOutWhatIsNotSeen(t *testing.T) {
 	p.types("no")
 	_, status := p.ends()
 	assert.Equal(t, 0, status)
-	for _, r := range []rune("\u202e\u2066\u200b\ufeff\u00ad\U000e0041\u2028\u3164\x1b\b\u009b\ue000") {
+	for _, r := range "\u202e\u2066\u200b\ufeff\u00ad\U000e0041\u2028\u3164\x1b\b\u009b\ue000" {
 		assert.NotContains(t, p.tty.printed.String(), string(r), "%U", r)
 	}
 	for _, screen := range []string{first, second} {
@@ -204,7 +218,7 @@ func TestViewsWriteOutWhatIsNotSeen(t *testing.T) {
 	} {
 		out := show(args...)
 		assert.Contains(t, out, "<U+202E>", args)
-		for _, r := range []rune("\u202e\u200b\U000e0041\u3164\x1b") {
+		for _, r := range "\u202e\u200b\U000e0041\u3164\x1b" {
 			assert.NotContains(t, out, string(r), "%v: %U", args, r)
 		}
 	}
