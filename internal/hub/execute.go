@@ -168,8 +168,7 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 		return result, err
 	}
 	defer lease.Release()
-	h.throttle.join(lease)
-	defer h.throttle.leave(lease)
+	defer h.throttle.join(lease)()
 	err = h.write(live.ctx, func(t *store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)
 		if err != nil {

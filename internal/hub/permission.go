@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // A verdict is how a question ended.
@@ -36,6 +37,9 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	}
 	if strings.TrimSpace(p.ToolName) == "" {
 		return result, invalid("tool_name", "the name of a tool", "an empty string")
+	}
+	if p.ToolInput != nil && p.ToolParams != nil && !toolinput.Same(p.ToolInput, p.ToolParams) {
+		return result, invalid("tool_params", "nothing beside tool_input, or the same", "another input")
 	}
 	a := approvalOf(h.withoutSecrets(p, token.Thread))
 	h.endMessage(token.Run)
@@ -161,9 +165,15 @@ func approvalOf(p catalog.RequestPermissionParams) Approval {
 		ID: uuid.NewString(), Type: store.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
 		ToolKind: p.ToolKind, Paths: p.Paths, Status: store.ApprovalPending, Question: questionHash(p.ToolName, input), InputFixed: p.InputFixed, NameByKind: p.NameByKind,
 	}
-	if p.IsQuestion {
+	switch {
+	case p.IsQuestion:
 		a.Type = store.HumanContact
 		a.Question = questionHash(p.ToolName+"\x00"+p.Title, input)
+	case saysNothing(input): // then it is known by what was shown of it
+		a.Question = questionHash(p.ToolName+"\x00"+p.Title, encode(struct {
+			Paths []string
+			Diffs []FileDiff
+		}{p.Paths, p.Diffs}))
 	}
 	if len(p.Diffs) > 0 {
 		a.Diffs = encode(p.Diffs)

@@ -128,6 +128,12 @@ func questionHash(tool string, input json.RawMessage) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
+// saysNothing reports whether an input has nothing by which two calls of a tool
+// could be told apart.
+func saysNothing(input json.RawMessage) bool {
+	return len(input) == 0 || toolinput.Same(input, []byte("{}")) || toolinput.Same(input, []byte("null"))
+}
+
 // formerHash is the questionHash of former versions, by which standing rules
 // may still name an input. Several inputs can have one, so it is for what is
 // denied alone.

@@ -224,3 +224,29 @@ func TestAnAnswerIsForTheInputThatWasShown(t *testing.T) {
 	assert.Equal(t, questionHash("Bash", json.RawMessage(`{"a":1,"b":"x"}`)), questionHash("Bash", json.RawMessage(` {"b":"\u0078", "a":1}`)))
 	assert.NotEqual(t, questionHash("Bash", nil), questionHash("Read", nil))
 }
+
+// Where an agent tells of a tool call in diffs and paths alone, an answer is for
+// those.
+func TestAQuestionWithoutAnInputIsKnownByWhatItShows(t *testing.T) {
+	text := "x"
+	base := catalog.RequestPermissionParams{ToolName: "Edit", Title: "Edit a", Paths: []string{"a"}, Diffs: []catalog.FileDiff{{Path: "a", OldText: &text, NewText: "y"}}}
+	others := map[string]func(*catalog.RequestPermissionParams){
+		"diff": func(p *catalog.RequestPermissionParams) {
+			p.Diffs = []catalog.FileDiff{{Path: "a", OldText: &text, NewText: "z"}}
+		},
+		"none":  func(p *catalog.RequestPermissionParams) { p.Diffs = nil },
+		"path":  func(p *catalog.RequestPermissionParams) { p.Paths = []string{"b"} },
+		"title": func(p *catalog.RequestPermissionParams) { p.Title = "Edit b" },
+		"tool":  func(p *catalog.RequestPermissionParams) { p.ToolName = "Write" },
+	}
+	for _, input := range []string{"", "{}", " null"} {
+		p := base
+		p.ToolInput = json.RawMessage(input)
+		assert.Equal(t, approvalOf(base).Question, approvalOf(p).Question)
+		for name, change := range others {
+			other := p
+			change(&other)
+			assert.NotEqual(t, approvalOf(p).Question, approvalOf(other).Question, name)
+		}
+	}
+}

@@ -70,15 +70,19 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 	})
 }
 
-func TestAQuestionNeedsATool(t *testing.T) {
+func TestAQuestionNeedsAToolAndOneInput(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		for _, tool := range []string{"", " "} {
 			_, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{SessionToken: x.p.SessionToken, ToolName: tool})
 			x.say(kindOf(t, err) + " ")
 		}
+		_, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+			SessionToken: x.p.SessionToken, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`), ToolParams: json.RawMessage(`{"command":"rm"}`),
+		})
+		x.say(kindOf(t, err) + " ")
 		return completed
 	})
-	assert.Equal(t, KindInvalid+" "+KindInvalid+" ", await(t, h, launch(t, h, "p")).Result)
+	assert.Equal(t, KindInvalid+" "+KindInvalid+" "+KindInvalid+" ", await(t, h, launch(t, h, "p")).Result)
 }
 
 // What an executor says of another task than its token's changes nothing.
@@ -210,7 +214,7 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 		after, err := h.Session(context.Background(), ended.UUID)
 		require.NoError(t, err)
 		assert.Equal(t, "said", after.Result)
-		time.Sleep(99 * time.Hour)
+		time.Sleep(25 * time.Hour)
 		assert.NoError(t, h.CheckToken(good))
 		assert.Equal(t, last, h.events.last())
 	})

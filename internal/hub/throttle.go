@@ -10,14 +10,14 @@ import (
 // A throttle tells executors to pause and to go on. Each of them is told by one
 // goroutine, one thing after the other, and what counts is the last: one that
 // is slow to be told is told no more than that. Its methods may be called from
-// any goroutine, and only leave waits.
+// any goroutine.
 type throttle struct {
 	ctx context.Context // ends with the hub
 	log *slog.Logger
 
 	mu     sync.Mutex // guards the fields below
 	paused bool
-	links  map[Lease]*throttled
+	links  map[*throttled]struct{}
 }
 
 // throttled is an executor that is told.
@@ -39,7 +39,7 @@ const (
 )
 
 func newThrottle(ctx context.Context, log *slog.Logger) *throttle {
-	return &throttle{ctx: ctx, log: log, links: make(map[Lease]*throttled)}
+	return &throttle{ctx: ctx, log: log, links: make(map[*throttled]struct{})}
 }
 
 // set says whether executors are to pause.
@@ -47,27 +47,26 @@ func (t *throttle) set(paused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.paused = paused
-	for _, l := range t.links {
+	for l := range t.links {
 		t.wake(l)
 	}
 }
 
-// join adds an executor, which does not pause so far.
-func (t *throttle) join(lease Lease) {
+// join adds an executor, which does not pause so far, until leave is called,
+// before the lease is released: it is told nothing more when leave returns.
+func (t *throttle) join(lease Lease) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := &throttled{lease: lease}
 	l.ctx, l.cancel = context.WithCancel(t.ctx)
-	t.links[lease] = l
+	t.links[l] = struct{}{}
 	t.wake(l)
+	return func() { t.leave(l) }
 }
 
-// leave takes an executor out, before its lease is released. It is told nothing
-// more when leave returns.
-func (t *throttle) leave(lease Lease) {
+func (t *throttle) leave(l *throttled) {
 	t.mu.Lock()
-	l := t.links[lease]
-	delete(t.links, lease)
+	delete(t.links, l)
 	l.cancel()
 	idle := l.idle
 	t.mu.Unlock()

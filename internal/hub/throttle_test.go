@@ -95,7 +95,7 @@ func TestAnExecutorThatIsToldLateIsNotLeftShut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &slowExecutors{lease: &slowLease{pause: slowly(500 * time.Millisecond)}}
 		h := openHub(t, database(t), func(ctx context.Context, turn *turn) catalog.ExecutePromptResult {
-			for range 3 * highWater {
+			for range 2 * highWater {
 				turn.say("x")
 			}
 			time.Sleep(30 * time.Second)
@@ -122,11 +122,14 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 		how := func() (time.Duration, error) { // called with the lease's lock held, and by one goroutine at a time
 			return time.Duration(rand.IntN(500)) * time.Millisecond, map[bool]error{true: errors.New("not now")}[rand.IntN(4) == 0]
 		}
-		var all []*slowLease
+		type joined struct {
+			*slowLease
+			leave func()
+		}
+		var all []joined
 		join := func() {
 			l := &slowLease{pause: how, resume: how}
-			all = append(all, l)
-			th.join(l)
+			all = append(all, joined{l, th.join(l)})
 		}
 		settled := func(shut bool) {
 			t.Helper()
@@ -146,7 +149,7 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 					join()
 				case 1:
 					if len(all) > 1 {
-						th.leave(all[0])
+						all[0].leave()
 						assert.False(t, all[0].busy, "it is told nothing more")
 						all = all[1:]
 					}
@@ -164,7 +167,7 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 		settled(false)
 		// Who flips fast is told little.
 		l := &slowLease{pause: slowly(time.Second), resume: slowly(time.Second)}
-		th.join(l)
+		leave := th.join(l)
 		for range 1000 {
 			th.set(true)
 			th.set(false)
@@ -173,10 +176,10 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 		assert.LessOrEqual(t, l.times(), 2)
 		assert.False(t, l.isShut())
 		th.set(true)
-		th.leave(l) // while it is told
+		leave() // while it is told
 		assert.False(t, l.busy)
 		for _, l := range all {
-			th.leave(l)
+			l.leave()
 		}
 		cancel()
 	})
@@ -187,7 +190,7 @@ func TestNobodyIsToldAfterTheHubHasEnded(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		th := newThrottle(ctx, slog.New(slog.DiscardHandler))
 		l := &slowLease{pause: func() (time.Duration, error) { return 0, errors.New("never") }}
-		th.join(l)
+		leave := th.join(l)
 		th.set(true)
 		time.Sleep(time.Minute)
 		assert.Greater(t, l.times(), 10, "it is tried again")
@@ -198,6 +201,6 @@ func TestNobodyIsToldAfterTheHubHasEnded(t *testing.T) {
 		th.set(false)
 		time.Sleep(time.Minute)
 		assert.Equal(t, told, l.times())
-		th.leave(l)
+		leave()
 	})
 }

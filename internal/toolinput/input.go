@@ -80,26 +80,30 @@ func (r *reader) doubt(format string, args ...any) {
 // them. What else differs in case only is in doubt here too: the tool reads it.
 func (r *reader) top(i int) {
 	var known names
+	in := &r.in
 	members(r.s, i, func(name string, at int) int {
 		known.add(r, name, true)
 		end := r.value(at)
 		switch folded(name) {
 		case foldedCommand:
-			r.in.Commands, r.in.OddCommand = r.reading(name, commandName, r.in.Commands, r.in.OddCommand, r.s[at:end])
+			in.Commands, in.OddCommand = readings(in.Commands, in.OddCommand, r.s[at:end], true)
 		case foldedFile:
-			r.in.Files, r.in.OddFile = r.reading(name, fileName, r.in.Files, r.in.OddFile, r.s[at:end])
+			in.Files, in.OddFile = readings(in.Files, in.OddFile, r.s[at:end], false)
 		}
 		return end
 	})
+	for _, exact := range []string{commandName, fileName} {
+		if name, there := known.seen[folded(exact)]; there && name != exact && len(r.doubts) == 0 {
+			r.doubt("%s is spelled %s", quote(exact), quote(name))
+		}
+	}
 }
 
 var foldedCommand, foldedFile = folded(commandName), folded(fileName)
 
-// reading adds what a member stands for to what others of its name do.
-func (r *reader) reading(name, exact string, texts []string, odd bool, value string) ([]string, bool) {
-	if name != exact {
-		r.doubt("%s is spelled %s", quote(exact), quote(name))
-	}
+// readings adds what a member stands for to what others of its name do; the
+// words of a command are also what they are joined.
+func readings(texts []string, odd bool, value string, join bool) ([]string, bool) {
 	switch value[0] {
 	case 'n': // null is nothing
 	case '"':
@@ -118,7 +122,7 @@ func (r *reader) reading(name, exact string, texts []string, odd bool, value str
 			return end
 		})
 		texts = append(texts, parts...)
-		if exact == commandName && len(parts) > 1 {
+		if join && len(parts) > 1 {
 			texts = append(texts, strings.Join(parts, " "))
 		}
 	default:

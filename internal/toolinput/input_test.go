@@ -47,7 +47,7 @@ func TestAnInputThatProgramsReadDifferently(t *testing.T) {
 		commands []string
 		files    []string
 	}{
-		`{"command":"a","Command":"b"}`:             {why: `"command" is spelled "Command"`, commands: []string{"a", "b"}},
+		`{"command":"a","Command":"b"}`:             {why: `"command" and "Command" differ in case only`, commands: []string{"a", "b"}},
 		`{"Command":"b"}`:                           {why: `"command" is spelled "Command"`, commands: []string{"b"}},
 		`{"command":"a","command":"b"}`:             {why: `"command" stands there more than once`, commands: []string{"a", "b"}},
 		`{"command":"a","c\u006fmmand":"b"}`:        {why: `"command" stands there more than once`, commands: []string{"a", "b"}},
