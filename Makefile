@@ -27,7 +27,7 @@ test: ## all tests: Go with the race detector, Emacs, vscode-jsonrpc
 	$(MAKE) test-go test-clients
 
 test-go: ## the Go tests alone
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 30m ./...
 
 test-clients: build ## the tests with real clients alone
 	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients

@@ -134,6 +134,7 @@ func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *recorder, proce
 		require.NoError(t, err)
 	}
 	require.NoError(t, cmd.Start())
+	memory := watchMemory(cmd.Process.Pid)
 	within := clonedTime
 	if talk != nil {
 		talk(in, out, cmd.Process)
@@ -150,9 +151,7 @@ func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *recorder, proce
 		<-done
 	}
 	e.out, e.problem = out.String(), problem.String()
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		e.memory = int(usage.Maxrss) << 10
-	}
+	e.memory = int(memory())
 	return e
 }
 

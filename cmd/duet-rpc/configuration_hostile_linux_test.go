@@ -42,11 +42,6 @@ func written(text string) func(*testing.T, string) {
 	return func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 }
 
-// peakMemory is the most that a process that has ended had, in bytes.
-func (p *process) peakMemory() int64 {
-	return p.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
-}
-
 // Whatever a repository brings as configuration, an editor is served at once and
 // its process ends in time, with what is wrong said, and no command takes much
 // memory over it.
@@ -63,17 +58,19 @@ func TestAHostileConfigurationKeepsNobody(t *testing.T) {
 				s.binary = binary
 				c.plant(t, filepath.Join(s.root, ".duet.toml"))
 				p := s.launch().start(t)
+				memory := watchMemory(p.cmd.Process.Pid)
 				p.closeStdin() // before it has read anything
 				p.requireGoneWithin(goneAfter+raceSlack, time.Now())
-				assert.Less(t, p.peakMemory(), int64(hostileMemory), way)
+				assert.Less(t, memory(), int64(hostileMemory), way)
 
 				editor := s.start()
+				memory = watchMemory(editor.cmd.Process.Pid)
 				editor.requireCore()
 				require.ErrorContains(t, editor.try("listSessions", object{}, nil), c.says)
 				require.Error(t, editor.try("initialize", object{"workspaceTrusted": true}, nil))
 				leave(editor.process)
 				editor.requireGoneWithin(goneAfter+raceSlack, time.Now())
-				assert.Less(t, editor.peakMemory(), int64(hostileMemory), way)
+				assert.Less(t, memory(), int64(hostileMemory), way)
 			}
 			s := newSite(t)
 			s.binary = binary
@@ -82,13 +79,14 @@ func TestAHostileConfigurationKeepsNobody(t *testing.T) {
 				l := s.launch()
 				l.args = append(append([]string{}, args...), l.args...)
 				p := l.start(t)
+				memory := watchMemory(p.cmd.Process.Pid)
 				p.closeStdin()
 				out, err := io.ReadAll(p.stdout)
 				require.NoError(t, err)
 				<-p.ended
 				require.NotZero(t, p.cmd.ProcessState.ExitCode(), args)
 				assert.Contains(t, string(out)+p.log.String(), c.says, args)
-				assert.Less(t, p.peakMemory(), int64(hostileMemory), args)
+				assert.Less(t, memory(), int64(hostileMemory), args)
 			}
 		})
 	}

@@ -91,7 +91,7 @@ func TestSocketServesSeed000(t *testing.T) {
 	assert.Nil(t, task.Error)
 
 	var told struct{ TaskID, State string }
-	c.call("task.submit", object{"prompt": "please fail", "priority": 3}, &told)
+	c.call("task.submit", object{"prompt": "fail", "priority": 3}, &told)
 	c.awaitNote("event.taskFailed", told.TaskID)
 	c.call("task.submit", object{"prompt": "quiet permit:1"}, &told)
 	var cancelled struct{ Cancelled bool }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,31 @@ func (p *process) requireInputRead() {
 		_ = raw.Control(func(fd uintptr) { waiting, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 		return waiting == 0
 	}, watchdog/3, time.Millisecond, "the program does not read")
+}
+
+// watchMemory follows how much memory a program has from now on, and returns
+// what gives the most it ever had, in bytes, once it has ended. What the kernel
+// tells of a process that has ended begins with what its parent had when it was
+// started, which says nothing of it.
+func watchMemory(pid int) (most func() int64) {
+	const between = 2 * time.Millisecond
+	peak := make(chan int64, 1)
+	go func() {
+		var most int64
+		for {
+			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			_, rest, alive := strings.Cut(string(status), "VmHWM:")
+			if !alive {
+				peak <- most
+				return
+			}
+			var kB int64
+			_, _ = fmt.Sscan(rest, &kB)
+			most = max(most, kB<<10)
+			time.Sleep(between)
+		}
+	}()
+	return sync.OnceValue(func() int64 { return <-peak })
 }
 
 // memory is a figure of the process's memory in bytes: VmRSS, what it has now,
