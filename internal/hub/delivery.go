@@ -105,9 +105,11 @@ func (h *Hub) settleCarried(t *store.Tx, run Run, stopped bool) error {
 		default:
 			// An agent may put its question in other words, and one that was told
 			// that a thing may be done already need not ask at all. Who has been
-			// asked twice is not asked for ever.
+			// asked twice is not asked for ever. A turn that was not continued for an
+			// answer knows nothing of it.
 			var other bool
-			if other, err = t.HasAsked(h.ctx, run.ID, a.Tool); err == nil && (other || a.Reopens != "") {
+			told := run.Source == SourceDecision && !run.Created.Before(a.Decided)
+			if other, err = t.HasAsked(h.ctx, run.ID, a.Tool); err == nil && told && (other || a.Reopens != "") {
 				err = h.letLie(t, a, whyPassed)
 			} else if err == nil {
 				err = h.askAgain(t, a, whyNotAsked)
