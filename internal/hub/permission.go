@@ -178,6 +178,8 @@ func approvalOf(p catalog.RequestPermissionParams) Approval {
 			Paths []string
 			Diffs []FileDiff
 		}{p.Paths, p.Diffs}))
+	case len(p.Diffs) > 0: // an agent's input may name the file alone
+		a.Question = questionHash(p.ToolName+"\x00"+questionHash("", input), encode(p.Diffs))
 	}
 	if len(p.Diffs) > 0 {
 		a.Diffs = encode(p.Diffs)
