@@ -412,3 +412,16 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 		})
 	}
 }
+
+// A question that is open again shows the agent's own input; that the human
+// approved another one is said.
+func TestAnAnswerWithAnotherInputIsSaidWhereItIsAskedAgain(t *testing.T) {
+	h := openHub(t, database(t), hears(ends(exited)))
+	s := launchIn(t, h, "a", "p")
+	_, err := h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
+	require.NoError(t, err)
+	await(t, h, s)
+	again := pendingOf(t, h, 1)[0]
+	assert.JSONEq(t, `{"file_path":"a"}`, string(again.Input))
+	assert.Contains(t, again.Reopened, "approved with another input before, but")
+}
