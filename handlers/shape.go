@@ -181,40 +181,6 @@ func encodedSize(v any) int {
 	return len(b)
 }
 
-// fitRaw cuts the strings in raw JSON until it fits into most bytes. What
-// cannot be made to fit becomes an object that says so.
-func fitRaw(raw json.RawMessage, most int) json.RawMessage {
-	if len(raw) <= most {
-		return raw
-	}
-	var v any
-	if json.Unmarshal(raw, &v) == nil {
-		for _, limit := range textCaps {
-			v = cutStrings(v, limit)
-			if b, err := json.Marshal(v); err == nil && len(b) <= most {
-				return b
-			}
-		}
-	}
-	return json.RawMessage(fmt.Sprintf(`{"trimmed":%d}`, len(raw)))
-}
-
-func cutStrings(v any, limit int) any {
-	switch v := v.(type) {
-	case string:
-		return cut(v, limit)
-	case []any:
-		for i := range v {
-			v[i] = cutStrings(v[i], limit)
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = cutStrings(v[k], limit)
-		}
-	}
-	return v
-}
-
 // pageSize is the limit of a list: its default where none was asked for.
 func pageSize(asked *uint, byDefault, most int) int {
 	if asked == nil || *asked == 0 {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -190,6 +191,24 @@ func TestRawJSONIsMadeToFit(t *testing.T) {
 	assert.Contains(t, string(got), "bytes left out]")
 	assert.Contains(t, string(got), `"b":1`)
 	assert.Equal(t, `{"trimmed":9}`, string(fitRaw(json.RawMessage(`[1,2,3,4]`), 5)))
+}
+
+// What was cut for its size is read in as many ways as before.
+func TestRawJSONThatIsMadeToFitKeepsItsTwins(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for _, format := range []string{
+		`{"command":"rm -rf ~","Command":"make test","content":"%s"}`, `{"command":"rm -rf ~","command":"make test","content":"%s"}`,
+		`{ "z" : 1, "a\"\\" : ["\ud800", "%s"] , "n" : 12345678901234567890.10 }`,
+	} {
+		got := string(fitRaw(json.RawMessage(fmt.Sprintf(format, long)), 700))
+		var want bytes.Buffer
+		require.NoError(t, json.Compact(&want, fmt.Appendf(nil, format, strings.Repeat("x", 256)+"… [744 of 1000 bytes left out]")))
+		assert.Equal(t, want.String(), got)
+	}
+	escaped := fitRaw(json.RawMessage(`["`+strings.Repeat(`\n`, 300)+`"]`), 590)
+	var texts []string
+	require.NoError(t, json.Unmarshal(escaped, &texts))
+	assert.Equal(t, strings.Repeat("\n", 256)+"… [44 of 300 bytes left out]", texts[0])
 }
 
 func TestLimitsOfPages(t *testing.T) {

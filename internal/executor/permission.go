@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
@@ -120,6 +121,9 @@ func (r *run) question(p *permissionRequest) (q catalog.RequestPermissionParams,
 	q = catalog.RequestPermissionParams{
 		SessionToken: r.params.SessionToken, TaskID: r.task, ToolUseID: u.ToolCallID,
 		ToolName: t.name(), NameByKind: t.named == "", ToolInput: t.input, Title: t.title, ToolKind: t.kind, Paths: t.paths, Diffs: t.diffs,
+	}
+	for _, d := range t.diffs { // told before, perhaps, and shown
+		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
 	}
 	q.Options = p.options
 	for _, o := range p.options {

@@ -68,6 +68,17 @@ func TestATitleNamesNoTool(t *testing.T) {
 	assert.False(t, h.asked[0].NameByKind)
 }
 
+// Rules see each file that people are shown a change of, also where it was told
+// of before.
+func TestAQuestionTouchesWhatItsDiffsTouch(t *testing.T) {
+	h := asksFor(t,
+		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","content":[{"type":"diff","path":"/etc/hosts","newText":"y"}]}`),
+		asking(`{"toolCallId":"1","title":"x","locations":[{"path":"src/a"}]}`))
+	require.Len(t, h.asked, 1)
+	require.Len(t, h.asked[0].Diffs, 1)
+	assert.ElementsMatch(t, []string{"src/a", "/etc/hosts"}, h.asked[0].Paths)
+}
+
 func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 	for call, want := range map[string]string{
 		`{"toolCallId":"1","kind":"execute","rawInput":{"command":"a"},"RawInput":{"command":"b"}}`:   "-32602",

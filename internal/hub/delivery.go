@@ -22,8 +22,8 @@ import (
 // another question asks the human again and says why. One that was answered
 // after its agent had gone is carried: it is handed out when the question is asked again.
 
-// Why a question is open again. The verb is what the answer was: approved or
-// answered.
+// Why a question is open again. The verb is what the answer was: approved,
+// perhaps with another input, or answered.
 const (
 	whyUnknown  = "%s before, but the agent ended before it was known to have acted on it: it may have been carried out"
 	whyIgnored  = "%s before, but the agent ended its turn without taking the answer"
@@ -32,7 +32,7 @@ const (
 	// whyStopped closes what was answered: the human has said stop since.
 	whyStopped = "%s, and then the turn was stopped before the agent was known to have acted on it"
 	// whyUnheeded: the question is asked anew.
-	whyUnheeded = "%s with another input, to which the agent that goes on would not keep"
+	whyUnheeded = "%s, to which the agent that goes on would not keep"
 	whyRuled    = "%s, and the policy has answered the question meanwhile"
 	whyPassed   = "%s, and the agent went on without needing it"
 )
@@ -40,10 +40,13 @@ const (
 // byOvertaken closes a question whose conversation went on without it.
 const byOvertaken = "overtaken"
 
-// answered says in one word what a human did.
+// answered says in a few words what a human did.
 func answered(a Approval) string {
-	if a.Status == store.ApprovalResponded {
+	switch {
+	case a.Status == store.ApprovalResponded:
 		return "answered"
+	case a.UpdatedInput != nil: // the question that is asked again shows the agent's own
+		return "approved with another input"
 	}
 	return "approved"
 }
@@ -105,9 +108,11 @@ func (h *Hub) settleCarried(t *store.Tx, run Run, stopped bool) error {
 		default:
 			// An agent may put its question in other words, and one that was told
 			// that a thing may be done already need not ask at all. Who has been
-			// asked twice is not asked for ever.
+			// asked twice is not asked for ever. A turn that was not continued for an
+			// answer knows nothing of it.
 			var other bool
-			if other, err = t.HasAsked(h.ctx, run.ID, a.Tool); err == nil && (other || a.Reopens != "") {
+			told := run.Source == SourceDecision && !run.Created.Before(a.Decided)
+			if other, err = t.HasAsked(h.ctx, run.ID, a.Tool); err == nil && told && (other || a.Reopens != "") {
 				err = h.letLie(t, a, whyPassed)
 			} else if err == nil {
 				err = h.askAgain(t, a, whyNotAsked)

@@ -293,10 +293,15 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 // A turn that was wanted before the question was there knows nothing of it.
 func TestAQuestionIsNotOvertakenByATurnThatWaitedAlready(t *testing.T) {
 	path := database(t)
-	play := turns(hears(hang), ends(completed))
+	waits := make(chan struct{})
+	play := turns(func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		<-waits
+		return hears(hang)(ctx, x)
+	}, ends(completed))
 	h := openHub(t, path, play)
 	launchIn(t, h, "a", "p")
 	queued := launchIn(t, h, "a", "and then this")
+	close(waits)
 	first := pendingOf(t, h, 1)[0]
 	require.True(t, first.Created.After(queued.Created))
 	require.NoError(t, h.Close())
@@ -320,4 +325,103 @@ func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
 		await(t, h, s)
 		pendingOf(t, h, open)
 	}
+}
+
+// reopened is a question that was approved, and is open again since its agent
+// ended before it was known to have acted on that.
+func reopened(t *testing.T, h *Hub, thread string) (first, again Approval) {
+	t.Helper()
+	await(t, h, launchAndApprove(t, h, thread, &first))
+	return first, pendingOf(t, h, 1)[0]
+}
+
+func launchAndApprove(t *testing.T, h *Hub, thread string, first *Approval) Session {
+	t.Helper()
+	s := launchIn(t, h, thread, "p")
+	*first = pendingOf(t, h, 1)[0]
+	approve(t, h, *first, "")
+	return s
+}
+
+// Whoever continues a conversation in which a question is open again has its
+// agent ask it: that it may have been carried out is still said.
+func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T) {
+	path := database(t)
+	play := turns(hears(ends(exited)), hears(hang), hears(ends(completed)))
+	h := openHub(t, path, play)
+	first, again := reopened(t, h, "a")
+	launchIn(t, h, "a", "go on")
+	var asked Approval
+	require.Eventually(t, func() bool {
+		asked = pendingOf(t, h, 1)[0]
+		return asked.ID != again.ID
+	}, within, time.Millisecond)
+	assert.Equal(t, []any{first.ID, again.Reopened, false}, []any{asked.Reopens, asked.Reopened, asked.Stale})
+	assert.Contains(t, asked.Reopened, "may have been carried out")
+	assert.Equal(t, asked.ID, approval(t, h, first.ID).ReopenedAs)
+	assert.Equal(t, store.ApprovalCancelled, approval(t, h, again.ID).Status)
+
+	require.NoError(t, h.Close())
+	h = openHub(t, path, play)
+	kept := pendingOf(t, h, 1)[0]
+	assert.Equal(t, []any{asked.ID, first.ID, again.Reopened}, []any{kept.ID, kept.Reopens, kept.Reopened})
+}
+
+// A turn that was at work already when an answer came has not been told of it,
+// whatever else it asked for.
+func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
+	asks := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.ask(ctx, "Write", map[string]string{"file_path": "another"})
+		return completed
+	}
+	for name, c := range map[string]struct {
+		first play
+		stale bool
+	}{
+		"that was given once before": {hears(ends(exited)), false},
+		"that was never given":       {hears(hang), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := database(t)
+			play := turns(c.first, asks, says)
+			h := openHub(t, path, play)
+			var open Approval
+			if c.stale {
+				launchIn(t, h, "a", "p")
+				open = pendingOf(t, h, 1)[0]
+				require.NoError(t, h.Close())
+				h = openHub(t, path, play)
+			} else {
+				_, open = reopened(t, h, "a")
+			}
+			at := launchIn(t, h, "a", "something else")
+			both := pendingOf(t, h, 2)
+			approve(t, h, open, "")
+			for _, a := range both {
+				if a.ID != open.ID {
+					approve(t, h, a, "")
+				}
+			}
+			await(t, h, at)
+			again := pendingOf(t, h, 1)[0]
+			assert.Equal(t, open.ID, again.Reopens)
+			assert.Contains(t, again.Reopened, "without asking this again")
+			approve(t, h, again, "")
+			assert.Equal(t, "yes user_approved", lastOf(t, h, "a", SourceDecision).Result)
+			pendingOf(t, h, 0)
+		})
+	}
+}
+
+// A question that is open again shows the agent's own input; that the human
+// approved another one is said.
+func TestAnAnswerWithAnotherInputIsSaidWhereItIsAskedAgain(t *testing.T) {
+	h := openHub(t, database(t), hears(ends(exited)))
+	s := launchIn(t, h, "a", "p")
+	_, err := h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
+	require.NoError(t, err)
+	await(t, h, s)
+	again := pendingOf(t, h, 1)[0]
+	assert.JSONEq(t, `{"file_path":"a"}`, string(again.Input))
+	assert.Contains(t, again.Reopened, "approved with another input before, but")
 }

@@ -75,9 +75,6 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		if carried, err = h.takeCarried(t, a); err != nil || carried != nil {
 			return err
 		}
-		if err := h.supersede(t, a); err != nil {
-			return err
-		}
 		if foreign {
 			a.Deadline = t.Now.Add(foreignPatience)
 		}
@@ -86,7 +83,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 			h.waiting[a.ID] = answered
 			h.mu.Unlock()
 		})
-		return h.ask(t, &a, &run)
+		return h.askInstead(t, &a, &run)
 	})
 	switch {
 	case err != nil:
@@ -181,6 +178,8 @@ func approvalOf(p catalog.RequestPermissionParams) Approval {
 			Paths []string
 			Diffs []FileDiff
 		}{p.Paths, p.Diffs}))
+	case len(p.Diffs) > 0: // an agent's input may name the file alone
+		a.Question = questionHash(p.ToolName+"\x00"+questionHash("", input), encode(p.Diffs))
 	}
 	if len(p.Diffs) > 0 {
 		a.Diffs = encode(p.Diffs)
@@ -224,15 +223,17 @@ func (h *Hub) answeredByPolicy(t *store.Tx, a Approval) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	return h.supersede(t, a)
+	_, err = h.supersede(t, a)
+	return err
 }
 
 // supersede closes the question of a dead process that is asked again: one
-// question waits for one answer.
-func (h *Hub) supersede(t *store.Tx, a Approval) error {
+// question waits for one answer. It returns the last of them that asks again
+// what was answered, or nil.
+func (h *Hub) supersede(t *store.Tx, a Approval) (reopened *Approval, err error) {
 	stale, err := t.StaleApprovals(h.ctx, a.Thread)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, old := range stale {
 		if old.Question != a.Question {
@@ -240,10 +241,35 @@ func (h *Hub) supersede(t *store.Tx, a Approval) error {
 		}
 		old.Status, old.DecidedBy = store.ApprovalCancelled, "end"
 		if err := h.resolveApproval(t, old); err != nil {
+			return nil, err
+		}
+		if old.Reopens != "" {
+			reopened = &old
+		}
+	}
+	return reopened, nil
+}
+
+// askInstead is ask for a question that may have been open already, of a
+// process that is dead. What that said of an earlier answer holds for this one
+// too: it may have been carried out.
+func (h *Hub) askInstead(t *store.Tx, a *Approval, run *Run) error {
+	old, err := h.supersede(t, *a)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		a.Reopens, a.Reopened = old.Reopens, old.Reopened
+		answered, err := t.Approval(h.ctx, old.Reopens)
+		if err != nil {
+			return err
+		}
+		answered.ReopenedAs = a.ID
+		if err := t.UpdateApproval(answered); err != nil {
 			return err
 		}
 	}
-	return nil
+	return h.ask(t, a, run)
 }
 
 // ask keeps a question, and makes its run wait.

@@ -130,17 +130,22 @@ func (q question) runs(effect string, fits func(command string) bool) bool {
 	if effect == config.EffectAllow {
 		return !q.oddCommand && fits(q.command)
 	}
-	return runsPart(q.command, fits) || slices.ContainsFunc(q.others.commands, func(command string) bool { return runsPart(command, fits) })
+	return runsPart(q.command, mostShells, fits) || slices.ContainsFunc(q.others.commands, func(command string) bool { return runsPart(command, mostShells, fits) })
 }
 
-// runsPart reports whether a command, or any that it runs, fits.
-func runsPart(command string, fits func(command string) bool) bool {
-	if fits(command) {
+// mostShells is how many shells may stand behind each other in a command in
+// which a part is looked for.
+const mostShells = 8
+
+// runsPart reports whether a command, or any that it runs, fits. Of those that
+// shells are given so many deep are looked at.
+func runsPart(command string, shells int, fits func(command string) bool) bool {
+	if fits(command) || runsInShell(command, shells, fits) {
 		return true
 	}
 	for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return strings.ContainsRune(chaining, r) }) {
 		for part = strings.TrimSpace(part); ; {
-			if fits(part) {
+			if fits(part) || part != command && runsInShell(part, shells, fits) {
 				return true
 			}
 			word, rest, _ := strings.Cut(part, " ")
@@ -152,6 +157,31 @@ func runsPart(command string, fits func(command string) bool) bool {
 	}
 	return false
 }
+
+func runsInShell(command string, shells int, fits func(command string) bool) bool {
+	script, ok := inShell(command)
+	return ok && shells > 0 && runsPart(script, shells-1, fits)
+}
+
+// inShell is what a shell is given to run, as in bash -lc 'make test': agents
+// say so of each of their commands. The script is without the quotes around it.
+func inShell(command string) (script string, ok bool) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(command), " ")
+	if !slices.Contains(shellNames, path.Base(word)) {
+		return "", false
+	}
+	for {
+		word, rest, _ = strings.Cut(strings.TrimSpace(rest), " ")
+		if !strings.HasPrefix(word, "-") {
+			return "", false
+		}
+		if !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "c") {
+			return strings.Trim(strings.TrimSpace(rest), `'"`), true
+		}
+	}
+}
+
+var shellNames = []string{"sh", "bash", "dash", "ksh", "zsh", "fish"}
 
 // leading are the words of a shell's own behind which a command may stand.
 var leading = []string{"!", "{", "if", "then", "elif", "else", "while", "until", "do", "time"}

@@ -94,7 +94,8 @@ func (h *Hub) couldBeDenied(q question, thread Thread, run Run, rules []store.Ru
 // isInput reports whether the command of a standing rule means the input of a
 // question.
 func (q question) isInput(effect, command string) bool {
-	return command == sameInput+q.hash || effect == config.EffectDeny && command == sameInput+formerHash(q.tool, q.input)
+	return command == sameInput+q.hash || effect == config.EffectDeny &&
+		(command == sameInput+questionHash(q.tool, q.input) || command == sameInput+formerHash(q.tool, q.input))
 }
 
 // sameInput begins the command of a rule for a tool that runs something, but

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +92,14 @@ func TestAListIsNoCommandThatARuleAllows(t *testing.T) {
 		`{"command":["/bin/bash","-lc","rm x"]}`:  "false rule=user",
 		`{"command":["bash","-lc","ls && rm x"]}`: "false rule=user",
 		`{"command":"ls"}`:                        "true rule=user",
+		// as codex says it
+		`{"command":"/bin/bash -lc 'rm x'"}`:                          "false rule=user",
+		`{"command":"bash -l -c \"cd y && rm x\""}`:                   "false rule=user",
+		`{"command":"cd y; time sh -c 'rm x'"}`:                       "false rule=user",
+		`{"command":"bash -c bash -c bash -c rm x"}`:                  "false rule=user",
+		`{"command":"bash rm x"}`:                                     "",
+		`{"command":"bash --norc"}`:                                   "",
+		`{"command":"` + strings.Repeat("bash -c ", 100_000) + `rm"}`: "",
 	} {
 		assert.Equal(t, want, verdictOn(h, call(input), Thread{}, Run{}), input)
 	}
@@ -240,6 +249,14 @@ func TestAQuestionWithoutAnInputIsKnownByWhatItShows(t *testing.T) {
 		"title": func(p *catalog.RequestPermissionParams) { p.Title = "Edit b" },
 		"tool":  func(p *catalog.RequestPermissionParams) { p.ToolName = "Write" },
 	}
+	named := base
+	named.ToolInput = json.RawMessage(`{"file_path":"a"}`)
+	for _, name := range []string{"diff", "none", "tool"} {
+		other := named
+		others[name](&other)
+		assert.NotEqual(t, approvalOf(named).Question, approvalOf(other).Question, "%s, of an input that names the file alone", name)
+	}
+	assert.NotEqual(t, approvalOf(base).Question, approvalOf(named).Question)
 	for _, input := range []string{"", "{}", " null"} {
 		p := base
 		p.ToolInput = json.RawMessage(input)

@@ -40,7 +40,9 @@ const (
 	// followEvery is how often what agents stand on is looked at while any is at
 	// work. What is asked or started meanwhile finds the change at once.
 	followEvery = 500 * time.Millisecond
-	// mayIdle is how long an agent may be there after its last run.
+	// mayIdle is how long an agent may be there after its last run while no
+	// executor is known of. Where there is one it may last: an agent whose programs
+	// run in terminals is not ended for being idle.
 	mayIdle = 2 * time.Minute
 )
 
@@ -127,10 +129,11 @@ func (s *standing) look() {
 
 // needed reports whether there may be an agent, and notes it where not.
 func (s *standing) needed() bool {
+	none := s.hub.executors.Count() == 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for run, r := range s.ofProject {
-		if !r.ended.IsZero() && time.Since(r.ended) > mayIdle {
+		if none && !r.ended.IsZero() && time.Since(r.ended) > mayIdle {
 			delete(s.ofProject, run)
 		}
 	}
