@@ -39,7 +39,7 @@ func checkDatabase(p project.Project) finding {
 		f.State, f.Found = "ok", "none yet; it is made with the first session"
 		return f
 	case origin.Foreign:
-		f.State, f.Found = "wrong", p.Database()+" was not made by you on this machine (or by an earlier duet-rpc), so it is not used"
+		f.State, f.Found = "wrong", p.Database()+" was not made by you on this machine (or by an earlier duet-rpc, or with another DUET_DATABASE_KEY), so it is not used"
 		f.Todo = "it is moved away when sessions are needed next; " + showAside
 		return f
 	case origin.Copied:
