@@ -55,7 +55,7 @@ its summary has all of it.  What a diff shows is left out."
 (defun duet-approval--member (key value)
   "Return the lines of the member KEY of an input, which is VALUE.
 Those after the first are indented, so that none looks like another member."
-  (format "%s: %s" (substring (symbol-name key) 1)
+  (format "%s: %s" (duet-member-name key)
           (replace-regexp-in-string "\n" "\n    "
                                     (if (stringp value) value (duet-approval--json value))
                                     t t)))
@@ -81,6 +81,15 @@ Those after the first are indented, so that none looks like another member."
                                                                  (- tail))))))
                (last lines tail))))))
 
+(defun duet-approval--named (input)
+  "Return INPUT, whose members have names that are text (`duet-member-name')."
+  (cond ((vectorp input) (cl-map 'vector #'duet-approval--named input))
+        ((and (consp input) (keywordp (car input)))
+         (cl-loop for (key value) on input by #'cddr
+                  append (list (intern (concat ":" (duet-member-name key)))
+                               (duet-approval--named value))))
+        (t input)))
+
 (defun duet-approval--json (input)
   "Return INPUT, what a tool gets, as JSON for people."
   (if (null input)
@@ -88,7 +97,7 @@ Those after the first are indented, so that none looks like another member."
     (let ((json-encoding-pretty-print t)
           (json-encoding-default-indentation "  "))
       (condition-case nil
-          (json-encode input)
+          (json-encode (duet-approval--named input))
         (error (format "%S" input))))))
 
 (defvar duet-approval--fetched (make-hash-table :test #'equal)

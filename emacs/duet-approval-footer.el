@@ -53,6 +53,8 @@
                (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")
            (mapconcat (lambda (line) (concat "\n  │ " (propertize line 'face 'duet-code)))
                       excerpt "")
+           (if-let ((why (duet-get-string (duet-approval-data approval) :reopened)))
+               (concat "\n  " (propertize (duet-approval--line why) 'face 'duet-failed)) "")
            "\n  "
            (cond
             ((duet-approval-sending-p approval)

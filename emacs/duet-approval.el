@@ -160,7 +160,7 @@ Files are shown relative to ROOT."
       (duet-approval--line
        (mapconcat (lambda (key)
                     (let ((value (plist-get input key)))
-                      (format "%s: %s" (substring (symbol-name key) 1)
+                      (format "%s: %s" (duet-member-name key)
                               (if (stringp value) value (duet-log-brief value)))))
                   (cl-loop for key in input by #'cddr collect key) ", ")))
      (t (duet-approval--line (or (duet-approval-title approval) ""))))))

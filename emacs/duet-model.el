@@ -128,6 +128,12 @@ OBJECT may be anything, and so may what is in it; false is nil."
           keys (cdr keys)))
   (if (memq object '(:json-false :false :null)) nil object))
 
+(defun duet-member-name (key)
+  "Return the name of the member KEY of an object.
+Emacs 28 leaves one that is not ASCII as the bytes it came in."
+  (let ((name (substring (symbol-name key) 1)))
+    (if (multibyte-string-p name) name (decode-coding-string name 'utf-8))))
+
 (defun duet-get-string (object &rest keys)
   "Return the string under KEYS in OBJECT, or nil; an empty one is nil."
   (let ((value (apply #'duet-get object keys)))

@@ -317,7 +317,7 @@ That is INPUT itself if there are none."
     (let (lines)
       (cl-loop for (key value) on input by #'cddr
                do (push (concat "\n  "
-                                (propertize (concat (substring (symbol-name key) 1) ": ")
+                                (propertize (concat (duet-member-name key) ": ")
                                             'face 'duet-dim)
                                 (string-trim-left
                                  (duet-render--cut

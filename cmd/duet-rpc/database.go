@@ -147,7 +147,7 @@ func (d databasePlace) replaceForeign(ctx context.Context) (id, notice string, e
 	if err != nil {
 		return "", "", err
 	}
-	return id, d.note("the project's database was not made by you on this machine (or by an earlier duet-rpc), so it is not used: it was moved to %s; %s", dir, showAside), nil
+	return id, d.note("the project's database was not made by you on this machine (or by an earlier duet-rpc, or with another DUET_DATABASE_KEY), so it is not used: it was moved to %s; %s", dir, showAside), nil
 }
 
 // replaceCopy puts a new database with its history into the place of one that

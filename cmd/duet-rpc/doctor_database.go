@@ -39,7 +39,7 @@ func checkDatabase(p project.Project) finding {
 		f.State, f.Found = "ok", "none yet; it is made with the first session"
 		return f
 	case origin.Foreign:
-		f.State, f.Found = "wrong", p.Database()+" was not made by you on this machine (or by an earlier duet-rpc), so it is not used"
+		f.State, f.Found = "wrong", p.Database()+" was not made by you on this machine (or by an earlier duet-rpc, or with another DUET_DATABASE_KEY), so it is not used"
 		f.Todo = "it is moved away when sessions are needed next; " + showAside
 		return f
 	case origin.Copied:
@@ -76,7 +76,11 @@ func checkAside(p project.Project) []finding {
 		return nil
 	}
 	found := aside[0] + " is not used: it was not made by you on this machine"
-	if more := len(aside) - 1; more > 0 {
+	switch more := len(aside) - 1; more {
+	case 0:
+	case 1:
+		found += "; nor is an older one beside it"
+	default:
 		found += fmt.Sprintf("; nor are %d older ones beside it", more)
 	}
 	return []finding{{Check: "set aside", State: "note", Found: found, Todo: showAside + "; remove its directory if you do not"}}

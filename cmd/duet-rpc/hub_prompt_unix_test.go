@@ -105,9 +105,9 @@ func TestPromptOnATerminal(t *testing.T) {
 
 			// C-c interrupts.
 			p = s.prompt(t, "hello")
-			p.sees("Allow? ")
+			p.sees("[e]dit: ")
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-			p.sees("interrupting; once more to end at once")
+			assert.Regexp(t, "^\n[^\n]*$", p.screen("interrupting; once more to end at once"), "on a line of its own")
 			p.sees("interrupted; go on with")
 			_, status = p.ends()
 			assert.Equal(t, 130, status)

@@ -244,6 +244,28 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// So is whoever sits at a prompt; what they have answered meanwhile is done when
+// the hub goes on.
+func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pid := s.daemon()
+	p := s.prompt(t, soon, "hello")
+	p.sees("Allow? ")
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	p.types("y")
+	p.sees(fmt.Sprintf("— the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
+	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+	p.sees("— the hub answers again")
+	p.sees("completed")
+	said, status := p.ends()
+	assert.Zero(t, status)
+	assert.Contains(t, said, "I wrote demo.txt")
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
 // Where another process holds the database, such as a hub that was stopped in the
 // middle of a transaction and whose lock was removed, it is named, and how to end it.
 func TestDatabaseThatIsLockedByAnother(t *testing.T) {

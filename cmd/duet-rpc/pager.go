@@ -21,8 +21,8 @@ type paging struct {
 }
 
 // page shows a text, in which every character can be seen, with the pager that
-// $PAGER names, or with less; where there is neither, or out is no terminal, it
-// prints it.
+// $PAGER names, or with less; where there is neither, or out is no terminal or
+// one that cannot move its cursor, it prints it.
 func page(out io.Writer, text string) paging {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -64,6 +64,9 @@ func isTerminal(out io.Writer) bool {
 
 // pager is the command that shows a text by pages, or nil.
 func pager(ctx context.Context) *exec.Cmd {
+	if os.Getenv("TERM") == "dumb" { // of an editor: less warns, waits and takes what is typed next for its commands
+		return nil
+	}
 	var cmd *exec.Cmd
 	named := strings.TrimSpace(os.Getenv("PAGER"))
 	if named == "" {

@@ -141,6 +141,10 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	defer h.close(interrupts, view.note)
 	asker := newAsker(cmd.ErrOrStderr(), o, view, h.Client)
+	var stopContinued func()
+	asker.continued, stopContinued = continued()
+	defer stopContinued()
+	asker.silence = watchSilence(ctx, h.Client, s.answerWithin, func() string { return whySilent(ctx, s) })
 	session, err := promptSession(ctx, h.Client, o, text, interrupts, view, asker)
 	if err != nil {
 		return inItsWords(err)
@@ -213,6 +217,10 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 			}
 		case answer := <-asker.answers:
 			asker.answered(ctx, answer)
+		case <-asker.continued:
+			asker.next()
+		case text := <-asker.silence:
+			view.note(text)
 		case <-interrupts:
 			asker.interrupt()
 		case err := <-refused:

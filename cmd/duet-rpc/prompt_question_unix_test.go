@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -232,4 +233,36 @@ func TestViewsWriteOutWhatIsNotSeen(t *testing.T) {
 	editor.call("interruptSession", object{"session_id": launched}, nil)
 	editor.awaitEnd(launched)
 	editor.leave()
+}
+
+// Whoever comes back to a prompt that was stopped sees what is asked.
+func TestPromptAsksAgainWhenItGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.prompt(t, "hello")
+	p.sees("? Write demo.txt")
+	p.sees("Allow? ")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
+	p.sees("? Write demo.txt")
+	p.sees("+Turn 1: hello")
+	p.sees("Allow? ")
+	p.types("y")
+	p.sees("completed")
+	_, status := p.ends()
+	assert.Zero(t, status)
+}
+
+// A terminal that cannot move its cursor has no pager, which would take what is
+// typed next.
+func TestViewWithoutAPager(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.env = append(s.env, "TERM=dumb", "PAGER=echo a pager; cat >/dev/null")
+	p := s.asks(t, bashCall("Run it", map[string]any{"command": "true"}))
+	p.sees("Allow? ")
+	p.types("v")
+	assert.NotContains(t, p.screen("Allow? "), "a pager")
+	p.types("y")
+	p.ends()
 }

@@ -43,7 +43,9 @@ type asker struct {
 	edit        bool            // the line that comes is the input, edited
 	interrupted bool
 	signals     <-chan os.Signal
-	interrupt   func() // what a signal asks for
+	continued   <-chan os.Signal // after we were stopped
+	silence     <-chan string    // what is to be said of a hub that does not answer
+	interrupt   func()           // what a signal asks for
 }
 
 func newAsker(out io.Writer, o promptOptions, view *promptView, c *client.Client) *asker {
@@ -93,7 +95,7 @@ func (a *asker) resolved(g gist) {
 	}
 	i := slices.IndexFunc(a.waiting, func(q asking) bool { return q.ApprovalID == g.ApprovalID })
 	if i == 0 {
-		fmt.Fprintln(a.out) // behind what we asked
+		a.view.line() // behind what we asked
 	}
 	if g.DecidedBy != "end" { // that of the run, which is told
 		by := "elsewhere"
@@ -120,7 +122,8 @@ func (a *asker) resolved(g gist) {
 	}
 }
 
-// next asks the first question that waits, if there is one.
+// next asks the first question that waits, if there is one, also where it was
+// asked before: whoever comes back to us sees a shell's screen.
 func (a *asker) next() {
 	if len(a.waiting) > 0 {
 		a.show(a.waiting[0])
@@ -153,6 +156,7 @@ func (a *asker) page(q asking) {
 		select {
 		case <-end.done:
 			return
+		case <-a.continued: // the pager shows its page again
 		case sig := <-a.signals:
 			if sig != os.Interrupt {
 				end.stop()
@@ -188,6 +192,7 @@ func (a *asker) prompt() {
 	default:
 		fmt.Fprintf(a.out, "Allow? %s: ", keys)
 	}
+	a.view.asking = true
 	if a.reading == "" {
 		a.reading = q.ApprovalID
 		a.lines <- struct{}{}
@@ -211,6 +216,9 @@ func (a *asker) read() {
 func (a *asker) answered(ctx context.Context, line answer) {
 	meant := a.reading
 	a.reading = ""
+	if line.err == nil {
+		a.view.asking = false // the terminal has ended the line
+	}
 	if len(a.waiting) == 0 {
 		return
 	}
@@ -242,7 +250,7 @@ func (a *asker) answered(ctx context.Context, line answer) {
 func (a *asker) decisionOf(q asking, line answer) (d decision, again bool) {
 	switch {
 	case line.err != nil:
-		fmt.Fprintln(a.out)
+		a.view.line()
 		return decision{Decision: "deny", Comment: "the terminal was closed"}, false
 	case a.why:
 		return decision{Decision: "deny", Comment: firstText(line.text, "denied")}, false
@@ -323,10 +331,8 @@ func (a *asker) decide(ctx context.Context, q asking, d decision) bool {
 		}
 		d.Comment = firstText(d.Comment, "yes")
 	}
-	r, _, err := ask[struct {
-		Success       bool
-		Error, Status string
-	}](ctx, a.hub, "sendDecision", d)
+	var r struct{ Success bool }
+	err := a.send(ctx, d, &r)
 	if err != nil && ctx.Err() == nil {
 		a.view.note(inItsWords(err).Error())
 		return false
@@ -335,4 +341,21 @@ func (a *asker) decide(ctx context.Context, q asking, d decision) bool {
 		a.decided[q.ApprovalID] = true
 	} // else the run was interrupted, or somebody else was faster: that is told
 	return true
+}
+
+// send sends a decision, and waits for what the hub says, signals and silence
+// looked at meanwhile.
+func (a *asker) send(ctx context.Context, d decision, result any) error {
+	sent := make(chan error, 1)
+	go func() { sent <- a.hub.Call(ctx, "sendDecision", d, result) }()
+	for {
+		select {
+		case err := <-sent:
+			return err
+		case text := <-a.silence:
+			a.view.note(text)
+		case <-a.signals:
+			a.interrupt()
+		}
+	}
 }

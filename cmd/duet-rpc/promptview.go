@@ -41,6 +41,7 @@ type promptView struct {
 	asJSON    bool
 	session   listedSession
 	midLine   bool   // the last thing on out was no line end
+	asking    bool   // the last thing on side is what somebody is asked, and they have not typed yet
 	message   string // the message that is being written
 	shown     map[string]bool
 	lastTool  string
@@ -210,6 +211,9 @@ func (v *promptView) aside(text, color string) {
 
 // say prints the agent's words.
 func (v *promptView) say(text string) {
+	if v.asking {
+		v.line()
+	}
 	if v.words == nil {
 		v.midLine = !strings.HasSuffix(text, "\n")
 	} else {
@@ -256,8 +260,12 @@ func (v *promptView) lines(list []question.Line) {
 	}
 }
 
-// line ends the line on out, if one is begun.
+// line ends the line on out, or that of a question on side, if one is begun.
 func (v *promptView) line() {
+	if v.asking {
+		fmt.Fprintln(v.side)
+		v.asking = false
+	}
 	if v.words != nil {
 		fmt.Fprint(v.out, v.words.End())
 	}

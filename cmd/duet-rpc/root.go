@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -33,6 +36,8 @@ Environment:
                              new one each time; else a file in it has one
   DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_IDLE_AGENTS, DUET_HUB
                              see duet-rpc config --defaults
+  DUET_SAFE_DIRECTORIES      directories, with : between them, in which files of
+                             other users count, too; /* at the end: all below
   NO_COLOR                   no colour, as --no-color
 A flag wins over the environment.
 `
@@ -65,6 +70,7 @@ func newRootCommand() *cobra.Command {
 	root.SetHelpTemplate(`{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 
 {{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}` + environmentHelp)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inPlainWords(err) })
 	s.addFlags(root)
 	root.AddCommand(newServeCommand(s), newPromptCommand(s), newDaemonCommand(s), newTaskCommand(s), newSessionCommand(s),
 		newApprovalsCommand(s), newEventsCommand(s), newCallCommand(s), newAttachCommand(s), newAgentsCommand(s), newTrustCommand(s), newConfigCommand(s),
@@ -82,6 +88,16 @@ Exit status: 0 however the session ended; 1 if it could not start.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return serveStdio(s) },
 	}
+}
+
+// inPlainWords is an error of the flags without the words of Go's parser.
+func inPlainWords(err error) error {
+	var value *pflag.InvalidValueError
+	var number *strconv.NumError
+	if errors.As(err, &value) && errors.As(err, &number) {
+		return fmt.Errorf("--%s takes a number, got %q", value.GetFlag().Name, value.GetValue())
+	}
+	return err
 }
 
 // noArguments refuses arguments, and knows that a word after the program's

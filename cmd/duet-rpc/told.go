@@ -9,7 +9,7 @@ import (
 
 // toldPaths is a text for clients: paths in it that are the project's are told
 // from its root on, and others of the user's from ~ on. Where things are on a
-// machine is nobody else's business (DESIGN section 4).
+// machine is nobody else's business.
 func toldPaths(text string, p project.Project) string {
 	text = replacePath(text, p.Root, "", "the project's directory")
 	home, _ := os.UserHomeDir() // without a home nothing is below it

@@ -92,7 +92,7 @@ func revoke(cmd *cobra.Command, s *settings, store *config.TrustStore, path stri
 	if s.json {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is not trusted.\n", quotedName(path))
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is not trusted; where a hub runs, agents that it defines are ended.\n", quotedName(path))
 	return err
 }
 

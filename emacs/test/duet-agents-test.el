@@ -16,10 +16,10 @@
            (root (duet-connection-root connection))
            list)
        (with-temp-file (expand-file-name ".duet.toml" root)
-         (insert "default_agent = \"demo\"\n[agents.theirs]\ndriver = \"command\"\ncommand = [\"echo\", \"x\"]\n"))
+         (insert "[agents.theirs]\ndriver = \"command\"\ncommand = [\"echo\", \"x\"]\n"))
        (with-temp-file (expand-file-name "../config/duet/config.toml" root)
          (make-directory (expand-file-name "../config/duet" root) t)
-         (insert "[agents.mine]\ndriver = \"command\"\ncommand = [\"echo\", \"mine:\"]\n"))
+         (insert "default_agent = \"demo\"\n[agents.mine]\ndriver = \"command\"\ncommand = [\"echo\", \"mine:\"]\n"))
        (duet-test-end connection)
        (duet-connection-restart connection)
        (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
@@ -75,7 +75,7 @@
   (duet-agents-test-with
    (with-current-buffer list
      (with-temp-file (expand-file-name "../config/duet/config.toml" root)
-       (insert "[agents.newer]\ndriver = \"command\"\ncommand = [\"echo\", \"x\"]\n"))
+       (insert "default_agent = \"demo\"\n[agents.newer]\ndriver = \"command\"\ncommand = [\"echo\", \"x\"]\n"))
      (duet-test-press "g" #'duet-agents-refresh)
      (duet-test-wait-for-text list "^ +newer ")
      (let ((duet-rpc-command '("no-such-program-anywhere")))

@@ -111,5 +111,17 @@
                "/")))
     (should (string-match-p "\n  approved before, but who knows\n  \\[a\\] approve" text))))
 
+(ert-deftest duet-approval-footer-test-names ()
+  "The name of a member is told as it was written, also where it is not ASCII."
+  (let* ((input (json-parse-string "{\"größe\":{\"ü\":1},\"b\":\"ö\"}" :object-type 'plist))
+         (approval (make-duet-approval :id "q" :type "function_call" :title "Size: it"
+                                       :data `(:tool_name "Size" :tool_input ,input))))
+    (should (member "b: ö" (duet-approval-excerpt approval)))
+    (should (string-match-p "größe: " (duet-approval-summary approval "/")))
+    (should (string-match-p "│ größe: {\n  │ +\"ü\": 1\n"
+                            (duet-approvals--inline approval "/")))
+    (should (equal (json-parse-string (duet-approval--json input) :object-type 'plist)
+                   input))))
+
 (provide 'duet-approval-footer-test)
 ;;; duet-approval-footer-test.el ends here

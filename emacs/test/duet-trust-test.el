@@ -35,7 +35,7 @@ command = [\"echo\", \"from the project\"]
   "Launch a session for CONNECTION; return the result or the error's text."
   (let (outcome)
     (duet-connection-request
-     connection 'launchSession '(:query "hello")
+     connection 'launchSession '(:query "hello" :agent "mine")
      :success-fn (lambda (result) (setq outcome result))
      :error-fn (lambda (err) (setq outcome (plist-get err :message))))
     (duet-test-wait-for outcome)))
@@ -132,7 +132,7 @@ command = [\"echo\", \"from the project\"]
 
 (ert-deftest duet-trust-test-nothing-to-ask ()
   "A file that runs nothing is no question; text of a stranger cannot hide."
-  (duet-trust-test-with "default_agent = \"demo\"\n"
+  (duet-trust-test-with "[limits]\nmax_runs = 1\n"
     (duet-trust-test-restart connection)
     (let (said)
       (cl-letf (((symbol-function 'message)

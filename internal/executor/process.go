@@ -292,7 +292,7 @@ func (p *process) exitText() string {
 func startFailure(name, program, cwd string, err error) *failure {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist) && isDir(cwd):
-		return &failure{CodeNotFound, fmt.Sprintf("%s: the program %q was not found: install it, or correct the agent's command in the configuration", name, program)}
+		return &failure{CodeNotFound, fmt.Sprintf("%s: the program %q was not found: install it (`duet-rpc agents` says how), or correct the agent's command in the configuration", name, program)}
 	case !isDir(cwd):
 		return &failure{CodeStart, fmt.Sprintf("%s: the working directory %s does not exist", name, cwd)}
 	}
