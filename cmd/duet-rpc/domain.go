@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ type domain struct {
 	claim   claim
 	latest  *opening // nil before the first
 	closing bool
-	notices []string // what was found in the database's place, and is told from then on
+	notices []databaseNotice // what was found in the database's place, and is told from then on
 
 	giveUp sync.WaitGroup // hubs that were lost, being closed
 }
@@ -238,7 +239,9 @@ func (d *domain) Issues() (issues []string) {
 		issues = append(issues, toldPaths(d.problem, d.claimed().project))
 	}
 	d.mu.Lock()
-	issues = append(issues, d.notices...)
+	for _, notice := range d.notices {
+		issues = append(issues, notice.text)
+	}
 	d.mu.Unlock()
 	o := d.settled()
 	switch {
@@ -355,6 +358,13 @@ func (d *domain) prepareDatabase(ctx context.Context, p project.Project) (id str
 	defer d.mu.Unlock()
 	d.notices = append(d.notices, notices...)
 	return id, err
+}
+
+// forgetAside forgets what was noticed about a directory of what is not used.
+func (d *domain) forgetAside(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notices = slices.DeleteFunc(d.notices, func(n databaseNotice) bool { return n.aside == dir })
 }
 
 // executorCommand is how an executor is started, and its environment, which
