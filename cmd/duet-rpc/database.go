@@ -62,9 +62,9 @@ func prepareDatabase(ctx context.Context, p project.Project, log *slog.Logger) (
 	if notice.text != "" {
 		notices = append(notices, notice)
 	}
-	err = d.Seal(id)
+	err = d.Seal(id, found)
 	if errors.Is(err, syscall.ENOSPC) && hub.FreeReserve(p.Database()) == nil {
-		err = d.Seal(id)
+		err = d.Seal(id, found)
 	}
 	return id, notices, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
@@ -323,7 +324,7 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	if err != nil {
 		return err
 	}
-	id, err := d.prepareDatabase(ctx, p)
+	id, unchanged, err := d.prepareDatabase(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -331,7 +332,12 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		Database: p.Database(), DatabaseID: id, Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
-		Valid: claimed.lock.Valid,
+		Valid: func() error {
+			if err := claimed.lock.Valid(); err != nil {
+				return err
+			}
+			return unchanged()
+		},
 		Lost: func(error) {
 			<-o.done
 			d.lose(o)
@@ -352,12 +358,21 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 }
 
 // prepareDatabase is the function of this name, and remembers what it notices.
-func (d *domain) prepareDatabase(ctx context.Context, p project.Project) (id string, err error) {
+// unchanged tells when the database is not that one any more.
+func (d *domain) prepareDatabase(ctx context.Context, p project.Project) (id string, unchanged func() error, err error) {
 	id, notices, err := prepareDatabase(ctx, p, d.log.Logger)
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.notices = append(d.notices, notices...)
-	return id, err
+	d.mu.Unlock()
+	if err != nil {
+		return "", nil, err
+	}
+	key, err := origin.LoadKey(os.Getenv)
+	if err != nil {
+		return "", nil, err
+	}
+	unchanged, err = origin.At(p.Database(), key).Sealed()
+	return id, unchanged, err
 }
 
 // forgetAside forgets what was noticed about a directory of what is not used.
