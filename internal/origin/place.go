@@ -184,10 +184,14 @@ func (p Place) Sealed() (unchanged func() error, err error) {
 		return nil, err
 	}
 	return func() error {
-		if file, _, err := look(p.path); err != nil || !sealed.File.is(file) {
-			return ErrReplaced
+		info, err := os.Lstat(p.path) // a hard link, such as backups make, changes nothing
+		if err == nil {
+			var file fileID
+			if file, err = identify(p.path, info); err == nil && sealed.File.is(file) {
+				return nil
+			}
 		}
-		return nil
+		return ErrReplaced
 	}, nil
 }
 
