@@ -148,6 +148,7 @@ func (d *domain) open() *opening {
 
 // claimAgain claims the project if that has failed.
 func (d *domain) claimAgain() {
+	d.giveUp.Wait() // else this process itself would be the one that has the lock, and would make way for it
 	before := d.claimed()
 	if before.err == nil {
 		return
