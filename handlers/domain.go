@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -21,11 +22,14 @@ type Domain struct {
 	// Stop begins to end the process and returns at once; the reply that
 	// tells of it is queued when it is called. With force, running work is not
 	// waited for.
-	Stop    func(force bool)
-	Clients func() int      // how many connections there are
-	Kind    string          // of the hub, as the configuration calls it: daemon or embedded
-	Sockets func() []string // where it listens; may be nil
-	Logger  *slog.Logger
+	Stop func(force bool)
+	// TakeHistory takes over the history of a database of the project's that was
+	// set aside, by the name of its directory; where tells where it is then.
+	TakeHistory func(ctx context.Context, directory string) (taken history.Result, where string, err error)
+	Clients     func() int      // how many connections there are
+	Kind        string          // of the hub, as the configuration calls it: daemon or embedded
+	Sockets     func() []string // where it listens; may be nil
+	Logger      *slog.Logger
 	// Workspaces, if set, knows who does not trust the workspace.
 	Workspaces *Workspaces
 }
@@ -42,6 +46,7 @@ func RegisterDomain(reg *server.Registry, d Domain) (told func(context.Context))
 	}
 	b := registerTasks(reg, d)
 	registerDaemon(reg, d)
+	registerHistory(reg, d)
 	registerSessions(reg, d)
 	registerConversation(reg, d)
 	registerApprovals(reg, d)

@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -193,6 +194,12 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 		Hub:     func(context.Context) (*hub.Hub, error) { return h, nil },
 		Version: "0.0.0-test", Stop: func(force bool) { w.stopped <- force },
 		Clients: func() int { return w.srv.ConnCount() },
+		TakeHistory: func(_ context.Context, directory string) (history.Result, string, error) {
+			if directory != "set-aside-1" {
+				return history.Result{}, "", &hub.Error{Kind: hub.KindInvalid, Message: "no such directory", Param: "directory"}
+			}
+			return history.Result{Conversations: 2, Waiting: 1}, "/p/.duet/taken-over-1/duet.db", nil
+		},
 	})
 	w.srv = server.New(reg, server.Options{})
 	return w

@@ -29,10 +29,16 @@ type databasePlace struct {
 	log     *slog.Logger
 }
 
+// A databaseNotice tells what was found in the database's place.
+type databaseNotice struct {
+	text  string
+	aside string // the directory with what is not used; "" if nobody needs to do anything about it
+}
+
 // prepareDatabase sees to it that the project has a database that this user
 // made here, before anything of it has an effect, and returns its id. What else
 // there is is set aside; notices tell where, and what to do.
-func prepareDatabase(ctx context.Context, p project.Project, log *slog.Logger) (id string, notices []string, err error) {
+func prepareDatabase(ctx context.Context, p project.Project, log *slog.Logger) (id string, notices []databaseNotice, err error) {
 	key, err := origin.LoadKey(os.Getenv)
 	if err != nil {
 		return "", nil, err
@@ -47,25 +53,25 @@ func prepareDatabase(ctx context.Context, p project.Project, log *slog.Logger) (
 		if err != nil {
 			return "", nil, err
 		}
-		notices = append(notices, d.note("beside the project's database lay what would change it, and what duet-rpc has not put there; it was moved to %s", dir))
+		notices = append(notices, databaseNotice{text: d.note("beside the project's database lay what would change it, and what duet-rpc has not put there; it was moved to %s", dir)})
 	}
 	id, notice, err := d.take(ctx, found)
 	if err != nil {
 		return "", notices, err
 	}
-	if notice != "" {
+	if notice.text != "" {
 		notices = append(notices, notice)
 	}
-	err = d.Seal(id)
+	err = d.Seal(id, found)
 	if errors.Is(err, syscall.ENOSPC) && hub.FreeReserve(p.Database()) == nil {
-		err = d.Seal(id)
+		err = d.Seal(id, found)
 	}
 	return id, notices, err
 }
 
 // take makes what was found the project's database, or puts a new one into its
 // place.
-func (d databasePlace) take(ctx context.Context, found origin.Finding) (id, notice string, err error) {
+func (d databasePlace) take(ctx context.Context, found origin.Finding) (id string, notice databaseNotice, err error) {
 	switch found.Kind {
 	case origin.Foreign:
 		return d.replaceForeign(ctx)
@@ -73,10 +79,10 @@ func (d databasePlace) take(ctx context.Context, found origin.Finding) (id, noti
 		return d.replaceCopy(ctx, found)
 	case origin.None:
 		if id, finished := d.Finish(d.unfinished()); finished {
-			return id, "", nil
+			return id, notice, nil
 		}
 		id, err = d.begin(ctx, nil, nil)
-		return id, "", err
+		return id, notice, err
 	}
 	err = store.Inspect(ctx, d.project.Database(), found.ID)
 	var broken *store.OpenError
@@ -86,7 +92,7 @@ func (d databasePlace) take(ctx context.Context, found origin.Finding) (id, noti
 	if err == nil && found.Kind == origin.Moved {
 		err = d.move(ctx, found)
 	}
-	return found.ID, "", err
+	return found.ID, notice, err
 }
 
 // lookAtDatabase tells whose the database is, and changes nothing.
@@ -138,21 +144,22 @@ func (d databasePlace) begin(ctx context.Context, fill func(*store.Store) error,
 
 // replaceForeign puts a new database into the place of one that is somebody
 // else's.
-func (d databasePlace) replaceForeign(ctx context.Context) (id, notice string, err error) {
+func (d databasePlace) replaceForeign(ctx context.Context) (id string, notice databaseNotice, err error) {
 	var dir string
 	id, err = d.begin(ctx, nil, func() (err error) {
 		dir, err = d.SetAside(time.Now())
 		return err
 	})
 	if err != nil {
-		return "", "", err
+		return "", notice, err
 	}
-	return id, d.note("the project's database was not made by you on this machine (or by an earlier duet-rpc, or with another DUET_DATABASE_KEY), so it is not used: it was moved to %s; %s", dir, showAside), nil
+	text := d.note("the project's database was not made by you on this machine (or by an earlier duet-rpc, or with another DUET_DATABASE_KEY), so it is not used: it was moved to %s; %s", dir, showAside)
+	return id, databaseNotice{text, dir}, nil
 }
 
 // replaceCopy puts a new database with its history into the place of one that
 // is a copy of another one of the user's.
-func (d databasePlace) replaceCopy(ctx context.Context, found origin.Finding) (id, notice string, err error) {
+func (d databasePlace) replaceCopy(ctx context.Context, found origin.Finding) (id string, notice databaseNotice, err error) {
 	var dir string
 	var taken history.Result
 	var damaged error
@@ -170,20 +177,20 @@ func (d databasePlace) replaceCopy(ctx context.Context, found origin.Finding) (i
 	})
 	switch {
 	case err != nil:
-		return "", "", err
+		return "", notice, err
 	case damaged != nil:
-		return id, d.note("the project's database is a copy of another one, and its history cannot be taken over (%v); it was moved to %s", damaged, dir), nil
+		return id, databaseNotice{d.note("the project's database is a copy of another one, and its history cannot be taken over (%v); it was moved to %s", damaged, dir), dir}, nil
 	}
 	if done, err := d.Taken(filepath.Join(dir, filepath.Base(d.project.Database()))); err == nil {
 		dir = filepath.Dir(done)
 	}
-	notice = fmt.Sprintf("the project's database is a copy (the one that it was made of was at %s), so it gets a life of its own: its history was taken over (%s), and nothing of what waited or was allowed there; the copy was moved to %s, and may be removed",
+	text := fmt.Sprintf("the project's database is a copy (the one that it was made of was at %s), so it gets a life of its own: its history was taken over (%s), and nothing of what waited or was allowed there; the copy was moved to %s, and may be removed",
 		found.Was, takenText(taken), dir)
 	if found.Was == d.project.Database() {
-		notice += "; if its files are new ones each time, as on some network file systems, set " + origin.KeyVariable
+		text += "; if its files are new ones each time, as on some network file systems, set " + origin.KeyVariable
 	}
-	d.log.Warn(notice)
-	return id, toldPaths(notice, d.project), nil
+	d.log.Warn(text)
+	return id, databaseNotice{text: toldPaths(text, d.project)}, nil
 }
 
 // takeHistory takes the history of a database over into another one. was is

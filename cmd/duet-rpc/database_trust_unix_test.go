@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,8 +56,6 @@ func TestTheHistoryOfAForeignDatabase(t *testing.T) {
 	c.subscribe()
 	mine := c.launch("quiet mine", "")
 	c.awaitEnd(mine.SessionID)
-	_, err := s.command("trust", "--database", "--yes")
-	require.ErrorContains(t, err, "duet-rpc daemon stop")
 	c.leave()
 
 	out, err := s.command("trust", "--database", "--show")
@@ -146,4 +145,88 @@ func TestWhatIsNoForeignDatabase(t *testing.T) {
 	out, err := s.command("trust", "--database", "text")
 	require.ErrorContains(t, err, "nothing of this database")
 	assert.Contains(t, out, "it is too short")
+}
+
+func TestTheHistoryOfAForeignDatabaseIsTakenByTheHubThatRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	content := s.plant(fullDatabase)
+	c := s.start()
+	c.subscribe()
+	mine := c.launch("quiet mine", "")
+	c.awaitEnd(mine.SessionID)
+	for _, name := range []string{"set-aside-none", "..", filepath.Dir(s.aside()), ".", "../.duet/" + filepath.Base(filepath.Dir(s.aside()))} {
+		assert.EqualValues(t, -32602, c.refused("daemon.takeHistory", object{"directory": name}).Code, name)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "duet.db")
+	require.NoError(t, os.WriteFile(elsewhere, content, 0o600))
+	_, err := s.command("trust", "--database", elsewhere, "--yes")
+	require.ErrorContains(t, err, "`duet-rpc daemon stop`, then `duet-rpc trust --database "+strconv.Quote(elsewhere))
+
+	lastEvent := func() int64 {
+		var status struct {
+			Subsystems struct {
+				Store struct {
+					LastSeq int64 `json:"last_seq"`
+				}
+			}
+		}
+		c.call("daemon.status", object{}, &status)
+		return status.Subsystems.Store.LastSeq
+	}
+	before := lastEvent()
+	out, err := s.command("trust", "--database", "--yes", "--json")
+	require.NoError(t, err)
+	var told trusted
+	require.NoError(t, json.Unmarshal([]byte(out), &told))
+	assert.True(t, told.Taken)
+	assert.Equal(t, 2, told.Result.Conversations)
+	assert.Equal(t, 2, told.Result.NotStarted)
+	assert.Contains(t, told.Now, "/.duet/taken-over-")
+	kept, err := os.ReadFile(told.Now)
+	require.NoError(t, err)
+	assert.Equal(t, content, kept)
+	assert.Equal(t, before, lastEvent(), "no event tells of what was")
+	status, issues := c.issues()
+	assert.Equal(t, "ok", status)
+	assert.Empty(t, issues, "nothing is left to do")
+	var listed struct{ Sessions []shownSession }
+	c.call("listSessions", object{}, &listed)
+	require.Len(t, listed.Sessions, 3)
+	assert.Empty(t, c.pending())
+	var rules struct{ Rules []any }
+	c.call("getRules", object{}, &rules)
+	assert.Empty(t, rules.Rules)
+	for _, one := range listed.Sessions {
+		if one.ID == mine.SessionID {
+			continue
+		}
+		var on launched
+		c.call("continueSession", object{"session_id": one.ID, "query": "hello"}, &on)
+		c.awaitQuestion(on.SessionID) // no rule and no mode answers it
+		assert.Equal(t, "completed", c.approveAll(on.SessionID).Data.State)
+	}
+	_, err = s.command("trust", "--database", "--yes")
+	require.ErrorContains(t, err, "no database of the project")
+	c.leave()
+}
+
+func TestALongConversationIsNotTakenWhileOthersWait(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.plant(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+		INSERT INTO items (thread, run, seq, kind, role, content, created, updated, indexed) SELECT 1, 1, 1, 'message', 'assistant', 'text ' || i, 1, 1, 1 FROM n`)
+	c := s.start()
+	c.subscribe()
+	_, err := s.command("trust", "--database", "--yes")
+	require.ErrorContains(t, err, "entries: over 10000 are not taken over while the hub runs")
+	require.ErrorContains(t, err, "`duet-rpc daemon stop`, then `duet-rpc trust --database "+strconv.Quote(s.aside())+"`")
+	c.leave()
+	_, err = s.command("trust", "--database", s.aside(), "--yes")
+	require.NoError(t, err)
+	c = s.start()
+	var listed struct{ Sessions []shownSession }
+	c.call("listSessions", object{}, &listed)
+	assert.Len(t, listed.Sessions, 1)
+	c.leave()
 }

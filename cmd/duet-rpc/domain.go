@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
@@ -36,7 +38,7 @@ type domain struct {
 	claim   claim
 	latest  *opening // nil before the first
 	closing bool
-	notices []string // what was found in the database's place, and is told from then on
+	notices []databaseNotice // what was found in the database's place, and is told from then on
 
 	giveUp sync.WaitGroup // hubs that were lost, being closed
 }
@@ -146,6 +148,7 @@ func (d *domain) open() *opening {
 
 // claimAgain claims the project if that has failed.
 func (d *domain) claimAgain() {
+	d.giveUp.Wait() // else this process itself would be the one that has the lock, and would make way for it
 	before := d.claimed()
 	if before.err == nil {
 		return
@@ -238,7 +241,9 @@ func (d *domain) Issues() (issues []string) {
 		issues = append(issues, toldPaths(d.problem, d.claimed().project))
 	}
 	d.mu.Lock()
-	issues = append(issues, d.notices...)
+	for _, notice := range d.notices {
+		issues = append(issues, notice.text)
+	}
 	d.mu.Unlock()
 	o := d.settled()
 	switch {
@@ -320,7 +325,7 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	if err != nil {
 		return err
 	}
-	id, err := d.prepareDatabase(ctx, p)
+	id, unchanged, err := d.prepareDatabase(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -328,7 +333,12 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		Database: p.Database(), DatabaseID: id, Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
-		Valid: claimed.lock.Valid,
+		Valid: func() error {
+			if err := claimed.lock.Valid(); err != nil {
+				return err
+			}
+			return unchanged()
+		},
 		Lost: func(error) {
 			<-o.done
 			d.lose(o)
@@ -349,12 +359,28 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 }
 
 // prepareDatabase is the function of this name, and remembers what it notices.
-func (d *domain) prepareDatabase(ctx context.Context, p project.Project) (id string, err error) {
+// unchanged tells when the database is not that one any more.
+func (d *domain) prepareDatabase(ctx context.Context, p project.Project) (id string, unchanged func() error, err error) {
 	id, notices, err := prepareDatabase(ctx, p, d.log.Logger)
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.notices = append(d.notices, notices...)
-	return id, err
+	d.mu.Unlock()
+	if err != nil {
+		return "", nil, err
+	}
+	key, err := origin.LoadKey(os.Getenv)
+	if err != nil {
+		return "", nil, err
+	}
+	unchanged, err = origin.At(p.Database(), key).Sealed()
+	return id, unchanged, err
+}
+
+// forgetAside forgets what was noticed about a directory of what is not used.
+func (d *domain) forgetAside(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.notices = slices.DeleteFunc(d.notices, func(n databaseNotice) bool { return n.aside == dir })
 }
 
 // executorCommand is how an executor is started, and its environment, which

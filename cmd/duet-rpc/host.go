@@ -141,7 +141,7 @@ func newRegistry(h *host) *server.Registry {
 		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 }, Workspaces: workspaces,
 	})
 	h.told = handlers.RegisterDomain(reg, handlers.Domain{
-		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, Clients: h.srvCount, Logger: h.log.Logger, Workspaces: workspaces,
+		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, TakeHistory: h.takeHistory, Clients: h.srvCount, Logger: h.log.Logger, Workspaces: workspaces,
 		Kind: h.kind(), Sockets: h.joined.sockets,
 	})
 	if h.settings.testMethods {

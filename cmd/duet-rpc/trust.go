@@ -26,7 +26,8 @@ Programs that it names are not looked into.
 With --database, show what a database holds that was set aside because you did
 not make it on this machine, and, if you say yes, take over its history: the
 conversations and what was done in them, but nothing that acts. It is the newest
-that was set aside, or FILE.
+that was set aside, or FILE. A hub that runs does it, unless it is FILE from
+elsewhere, or large: then end the hub before.
 
 Exit status: 0 if it is trusted, or shown, or trusted no longer; 1 if there was
 no terminal to ask on and no --yes, or the answer was no, or there is no file.`

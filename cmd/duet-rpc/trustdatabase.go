@@ -215,25 +215,38 @@ func countIn(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// take takes over the history, as the project's hub.
+// take takes over the history, as the project's hub or by the one that runs.
 func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Project, out io.Writer) error {
 	c := claimProject(s)
-	if c.held() {
-		return fmt.Errorf("%w: end it, then try again; `duet-rpc daemon stop` does, and so does closing the editors of this project", c.err)
-	}
-	if c.err != nil {
+	var result history.Result
+	var err error
+	switch {
+	case c.held():
+		result, err = f.takeByHub(ctx, s, p, c.err)
+	case c.err != nil:
 		return c.err
+	default:
+		result, err = f.takeAsHub(ctx, s, p, c)
 	}
+	if err != nil {
+		return err
+	}
+	f.Taken, f.Result = true, &result
+	fmt.Fprintf(out, "Taken over: %s.\nThe database is at %q; nobody needs it any more.\n", takenText(result), f.Now)
+	return nil
+}
+
+func (f *foreignDatabase) takeAsHub(ctx context.Context, s *settings, p project.Project, c claim) (result history.Result, err error) {
 	defer c.lock.Close()
 	log := logging.Open(logging.Options{Level: quietLevel + 1, NoColor: s.noColor}) // what is set aside is told of here
 	defer log.Close(logGrace)
 	aside := f.Database == p.Database() // not yet, but it will be
 	if _, _, err := prepareDatabase(ctx, p, log.Logger); err != nil {
-		return unavailable(p, err)
+		return result, unavailable(p, err)
 	}
 	key, err := origin.LoadKey(os.Getenv)
 	if err != nil {
-		return err
+		return result, err
 	}
 	place := origin.At(p.Database(), key)
 	if aside {
@@ -243,16 +256,14 @@ func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Proje
 	}
 	into, err := store.Open(ctx, p.Database(), store.Options{})
 	if err != nil {
-		return unavailable(p, err)
+		return result, unavailable(p, err)
 	}
-	result, err := takeHistory(ctx, p, f.Database, "", into)
+	result, err = takeHistory(ctx, p, f.Database, "", into)
 	if err := errors.Join(err, into.Close()); err != nil {
-		return err
+		return result, err
 	}
-	f.Taken, f.Result = true, &result
 	if f.Now, err = place.Taken(f.Database); err != nil {
 		f.Now = f.Database
 	}
-	fmt.Fprintf(out, "Taken over: %s.\nThe database is at %q; nobody needs it any more.\n", takenText(result), f.Now)
-	return nil
+	return result, nil
 }

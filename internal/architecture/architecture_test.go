@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
-	"handlers":              {"frame", "server", "internal/catalog", "internal/hub", "internal/logging", "internal/openrpc"},
+	"handlers":              {"frame", "server", "internal/catalog", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
 	"server":                {"frame"},
 	"internal/architecture": {},
 	"internal/catalog":      {},
@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
 	"internal/golden":       {},
 	"internal/history":      {"internal/store"},
-	"internal/hub":          {"internal/catalog", "internal/config", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/hub":          {"internal/catalog", "internal/config", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
 	"internal/logging":      {},
 	"internal/openrpc":      {"server"},
 	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read

@@ -46,7 +46,12 @@ func TakeOver(ctx context.Context, from *store.Foreign, into *store.Store, opts 
 	t.where.roots(opts)
 	for more := true; more; {
 		before := t // should the transaction fail
-		err := into.Write(ctx, func(tx *store.Tx) (err error) {
+		if err := ctx.Err(); err != nil {
+			return t.Result, err
+		}
+		// It is waited for in any case: it reads what the caller closes. Where ctx
+		// ends it soon fails.
+		err := into.Write(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 			t = before
 			more, err = t.some(tx)
 			return err

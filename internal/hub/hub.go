@@ -89,6 +89,7 @@ type Hub struct {
 	log       *slog.Logger
 	events    *eventLog
 	intake    intake
+	histories historyIntake
 	throttle  *throttle
 	reserve   reserve
 	full      atomic.Bool // the disk is
@@ -184,6 +185,7 @@ func (h *Hub) Close() error {
 	}
 	h.closing = true
 	h.mu.Unlock()
+	h.histories.close()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -289,7 +291,12 @@ func (h *Hub) Issues() []string {
 
 // write is the store's Write with errors that can be told.
 func (h *Hub) write(ctx context.Context, change func(*store.Tx) error) error {
-	err := h.store.Write(ctx, change)
+	return h.noteWrite(h.store.Write(ctx, change))
+}
+
+// noteWrite notes what the outcome of a write says of the store, and makes an
+// error fit to be told.
+func (h *Hub) noteWrite(err error) error {
 	switch {
 	case store.IsFull(err):
 		h.diskIsFull(err)

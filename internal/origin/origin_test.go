@@ -42,7 +42,7 @@ func made(t *testing.T, key Key) (Place, string) {
 	require.NoError(t, os.WriteFile(p.path+".new", []byte("content"), 0o600))
 	id := NewID()
 	require.NoError(t, p.Install(p.path+".new", id))
-	require.NoError(t, p.Seal(id))
+	require.NoError(t, p.Seal(id, Finding{}))
 	return p, id
 }
 
@@ -199,7 +199,7 @@ func TestFilesBesideADatabase(t *testing.T) {
 	assert.FileExists(t, p.path)
 
 	// Without a database nothing beside it counts.
-	require.NoError(t, p.Seal(id))
+	require.NoError(t, p.Seal(id, found))
 	require.NoError(t, os.Remove(p.path))
 	require.NoError(t, os.WriteFile(p.path+"-wal", []byte("log"), 0o600))
 	found, err = p.Look(noID(t))
@@ -248,7 +248,7 @@ func TestAMoveThatIsUnderWay(t *testing.T) {
 	found, err = p.Look(noID(t))
 	require.NoError(t, err)
 	assert.Equal(t, Moved, found.Kind)
-	require.NoError(t, p.Seal(id))
+	require.NoError(t, p.Seal(id, found))
 	found, err = p.Look(noID(t))
 	require.NoError(t, err)
 	assert.Equal(t, Ours, found.Kind)
@@ -305,4 +305,34 @@ func TestAPathOfAnyBytes(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 	_, err := key.readMark(path)
 	require.True(t, errors.Is(err, errNoMark))
+}
+
+// Between the look at a database and its opening another file can come into its
+// place, as by a checkout: that is not made the user's.
+func TestADatabaseThatIsReplacedMeanwhileIsNotSealed(t *testing.T) {
+	key := newKey(t)
+	p, id := made(t, key)
+	found, err := p.Look(noID(t))
+	require.NoError(t, err)
+	unchanged, err := p.Sealed()
+	require.NoError(t, err)
+	require.NoError(t, os.Link(p.path, p.path+".backup"))
+	require.NoError(t, unchanged(), "a backup by hard links changes nothing")
+	require.NoError(t, os.Remove(p.path+".backup"))
+	require.NoError(t, os.WriteFile(p.path+".other", []byte("theirs"), 0o600))
+	require.NoError(t, os.Rename(p.path+".other", p.path))
+	require.ErrorIs(t, p.Seal(id, found), ErrReplaced)
+	require.ErrorIs(t, p.SealMoving(found), ErrReplaced)
+	require.ErrorIs(t, unchanged(), ErrReplaced)
+	found, err = p.Look(says(id))
+	require.NoError(t, err)
+	assert.Equal(t, Copied, found.Kind)
+	require.ErrorIs(t, p.Seal(id, found), ErrReplaced, "only what is put into its place is")
+
+	portable := At(p.path, Key{secret: key.secret, portable: true})
+	require.NoError(t, os.Remove(p.path+"-wal"))
+	found, err = portable.Look(says(id))
+	require.NoError(t, err)
+	assert.Equal(t, Ours, found.Kind)
+	require.NoError(t, portable.Seal(id, found))
 }

@@ -45,6 +45,8 @@ type Finding struct {
 	// Strange are files beside a database of this user's that SQLite would take
 	// for a part of it, and that nobody of this user's has put there.
 	Strange []string
+
+	file fileID // which was looked at
 }
 
 // Look tells what the database is, and changes nothing. readID reads the id
@@ -71,7 +73,7 @@ func (p Place) Look(readID func() (string, error)) (Finding, error) {
 	case !marked:
 		return Finding{Kind: Foreign}, nil
 	}
-	found := Finding{ID: m.ID, Was: m.Path}
+	found := Finding{ID: m.ID, Was: m.Path, file: file}
 	switch {
 	case m.File.is(file) && (m.Path == p.path || p.isGone(m.Path)):
 		found.Kind = Ours
@@ -136,17 +138,26 @@ func NewID() string { return rand.Text() }
 // belongs to it, unless it has one. It is called before it is opened for
 // writing; what is in it then is taken for the user's own. The mark survives a
 // power cut from the first thing on that SQLite makes survive one: it syncs the
-// directory with the first sync of the log.
-func (p Place) Seal(id string) error { return p.seal(id, p.path) }
+// directory with the first sync of the log. Where another file is in its place
+// than the one that was found, or installed since, that is not marked: the error
+// is [ErrReplaced].
+func (p Place) Seal(id string, f Finding) error { return p.seal(id, p.path, f) }
 
 // SealMoving is Seal for a database that was moved, and of which something is
 // changed because of that: until Seal it is known as moved.
-func (p Place) SealMoving(f Finding) error { return p.seal(f.ID, f.Was) }
+func (p Place) SealMoving(f Finding) error { return p.seal(f.ID, f.Was, f) }
 
-func (p Place) seal(id, path string) error {
+// ErrReplaced says that a database was replaced after it was looked at.
+var ErrReplaced = errors.New("another database was put into the place of the project's just now; try again")
+
+func (p Place) seal(id, path string, f Finding) error {
 	file, _, err := look(p.path)
 	if err != nil {
 		return fmt.Errorf("marking the database as yours: %w", err)
+	}
+	before, err := p.key.readMark(p.markPath())
+	if (err != nil || !before.File.is(file)) && (f.Kind != Ours || !f.file.is(file)) {
+		return ErrReplaced
 	}
 	wal, err := os.OpenFile(p.path+"-wal", os.O_CREATE|os.O_WRONLY|noFollow|nonBlocking, 0o600)
 	if err != nil {
@@ -162,6 +173,26 @@ func (p Place) seal(id, path string) error {
 		return nil
 	}
 	return p.key.writeMark(p.markPath(), want)
+}
+
+// Sealed gives a function that tells, by [ErrReplaced], when the database is not
+// the one any more that the user's mark names. Who opens the database asks it
+// before anything of it has an effect.
+func (p Place) Sealed() (unchanged func() error, err error) {
+	sealed, err := p.key.readMark(p.markPath())
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		info, err := os.Lstat(p.path) // a hard link, such as backups make, changes nothing
+		if err == nil {
+			var file fileID
+			if file, err = identify(p.path, info); err == nil && sealed.File.is(file) {
+				return nil
+			}
+		}
+		return ErrReplaced
+	}, nil
 }
 
 // Install puts a new database, which is whole and closed, into the place of

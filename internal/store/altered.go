@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // defensive is what every connection is opened with. No function or table of a
@@ -63,7 +64,10 @@ func checkSchema(ctx context.Context, db querier, version int) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := expected(ctx, version)
+	if version < 0 || version >= len(schemas) {
+		return fmt.Errorf("its format is %d, this program knows up to %d", version, len(migrations))
+	}
+	wanted, err := schemas[version]()
 	if err != nil {
 		return err
 	}
@@ -106,11 +110,21 @@ func objects(ctx context.Context, db querier) ([]Object, error) {
 	return list, rows.Err()
 }
 
-// expected is the schema of a version, made in memory.
-func expected(ctx context.Context, version int) ([]Object, error) {
+// schemas are those that the migrations up to each version make. Each is made
+// once, in memory, when it is first asked for: that takes some milliseconds, and
+// an opening asks several times.
+var schemas = func() (list []func() ([]Object, error)) {
+	for version := range len(migrations) + 1 {
+		list = append(list, sync.OnceValues(func() ([]Object, error) { return schemaOf(version) }))
+	}
+	return list
+}()
+
+func schemaOf(version int) ([]Object, error) {
 	if version == 0 {
 		return nil, nil
 	}
+	ctx := context.Background()
 	db, err := sql.Open("sqlite", "file::memory:?"+defensive)
 	if err != nil {
 		return nil, err

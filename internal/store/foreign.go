@@ -144,6 +144,11 @@ func (f *Foreign) NewestThreads(ctx context.Context, limit int) ([]Thread, error
 	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t ORDER BY t.active DESC LIMIT ?", limit)
 }
 
+// LongestThread is how many items the thread has that has the most.
+func (f *Foreign) LongestThread(ctx context.Context) (items int, err error) {
+	return one(ctx, f.s, scanValue[int], "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM items JOIN runs ON runs.id = items.run GROUP BY runs.thread)")
+}
+
 // A Tally is how many rows of a kind a database has.
 type Tally struct {
 	Threads, Runs, Items, Changes  int
@@ -246,12 +251,17 @@ func Create(ctx context.Context, path, id string, fill func(*Store) error) (err 
 	return fill(s)
 }
 
-// MoveDirectories changes the directories of threads that are from, or below
-// it, as after a move of the project.
+// MoveDirectories changes the directories of threads, and the files that runs
+// have changed, that are from, or below it, as after a move of the project.
 func (t *Tx) MoveDirectories(from, to string) error {
 	sep := string(filepath.Separator)
 	from, to = strings.TrimSuffix(from, sep), strings.TrimSuffix(to, sep)
 	// Not LIKE: a path may have what is special there.
 	_, err := t.exec("UPDATE threads SET cwd = ?1 || substr(cwd, length(?2) + 1) WHERE cwd = ?2 OR substr(cwd, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
+	if err != nil {
+		return err
+	}
+	// A run that goes on after a move may have changed a file in both places.
+	_, err = t.exec("UPDATE OR IGNORE changes SET path = ?1 || substr(path, length(?2) + 1) WHERE substr(path, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
 	return err
 }

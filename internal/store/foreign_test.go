@@ -168,3 +168,23 @@ func TestDirectoriesMove(t *testing.T) {
 		assert.Equal(t, now, th.CWD, was)
 	}
 }
+
+func TestFilesThatWereChangedMoveWithTheirProject(t *testing.T) {
+	s := openNew(t)
+	const run = 7
+	write(t, s, func(tx *Tx) error {
+		for _, path := range []string{"/a/p/x", "/a/p2/x", "y", "/a/p/both", "/b/q/both"} {
+			if err := tx.PutChange(Change{Run: run, Path: path}); err != nil {
+				return err
+			}
+		}
+		return tx.MoveDirectories("/a/p", "/b/q")
+	})
+	changes, err := s.Changes(ctx, run)
+	require.NoError(t, err)
+	var paths []string
+	for _, c := range changes {
+		paths = append(paths, c.Path)
+	}
+	assert.ElementsMatch(t, []string{"/b/q/x", "/a/p2/x", "y", "/a/p/both", "/b/q/both"}, paths)
+}
