@@ -37,7 +37,7 @@ type Core struct {
 }
 
 // RegisterCore registers the methods that work without anything behind them
-// (DESIGN section 4, "Core methods").
+// (docs/protocol.md, "Methods").
 func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "initialize", core.initialize(reg),
 		server.Doc("Says who is here. No handshake is needed; a caller that sends its capabilities is told ours."))

@@ -34,8 +34,7 @@ type Domain struct {
 	Workspaces *Workspaces
 }
 
-// RegisterDomain registers the methods of seeds 000, 001 and 002 (DESIGN
-// section 6). What it returns waits until whoever is told of tasks was sent all
+// RegisterDomain registers the methods of tasks, sessions and executors. What it returns waits until whoever is told of tasks was sent all
 // that has happened, as long as its context lasts.
 func RegisterDomain(reg *server.Registry, d Domain) (told func(context.Context)) {
 	if d.Now == nil {

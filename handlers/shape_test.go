@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
-// The table of DESIGN section 6, cell by cell.
+// The codes of each family (docs/protocol.md, "Errors by family"), cell by cell.
 func TestCodesOfTheFamilies(t *testing.T) {
 	for _, test := range []struct {
 		family family
@@ -91,7 +91,7 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 	assert.JSONEq(t, `{"param":"agent","expected":"the name of an agent","received":"\"x\"","accepted":["demo"]}`, string(*e.Data))
 }
 
-// The table of DESIGN section 5.
+// Each state as each dialect spells it.
 func TestStatesInEachDialect(t *testing.T) {
 	assert.Equal(t, []hub.State{interrupting, running, starting, waitingInput}, taskState("running").states())
 	assert.Equal(t, []hub.State{failed, timedOut}, taskState("failed").states())

@@ -21,8 +21,7 @@ import (
 // connection lives (seed 001).
 const heartbeatEvery = 30 * time.Second
 
-// registerSubscribe registers Subscribe and Unsubscribe (seed 001 and DESIGN
-// section 7).
+// registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
 	s := &subscriptions{hub: d.Hub, watching: w, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, sessionFamily, "Subscribe", s.subscribe,
@@ -32,7 +31,7 @@ func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
 	handle(reg, d, sessionFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 }
 
-// eventTypes are those that a subscription can choose (DESIGN section 7). One
+// eventTypes are those that a subscription can choose. One
 // that names others too is none the worse for it: clients are written for
 // other versions, and for other servers.
 var eventTypes = []string{

@@ -30,13 +30,13 @@ const (
 	codeNotTrusted         = -32043
 )
 
-// everywhere is what means the same in each family (DESIGN sections 6 and 11).
+// everywhere is what means the same in each family.
 var everywhere = map[string]wireCode{
 	hub.KindNotTrusted:   {codeNotTrusted, "not_trusted"},
 	hub.KindInvalidToken: {jsonrpc2.CodeInvalidRequest, "invalid_session_token"},
 }
 
-// The families (DESIGN section 6). The seeds use the same numbers for
+// The families (docs/protocol.md, "Errors by family"). The systems that they come from use the same numbers for
 // different things, so a code is looked up in the family of the method.
 var (
 	taskFamily = family{codes: map[string]wireCode{

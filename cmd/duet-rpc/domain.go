@@ -416,7 +416,7 @@ func unavailable(p project.Project, err error) *hub.Error {
 // when a process died go on without anybody asking.
 const openAfter = 100 * time.Millisecond
 
-// drainFor is how long daemon.stop lets work finish (DESIGN section 11).
+// drainFor is how long daemon.stop lets work finish.
 const drainFor = 15 * time.Second
 
 // ready is the hub, or nil where there is none, or none yet.

@@ -12,7 +12,7 @@ import (
 )
 
 // restartWithin is how long a process that follows a killed one may take to
-// its first reply from the store (DESIGN section 10).
+// its first reply from the store.
 const restartWithin = 100 * time.Millisecond
 
 // A project with a history is served again at once after a kill.

@@ -1,5 +1,5 @@
 // Package executor is the child process of the hub that runs agents and
-// terminals (DESIGN section 5, seed 002). It implements catalog.Executor and
+// terminals. It implements catalog.Executor and
 // talks to catalog.Daemon; it has no database and keeps no keys.
 //
 // A prompt runs through one of two drivers: "acp" speaks the Agent Client

@@ -18,7 +18,7 @@ import (
 const MarkVariable = "DUET_AGENT"
 
 // inherited are the variables of the executor that a child may see. Nothing
-// else gets in unasked (DESIGN section 9).
+// else gets in unasked.
 var inherited = []string{"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER"}
 
 // environment is a child's environment while it is made.

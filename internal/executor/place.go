@@ -16,7 +16,7 @@ import (
 const maxTextFile = 10 << 20
 
 // A place is the directories inside which files are read and written for an
-// agent (DESIGN section 9): all of them but what the hub keeps there for
+// agent: all of them but what the hub keeps there for
 // itself.
 type place struct {
 	cwd   string

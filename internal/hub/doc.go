@@ -1,5 +1,5 @@
 // Package hub is the domain: threads, runs, approvals and events, and the
-// rules by which they change (DESIGN section 5). It is the only place where
+// rules by which they change. It is the only place where
 // state changes, and knows nothing of how a request came in or how an
 // executor is reached.
 //

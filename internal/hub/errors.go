@@ -7,7 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Kinds of errors: what data.kind says on the wire (DESIGN section 6).
+// Kinds of errors: what data.kind says on the wire (docs/protocol.md, "Errors by family").
 const (
 	KindRunNotFound      = "run_not_found"      // no run has this id
 	KindApprovalNotFound = "approval_not_found" //

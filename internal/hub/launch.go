@@ -312,7 +312,7 @@ func (h *Hub) fork(t *store.Tx, from Thread, at Run) (Thread, error) {
 	fork.ID, fork.UUID, fork.NativeSession = 0, uuid.Must(uuid.NewV7()).String(), ""
 	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
 	fork.Created, fork.Active = t.Now, t.Now
-	// What was accepted for one conversation is not for another (DESIGN section 5).
+	// What was accepted for one conversation is not for another.
 	fork.Mode = asking(fork.Mode)
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
 	return fork, h.addThread(t, &fork, "")

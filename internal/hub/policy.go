@@ -17,7 +17,7 @@ type ruling struct {
 	reason   string
 }
 
-// rule applies the policy in its order (DESIGN section 5, "Approvals"):
+// rule applies the policy in its order (docs/protocol.md, "Questions"):
 // bypass, until it expires > deny rules > allow rules > mode > ask.
 func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now time.Time) ruling {
 	s := thread.Settings

@@ -12,8 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// secretPatience is how long a human has to give a key that was asked for
-// (DESIGN section 11).
+// secretPatience is how long a human has to give a key that was asked for.
 const secretPatience = 25 * time.Second
 
 // secretData asks clients for a key.

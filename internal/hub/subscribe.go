@@ -15,7 +15,7 @@ import (
 
 const (
 	// deltaPace is how far apart the deltas of a message are at least: at
-	// most 20 a second (DESIGN section 7; Emacs 28 needs 0.3 ms an event).
+	// most 20 a second (Emacs 28 needs 0.3 ms an event).
 	deltaPace = 50 * time.Millisecond
 	// mergeMost is how much text deltas are merged into one.
 	mergeMost = 64 << 10

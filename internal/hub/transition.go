@@ -13,7 +13,7 @@ import (
 // transaction: nobody ever sees it, and it was nothing before.
 const unborn State = ""
 
-// transitions are the changes of state that there are (DESIGN section 5).
+// transitions are the changes of state that there are.
 var transitions = map[State][]State{
 	unborn:             {store.Queued},
 	store.Draft:        {store.Queued, store.Discarded},
@@ -170,7 +170,7 @@ func slotsChanged(from, to State) bool {
 // that waits for a human does not, and takes its slot back without queueing.
 func holdsSlot(s State) bool { return s.Active() && s != store.WaitingInput }
 
-// StatusOf is a state in the words of seed 001 (DESIGN section 5, table).
+// StatusOf is a state in the words of HumanLayer.
 func StatusOf(s State) string {
 	switch s {
 	case store.Queued:

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// The table of DESIGN section 5, and what the end of an executor or of the
+// The states that may follow each other, and what the end of an executor or of the
 // process adds to it.
 var allowed = map[State]string{
 	unborn:             "queued",

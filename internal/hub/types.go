@@ -140,7 +140,7 @@ type Status struct {
 	Database  string
 }
 
-// Stored kinds of events (DESIGN section 7).
+// Stored kinds of events.
 const (
 	EventStatus       = "session_status_changed"
 	EventConversation = "conversation_updated"

@@ -1,5 +1,5 @@
 // Package logging decides where log lines go and what they look like: tint on
-// a terminal, plain text everywhere else (DESIGN section 3).
+// a terminal, plain text everywhere else.
 package logging
 
 import (

@@ -11,8 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// codeHubLost tells a request that the hub it went to has gone (DESIGN section
-// 11, "Takeover").
+// codeHubLost tells a request that the hub it went to has gone.
 const codeHubLost = -32042
 
 func hubLost(why string) *jsonrpc2.Error {

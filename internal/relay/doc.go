@@ -1,5 +1,5 @@
 // Package relay stands between an editor and a hub that lives in another
-// process (DESIGN section 5, "Hub"; section 11, "Takeover").
+// process.
 //
 // The process that an editor started, and that found the hub's lock taken,
 // runs a [Relay]: frames in, frames out. The editor sees one connection that

@@ -30,7 +30,7 @@ func text(raw []byte) []byte {
 }
 
 // named is the object with the named params of a request, which may stand in
-// an array of one (DESIGN section 4); nil if there is none.
+// an array of one; nil if there is none.
 func named(params []byte) []byte {
 	if len(params) > 0 && params[0] == '[' {
 		for element := range frame.Elements(params) {

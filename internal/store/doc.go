@@ -1,5 +1,4 @@
-// Package store keeps threads, runs, approvals and events in SQLite
-// (DESIGN section 5, "Store"). It has rows and queries, and no opinion on
+// Package store keeps threads, runs, approvals and events in SQLite. It has rows and queries, and no opinion on
 // which change of a row is allowed: that is package hub's.
 //
 // There is one writer goroutine. What is asked of it while it is busy is

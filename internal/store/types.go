@@ -9,7 +9,7 @@ import (
 // A State is the state of a run.
 type State string
 
-// The states of a run (DESIGN section 5).
+// The states of a run.
 const (
 	Draft        State = "draft"
 	Queued       State = "queued"

@@ -84,7 +84,7 @@ func (s *Supervisor) isClosed() bool {
 	return s.closed
 }
 
-// purpose says who may share an executor (DESIGN section 5): an ACP thread has
+// purpose says who may share an executor: an ACP thread has
 // one to itself while there is room, then they share; commands and terminals
 // share one, whose place is always free; an executor that somebody else wrote
 // runs one thread of one agent.
