@@ -34,8 +34,9 @@ type Domain struct {
 	Workspaces *Workspaces
 }
 
-// RegisterDomain registers the methods of tasks, sessions and executors. What it returns waits until whoever is told of tasks was sent all
-// that has happened, as long as its context lasts.
+// RegisterDomain registers the methods of tasks, sessions and executors. What
+// it returns waits until whoever is told of tasks was sent all that has happened,
+// as long as its context lasts.
 func RegisterDomain(reg *server.Registry, d Domain) (told func(context.Context)) {
 	if d.Now == nil {
 		d.Now = time.Now

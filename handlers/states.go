@@ -22,7 +22,8 @@ const (
 	discarded    hub.State = "discarded"
 )
 
-// stateNames is what a state is called in each dialect. An empty name means that the dialect does not show it.
+// stateNames is what a state is called in each dialect. An empty name means
+// that the dialect does not show it.
 var stateNames = map[hub.State]struct{ task, session, executor string }{
 	draft:        {"", "draft", ""},
 	queued:       {"queued", "starting", ""},
