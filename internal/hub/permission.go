@@ -179,7 +179,7 @@ func approvalOf(p catalog.RequestPermissionParams) Approval {
 			Diffs []FileDiff
 		}{p.Paths, p.Diffs}))
 	case len(p.Diffs) > 0: // an agent's input may name the file alone
-		a.Question = questionHash(p.ToolName+"\x00"+questionHash("", input), encode(p.Diffs))
+		a.Question = questionHash(p.ToolName+"\x00"+questionHash("", input), encode(unsaid(p.Diffs, input)))
 	}
 	if len(p.Diffs) > 0 {
 		a.Diffs = encode(p.Diffs)

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -120,6 +121,30 @@ func remembered(a Approval, thread int64, effect string) []store.Rule {
 		}
 	}
 	return rules
+}
+
+// unsaid are diffs as far as they say what the input of their tool does not. A
+// text that the input has, too, is written whatever the file held before: that
+// may have changed when the question is asked again, for another conversation
+// wrote to the file meanwhile.
+func unsaid(diffs []FileDiff, input json.RawMessage) []FileDiff {
+	said := map[string]bool{}
+	for decoder := json.NewDecoder(bytes.NewReader(input)); ; {
+		token, err := decoder.Token()
+		if err != nil {
+			break
+		}
+		if text, ok := token.(string); ok && text != "" {
+			said[text] = true
+		}
+	}
+	list := slices.Clone(diffs)
+	for i := range list {
+		if said[list[i].NewText] {
+			list[i].OldText, list[i].NewText = nil, ""
+		}
+	}
+	return list
 }
 
 // questionHash knows a question again: the same tool with the same input.

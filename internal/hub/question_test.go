@@ -268,3 +268,20 @@ func TestAQuestionWithoutAnInputIsKnownByWhatItShows(t *testing.T) {
 		}
 	}
 }
+
+// What a file held before is no part of a question whose input says what is
+// written.
+func TestAQuestionIsKnownAgainWhenTheFileHasChanged(t *testing.T) {
+	before, since := "x", "w"
+	p := catalog.RequestPermissionParams{
+		ToolName: "Write", ToolInput: json.RawMessage(`{"file_path":"a","content":"y"}`),
+		Diffs: []catalog.FileDiff{{Path: "a", OldText: &before, NewText: "y"}},
+	}
+	again := p
+	again.Diffs = []catalog.FileDiff{{Path: "a", OldText: &since, NewText: "y"}}
+	assert.Equal(t, approvalOf(p).Question, approvalOf(again).Question)
+	again.Diffs = []catalog.FileDiff{{Path: "b", OldText: &before, NewText: "y"}}
+	assert.NotEqual(t, approvalOf(p).Question, approvalOf(again).Question)
+	again.Diffs = []catalog.FileDiff{{Path: "a", OldText: &before, NewText: "z"}}
+	assert.NotEqual(t, approvalOf(p).Question, approvalOf(again).Question)
+}
