@@ -165,7 +165,7 @@ func TestTypedAheadAnswersNothing(t *testing.T) {
 	p.sees("Allow? ")
 	p.types("y\ny\ny") // the first of them was asked for
 	p.sees("Allow? ")
-	time.Sleep(200 * time.Millisecond) // nothing comes: there is nothing to wait for
+	time.Sleep(200 * time.Millisecond) // long enough for what was typed to answer, were it not thrown away: nothing tells that nothing comes
 	assert.NotContains(t, p.tty.printed.String()[p.read:], "✓")
 	assert.NotContains(t, p.tty.printed.String()[p.read:], "That is all")
 	p.types("n\nbecause of this")

@@ -45,7 +45,7 @@
             (should (equal (duet-project-root mine) mine)))
           (dolist (place '("/" "/tmp/" "/usr/" "/usr/share/x/" "/etc/" "/etc/x/" "/home/" "/var/tmp/"))
             (should (duet-project--reserved-p place)))
-          (dolist (place '("/work/" "/usr/src/app/" "/srv/p/" "/opt/p/" "/var/www/p/"))
+          (dolist (place '("/code/" "/usr/src/app/" "/srv/p/" "/opt/p/" "/var/www/p/"))
             (should-not (duet-project--reserved-p place))))
       (delete-directory top t))))
 

@@ -167,7 +167,7 @@ func TestDirectoriesOfTheSystem(t *testing.T) {
 		assert.True(t, f.reserved(dir), dir)
 	}
 	for _, dir := range []string{
-		"/home/me/p", "/home/me/etc", "/home/other/p", "/usr/src/app", "/usr/local/src/p", "/opt/p", "/srv/p", "/var/www/p", "/var/lib/jenkins/p", "/work", "/work/p", "/tmp/p", "/dev/shm/p", "/workspaces/p", "/app",
+		"/home/me/p", "/home/me/etc", "/home/other/p", "/usr/src/app", "/usr/local/src/p", "/opt/p", "/srv/p", "/var/www/p", "/var/lib/jenkins/p", "/code", "/code/p", "/tmp/p", "/dev/shm/p", "/workspaces/p", "/app",
 	} {
 		assert.False(t, f.reserved(dir), dir)
 	}
