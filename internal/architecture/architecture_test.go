@@ -19,7 +19,7 @@ const module = "github.com/duet-rpc/duet-rpc"
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
 		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/domain", "internal/executor", "internal/history", "internal/hub",
-		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
+		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/store/sqlite", "internal/supervisor",
 		"internal/visible",
 	},
 	"client":                {"frame", "server", "internal/socket"},
@@ -45,7 +45,8 @@ var mayImport = map[string][]string{
 	"internal/redact":       {},
 	"internal/relay":        {"frame", "server"},
 	"internal/socket":       {},
-	"internal/store":        {"internal/domain"},
+	"internal/store":        {"internal/domain"}, // what is asked of a store; no SQL
+	"internal/store/sqlite": {"internal/domain", "internal/store"},
 	"internal/toolinput":    {},
 	"internal/visible":      {},
 	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
