@@ -418,7 +418,7 @@ type decisionResult struct {
 func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionResult, error) {
 	a, err := h.Approval(ctx, p.id())
 	switch {
-	case hubKind(err) == hub.KindApprovalNotFound:
+	case hubKind(err) == domain.KindApprovalNotFound:
 		return decisionResult{Error: "approval not found: " + headline(p.id(), promptShown)}, nil
 	case err != nil:
 		return decisionResult{}, err
@@ -432,7 +432,7 @@ func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionRe
 	decided, err := h.Decide(ctx, hub.Decision{
 		ID: a.ID, Type: a.Type, Decision: string(p.Decision), Comment: p.Comment, Option: p.Option, UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope),
 	})
-	if hubKind(err) == hub.KindAlreadyDecided { // somebody else was faster
+	if hubKind(err) == domain.KindAlreadyDecided { // somebody else was faster
 		if a, err := h.Approval(ctx, a.ID); err == nil {
 			return alreadyDecided(a), nil
 		}

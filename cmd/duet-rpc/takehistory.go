@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -48,8 +50,8 @@ func (d *domain) takeHistory(ctx context.Context, directory string) (taken histo
 		d.forgetAside(filepath.Dir(path))
 		return taken, where, nil
 	}
-	return taken, "", &hub.Error{
-		Kind: hub.KindInvalid, Message: fmt.Sprintf("no database of this project was set aside as %q", directory),
+	return taken, "", &values.Error{
+		Kind: values.KindInvalid, Message: fmt.Sprintf("no database of this project was set aside as %q", directory),
 		Param: "directory", Expected: "the name of a directory in .duet with a database that was set aside", Received: fmt.Sprintf("%q", directory),
 	}
 }
@@ -66,13 +68,13 @@ func takeBesideOthers(ctx context.Context, h *hub.Hub, path string) (history.Res
 		}
 	}
 	if size > mostBesideHub {
-		return history.Result{}, &hub.Error{
-			Kind: hub.KindBadState, Message: fmt.Sprintf("the database has %d MB: over %d MB are not taken over while the hub runs", size>>20, mostBesideHub>>20),
+		return history.Result{}, &values.Error{
+			Kind: values.KindBadState, Message: fmt.Sprintf("the database has %d MB: over %d MB are not taken over while the hub runs", size>>20, mostBesideHub>>20),
 		}
 	}
 	from, err := sqlite.OpenForeign(ctx, path)
 	if err != nil {
-		return history.Result{}, &hub.Error{Kind: hub.KindBadState, Message: "nothing of this database can be taken over; `duet-rpc trust --database --show` says why", Err: err}
+		return history.Result{}, &values.Error{Kind: values.KindBadState, Message: "nothing of this database can be taken over; `duet-rpc trust --database --show` says why", Err: err}
 	}
 	defer from.Close()
 	longest, err := from.LongestThread(ctx)
@@ -80,8 +82,8 @@ func takeBesideOthers(ctx context.Context, h *hub.Hub, path string) (history.Res
 		return history.Result{}, err
 	}
 	if longest > longestBesideHub {
-		return history.Result{}, &hub.Error{
-			Kind: hub.KindBadState, Message: fmt.Sprintf("a conversation in the database has %d entries: over %d are not taken over while the hub runs", longest, longestBesideHub),
+		return history.Result{}, &values.Error{
+			Kind: values.KindBadState, Message: fmt.Sprintf("a conversation in the database has %d entries: over %d are not taken over while the hub runs", longest, longestBesideHub),
 		}
 	}
 	return h.TakeHistory(ctx, from, "")

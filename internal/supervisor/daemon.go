@@ -3,8 +3,9 @@ package supervisor
 import (
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // daemon is the hub as one executor sees it: errors are made fit for the
@@ -59,7 +60,7 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 
 // What is told of terminals has no token: it is taken of tasks that the
 // executor was given.
-var errOthersTask = &hub.Error{Kind: hub.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}
+var errOthersTask = &domain.Error{Kind: domain.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}
 
 func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {
 	if !d.process.runs(p.TaskID) {

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // refusals are for a Daemon that wants to know of reports which were
@@ -66,8 +67,8 @@ func (d daemon) refuse(task, method string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *hub.Error
-	if errors.As(err, &known) && known.Kind == hub.KindInvalidToken {
+	var known *domain.Error
+	if errors.As(err, &known) && known.Kind == domain.KindInvalidToken {
 		d.process.refused(task, fmt.Errorf("%s: %w", method, err))
 	}
 	return refusedByHub{d.wire(err)}
