@@ -32,22 +32,36 @@ var mayImport = map[string][]string{
 	"internal/chaos":        {}, // tests alone
 	"internal/config":       {"internal/catalog", "internal/project"},
 	"internal/demoagent":    {},
-	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
-	"internal/golden":       {},
-	"internal/history":      {"internal/store"},
-	"internal/hub":          {"internal/catalog", "internal/config", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
-	"internal/logging":      {},
-	"internal/openrpc":      {"server"},
-	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
-	"internal/project":      {},
-	"internal/question":     {"internal/visible"},
-	"internal/redact":       {},
-	"internal/relay":        {"frame", "server"},
-	"internal/socket":       {},
-	"internal/store":        {},
-	"internal/toolinput":    {},
-	"internal/visible":      {},
-	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/socket", "internal/store"},
+	"internal/executor": {
+		"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket",
+		"internal/executor/acp", "internal/executor/command", "internal/executor/process", "internal/executor/task", "internal/executor/terminal",
+	},
+	// executor → driver → what reports: a driver knows neither the executor nor the link.
+	"internal/executor/acp": {
+		"frame", "internal/catalog", "internal/toolinput",
+		"internal/executor/process", "internal/executor/task", "internal/executor/transcript", "internal/executor/workspace",
+	},
+	"internal/executor/command":    {"internal/catalog", "internal/executor/process", "internal/executor/task", "internal/executor/transcript"},
+	"internal/executor/process":    {},
+	"internal/executor/task":       {"internal/catalog", "internal/executor/process", "internal/executor/workspace"},
+	"internal/executor/terminal":   {"server", "internal/catalog", "internal/executor/process"},
+	"internal/executor/transcript": {"internal/catalog"},
+	"internal/executor/workspace":  {"internal/catalog"},
+	"internal/golden":              {},
+	"internal/history":             {"internal/store"},
+	"internal/hub":                 {"internal/catalog", "internal/config", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/logging":             {},
+	"internal/openrpc":             {"server"},
+	"internal/origin":              {"internal/project"}, // a database is known before anything of it is read
+	"internal/project":             {},
+	"internal/question":            {"internal/visible"},
+	"internal/redact":              {},
+	"internal/relay":               {"frame", "server"},
+	"internal/socket":              {},
+	"internal/store":               {},
+	"internal/toolinput":           {},
+	"internal/visible":             {},
+	"internal/supervisor":          {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/socket", "internal/store"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {
