@@ -36,110 +36,110 @@ type delivery struct {
 	alone    bool // whatever the agent does next, it does because of this
 }
 
-// questionAsked notes a question of a tool call, and returns what answers that shows to
-// be taken.
-func (g *deliveries) questionAsked(call string) []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	taken := g.actedLocked()
-	g.asking++
-	if g.asked == nil {
-		g.asked = make(map[string]int)
+// questionAsked notes a question of a tool call, and returns the answers that
+// this shows to be taken.
+func (d *deliveries) questionAsked(call string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken := d.actedLocked()
+	d.asking++
+	if d.asked == nil {
+		d.asked = make(map[string]int)
 	}
-	g.asked[call] = g.acted
+	d.asked[call] = d.acted
 	return taken
 }
 
 // questionClosed notes that a question has its answer, or was given up.
-func (g *deliveries) questionClosed(call string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.asking--
-	delete(g.asked, call)
+func (d *deliveries) questionClosed(call string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asking--
+	delete(d.asked, call)
 }
 
 // answered notes an answer that is about to be written.
-func (g *deliveries) answered(approval, call string, answer permissionAnswer) {
+func (d *deliveries) answered(approval, call string, answer permissionAnswer) {
 	body, err := json.Marshal(answer)
 	if err != nil { // then it is not written either
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.answers = append(g.answers, delivery{approval: approval, call: call, body: body, acted: g.asked[call]})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answers = append(d.answers, delivery{approval: approval, call: call, body: body, acted: d.asked[call]})
 }
 
 // written notes what is written to the agent.
-func (g *deliveries) written(message []byte) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i := range g.answers {
-		a := &g.answers[i]
+func (d *deliveries) written(message []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.answers {
+		a := &d.answers[i]
 		if a.written || !bytes.Contains(message, a.body) {
 			continue
 		}
 		a.written = true
-		others := len(g.calls)
-		if _, open := g.calls[a.call]; open {
+		others := len(d.calls)
+		if _, open := d.calls[a.call]; open {
 			others--
 		}
-		a.alone = others == 0 && g.asking == 0 && a.acted == g.acted
+		a.alone = others == 0 && d.asking == 0 && a.acted == d.acted
 		return
 	}
 }
 
-// agentActed notes that the agent says or wants something, and returns the answers
-// that this shows to be taken.
-func (g *deliveries) agentActed() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.actedLocked()
+// agentActed notes that the agent says or wants something, and returns the
+// answers that this shows to be taken.
+func (d *deliveries) agentActed() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.actedLocked()
 }
 
-func (g *deliveries) actedLocked() []string {
-	g.acted++
-	return g.take(func(a delivery) bool { return a.alone })
+func (d *deliveries) actedLocked() []string {
+	d.acted++
+	return d.take(func(a delivery) bool { return a.alone })
 }
 
-// toolCallUpdated notes what the agent tells of a tool call, and returns the answers
-// that this shows to be taken.
-func (g *deliveries) toolCallUpdated(id, status string) []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, open := g.calls[id]
+// toolCallUpdated notes what the agent tells of a tool call, and returns the
+// answers that this shows to be taken.
+func (d *deliveries) toolCallUpdated(id, status string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, open := d.calls[id]
 	waits := status == "" || status == "pending"
 	var taken []string
 	if !open { // it begins
-		taken = g.actedLocked()
+		taken = d.actedLocked()
 	}
 	if !waits {
-		g.acted++
-		taken = append(taken, g.take(func(a delivery) bool { return a.call == id })...)
+		d.acted++
+		taken = append(taken, d.take(func(a delivery) bool { return a.call == id })...)
 	}
 	if status == "completed" || status == "failed" {
-		delete(g.calls, id)
-	} else if open || len(g.calls) < maxToolCalls {
-		if g.calls == nil {
-			g.calls = make(map[string]struct{})
+		delete(d.calls, id)
+	} else if open || len(d.calls) < maxToolCalls {
+		if d.calls == nil {
+			d.calls = make(map[string]struct{})
 		}
-		g.calls[id] = struct{}{}
+		d.calls[id] = struct{}{}
 	}
 	return taken
 }
 
 // turnEnded returns the answers that the end of the turn shows to be taken.
-func (g *deliveries) turnEnded() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.take(func(delivery) bool { return true })
+func (d *deliveries) turnEnded() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.take(func(delivery) bool { return true })
 }
 
 // take removes what was written and fits; mu is held.
-func (g *deliveries) take(fits func(delivery) bool) (taken []string) {
-	if len(g.answers) == 0 { // nearly always
+func (d *deliveries) take(fits func(delivery) bool) (taken []string) {
+	if len(d.answers) == 0 { // nearly always
 		return nil
 	}
-	g.answers = slices.DeleteFunc(g.answers, func(a delivery) bool {
+	d.answers = slices.DeleteFunc(d.answers, func(a delivery) bool {
 		if !a.written || !fits(a) {
 			return false
 		}

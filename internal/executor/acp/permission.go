@@ -63,13 +63,13 @@ const selected = "selected"
 var cancelledAnswer = permissionAnswer{Outcome: permissionOutcome{Outcome: "cancelled"}}
 
 // requestPermission asks the hub, and waits until somebody has decided, the
-// run is to be stopped or the agent has gone.
+// turn is to be stopped or the agent has gone.
 func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (permissionAnswer, error) {
 	t := a.current.Load()
 	var p permissionRequest
 	if err := json.Unmarshal(raw, &p); err != nil {
 		if t != nil {
-			t.Problem(task.CodePermission, "the agent asked for leave in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
+			t.Problem(task.CodePermission, "the agent asked for permission in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
 		}
 		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
@@ -84,12 +84,12 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	t.delivered(t.answers.questionAsked(call))
 	defer t.answers.questionClosed(call)
 	if !clear {
-		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for leave (%s) in a message that is no UTF-8: what it would run is not what could be shown, so nobody was asked and it was refused", question.Title))
+		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) in a message that is no UTF-8: what it would run is not what could be shown, so nobody was asked and it was refused", question.Title))
 		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": "the tool call is no valid UTF-8"})
 	}
 	question.InputFixed = string(metaValue(a.info.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
 	if len(question.Options) == 0 { // whatever were decided, there is no answer that says so
-		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for leave (%s) without an answer to choose, so it was told that nobody decided", question.Title))
+		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) without an answer to choose, so it was told that nobody decided", question.Title))
 		return cancelledAnswer, nil
 	}
 	answer, err := a.driver.hub.RequestPermission(ctx, question)
@@ -99,7 +99,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	case err != nil:
 		// Not a denial: the agent would keep to it when it is resumed, and nobody
 		// has given one.
-		why := fmt.Sprintf("the hub could not be asked for leave (%s), so the agent was told that nobody decided: %v", question.Title, err)
+		why := fmt.Sprintf("the hub could not be asked for permission (%s), so the agent was told that nobody decided: %v", question.Title, err)
 		t.Problem(task.CodePermission, why)
 		t.Fail(task.CodePermission, why)
 		return cancelledAnswer, nil
@@ -123,7 +123,7 @@ func (t *turn) question(p *permissionRequest) (q catalog.RequestPermissionParams
 		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID,
 		ToolName: known.name(), NameByKind: known.named == "", ToolInput: known.input, Title: known.title, ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
 	}
-	for _, d := range known.diffs { // told before, perhaps, and shown
+	for _, d := range known.diffs { // known from before, perhaps, and shown
 		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
 	}
 	q.Options = p.options

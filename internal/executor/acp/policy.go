@@ -15,7 +15,7 @@ import (
 const maxTitle = 200
 
 // allowed asks the hub whether the policy denies what the agent has us do: it
-// may not have asked for leave. An error is for the agent.
+// may not have asked for permission. An error is for the agent.
 func (a *agent) allowed(ctx context.Context, q catalog.RequestPermissionParams) error {
 	t := a.current.Load()
 	if t == nil {
