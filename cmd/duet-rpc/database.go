@@ -12,11 +12,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // showAside is what to do about a database that was set aside.
@@ -84,8 +86,8 @@ func (d databasePlace) take(ctx context.Context, found origin.Finding) (id strin
 		id, err = d.begin(ctx, nil, nil)
 		return id, notice, err
 	}
-	err = store.Inspect(ctx, d.project.Database(), found.ID)
-	var broken *store.OpenError
+	err = sqlite.Inspect(ctx, d.project.Database(), found.ID)
+	var broken *sqlite.OpenError
 	if errors.As(err, &broken) && broken.Reason == "replaced" {
 		return d.replaceForeign(ctx)
 	}
@@ -98,7 +100,7 @@ func (d databasePlace) take(ctx context.Context, found origin.Finding) (id strin
 // lookAtDatabase tells whose the database is, and changes nothing.
 func lookAtDatabase(ctx context.Context, place origin.Place, p project.Project) (origin.Finding, error) {
 	found, err := place.Look(func() (string, error) {
-		from, err := store.OpenForeign(ctx, p.Database())
+		from, err := sqlite.OpenForeign(ctx, p.Database())
 		if err != nil {
 			return "", err
 		}
@@ -107,7 +109,7 @@ func lookAtDatabase(ctx context.Context, place origin.Place, p project.Project) 
 	})
 	var unusable *origin.UnusableError
 	if errors.As(err, &unusable) {
-		err = &store.OpenError{Path: p.Database(), Reason: "unreadable", Err: err}
+		err = &sqlite.OpenError{Path: p.Database(), Reason: "unreadable", Err: err}
 	}
 	return found, err
 }
@@ -123,7 +125,7 @@ func (d databasePlace) unfinished() string { return d.project.Database() + ".new
 
 // begin makes a new database with what fill adds, and puts it into place. before
 // is called when it is made, and may move away what is there. Both may be nil.
-func (d databasePlace) begin(ctx context.Context, fill func(*store.Store) error, before func() error) (id string, err error) {
+func (d databasePlace) begin(ctx context.Context, fill func(*sqlite.Store) error, before func() error) (id string, err error) {
 	made := d.unfinished()
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if err := os.Remove(made + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -131,7 +133,7 @@ func (d databasePlace) begin(ctx context.Context, fill func(*store.Store) error,
 		}
 	}
 	id = origin.NewID()
-	if err := store.Create(ctx, made, id, fill); err != nil {
+	if err := sqlite.Create(ctx, made, id, fill); err != nil {
 		return "", err
 	}
 	if before != nil {
@@ -163,9 +165,9 @@ func (d databasePlace) replaceCopy(ctx context.Context, found origin.Finding) (i
 	var dir string
 	var taken history.Result
 	var damaged error
-	take := func(into *store.Store) (err error) {
+	take := func(into *sqlite.Store) (err error) {
 		taken, err = takeHistory(ctx, d.project, d.project.Database(), found.Was, into)
-		var broken *store.OpenError
+		var broken *sqlite.OpenError
 		if errors.As(err, &broken) && broken.Reason != "newer" {
 			damaged, err = err, nil
 		}
@@ -195,8 +197,8 @@ func (d databasePlace) replaceCopy(ctx context.Context, found origin.Finding) (i
 
 // takeHistory takes the history of a database over into another one. was is
 // the path that it had in its own project, or "".
-func takeHistory(ctx context.Context, p project.Project, database, was string, into *store.Store) (history.Result, error) {
-	from, err := store.OpenForeign(ctx, database)
+func takeHistory(ctx context.Context, p project.Project, database, was string, into *sqlite.Store) (history.Result, error) {
+	from, err := sqlite.OpenForeign(ctx, database)
 	if err != nil {
 		return history.Result{}, err
 	}
@@ -225,11 +227,11 @@ func (d databasePlace) move(ctx context.Context, found origin.Finding) error {
 	if err := d.SealMoving(found); err != nil {
 		return err
 	}
-	s, err := store.Open(ctx, d.project.Database(), store.Options{})
+	s, err := sqlite.Open(ctx, d.project.Database(), store.Options{})
 	if err != nil {
 		return err
 	}
-	err = s.Write(ctx, func(t *store.Tx) error { return t.MoveDirectories(was, d.project.Root) })
+	err = s.Write(ctx, func(t store.Tx) error { return t.MoveDirectories(was, d.project.Root) })
 	return errors.Join(err, s.Close())
 }
 

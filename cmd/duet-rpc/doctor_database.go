@@ -10,7 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // checkDatabase looks whether the database can be used, without changing it.
@@ -54,9 +54,9 @@ func checkOwnDatabase(ctx context.Context, p project.Project) finding {
 	f := finding{Check: "database", State: "ok"}
 	info, err := os.Stat(p.Database())
 	if err == nil {
-		err = store.Check(ctx, p.Database())
+		err = sqlite.Check(ctx, p.Database())
 	}
-	var broken *store.OpenError
+	var broken *sqlite.OpenError
 	switch {
 	case errors.As(err, &broken) && broken.Reason != "unreadable":
 		f.State, f.Found = "wrong", err.Error()

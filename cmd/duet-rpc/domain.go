@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
 )
 
@@ -330,7 +330,7 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		return err
 	}
 	o.hub, err = hub.Open(ctx, hub.Options{
-		Database: p.Database(), DatabaseID: id, Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		OpenStore: sqlite.Opener(p.Database(), id), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Valid: func() error {
@@ -351,6 +351,7 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 			return o.executors
 		},
 	})
+	err = sqlite.Locked(p.Database(), err)
 	if err != nil && o.executors != nil {
 		o.executors.Close(ctx)
 		o.executors = nil
@@ -402,7 +403,7 @@ func executorCommand() (command, environment []string, err error) {
 func unavailable(p project.Project, err error) *hub.Error {
 	text := err.Error()
 	var held *project.HeldError
-	var broken *store.OpenError
+	var broken *sqlite.OpenError
 	switch {
 	case errors.As(err, &held):
 		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)

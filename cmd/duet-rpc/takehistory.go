@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // How large a database may be, with its log, in bytes, and a conversation in it,
@@ -70,7 +70,7 @@ func takeBesideOthers(ctx context.Context, h *hub.Hub, path string) (history.Res
 			Kind: hub.KindBadState, Message: fmt.Sprintf("the database has %d MB: over %d MB are not taken over while the hub runs", size>>20, mostBesideHub>>20),
 		}
 	}
-	from, err := store.OpenForeign(ctx, path)
+	from, err := sqlite.OpenForeign(ctx, path)
 	if err != nil {
 		return history.Result{}, &hub.Error{Kind: hub.KindBadState, Message: "nothing of this database can be taken over; `duet-rpc trust --database --show` says why", Err: err}
 	}

@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // foreignDatabase is what `trust --database` tells of one.
@@ -117,9 +119,9 @@ func foreignPath(ctx context.Context, p project.Project, path string) (string, e
 
 // look surveys the database.
 func (f *foreignDatabase) look(ctx context.Context) error {
-	from, err := store.OpenForeign(ctx, f.Database)
-	var broken *store.OpenError
-	var altered *store.AlteredError
+	from, err := sqlite.OpenForeign(ctx, f.Database)
+	var broken *sqlite.OpenError
+	var altered *sqlite.AlteredError
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("there is no database %s", f.Database)
@@ -254,7 +256,7 @@ func (f *foreignDatabase) takeAsHub(ctx context.Context, s *settings, p project.
 			f.Database = list[0]
 		}
 	}
-	into, err := store.Open(ctx, p.Database(), store.Options{})
+	into, err := sqlite.Open(ctx, p.Database(), store.Options{})
 	if err != nil {
 		return result, unavailable(p, err)
 	}

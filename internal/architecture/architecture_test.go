@@ -18,13 +18,13 @@ const module = "github.com/duet-rpc/duet-rpc"
 // is missing here has not been thought about.
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
-		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/history", "internal/hub",
-		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
+		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/domain", "internal/executor", "internal/history", "internal/hub",
+		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/store/sqlite", "internal/supervisor",
 		"internal/visible",
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
-	"handlers":              {"frame", "server", "internal/catalog", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
+	"handlers":              {"frame", "server", "internal/catalog", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
 	"server":                {"frame"},
 	"internal/architecture": {},
 	"internal/catalog":      {},
@@ -32,6 +32,24 @@ var mayImport = map[string][]string{
 	"internal/chaos":        {}, // tests alone
 	"internal/config":       {"internal/catalog", "internal/project"},
 	"internal/demoagent":    {},
+	"internal/golden":       {},
+	"internal/domain":       {}, // values: everybody else speaks them
+	"internal/history":      {"internal/domain", "internal/store"},
+	"internal/hub":          {"internal/catalog", "internal/config", "internal/domain", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/logging":      {},
+	"internal/openrpc":      {"server"},
+	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
+	"internal/project":      {},
+	"internal/question":     {"internal/visible"},
+	"internal/redact":       {},
+	"internal/relay":        {"frame", "server"},
+	"internal/socket":       {},
+	"internal/store":        {"internal/domain"}, // what is asked of a store; no SQL
+	"internal/store/sqlite": {"internal/domain", "internal/store"},
+	"internal/toolinput":    {},
+	"internal/visible":      {},
+	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/socket"}, // the hub is an interface to it,
+
 	"internal/executor": {
 		"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket",
 		"internal/executor/acp", "internal/executor/command", "internal/executor/process", "internal/executor/task", "internal/executor/terminal",
@@ -47,21 +65,6 @@ var mayImport = map[string][]string{
 	"internal/executor/terminal":   {"server", "internal/catalog", "internal/executor/process"},
 	"internal/executor/transcript": {"internal/catalog"},
 	"internal/executor/workspace":  {"internal/catalog"},
-	"internal/golden":              {},
-	"internal/history":             {"internal/store"},
-	"internal/hub":                 {"internal/catalog", "internal/config", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
-	"internal/logging":             {},
-	"internal/openrpc":             {"server"},
-	"internal/origin":              {"internal/project"}, // a database is known before anything of it is read
-	"internal/project":             {},
-	"internal/question":            {"internal/visible"},
-	"internal/redact":              {},
-	"internal/relay":               {"frame", "server"},
-	"internal/socket":              {},
-	"internal/store":               {},
-	"internal/toolinput":           {},
-	"internal/visible":             {},
-	"internal/supervisor":          {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/socket", "internal/store"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {

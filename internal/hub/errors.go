@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -44,6 +45,11 @@ func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Is reports whether an error of the catalog is meant.
+func (e *Error) Is(target error) bool {
+	return target == catalog.ErrInvalidToken && e.Kind == KindInvalidToken
+}
+
 func errorf(kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
@@ -68,7 +74,7 @@ func stored(err error) error {
 		return &Error{Kind: KindUnavailable, Message: lostIssue + "; nothing of this was kept: try again", Err: err}
 	case store.IsLocked(err):
 		return &Error{Kind: KindUnavailable, Message: "another process has the database and does not let go of it: nothing was changed; end it (sqlite3, a backup, or a duet-rpc that was stopped) and try again", Err: err}
-	case store.IsCorrupt(err):
+	case store.IsDamaged(err):
 		return &Error{Kind: KindUnavailable, Message: damagedIssue, Err: err}
 	}
 	return err

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // A Terminal is what is known of a terminal.
@@ -23,7 +25,7 @@ type Terminal struct {
 	Rows    int
 	Tmux    string // the tmux session, if it is one
 	Agents  bool   // an agent runs it: people can watch, and do nothing else
-	Run     *Session
+	Run     *domain.Session
 	Started time.Time
 	Views   int  // how many watch it
 	Taken   bool // somebody has its descriptor
@@ -58,7 +60,7 @@ func (h *Hub) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams, 
 	if p.CWD, err = h.directory(p.CWD); err != nil {
 		return nil, err
 	}
-	lease, err := h.executors.Acquire(ctx, Want{Agent: config.Agent{Driver: "command"}})
+	lease, err := h.executors.Acquire(ctx, catalog.LeaseRequest{Driver: "command"})
 	if err != nil {
 		return nil, &Error{Kind: KindExecutor, Message: "no executor could be started: " + err.Error(), Err: err}
 	}
@@ -280,8 +282,8 @@ func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) erro
 		}
 	}
 	h.mu.Unlock()
-	h.store.Enqueue(func(t *store.Tx) error {
-		e := Event{Type: EventTerminalExit, Data: encode(p)}
+	h.store.Enqueue(func(t store.Tx) error {
+		e := domain.Event{Type: EventTerminalExit, Data: encode(p)}
 		if run, err := h.find(t, p.TaskID); err == nil {
 			e.Run, e.Thread = run.ID, run.Thread
 		}

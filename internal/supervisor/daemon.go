@@ -3,8 +3,10 @@ package supervisor
 import (
 	"context"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // daemon is the hub as one executor sees it: errors are made fit for the
@@ -59,11 +61,14 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 
 // What is told of terminals has no token: it is taken of tasks that the
 // executor was given.
-var errOthersTask = &hub.Error{Kind: hub.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}
+var errOthersTask = server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: the terminal's task is not one of this executor's", struct {
+	Reason string `json:"reason"`
+	Kind   string `json:"kind"`
+}{"invalid-session-token", "invalid_session_token"})
 
 func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {
 	if !d.process.runs(p.TaskID) {
-		return d.wire(errOthersTask)
+		return errOthersTask
 	}
 	d.process.noteAgentTerminal(p.TerminalID, p.TaskID)
 	return d.Daemon.TerminalStarted(ctx, p)
@@ -71,14 +76,14 @@ func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedPa
 
 func (d daemon) TerminalOutput(ctx context.Context, p catalog.TerminalOutputParams) error {
 	if !d.process.runs(p.TaskID) {
-		return d.wire(errOthersTask)
+		return errOthersTask
 	}
 	return d.Daemon.TerminalOutput(ctx, p)
 }
 
 func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
 	if !d.process.runs(p.TaskID) {
-		return d.wire(errOthersTask)
+		return errOthersTask
 	}
 	d.process.noteTerminal(p.TerminalID, false)
 	return d.Daemon.TerminalExit(ctx, p)

@@ -9,7 +9,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // refusals are for a Daemon that wants to know of reports which were
@@ -66,8 +66,7 @@ func (d daemon) refuse(task, method string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *hub.Error
-	if errors.As(err, &known) && known.Kind == hub.KindInvalidToken {
+	if errors.Is(err, catalog.ErrInvalidToken) {
 		d.process.refused(task, fmt.Errorf("%s: %w", method, err))
 	}
 	return refusedByHub{d.wire(err)}

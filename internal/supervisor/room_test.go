@@ -14,8 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 func TestAThreadHasAnExecutorToItselfWhileThereIsRoom(t *testing.T) {
@@ -35,26 +33,26 @@ func TestAThreadHasAnExecutorToItselfWhileThereIsRoom(t *testing.T) {
 	assert.Equal(t, pidB, prompt(t, third, "pid"), "then they share the one with the least to do")
 	assert.Contains(t, []string{pidA, pidB}, prompt(t, fourth, "pid"))
 	assert.Equal(t, 3, s.Count())
-	for _, l := range []hub.Lease{a, b, c1, c2, again, third, fourth} {
+	for _, l := range []catalog.Lease{a, b, c1, c2, again, third, fourth} {
 		l.Release()
 		l.Release() // once more is no harm
 	}
 }
 
-func foreign(name, thread string) hub.Want {
+func foreign(name, thread string) catalog.LeaseRequest {
 	self, _ := os.Executable()
-	return hub.Want{Thread: thread, Agent: config.Agent{Name: name, Driver: "executor", Command: []string{self}}}
+	return catalog.LeaseRequest{Thread: thread, Agent: name, Driver: "executor", Command: []string{self}}
 }
 
 // waits requires that there is no room, and returns what comes when there is.
-func waits(t *testing.T, s *Supervisor, want hub.Want) <-chan hub.Lease {
+func waits(t *testing.T, s *Supervisor, want catalog.LeaseRequest) <-chan catalog.Lease {
 	t.Helper()
 	assert.False(t, s.HasRoom(want))
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_, err := s.Acquire(ctx, want)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	got := make(chan hub.Lease, 1)
+	got := make(chan catalog.Lease, 1)
 	go func() {
 		if l, err := s.Acquire(context.Background(), want); err == nil {
 			got <- l
@@ -91,7 +89,7 @@ func TestOneThatNobodyUsesMakesRoom(t *testing.T) {
 // However many agents wait for a human, a command or a terminal has a place.
 func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
 	s := newSupervisor(t)
-	var all []hub.Lease
+	var all []catalog.Lease
 	pids := map[string]int{}
 	for i := range 12 {
 		l := acquire(t, s, acp(fmt.Sprint(i)))
@@ -102,7 +100,7 @@ func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
 	assert.Equal(t, 9, s.Count())
 	require.True(t, s.HasRoom(command("c")))
 	c := acquire(t, s, command("c"))
-	d := acquire(t, s, hub.Want{Agent: config.Agent{Driver: "command"}})
+	d := acquire(t, s, catalog.LeaseRequest{Driver: "command"})
 	assert.Equal(t, prompt(t, c, "pid"), prompt(t, d, "pid"))
 	assert.NotContains(t, pids, prompt(t, c, "pid"))
 	assert.Equal(t, 10, s.Count())

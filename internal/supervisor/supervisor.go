@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // Options configure a Supervisor.
@@ -98,19 +97,19 @@ const (
 	kindACP     = "acp"
 )
 
-func purposeOf(w hub.Want) purpose {
-	switch w.Agent.Driver {
+func purposeOf(w catalog.LeaseRequest) purpose {
+	switch w.Driver {
 	case "command", "":
 		return purpose{kind: kindCommand}
 	case "executor":
-		return purpose{"executor " + w.Agent.Name, w.Thread}
+		return purpose{"executor " + w.Agent, w.Thread}
 	}
 	return purpose{kindACP, w.Thread}
 }
 
 // Acquire returns an executor for a purpose, and starts one if there is none.
 // It waits while there is no room for it.
-func (s *Supervisor) Acquire(ctx context.Context, want hub.Want) (hub.Lease, error) {
+func (s *Supervisor) Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error) {
 	of := purposeOf(want)
 	p, err := s.choose(ctx, of, want)
 	if err != nil {
@@ -130,7 +129,7 @@ func (s *Supervisor) Acquire(ctx context.Context, want hub.Want) (hub.Lease, err
 }
 
 // HasRoom reports whether Acquire would not have to wait.
-func (s *Supervisor) HasRoom(want hub.Want) bool {
+func (s *Supervisor) HasRoom(want catalog.LeaseRequest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, room := s.find(purposeOf(want))
@@ -138,7 +137,7 @@ func (s *Supervisor) HasRoom(want hub.Want) bool {
 }
 
 // choose finds or makes the process for a purpose, and counts the use.
-func (s *Supervisor) choose(ctx context.Context, purpose purpose, want hub.Want) (*process, error) {
+func (s *Supervisor) choose(ctx context.Context, purpose purpose, want catalog.LeaseRequest) (*process, error) {
 	for {
 		s.mu.Lock()
 		if s.closed {
@@ -218,7 +217,7 @@ func (s *Supervisor) roomChanged() {
 
 // start makes a process and begins to start it, when the one that it replaces
 // has gone, which is ended.
-func (s *Supervisor) start(of purpose, want hub.Want, replaces *process) *process {
+func (s *Supervisor) start(of purpose, want catalog.LeaseRequest, replaces *process) *process {
 	if replaces != nil {
 		replaces.succeeded = true
 		if !replaces.ending {
@@ -230,8 +229,8 @@ func (s *Supervisor) start(of purpose, want hub.Want, replaces *process) *proces
 		supervisor: s, kind: of.kind, threads: make(map[purpose]int), started: make(chan struct{}), exited: make(chan struct{}),
 		command: s.opts.Command, replaces: replaces,
 	}
-	if want.Agent.Driver == "executor" {
-		p.command, p.foreign = want.Agent.Command, true
+	if want.Driver == "executor" {
+		p.command, p.foreign = want.Command, true
 	}
 	s.processes[p] = struct{}{}
 	s.ended.Go(p.run)

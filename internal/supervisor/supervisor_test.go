@@ -24,9 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -202,22 +200,22 @@ func closed(t *testing.T, s *Supervisor) {
 	assert.Zero(t, s.Count())
 }
 
-func acp(thread string) hub.Want {
-	return hub.Want{Thread: thread, Agent: config.Agent{Name: "a", Driver: "acp"}}
+func acp(thread string) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: "a", Driver: "acp"}
 }
 
-func command(thread string) hub.Want {
-	return hub.Want{Thread: thread, Agent: config.Agent{Name: "c", Driver: "command"}}
+func command(thread string) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: "c", Driver: "command"}
 }
 
-func acquire(t *testing.T, s *Supervisor, want hub.Want) hub.Lease {
+func acquire(t *testing.T, s *Supervisor, want catalog.LeaseRequest) catalog.Lease {
 	t.Helper()
 	l, err := s.Acquire(context.Background(), want)
 	require.NoError(t, err)
 	return l
 }
 
-func prompt(t *testing.T, l hub.Lease, text string) string {
+func prompt(t *testing.T, l catalog.Lease, text string) string {
 	t.Helper()
 	r, err := l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: text, TaskID: fmt.Sprint(os.Getpid(), "-", t.Name())})
 	require.NoError(t, err)
@@ -429,7 +427,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 func TestAForeignExecutor(t *testing.T) {
 	s := newSupervisor(t, func(o *Options) { o.Command = []string{"/no/such/program"} })
 	pids := map[string]bool{}
-	for _, w := range []hub.Want{foreign("x", "1"), foreign("x", "2"), foreign("y", "1")} {
+	for _, w := range []catalog.LeaseRequest{foreign("x", "1"), foreign("x", "2"), foreign("y", "1")} {
 		l := acquire(t, s, w)
 		pids[prompt(t, l, "pid")] = true
 		l.Release()
