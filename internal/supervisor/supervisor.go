@@ -46,14 +46,15 @@ var errClosed = errors.New("the executors have been ended")
 // A Supervisor owns the executors. Its methods may be called from any
 // goroutine.
 type Supervisor struct {
-	opts Options
+	opts   Options
+	launch func(command []string) (*child, error) // startChild; tests have another
 
 	mu        sync.Mutex // guards the fields below, and the uses of processes
 	processes map[*process]struct{}
 	idle      idleThreads
 	changed   chan struct{} // closed and made anew when there may be room
 	closed    bool
-	ended     sync.WaitGroup
+	ended     sync.WaitGroup // every goroutine: of processes, and who ends them
 }
 
 // New makes a Supervisor without executors.
@@ -67,7 +68,9 @@ func New(opts Options) *Supervisor {
 	if opts.WireError == nil {
 		opts.WireError = func(err error) error { return err }
 	}
-	return &Supervisor{opts: opts, processes: make(map[*process]struct{}), changed: make(chan struct{})}
+	s := &Supervisor{opts: opts, processes: make(map[*process]struct{}), changed: make(chan struct{})}
+	s.launch = s.startChild
+	return s
 }
 
 // Count is how many executors there are.
@@ -150,7 +153,7 @@ func (s *Supervisor) choose(ctx context.Context, purpose purpose, want catalog.L
 			if p == nil {
 				p = s.start(purpose, want, c.instead)
 			}
-			s.wake(p, purpose)
+			s.markBusy(p, purpose)
 			p.threads[purpose]++
 			p.use()
 			return p, nil
@@ -179,7 +182,7 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 	var going, spare, shared, idle *process
 	for p := range s.processes {
 		switch {
-		case p.succeeded, (p.kind == kindCommand) != (of.kind == kindCommand):
+		case p.replaced, (p.kind == kindCommand) != (of.kind == kindCommand):
 			continue
 		case p.ending:
 			going = p
@@ -219,7 +222,7 @@ func (s *Supervisor) roomChanged() {
 // has gone, which is ended.
 func (s *Supervisor) start(of purpose, want catalog.LeaseRequest, replaces *process) *process {
 	if replaces != nil {
-		replaces.succeeded = true
+		replaces.replaced = true
 		if !replaces.ending {
 			replaces.ending = true
 			replaces.end("room for another")
@@ -252,7 +255,7 @@ func (s *Supervisor) release(p *process, of purpose) {
 	}
 	if of.thread != "" {
 		if p.threads[of] == 0 {
-			s.rest(p, of)
+			s.markIdle(p, of)
 		}
 		return // it has agents
 	}

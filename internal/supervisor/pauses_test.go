@@ -13,14 +13,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// held notes what an executor is told.
-type held struct {
+// A pausable notes what an executor is told.
+type pausable struct {
 	catalog.Executor
 	told []string
 	fail bool
 }
 
-func (x *held) tell(what string) error {
+func (x *pausable) tell(what string) error {
 	if x.fail {
 		return errors.New("not now")
 	}
@@ -28,12 +28,12 @@ func (x *held) tell(what string) error {
 	return nil
 }
 
-func (x *held) PauseNotifications(context.Context) error  { return x.tell("pause") }
-func (x *held) ResumeNotifications(context.Context) error { return x.tell("resume") }
+func (x *pausable) PauseNotifications(context.Context) error  { return x.tell("pause") }
+func (x *pausable) ResumeNotifications(context.Context) error { return x.tell("resume") }
 
 // An executor that several use pauses while one of them wants it to.
-func TestAnExecutorPausesWhileOneOfItsLeasesHoldsIt(t *testing.T) {
-	x := &held{}
+func TestAnExecutorPausesWhileOneOfItsLeasesWantsIt(t *testing.T) {
+	x := &pausable{}
 	p := &process{supervisor: New(Options{}), executor: x}
 	lease := func() *lease { return &lease{Executor: x, process: p, release: func() {}} }
 	told := func() string {
@@ -54,7 +54,7 @@ func TestAnExecutorPausesWhileOneOfItsLeasesHoldsIt(t *testing.T) {
 	assert.NoError(t, b.ResumeNotifications(ctx))
 	assert.Empty(t, told())
 	a.Release()
-	assert.Equal(t, "resume", told(), "who is gone holds nothing up")
+	assert.Equal(t, "resume", told(), "who is gone wants nothing any more")
 	assert.NoError(t, a.PauseNotifications(ctx))
 	assert.Empty(t, told(), "also if it says so late")
 	b.Release()
