@@ -276,7 +276,7 @@ type spawner struct {
 	lease *spawning
 }
 
-func (s spawner) Acquire(context.Context, Want) (Lease, error) { return s.lease, nil }
+func (s spawner) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) { return s.lease, nil }
 
 func TestTerminals(t *testing.T) {
 	ctx := context.Background()

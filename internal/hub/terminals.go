@@ -12,7 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 // A Terminal is what is known of a terminal.
@@ -61,7 +60,7 @@ func (h *Hub) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams, 
 	if p.CWD, err = h.directory(p.CWD); err != nil {
 		return nil, err
 	}
-	lease, err := h.executors.Acquire(ctx, Want{Agent: config.Agent{Driver: "command"}})
+	lease, err := h.executors.Acquire(ctx, catalog.LeaseRequest{Driver: "command"})
 	if err != nil {
 		return nil, &domain.Error{Kind: domain.KindExecutor, Message: "no executor could be started: " + err.Error(), Err: err}
 	}

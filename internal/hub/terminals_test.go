@@ -32,9 +32,9 @@ type consoles struct {
 	released int
 }
 
-func (c *consoles) Acquire(context.Context, Want) (Lease, error) { return c, nil }
-func (c *consoles) Count() int                                   { return 1 }
-func (c *consoles) HasRoom(Want) bool                            { return true }
+func (c *consoles) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) { return c, nil }
+func (c *consoles) Count() int                                                   { return 1 }
+func (c *consoles) HasRoom(catalog.LeaseRequest) bool                            { return true }
 
 func (c *consoles) Release() {
 	c.mu.Lock()
