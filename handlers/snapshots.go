@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/filediff"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
@@ -85,5 +86,5 @@ func diffOf(cwd string, c hub.Change) string {
 	if c.Binary {
 		return "Binary file " + c.Path + " differs\n"
 	}
-	return hub.UnifiedDiff(cwd, c.Path, c.Before, c.After)
+	return filediff.Unified(cwd, c.Path, c.Before, c.After)
 }

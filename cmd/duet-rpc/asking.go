@@ -9,6 +9,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/filediff"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 )
@@ -42,7 +43,7 @@ func askingOf(n hub.Notice) asking {
 func (q *asking) lay(ctx context.Context, c *client.Client, dir string) {
 	var diff strings.Builder
 	for _, d := range q.Diffs {
-		diff.WriteString(hub.UnifiedDiff(dir, d.Path, d.OldText, &d.NewText))
+		diff.WriteString(filediff.Unified(dir, d.Path, d.OldText, &d.NewText))
 	}
 	a := listedApproval{Type: q.Type, Tool: q.ToolName, Title: q.Title, Subject: q.Subject, Options: q.Options, Input: q.ToolInput, Diff: diff.String(), Reopened: q.Reopened}
 	if q.Truncated {
