@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -362,7 +364,7 @@ func member[T any](t *testing.T, raw json.RawMessage, name string) T {
 }
 
 // ended waits until a run has ended.
-func (w *world) ended(id string) hub.Session {
+func (w *world) ended(id string) domain.Session {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // examineSessions looks at what sessions need: the project, its
@@ -132,7 +132,7 @@ func trySession(s settings) error {
 	if session, err = h.Await(ctx, session.UUID); err != nil {
 		return err
 	}
-	if session.State != store.Completed {
+	if session.State != values.Completed {
 		return fmt.Errorf("the demo agent's run is %s: %s", session.State, session.Error)
 	}
 	return nil

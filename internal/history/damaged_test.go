@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +40,7 @@ func TestDamagedDatabases(t *testing.T) {
 		if _, err := TakeOver(ctx, from, s, Options{Root: t.TempDir()}); err == nil {
 			taken++
 		}
-		sessions, err := s.Sessions(ctx, store.RunFilter{})
+		sessions, err := s.Sessions(ctx, domain.RunFilter{})
 		require.NoError(t, err, "seed %d", seed)
 		for _, session := range sessions {
 			assert.True(t, session.State.Ended(), "seed %d: %s", seed, session.State)

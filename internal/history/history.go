@@ -11,6 +11,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -100,7 +102,7 @@ func (t *taking) some(tx *store.Tx) (more bool, err error) {
 	return len(list) == threadsTogether, nil
 }
 
-func (t *taking) thread(tx *store.Tx, was store.Thread) error {
+func (t *taking) thread(tx *store.Tx, was domain.Thread) error {
 	if err := t.ctx.Err(); err != nil {
 		return err
 	}
@@ -120,9 +122,9 @@ func (t *taking) thread(tx *store.Tx, was store.Thread) error {
 		t.LeftOut++
 		return nil // what cannot be read is not taken
 	}
-	var ended []store.Run
+	var ended []domain.Run
 	for _, run := range runs {
-		if run.State == store.Queued || run.State == store.Draft {
+		if run.State == domain.Queued || run.State == domain.Draft {
 			t.Waiting++
 			continue
 		}
@@ -132,7 +134,7 @@ func (t *taking) thread(tx *store.Tx, was store.Thread) error {
 		return nil
 	}
 	v := values{now: tx.Now, mended: &t.Mended}
-	thread := store.Thread{
+	thread := domain.Thread{
 		UUID: was.UUID, Title: v.text(was.Title, titleMost), CWD: t.where.directory(was.CWD), Mode: "default",
 		Parent: t.threads[was.Parent], ForkRun: t.runs[was.ForkRun], Archived: was.Archived,
 		Created: v.moment(was.Created), Active: v.moment(was.Active),
@@ -157,8 +159,8 @@ func (t *taking) thread(tx *store.Tx, was store.Thread) error {
 	return nil
 }
 
-func (t *taking) run(tx *store.Tx, v values, was store.Run, thread store.Thread) error {
-	run := store.Run{
+func (t *taking) run(tx *store.Tx, v values, was domain.Run, thread domain.Thread) error {
+	run := domain.Run{
 		Thread: thread.ID, Parent: t.runs[was.Parent], Prompt: v.text(was.Prompt, textMost), Title: v.text(was.Title, titleMost), Agent: v.name(was.Agent),
 		Source: v.source(was.Source), Created: v.moment(was.Created), Started: v.moment(was.Started), Ended: v.moment(was.Ended), Active: v.moment(was.Active),
 		Error: v.text(was.Error, textMost), ErrorCode: v.code(was.ErrorCode), Stop: v.name(was.Stop), Result: v.text(was.Result, textMost),
@@ -166,7 +168,7 @@ func (t *taking) run(tx *store.Tx, v values, was store.Run, thread store.Thread)
 	}
 	run.State = was.State
 	if !run.State.Ended() {
-		run.State, run.Ended = store.Interrupted, run.Active
+		run.State, run.Ended = domain.Interrupted, run.Active
 		run.Error, run.ErrorCode = "it had not ended in the database that it was taken over from; continue it to go on where it was", "ORPHANED"
 	}
 	for _, id := range []struct {
@@ -202,7 +204,7 @@ func (t *taking) id(tx *store.Tx, was string) (string, error) {
 	return uuid.NewString(), nil
 }
 
-func (t *taking) items(tx *store.Tx, v values, from int64, run store.Run) error {
+func (t *taking) items(tx *store.Tx, v values, from int64, run domain.Run) error {
 	const together = 200
 	for last := int64(0); ; {
 		list, err := t.from.ItemsAfter(t.ctx, from, last, together)
@@ -232,7 +234,7 @@ func (t *taking) items(tx *store.Tx, v values, from int64, run store.Run) error 
 	}
 }
 
-func (t *taking) changes(tx *store.Tx, v values, from int64, run store.Run) error {
+func (t *taking) changes(tx *store.Tx, v values, from int64, run domain.Run) error {
 	list, err := t.from.Changes(t.ctx, from)
 	if err != nil {
 		t.LeftOut++
@@ -244,7 +246,7 @@ func (t *taking) changes(tx *store.Tx, v values, from int64, run store.Run) erro
 			t.LeftOut++
 			continue
 		}
-		change := store.Change{
+		change := domain.Change{
 			Run: run.ID, Path: path, Before: v.content(was.Before), After: v.content(was.After), Binary: was.Binary, Seq: tx.Seq(), Updated: v.moment(was.Updated),
 		}
 		if err := tx.PutChange(change); err != nil {

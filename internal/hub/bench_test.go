@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // benchmarkReports measures what a report costs from ReportMessage until it is
@@ -53,7 +54,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 
 func isCompletion(n Notice) bool {
 	var d statusData
-	return json.Unmarshal(n.Data, &d) == nil && d.State == string(store.Completed)
+	return json.Unmarshal(n.Data, &d) == nil && d.State == string(domain.Completed)
 }
 
 func BenchmarkDelta(b *testing.B) {

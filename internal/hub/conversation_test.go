@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -31,20 +33,20 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	ctx := context.Background()
 	random := rand.New(rand.NewPCG(1, 2))
 	first := launch(t, h, "first")
-	inState(t, h, first, store.Running)
-	var runs []Run
+	inState(t, h, first, domain.Running)
+	var runs []domain.Run
 	for range 5 {
 		r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
-		r.Thread, r.State = first.Thread.ID, store.Completed
+		r.Thread, r.State = first.Thread.ID, domain.Completed
 		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error { return tx.InsertRun(&r) }))
 		runs = append(runs, r)
 	}
 	last := runs[len(runs)-1].UUID
-	var tools []Item
+	var tools []domain.Item
 	grow := func(n int) {
 		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error {
 			for range n {
-				item := Item{
+				item := domain.Item{
 					Thread: first.Thread.ID, Run: runs[random.IntN(len(runs)-1)].ID, Key: fmt.Sprint(random.Uint32()),
 					Kind: []string{kindMessage, kindTool, kindThinking, kindPlan, kindDiff}[random.IntN(5)], Created: tx.Now, Updated: tx.Now,
 				}
@@ -97,11 +99,11 @@ func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	ctx := context.Background()
 	cost := func(entries int) uint64 {
-		r := insert(t, h, store.Completed)
+		r := insert(t, h, domain.Completed)
 		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error {
 			for i := range entries {
-				item := Item{Thread: r.Thread, Run: r.ID, Kind: kindTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now, Updated: tx.Now}
-				a := Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: store.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: store.ApprovalPending, Created: tx.Now}
+				item := domain.Item{Thread: r.Thread, Run: r.ID, Kind: kindTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now, Updated: tx.Now}
+				a := domain.Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: domain.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: domain.ApprovalPending, Created: tx.Now}
 				item.Approval = a.ID
 				if err := tx.InsertItem(&item); err != nil {
 					return err

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -42,7 +44,7 @@ func (d *damage) found() bool {
 
 // A logPage is a part of the log, and what of it could not be read.
 type logPage struct {
-	events []Event
+	events []domain.Event
 	// lostTo, if it is not 0, is the last of those behind events that cannot be
 	// read.
 	lostTo int64
@@ -81,7 +83,7 @@ func (h *Hub) readLog(ctx context.Context, after int64) (logPage, error) {
 // behindDamage finds where the log can be read again behind at. Damage is of
 // pages of the database, which hold some dozens of events each, so it looks
 // further and further ahead, and then back between what it has seen.
-func (h *Hub) behindDamage(ctx context.Context, events []Event, at int64) (logPage, error) {
+func (h *Hub) behindDamage(ctx context.Context, events []domain.Event, at int64) (logPage, error) {
 	last := h.events.last()
 	if at >= last {
 		return logPage{events: events, end: true}, nil

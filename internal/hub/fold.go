@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -106,7 +108,7 @@ func (h *Hub) applyReport(t *store.Tx, r *report) (err error) {
 		if err := json.Unmarshal(r.data, &p); err != nil {
 			return err
 		}
-		return t.PutProcess(store.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
+		return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
 	case catalog.EventPermissionTaken:
 		return h.applyTaken(t, r.data, run)
 	case catalog.EventMode:
@@ -135,7 +137,7 @@ type rawData struct {
 }
 
 // withIDs is an object with the ids of a run.
-func withIDs(run Run, object json.RawMessage) json.RawMessage {
+func withIDs(run domain.Run, object json.RawMessage) json.RawMessage {
 	b := encode(idsOf(run))
 	if len(object) > 2 && object[0] == '{' {
 		b = append(append(b[:len(b)-1], ','), object[1:]...)
@@ -177,7 +179,7 @@ func (h *Hub) applyDelta(t *store.Tx, r *report, event string) error {
 	if err != nil {
 		return err
 	}
-	if f.last, err = t.Append(Event{Type: event, Thread: thread, Run: r.run, Key: f.key, Text: text}); err != nil {
+	if f.last, err = t.Append(domain.Event{Type: event, Thread: thread, Run: r.run, Key: f.key, Text: text}); err != nil {
 		return err
 	}
 	f.text.WriteString(text)
@@ -195,13 +197,13 @@ func (h *Hub) threadOf(t *store.Tx, run int64) (int64, error) {
 
 // closeMessage makes an item of the message that is open, and changes run to
 // what is known then.
-func (h *Hub) closeMessage(t *store.Tx, run *Run) error {
+func (h *Hub) closeMessage(t *store.Tx, run *domain.Run) error {
 	f, err := h.foldOf(t, run.ID)
 	if err != nil || f.kind == "" {
 		return err
 	}
 	text := f.text.String()
-	item := Item{
+	item := domain.Item{
 		Thread: run.Thread, Run: run.ID, Kind: f.kind, Key: f.key, Role: "assistant", Content: text,
 		Created: t.Now, Updated: t.Now,
 	}
@@ -255,7 +257,7 @@ type conversationData struct {
 }
 
 // announceItem adds conversation_updated to the log.
-func (h *Hub) announceItem(t *store.Tx, run Run, data conversationData) (int64, error) {
+func (h *Hub) announceItem(t *store.Tx, run domain.Run, data conversationData) (int64, error) {
 	data.ids = idsOf(run)
 	if s, ok := h.known(run.ID); ok {
 		data.NativeID = s.Thread.NativeSession
@@ -273,12 +275,12 @@ func (h *Hub) announceItem(t *store.Tx, run Run, data conversationData) (int64, 
 		}
 	}
 	data.Truncated = cut
-	return t.Append(Event{Type: EventConversation, Thread: run.Thread, Run: run.ID, Data: encode(data)})
+	return t.Append(domain.Event{Type: EventConversation, Thread: run.Thread, Run: run.ID, Data: encode(data)})
 }
 
 // addPrompt makes an item of what the user said.
-func (h *Hub) addPrompt(t *store.Tx, run Run, thread Thread) error {
-	item := Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Role: "user", Content: run.Prompt, Created: t.Now, Updated: t.Now}
+func (h *Hub) addPrompt(t *store.Tx, run domain.Run, thread domain.Thread) error {
+	item := domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Role: "user", Content: run.Prompt, Created: t.Now, Updated: t.Now}
 	var err error
 	item.Key = fmt.Sprintf("msg-%d", t.Seq()+1)
 	if item.Seq, err = h.announceItem(t, run, conversationData{
@@ -290,7 +292,7 @@ func (h *Hub) addPrompt(t *store.Tx, run Run, thread Thread) error {
 }
 
 // closeFold closes what is open when a run ends.
-func (h *Hub) closeFold(t *store.Tx, run *Run) error {
+func (h *Hub) closeFold(t *store.Tx, run *domain.Run) error {
 	defer delete(h.folds, run.ID)
 	if err := h.closeMessage(t, run); err != nil {
 		return err

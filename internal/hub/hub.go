@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -70,7 +72,7 @@ type Options struct {
 	// time to return memory to the system.
 	Idle func()
 	// KillAgents ends agents that a dead process left behind.
-	KillAgents func([]store.Process)
+	KillAgents func([]domain.Process)
 	// Valid, if set, tells whether this process is still the project's hub. It
 	// is asked often, and must be cheap.
 	Valid func() error
@@ -109,7 +111,7 @@ type Hub struct {
 	live      map[int64]*liveRun
 	waiting   map[string]chan verdict // by approval
 	awaiting  map[int64][]chan struct{}
-	tokens    map[[32]byte]store.Token
+	tokens    map[[32]byte]domain.Token
 	terminals map[string]*terminal
 	spawning  int                    // terminals whose start is not answered
 	secrets   map[string]chan string // requests for keys that wait for a human
@@ -151,7 +153,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
-		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]store.Token), sessions: newRecentSessions(),
+		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
 		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
 	}

@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -44,7 +46,7 @@ func (h *Hub) recover(ctx context.Context) error {
 // abandon interrupts everything that has an agent. Questions stay pending,
 // marked stale: whoever asked them is gone.
 func (h *Hub) abandon(t *store.Tx, code, message string) error {
-	runs, err := t.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput, store.Interrupting)
+	runs, err := t.RunsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func (h *Hub) abandon(t *store.Tx, code, message string) error {
 			return err
 		}
 		to := outcome{code: code, message: message, reason: "orphaned", leaveApprovals: true}
-		if err := h.transition(t, &run, store.Interrupted, to); err != nil {
+		if err := h.transition(t, &run, domain.Interrupted, to); err != nil {
 			return err
 		}
 	}
@@ -61,7 +63,7 @@ func (h *Hub) abandon(t *store.Tx, code, message string) error {
 }
 
 // keepApprovals marks a run's questions as stale: they stay when it ends.
-func (h *Hub) keepApprovals(t *store.Tx, run Run) error {
+func (h *Hub) keepApprovals(t *store.Tx, run domain.Run) error {
 	pending, err := t.PendingApprovals(h.ctx, run.ID)
 	if err != nil {
 		return err

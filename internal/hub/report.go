@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -299,7 +301,7 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	return result, err
 }
 
-func joinPrompts(s Settings) string {
+func joinPrompts(s domain.Settings) string {
 	text := s.SystemPrompt
 	for _, more := range []string{s.AppendSystemPrompt, s.CustomInstructions} {
 		if more == "" {
@@ -318,7 +320,7 @@ func joinPrompts(s Settings) string {
 const maxTranscript = 1 << 20
 
 // transcript is the conversation before a run, as an agent can be told it.
-func (h *Hub) transcript(ctx context.Context, s Session) ([]catalog.Message, error) {
+func (h *Hub) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
 	chain, err := h.chain(ctx, s)
 	if err != nil {
 		return nil, err
@@ -326,7 +328,7 @@ func (h *Hub) transcript(ctx context.Context, s Session) ([]catalog.Message, err
 	chain = chain[:len(chain)-1] // without the run itself
 	list, size := []catalog.Message{}, 0
 	for n := len(chain) - 1; n >= 0 && size < maxTranscript; n-- {
-		if chain[n].State == store.Cancelled { // it was taken back before an agent has seen it
+		if chain[n].State == domain.Cancelled { // it was taken back before an agent has seen it
 			continue
 		}
 		said, err := h.told(ctx, chain[n].ID)

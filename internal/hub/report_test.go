@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -125,7 +127,7 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	}
 	last := h.events.last()
 	for name, call := range calls {
-		for _, id := range []string{other.UUID, other.SessionID, store.TaskName(other.Task), other.Thread.UUID, "others"} {
+		for _, id := range []string{other.UUID, other.SessionID, domain.TaskName(other.Task), other.Thread.UUID, "others"} {
 			assert.Equal(t, KindInvalidToken, kindOf(t, call(token, id)), "%s of %s", name, id)
 		}
 		assert.Error(t, call(token, "of nothing"), name)
@@ -164,7 +166,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	})
 	c := subscribe(t, h, Filter{}, 0)
 	s := await(t, h, launch(t, h, "p"))
-	assert.Equal(t, store.Failed, s.State, "it is no output, but who knows what it was to be")
+	assert.Equal(t, domain.Failed, s.State, "it is no output, but who knows what it was to be")
 	assert.Equal(t, codeOutputMissing, s.ErrorCode)
 	require.Eventually(t, func() bool { return slices.Contains(c.states(), "running failed") }, within, time.Millisecond)
 	assert.Equal(t, "before after", said(c.all(), EventDelta))
@@ -314,7 +316,7 @@ func TestAKeyThatNobodyGivesIsWaitedForNotTooLong(t *testing.T) {
 		subscribe(t, h, Filter{}, -1)
 		s := launch(t, h, "p")
 		time.Sleep(secretPatience - time.Second)
-		inState(t, h, s, store.Running)
+		inState(t, h, s, domain.Running)
 		time.Sleep(2 * time.Second)
 		assert.Contains(t, await(t, h, s).Result, "nobody gave one in time")
 		h.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -67,7 +69,7 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	// Others trust it as before; what they have begun cannot be gone on with.
 	trusted, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"})
 	require.NoError(t, err)
-	assert.Equal(t, store.Completed, await(t, h, trusted).State)
+	assert.Equal(t, domain.Completed, await(t, h, trusted).State)
 	_, err = h.Continue(restricted, ContinueSpec{From: trusted.SessionID, Prompt: "p"})
 	refused(err)
 	draft, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Draft: true})
@@ -76,11 +78,11 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	refused(err)
 	draft, err = h.Continue(ctx, ContinueSpec{From: draft.SessionID})
 	require.NoError(t, err)
-	assert.Equal(t, store.Completed, await(t, h, draft).State)
+	assert.Equal(t, domain.Completed, await(t, h, draft).State)
 
 	mine, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)})
 	require.NoError(t, err)
-	assert.Equal(t, store.Completed, await(t, h, mine).State)
+	assert.Equal(t, domain.Completed, await(t, h, mine).State)
 	assert.JSONEq(t, `{"workspace_trusted":false,"a":1}`, string(mine.Metadata))
 	_, err = h.Continue(restricted, ContinueSpec{From: mine.SessionID, Prompt: "p"})
 	require.NoError(t, err)

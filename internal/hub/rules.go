@@ -5,17 +5,19 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A StandingRule is what a human has decided for all questions like one: for a
 // conversation, or the whole project.
 type StandingRule struct {
-	store.Rule
-	Command   string // what the tool runs; "" where any input will do, and where SameInput
-	SameInput bool   // it holds for one input only
-	InProject bool   // else in a conversation, Thread
-	Thread    Thread // not set if InProject
+	domain.Rule
+	Command   string        // what the tool runs; "" where any input will do, and where SameInput
+	SameInput bool          // it holds for one input only
+	InProject bool          // else in a conversation, Thread
+	Thread    domain.Thread // not set if InProject
 }
 
 // Rules lists the standing rules, the oldest first.

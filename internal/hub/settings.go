@@ -4,19 +4,21 @@ import (
 	"context"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // UpdateSettings changes the thread of a run.
-func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (Session, error) {
+func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (domain.Session, error) {
 	if c.Mode != nil {
 		if _, err := checkMode(*c.Mode); err != nil || *c.Mode == "" {
-			return Session{}, invalid("permission_mode", "a permission mode", "another value",
+			return domain.Session{}, invalid("permission_mode", "a permission mode", "another value",
 				catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
 		}
 	}
-	var run Run
+	var run domain.Run
 	err := h.write(ctx, func(t *store.Tx) error {
 		var err error
 		if run, err = h.find(t, id); err != nil {
@@ -70,7 +72,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		return h.reconsider(t, thread.ID)
 	})
 	if err != nil {
-		return Session{}, err
+		return domain.Session{}, err
 	}
 	return h.session(ctx, run.ID)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -178,13 +180,13 @@ func (h *Hub) revoke(runs map[int64]projectRun) error {
 	err := h.write(h.ctx, func(t *store.Tx) error {
 		for id := range runs {
 			run, err := t.Run(h.ctx, id)
-			if errors.Is(err, store.ErrNotFound) || err == nil && (!run.State.Active() || run.State == store.Interrupting) {
+			if errors.Is(err, store.ErrNotFound) || err == nil && (!run.State.Active() || run.State == domain.Interrupting) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			if err := h.transition(t, &run, store.Interrupting, outcome{
+			if err := h.transition(t, &run, domain.Interrupting, outcome{
 				code: codeRevoked, reason: "trust_revoked",
 				message: "its agent is defined by the project's file, which is not trusted any more: look at it with `duet-rpc trust`, then continue",
 			}); err != nil {
@@ -210,7 +212,7 @@ func (h *Hub) revoke(runs map[int64]projectRun) error {
 	if err != nil {
 		return err
 	}
-	var theirs []store.Process
+	var theirs []domain.Process
 	for _, p := range all {
 		if _, ok := runs[p.Run]; ok {
 			theirs = append(theirs, p)

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // ErrAmbiguous is returned for an id that several rows have.
@@ -12,9 +14,9 @@ const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.inp
 	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input, a.input_fixed,
 	a.name_by_kind, a.awaited_by, a.taken, a.reopens, a.reopened, a.reopened_as`
 
-func scanApproval(row scanner) (Approval, error) {
+func scanApproval(row scanner) (domain.Approval, error) {
 	var (
-		a                              Approval
+		a                              domain.Approval
 		input, diffs, options, channel jsonText
 		updated                        jsonText
 		paths                          string
@@ -33,7 +35,7 @@ func scanApproval(row scanner) (Approval, error) {
 // Approval finds an approval by its id, or by its CallID. Databases from before
 // that was unique have several for one: then the only pending one is meant, or
 // it is ErrAmbiguous.
-func (q queries) Approval(ctx context.Context, id string) (Approval, error) {
+func (q queries) Approval(ctx context.Context, id string) (domain.Approval, error) {
 	a, err := one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id = ?", id)
 	if err != ErrNotFound {
 		return a, err
@@ -41,22 +43,22 @@ func (q queries) Approval(ctx context.Context, id string) (Approval, error) {
 	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.call_id = ? ORDER BY a.status = 'pending' DESC, a.n DESC LIMIT 2", id)
 	switch {
 	case err != nil:
-		return Approval{}, err
+		return domain.Approval{}, err
 	case len(fit) == 0:
-		return Approval{}, ErrNotFound
-	case len(fit) == 2 && (fit[0].Status == ApprovalPending) == (fit[1].Status == ApprovalPending):
-		return Approval{}, ErrAmbiguous
+		return domain.Approval{}, ErrNotFound
+	case len(fit) == 2 && (fit[0].Status == domain.ApprovalPending) == (fit[1].Status == domain.ApprovalPending):
+		return domain.Approval{}, ErrAmbiguous
 	}
 	return fit[0], nil
 }
 
 // Approvals finds approvals by their ids.
-func (q queries) Approvals(ctx context.Context, ids []string) (map[string]Approval, error) {
+func (q queries) Approvals(ctx context.Context, ids []string) (map[string]domain.Approval, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	list, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id IN (SELECT value FROM json_each(?))", asJSON(ids, false))
-	found := make(map[string]Approval, len(list))
+	found := make(map[string]domain.Approval, len(list))
 	for _, a := range list {
 		found[a.ID] = a
 	}
@@ -64,20 +66,20 @@ func (q queries) Approvals(ctx context.Context, ids []string) (map[string]Approv
 }
 
 // ApprovalBeginning finds the one approval whose id begins like that.
-func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (Approval, error) {
+func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (domain.Approval, error) {
 	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id >= ? AND a.id < ? ORDER BY a.id LIMIT 2", beginning, beginning+"g")
 	if err == nil && len(fit) != 1 {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return Approval{}, err
+		return domain.Approval{}, err
 	}
 	return fit[0], nil
 }
 
 // PendingApprovals lists what waits for a human, the oldest first: of one run, or of
 // all where run is 0.
-func (q queries) PendingApprovals(ctx context.Context, run int64) ([]Approval, error) {
+func (q queries) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
 	if run != 0 {
 		return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.run = ? AND a.status = 'pending' ORDER BY a.n", run)
 	}
@@ -86,25 +88,25 @@ func (q queries) PendingApprovals(ctx context.Context, run int64) ([]Approval, e
 
 // CarriedDecision is a decision of a thread, made for a dead process, that
 // answers the same question.
-func (q queries) CarriedDecision(ctx context.Context, thread int64, question string) (Approval, error) {
+func (q queries) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
 	return one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1", thread, question)
 }
 
 // CarriedDecisions lists the decisions of a thread that were made for dead
 // processes and have answered nothing yet, the oldest first.
-func (q queries) CarriedDecisions(ctx context.Context, thread int64) ([]Approval, error) {
+func (q queries) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
 	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.carried = 1 ORDER BY a.n", thread)
 }
 
 // UntakenAnswers lists the answers that a run's agent was given and is not
 // known to have taken, the oldest first.
-func (q queries) UntakenAnswers(ctx context.Context, run int64) ([]Approval, error) {
+func (q queries) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
 	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n", run)
 }
 
 // StaleApprovals lists what dead processes of a thread have asked and waits
 // for a human, the oldest first.
-func (q queries) StaleApprovals(ctx context.Context, thread int64) ([]Approval, error) {
+func (q queries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
 	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n", thread)
 }
 
@@ -123,14 +125,14 @@ func (t *Tx) TakeAnswer(id string, run int64) error {
 
 // InsertApproval adds an approval. Its CallID is changed if another one has it:
 // old clients know an approval by nothing else.
-func (t *Tx) InsertApproval(a *Approval) error {
+func (t *Tx) InsertApproval(a *domain.Approval) error {
 	a.CallID = a.ToolUseID() // should the transaction be tried again
 	taken, err := one(context.Background(), t.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?) OR EXISTS (SELECT 1 FROM approvals WHERE id = ?)", a.CallID, a.CallID)
 	if err != nil {
 		return err
 	}
 	if taken {
-		a.CallID += a.callMark()
+		a.CallID += a.CallMark()
 	}
 	_, err = t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
 			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input, input_fixed,
@@ -144,7 +146,7 @@ func (t *Tx) InsertApproval(a *Approval) error {
 }
 
 // UpdateApproval writes everything of an approval that can change.
-func (t *Tx) UpdateApproval(a Approval) error {
+func (t *Tx) UpdateApproval(a domain.Approval) error {
 	return t.changeOne("an approval", `UPDATE approvals SET status = ?, stale = ?, carried = ?, decided = ?, decided_by = ?, comment = ?, response = ?, option = ?, updated_input = ?,
 			awaited_by = ?, taken = ?, reopened_as = ? WHERE id = ?`,
 		a.Status, a.Stale, a.Carried, nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput),

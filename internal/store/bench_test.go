@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,21 +28,21 @@ func filled(t testing.TB, runs int) *store.Store {
 	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "duet.db"), store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	states := []store.State{store.Completed, store.Completed, store.Completed, store.Failed, store.Interrupted}
+	states := []domain.State{domain.Completed, domain.Completed, domain.Completed, domain.Failed, domain.Interrupted}
 	err = s.Write(t.Context(), func(tx *store.Tx) error {
 		for i := range runs {
-			thread := store.Thread{UUID: uuid.NewString(), CWD: "/project", Agent: "demo", Archived: i%10 == 0, Created: tx.Now, Active: tx.Now}
+			thread := domain.Thread{UUID: uuid.NewString(), CWD: "/project", Agent: "demo", Archived: i%10 == 0, Created: tx.Now, Active: tx.Now}
 			if err := tx.InsertThread(&thread); err != nil {
 				return err
 			}
-			run := store.Run{
+			run := domain.Run{
 				UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread.ID, Agent: "demo", Source: "task",
 				Prompt: "mend what is broken " + strconv.Itoa(i), State: states[i%len(states)], Created: tx.Now, Active: tx.Now, Result: "It works again.",
 			}
 			if err := tx.InsertRun(&run); err != nil {
 				return err
 			}
-			item := store.Item{Thread: thread.ID, Run: run.ID, Kind: "message", Role: "assistant", Content: "a flaky test, number " + strconv.Itoa(i), Created: tx.Now, Updated: tx.Now}
+			item := domain.Item{Thread: thread.ID, Run: run.ID, Kind: "message", Role: "assistant", Content: "a flaky test, number " + strconv.Itoa(i), Created: tx.Now, Updated: tx.Now}
 			if err := tx.InsertItem(&item); err != nil {
 				return err
 			}
@@ -56,20 +58,20 @@ func TestSessionsAreTheNewestThatAreAskedFor(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
 		name   string
-		filter store.RunFilter
+		filter domain.RunFilter
 		tasks  []int64
 	}{
-		{"all", store.RunFilter{Limit: 3}, []int64{200, 199, 198}},
-		{"one state", store.RunFilter{States: []store.State{store.Failed}, Limit: 3}, []int64{199, 194, 189}},
-		{"two states", store.RunFilter{States: []store.State{store.Failed, store.Interrupted}, Limit: 3}, []int64{200, 199, 195}},
-		{"before", store.RunFilter{States: []store.State{store.Interrupted, store.Failed}, Before: 199, Limit: 3}, []int64{195, 194, 190}},
-		{"archived", store.RunFilter{States: []store.State{store.Completed, store.Failed}, Archived: &yes, Limit: 2}, []int64{191, 181}},
-		{"not archived", store.RunFilter{Archived: &no, Before: 192, Limit: 2}, []int64{190, 189}},
-		{"leaves", store.RunFilter{States: []store.State{store.Completed}, Leaves: true, Limit: 2}, []int64{198, 197}},
-		{"a thread", store.RunFilter{States: []store.State{store.Completed, store.Failed}, Thread: 7, Limit: 2}, []int64{7}},
-		{"an agent", store.RunFilter{Agent: "demo", Source: "task", Limit: 1}, []int64{200}},
-		{"an agent without any", store.RunFilter{Agent: "other", Limit: 1}, nil},
-		{"a state without any", store.RunFilter{States: []store.State{store.Running}}, nil},
+		{"all", domain.RunFilter{Limit: 3}, []int64{200, 199, 198}},
+		{"one state", domain.RunFilter{States: []domain.State{domain.Failed}, Limit: 3}, []int64{199, 194, 189}},
+		{"two states", domain.RunFilter{States: []domain.State{domain.Failed, domain.Interrupted}, Limit: 3}, []int64{200, 199, 195}},
+		{"before", domain.RunFilter{States: []domain.State{domain.Interrupted, domain.Failed}, Before: 199, Limit: 3}, []int64{195, 194, 190}},
+		{"archived", domain.RunFilter{States: []domain.State{domain.Completed, domain.Failed}, Archived: &yes, Limit: 2}, []int64{191, 181}},
+		{"not archived", domain.RunFilter{Archived: &no, Before: 192, Limit: 2}, []int64{190, 189}},
+		{"leaves", domain.RunFilter{States: []domain.State{domain.Completed}, Leaves: true, Limit: 2}, []int64{198, 197}},
+		{"a thread", domain.RunFilter{States: []domain.State{domain.Completed, domain.Failed}, Thread: 7, Limit: 2}, []int64{7}},
+		{"an agent", domain.RunFilter{Agent: "demo", Source: "task", Limit: 1}, []int64{200}},
+		{"an agent without any", domain.RunFilter{Agent: "other", Limit: 1}, nil},
+		{"a state without any", domain.RunFilter{States: []domain.State{domain.Running}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			list, err := s.Sessions(t.Context(), c.filter)
@@ -81,7 +83,7 @@ func TestSessionsAreTheNewestThatAreAskedFor(t *testing.T) {
 			assert.Equal(t, c.tasks, tasks)
 		})
 	}
-	list, err := s.Sessions(t.Context(), store.RunFilter{States: []store.State{store.Completed, store.Failed, store.Interrupted}})
+	list, err := s.Sessions(t.Context(), domain.RunFilter{States: []domain.State{domain.Completed, domain.Failed, domain.Interrupted}})
 	require.NoError(t, err)
 	assert.Len(t, list, 200, "without a limit")
 }
@@ -120,7 +122,7 @@ func TestTheLogOfSQLiteDoesNotGrowWithoutEnd(t *testing.T) {
 	write := func() {
 		require.NoError(t, enqueue(s, func(tx *store.Tx) error {
 			for range 1500 {
-				if _, err := tx.Append(store.Event{Type: "message_delta", Thread: 1, Run: 1, Key: "msg-1", Text: strings.Repeat("a piece of what it says ", 10)}); err != nil {
+				if _, err := tx.Append(domain.Event{Type: "message_delta", Thread: 1, Run: 1, Key: "msg-1", Text: strings.Repeat("a piece of what it says ", 10)}); err != nil {
 					return err
 				}
 			}
@@ -151,16 +153,16 @@ func TestTheLogOfSQLiteDoesNotGrowWithoutEnd(t *testing.T) {
 
 func BenchmarkSessions(b *testing.B) {
 	s := filled(b, 20_000)
-	ended := []store.State{store.Queued, store.Starting, store.Running, store.WaitingInput, store.Interrupting, store.Completed, store.Failed, store.TimedOut, store.Cancelled, store.Interrupted}
+	ended := []domain.State{domain.Queued, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting, domain.Completed, domain.Failed, domain.TimedOut, domain.Cancelled, domain.Interrupted}
 	for _, c := range []struct {
 		name   string
-		filter store.RunFilter
+		filter domain.RunFilter
 	}{
-		{"20", store.RunFilter{States: ended, Limit: 20}},
-		{"1000", store.RunFilter{States: ended, Limit: 1000}},
-		{"leaves-1000", store.RunFilter{States: ended, Leaves: true, Limit: 1000}},
-		{"failed-20", store.RunFilter{States: []store.State{store.Failed}, Limit: 20}},
-		{"running", store.RunFilter{States: []store.State{store.Running}, Limit: 20}},
+		{"20", domain.RunFilter{States: ended, Limit: 20}},
+		{"1000", domain.RunFilter{States: ended, Limit: 1000}},
+		{"leaves-1000", domain.RunFilter{States: ended, Leaves: true, Limit: 1000}},
+		{"failed-20", domain.RunFilter{States: []domain.State{domain.Failed}, Limit: 20}},
+		{"running", domain.RunFilter{States: []domain.State{domain.Running}, Limit: 20}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
@@ -190,7 +192,7 @@ func BenchmarkAppend(b *testing.B) {
 	for b.Loop() {
 		require.NoError(b, enqueue(s, func(tx *store.Tx) error {
 			for range 64 {
-				if _, err := tx.Append(store.Event{Type: "message_delta", Thread: 1, Run: 1, Key: "msg-1", Text: "a piece of what it says "}); err != nil {
+				if _, err := tx.Append(domain.Event{Type: "message_delta", Thread: 1, Run: 1, Key: "msg-1", Text: "a piece of what it says "}); err != nil {
 					return err
 				}
 			}
@@ -215,11 +217,11 @@ func BenchmarkToolCall(b *testing.B) {
 				if _, err := tx.ToolItem(b.Context(), 1, key); err != store.ErrNotFound {
 					return err
 				}
-				seq, err := tx.Append(store.Event{Type: "conversation_updated", Thread: 1, Run: 1, Data: json.RawMessage(`{"event_type":"tool_call"}`)})
+				seq, err := tx.Append(domain.Event{Type: "conversation_updated", Thread: 1, Run: 1, Data: json.RawMessage(`{"event_type":"tool_call"}`)})
 				if err != nil {
 					return err
 				}
-				item := store.Item{Thread: 1, Run: 1, Kind: "tool_call", Key: key, Seq: seq, Title: "make test", Status: "pending", Created: tx.Now, Updated: tx.Now}
+				item := domain.Item{Thread: 1, Run: 1, Kind: "tool_call", Key: key, Seq: seq, Title: "make test", Status: "pending", Created: tx.Now, Updated: tx.Now}
 				if err := tx.InsertItem(&item); err != nil {
 					return err
 				}

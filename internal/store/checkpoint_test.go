@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -16,7 +18,7 @@ import (
 func TestWriteAheadLogStaysShort(t *testing.T) {
 	s := openNew(t)
 	th := newThread(t, s, "")
-	run := addRun(t, s, th.ID, Running)
+	run := addRun(t, s, th.ID, domain.Running)
 	reading, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -34,7 +36,7 @@ func TestWriteAheadLogStaysShort(t *testing.T) {
 	for written < 5*limit {
 		write(t, s, func(tx *Tx) error {
 			for range 20 {
-				if _, err := tx.Append(Event{Type: "x", Thread: th.ID, Run: run.ID, Text: text}); err != nil {
+				if _, err := tx.Append(domain.Event{Type: "x", Thread: th.ID, Run: run.ID, Text: text}); err != nil {
 					return err
 				}
 				written += int64(len(text))

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A DamagedError says that what was read cannot be what was written.
@@ -24,10 +26,8 @@ var (
 )
 
 // A jsonText is a column that holds JSON or nothing. What is damaged in it
-// beyond its characters is damagedJSON instead.
+// beyond its characters is [domain.DamagedJSON] instead.
 type jsonText string
-
-const damagedJSON = `{"damaged":true}`
 
 // raw is JSON as it is kept, or nil.
 func (t jsonText) raw() json.RawMessage {
@@ -39,15 +39,11 @@ func (t jsonText) raw() json.RawMessage {
 
 // list is raw for what is no object: where it is damaged there is none.
 func (t jsonText) list() json.RawMessage {
-	if t == damagedJSON {
+	if t == domain.DamagedJSON {
 		return nil
 	}
 	return t.raw()
 }
-
-// Damaged reports whether what the event has to tell could not be read. The
-// rest of it may be wrong, too.
-func (e Event) Damaged() bool { return string(e.Data) == damagedJSON }
 
 // A checkedRow is a row of which each column is looked at. Characters that are
 // none become U+FFFD.
@@ -90,7 +86,7 @@ func (c checkedRow) mendJSON(text *jsonText) {
 	plain := string(*text)
 	c.mend(&plain)
 	if *text = jsonText(plain); plain != "" && !json.Valid([]byte(plain)) {
-		*text = damagedJSON
+		*text = domain.DamagedJSON
 		c.told(errNoJSON)
 	}
 }

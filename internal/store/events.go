@@ -1,10 +1,14 @@
 package store
 
-import "context"
+import (
+	"context"
 
-func scanEvent(row scanner) (Event, error) {
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+func scanEvent(row scanner) (domain.Event, error) {
 	var (
-		e         Event
+		e         domain.Event
 		at        int64
 		key, text *string
 		data      *jsonText
@@ -27,12 +31,12 @@ const eventColumns = "seq, at, type, thread, run, key, text, data"
 
 // Events lists the log from after seq on, at most limit entries. With an error
 // it returns those before what could not be read.
-func (q queries) Events(ctx context.Context, after int64, limit int) ([]Event, error) {
+func (q queries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
 	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
 // EventsOfRun is Events for one run.
-func (q queries) EventsOfRun(ctx context.Context, run, after int64, limit int) ([]Event, error) {
+func (q queries) EventsOfRun(ctx context.Context, run, after int64, limit int) ([]domain.Event, error) {
 	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+" FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?", run, after, limit)
 }
 
@@ -42,7 +46,7 @@ func (q queries) LastSeq(ctx context.Context) (int64, error) {
 }
 
 // Append adds an event to the log and returns its number.
-func (t *Tx) Append(e Event) (int64, error) {
+func (t *Tx) Append(e domain.Event) (int64, error) {
 	e.Seq = t.seq + 1
 	e.Time = t.Now
 	var key, text, data any // NULL unless there is something: most events have only one of them

@@ -2,26 +2,19 @@ package store
 
 import (
 	"context"
-	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A Token lets an executor speak for a run of a thread, for as long as the run
-// lasts. Only its hash is kept.
-type Token struct {
-	Hash   []byte // SHA-256
-	Thread int64
-	Run    int64
-}
-
 // Tokens lists the tokens of runs that have not ended.
-func (q queries) Tokens(ctx context.Context) ([]Token, error) {
-	return all(ctx, q.s, func(row scanner) (t Token, err error) {
+func (q queries) Tokens(ctx context.Context) ([]domain.Token, error) {
+	return all(ctx, q.s, func(row scanner) (t domain.Token, err error) {
 		return t, row.Scan(&t.Hash, &t.Thread, &t.Run)
 	}, "SELECT hash, thread, run FROM tokens")
 }
 
 // PutToken adds a token.
-func (t *Tx) PutToken(token Token) error {
+func (t *Tx) PutToken(token domain.Token) error {
 	_, err := t.exec("INSERT INTO tokens (hash, thread, run) VALUES (?, ?, ?)", token.Hash, token.Thread, token.Run)
 	return err
 }
@@ -33,14 +26,14 @@ func (t *Tx) DropTokens(run int64) error {
 }
 
 // Processes lists the agents that may still be alive.
-func (q queries) Processes(ctx context.Context) ([]Process, error) {
-	return all(ctx, q.s, func(row scanner) (p Process, err error) {
+func (q queries) Processes(ctx context.Context) ([]domain.Process, error) {
+	return all(ctx, q.s, func(row scanner) (p domain.Process, err error) {
 		return p, row.Scan(&p.PID, &p.Mark, &p.Run)
 	}, "SELECT pid, mark, run FROM processes")
 }
 
 // PutProcess notes that an agent was started.
-func (t *Tx) PutProcess(p Process) error {
+func (t *Tx) PutProcess(p domain.Process) error {
 	_, err := t.exec("INSERT INTO processes (mark, pid, run) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET pid = excluded.pid, run = excluded.run", p.Mark, p.PID, p.Run)
 	return err
 }
@@ -58,17 +51,9 @@ func (t *Tx) NoteKeyAccess(run int64, service, outcome string) error {
 	return err
 }
 
-// A KeyAccess is an entry of the audit log of keys.
-type KeyAccess struct {
-	At      time.Time
-	Run     int64
-	Service string
-	Outcome string
-}
-
 // KeyAccesses lists the audit log of keys, the newest first.
-func (q queries) KeyAccesses(ctx context.Context, limit int) ([]KeyAccess, error) {
-	return all(ctx, q.s, func(row scanner) (a KeyAccess, err error) {
+func (q queries) KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error) {
+	return all(ctx, q.s, func(row scanner) (a domain.KeyAccess, err error) {
 		var at int64
 		err = row.Scan(&at, &a.Run, &a.Service, &a.Outcome)
 		a.At = fromNano(at)

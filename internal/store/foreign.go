@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -135,12 +137,12 @@ func (f *Foreign) Close() (err error) {
 }
 
 // Threads lists threads from after the one with the id after on, by their ids.
-func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]Thread, error) {
+func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]domain.Thread, error) {
 	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id > ? ORDER BY t.id LIMIT ?", after, limit)
 }
 
 // NewestThreads lists the threads in which something happened last.
-func (f *Foreign) NewestThreads(ctx context.Context, limit int) ([]Thread, error) {
+func (f *Foreign) NewestThreads(ctx context.Context, limit int) ([]domain.Thread, error) {
 	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t ORDER BY t.active DESC LIMIT ?", limit)
 }
 

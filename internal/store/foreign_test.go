@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -87,7 +89,7 @@ func TestASchemaInALog(t *testing.T) {
 func TestAForeignDatabaseIsOnlyRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	require.NoError(t, Create(ctx, path, "the id", func(s *Store) error {
-		addRun(t, s, newThread(t, s, "").ID, Queued)
+		addRun(t, s, newThread(t, s, "").ID, domain.Queued)
 		return nil
 	}))
 	require.ErrorContains(t, Create(ctx, path, "another", nil), "exists")
@@ -154,7 +156,7 @@ func TestDirectoriesMove(t *testing.T) {
 	ids := make(map[string]int64)
 	write(t, s, func(tx *Tx) error {
 		for dir := range want {
-			th := Thread{UUID: dir, CWD: dir}
+			th := domain.Thread{UUID: dir, CWD: dir}
 			if err := tx.InsertThread(&th); err != nil {
 				return err
 			}
@@ -174,7 +176,7 @@ func TestFilesThatWereChangedMoveWithTheirProject(t *testing.T) {
 	const run = 7
 	write(t, s, func(tx *Tx) error {
 		for _, path := range []string{"/a/p/x", "/a/p2/x", "y", "/a/p/both", "/b/q/both"} {
-			if err := tx.PutChange(Change{Run: run, Path: path}); err != nil {
+			if err := tx.PutChange(domain.Change{Run: run, Path: path}); err != nil {
 				return err
 			}
 		}

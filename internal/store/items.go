@@ -3,13 +3,15 @@ package store
 import (
 	"context"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 const itemColumns = "i.id, i.thread, i.run, i.seq, i.kind, i.key, i.role, i.content, i.tool, i.title, i.tool_kind, i.input, i.status, i.result, i.parent_id, i.data, i.approval, i.created, i.updated"
 
-func scanItem(row scanner) (Item, error) {
+func scanItem(row scanner) (domain.Item, error) {
 	var (
-		i                Item
+		i                domain.Item
 		input, data      jsonText
 		created, updated int64
 	)
@@ -21,33 +23,33 @@ func scanItem(row scanner) (Item, error) {
 }
 
 // ItemsOfRun lists what a run added to its conversation, in order.
-func (q queries) ItemsOfRun(ctx context.Context, run int64) ([]Item, error) {
+func (q queries) ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error) {
 	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? ORDER BY i.id", run)
 }
 
 // ItemsAfter is ItemsOfRun for at most limit items after the item after.
-func (q queries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([]Item, error) {
+func (q queries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error) {
 	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
 }
 
 // ToolItem is the tool call of a run that has the agent's id.
-func (q queries) ToolItem(ctx context.Context, run int64, key string) (Item, error) {
+func (q queries) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
 	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC LIMIT 1", run, key)
 }
 
 // NotedItem is what a run has one of at most: a plan, the note of a change of
 // the file that is its key, or of the answer to the approval that is.
-func (q queries) NotedItem(ctx context.Context, run int64, kind, key string) (Item, error) {
+func (q queries) NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error) {
 	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", run, key, kind)
 }
 
 // OpenTools lists the tool calls of a run that have not ended.
-func (q queries) OpenTools(ctx context.Context, run int64) ([]Item, error) {
+func (q queries) OpenTools(ctx context.Context, run int64) ([]domain.Item, error) {
 	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
 }
 
 // OpenDeltas lists the deltas of a run that no item holds yet.
-func (q queries) OpenDeltas(ctx context.Context, run int64) ([]Event, error) {
+func (q queries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
 	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+" FROM events"+openDeltas+" ORDER BY seq", run)
 }
 
@@ -62,13 +64,6 @@ func (q queries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
 const openDeltas = ` WHERE run = ?1 AND key IS NOT NULL AND seq > coalesce(
 	(SELECT seq FROM items WHERE run = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
 
-// A Hit is an item that a search found.
-type Hit struct {
-	Item
-	Snippet string // what was found, marked by « and »
-	Rank    float64
-}
-
 // rankedAtMost is how many items a search ranks. To rank is to look at each of
 // them, and words that are in more of them tell little.
 const rankedAtMost = 1000
@@ -76,7 +71,7 @@ const rankedAtMost = 1000
 // search finds items by words: all of them must be there, the last may be the
 // beginning of one. The best come first, or, where more than rankedAtMost are
 // found, the newest.
-func (q queries) search(ctx context.Context, words string, limit, offset int) ([]Hit, error) {
+func (q queries) search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	match := matchQuery(words)
 	if match == "" {
 		return nil, nil
@@ -89,7 +84,7 @@ func (q queries) search(ctx context.Context, words string, limit, offset int) ([
 	if found > rankedAtMost {
 		rank, order = "0.0", "items_text.rowid DESC"
 	}
-	return all(ctx, q.s, func(row scanner) (h Hit, err error) {
+	return all(ctx, q.s, func(row scanner) (h domain.Hit, err error) {
 		var snippet string
 		var rank float64
 		h.Item, err = scanItem(appended{row, []any{&snippet, &rank}})
@@ -121,7 +116,7 @@ func matchQuery(words string) string {
 }
 
 // InsertItem adds an item and sets its ID.
-func (t *Tx) InsertItem(i *Item) error {
+func (t *Tx) InsertItem(i *domain.Item) error {
 	result, err := t.exec(`INSERT INTO items (thread, run, seq, kind, key, role, content, tool, title, tool_kind, input, status, result, parent_id, data, approval, created, updated, indexed)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		i.Thread, i.Run, i.Seq, i.Kind, i.Key, i.Role, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, i.ParentID,
@@ -136,7 +131,7 @@ func (t *Tx) InsertItem(i *Item) error {
 }
 
 // UpdateItem writes everything of an item that can change.
-func (t *Tx) UpdateItem(i Item) error {
+func (t *Tx) UpdateItem(i domain.Item) error {
 	if err := t.dropFromIndex(i); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var ctx = context.Background()
 
 // openAt opens a store, and closes it when the test ends.
-func openAt(t *testing.T, path string, committed ...func([]Event)) *Store {
+func openAt(t *testing.T, path string, committed ...func([]domain.Event)) *Store {
 	t.Helper()
 	var opts Options
 	if len(committed) > 0 {
@@ -33,7 +35,7 @@ func openAt(t *testing.T, path string, committed ...func([]Event)) *Store {
 	return s
 }
 
-func openNew(t *testing.T, committed ...func([]Event)) *Store {
+func openNew(t *testing.T, committed ...func([]domain.Event)) *Store {
 	t.Helper()
 	return openAt(t, filepath.Join(t.TempDir(), "duet.db"), committed...)
 }
@@ -43,9 +45,9 @@ func write(t *testing.T, s *Store, change func(*Tx) error) {
 	require.NoError(t, s.Write(ctx, change))
 }
 
-func newThread(t *testing.T, s *Store, alias string) Thread {
+func newThread(t *testing.T, s *Store, alias string) domain.Thread {
 	t.Helper()
-	th := Thread{UUID: uuid.NewString(), CWD: "/p", Agent: "a", Created: time.Unix(1, 0), Active: time.Unix(1, 0)}
+	th := domain.Thread{UUID: uuid.NewString(), CWD: "/p", Agent: "a", Created: time.Unix(1, 0), Active: time.Unix(1, 0)}
 	write(t, s, func(tx *Tx) error {
 		if err := tx.InsertThread(&th); err != nil {
 			return err
@@ -60,8 +62,8 @@ func newThread(t *testing.T, s *Store, alias string) Thread {
 	return th
 }
 
-func newRun(thread int64, state State, change ...func(*Run)) Run {
-	r := Run{
+func newRun(thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
+	r := domain.Run{
 		UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread, Prompt: "p", Agent: "a",
 		Source: "task", State: state, Created: time.Unix(1, 0), Active: time.Unix(1, 0),
 	}
@@ -71,7 +73,7 @@ func newRun(thread int64, state State, change ...func(*Run)) Run {
 	return r
 }
 
-func addRun(t *testing.T, s *Store, thread int64, state State, change ...func(*Run)) Run {
+func addRun(t *testing.T, s *Store, thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
 	t.Helper()
 	r := newRun(thread, state, change...)
 	write(t, s, func(tx *Tx) error { return tx.InsertRun(&r) })
@@ -80,20 +82,20 @@ func addRun(t *testing.T, s *Store, thread int64, state State, change ...func(*R
 
 func appendEvent(kind string) func(*Tx) error {
 	return func(tx *Tx) error {
-		_, err := tx.Append(Event{Type: kind})
+		_, err := tx.Append(domain.Event{Type: kind})
 		return err
 	}
 }
 
 // allEvents is the whole log.
-func allEvents(t *testing.T, s *Store) []Event {
+func allEvents(t *testing.T, s *Store) []domain.Event {
 	t.Helper()
 	list, err := s.Events(ctx, 0, 1_000_000)
 	require.NoError(t, err)
 	return list
 }
 
-func requireGapless(t *testing.T, events []Event, want int) {
+func requireGapless(t *testing.T, events []domain.Event, want int) {
 	t.Helper()
 	require.Len(t, events, want)
 	for i, e := range events {
@@ -118,11 +120,11 @@ func TestAStoreKeepsWhatItWasGiven(t *testing.T) {
 	assert.Equal(t, path, s.Path())
 	th := newThread(t, s, "")
 	until := time.Unix(500, 0).UTC()
-	th.Settings = Settings{SkipPermissions: true, SkipPermissionsUntil: &until, AllowedTools: []string{"Bash(git:*)"}}
+	th.Settings = domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &until, AllowedTools: []string{"Bash(git:*)"}}
 	th.Title, th.NativeSession, th.Archived = "Ti\"tle", "native-1", true
 	write(t, s, func(tx *Tx) error { return tx.UpdateThread(th) })
-	r := addRun(t, s, th.ID, Queued, func(r *Run) {
-		r.Tools, r.Timeout, r.Quiet, r.Tokens = []string{"Read"}, time.Minute, true, Tokens{Input: 3, CostUSD: 0.5}
+	r := addRun(t, s, th.ID, domain.Queued, func(r *domain.Run) {
+		r.Tools, r.Timeout, r.Quiet, r.Tokens = []string{"Read"}, time.Minute, true, domain.Tokens{Input: 3, CostUSD: 0.5}
 		r.Progress, r.Metadata = []byte(`{"percent":1}`), []byte(`{"a":[1]}`)
 	})
 	require.NoError(t, s.Close())
@@ -142,7 +144,7 @@ func TestAStoreKeepsWhatItWasGiven(t *testing.T) {
 }
 
 // withTimes is a with the times of b, where they are the same moments.
-func withTimes(a, b Run) Run {
+func withTimes(a, b domain.Run) domain.Run {
 	for _, p := range []struct{ a, b *time.Time }{{&a.Created, &b.Created}, {&a.Started, &b.Started}, {&a.Ended, &b.Ended}, {&a.Active, &b.Active}} {
 		if p.a.Equal(*p.b) {
 			*p.a = *p.b

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -18,7 +20,7 @@ func database(t *testing.T) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
-	addRun(t, s, newThread(t, s, "").ID, Queued)
+	addRun(t, s, newThread(t, s, "").ID, domain.Queued)
 	require.NoError(t, s.Close())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -121,7 +123,7 @@ func TestADatabaseOfAnEarlierFormat(t *testing.T) {
 		s = openAt(t, path)
 		requireGapless(t, allEvents(t, s), 1)
 		write(t, s, func(tx *Tx) error {
-			return tx.InsertItem(&Item{Thread: 1, Run: 1, Seq: 1, Kind: "plan", Content: "- [ ] Look"})
+			return tx.InsertItem(&domain.Item{Thread: 1, Run: 1, Seq: 1, Kind: "plan", Content: "- [ ] Look"})
 		})
 		found, err := s.NotedItem(ctx, 1, "plan", "")
 		require.NoError(t, err)

@@ -5,25 +5,12 @@ import (
 	"slices"
 	"sort"
 	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // itemEvents is Item.Events in SQL, as the index items_run has it.
 const itemEvents = "CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'failed') OR result != '') THEN 2 ELSE 1 END"
-
-// Events is how many events of a conversation the item is: a tool call has its
-// result behind it, as soon as there is one.
-func (i Item) Events() int {
-	if i.Kind == "tool_call" && (i.Status == "completed" || i.Status == "failed" || i.Result != "") {
-		return 2
-	}
-	return 1
-}
-
-// IsNote reports whether the item is what no agent and no human has said: a
-// plan, a changed file, an answer. Some clients are told nothing of them.
-func (i Item) IsNote() bool { return isNote(i.Kind) }
-
-func isNote(kind string) bool { return kind == "plan" || kind == "diff" || kind == "approval" }
 
 // noNotes is the condition that an item is none.
 const noNotes = " AND i.kind NOT IN ('plan', 'diff', 'approval')"
@@ -69,7 +56,7 @@ func (p place) count(notes bool) int {
 func (p *place) add(item int64, kind string, events int) {
 	p.item = item
 	p.events += events
-	if isNote(kind) {
+	if domain.IsNote(kind) {
 		p.notes += events
 	}
 }
@@ -103,7 +90,7 @@ func (p *places) put(entry *runPlaces, counted runPlaces) {
 
 // willChange notes what a transaction changes: a new item is behind all others,
 // an old one may be another number of events.
-func (p *places) willChange(t *Tx, i Item, old bool) {
+func (p *places) willChange(t *Tx, i domain.Item, old bool) {
 	if old && i.Kind != "tool_call" {
 		return
 	}
@@ -165,7 +152,7 @@ func (s *Store) Length(ctx context.Context, run int64, notes bool) (int, error) 
 // which the event is that has so many before it, until they are limit events, or
 // one more. before is how many events of the first are before that one. It looks
 // at few other items, wherever that is.
-func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, limit int) (items []Item, before int, err error) {
+func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, limit int) (items []domain.Item, before int, err error) {
 	p, err := s.placesOf(ctx, run)
 	if err != nil {
 		return nil, 0, err

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -15,16 +17,16 @@ func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
 	th := newThread(t, s, "")
-	assert.Equal(t, "task-0001", TaskName(addRun(t, s, th.ID, Queued).Task))
+	assert.Equal(t, "task-0001", domain.TaskName(addRun(t, s, th.ID, domain.Queued).Task))
 	err := s.Write(ctx, func(tx *Tx) error {
-		r := newRun(th.ID, Queued)
+		r := newRun(th.ID, domain.Queued)
 		if err := tx.InsertRun(&r); err != nil {
 			return err
 		}
 		return errors.New("aborted")
 	})
 	require.EqualError(t, err, "aborted")
-	second := addRun(t, s, th.ID, Queued)
+	second := addRun(t, s, th.ID, domain.Queued)
 	assert.EqualValues(t, 2, second.Task, "one that nobody was told does not count")
 	write(t, s, func(tx *Tx) error {
 		_, err := tx.exec("DELETE FROM runs WHERE id = ?", second.ID)
@@ -32,17 +34,17 @@ func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
 	})
 	require.NoError(t, s.Close())
 	s = openAt(t, path)
-	third := addRun(t, s, th.ID, Queued)
+	third := addRun(t, s, th.ID, domain.Queued)
 	assert.EqualValues(t, 3, third.Task)
 	assert.Equal(t, third.ID, third.Task)
-	assert.Equal(t, "task-12345", TaskName(12345))
+	assert.Equal(t, "task-12345", domain.TaskName(12345))
 }
 
 func TestEveryAliasFindsItsRun(t *testing.T) {
 	s := openNew(t)
 	th := newThread(t, s, "conversation")
-	first := addRun(t, s, th.ID, Completed, func(r *Run) { r.CallerID = "mine" })
-	last := addRun(t, s, th.ID, Queued)
+	first := addRun(t, s, th.ID, domain.Completed, func(r *domain.Run) { r.CallerID = "mine" })
+	last := addRun(t, s, th.ID, domain.Queued)
 	for alias, want := range map[string]int64{
 		first.UUID: first.ID, first.SessionID: first.ID, first.RunID: first.ID, "task-0001": first.ID, "mine": first.ID,
 		last.UUID: last.ID, "task-0002": last.ID, th.UUID: last.ID, "conversation": last.ID,
@@ -69,25 +71,25 @@ func TestAThreadWithoutRunsNamesNone(t *testing.T) {
 
 func TestStartableIsByPriorityThenAgeAndOneOfAThread(t *testing.T) {
 	s := openNew(t)
-	priority := func(n int) func(*Run) { return func(r *Run) { r.Priority = n } }
-	threads := make([]Thread, 6)
+	priority := func(n int) func(*domain.Run) { return func(r *domain.Run) { r.Priority = n } }
+	threads := make([]domain.Thread, 6)
 	for i := range threads {
 		threads[i] = newThread(t, s, "")
 	}
-	old := addRun(t, s, threads[0].ID, Queued)
-	addRun(t, s, threads[0].ID, Queued) // behind old
-	high := addRun(t, s, threads[1].ID, Queued, priority(5))
-	addRun(t, s, threads[2].ID, Queued)
-	urgent := addRun(t, s, threads[2].ID, Queued, priority(1)) // overtakes in its own thread too
-	low := addRun(t, s, threads[3].ID, Queued, priority(-1))
-	for i, busy := range []State{Starting, Running, WaitingInput, Interrupting} {
+	old := addRun(t, s, threads[0].ID, domain.Queued)
+	addRun(t, s, threads[0].ID, domain.Queued) // behind old
+	high := addRun(t, s, threads[1].ID, domain.Queued, priority(5))
+	addRun(t, s, threads[2].ID, domain.Queued)
+	urgent := addRun(t, s, threads[2].ID, domain.Queued, priority(1)) // overtakes in its own thread too
+	low := addRun(t, s, threads[3].ID, domain.Queued, priority(-1))
+	for i, busy := range []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting} {
 		th := newThread(t, s, fmt.Sprint("busy", i))
 		addRun(t, s, th.ID, busy)
-		addRun(t, s, th.ID, Queued, priority(100))
+		addRun(t, s, th.ID, domain.Queued, priority(100))
 	}
-	addRun(t, s, threads[4].ID, Draft, priority(100))
-	addRun(t, s, threads[5].ID, Completed)
-	ended := addRun(t, s, threads[5].ID, Queued)
+	addRun(t, s, threads[4].ID, domain.Draft, priority(100))
+	addRun(t, s, threads[5].ID, domain.Completed)
+	ended := addRun(t, s, threads[5].ID, domain.Queued)
 
 	list, err := s.Startable(ctx, 10)
 	require.NoError(t, err)
@@ -102,10 +104,10 @@ func TestStartableIsByPriorityThenAgeAndOneOfAThread(t *testing.T) {
 
 	load, err := s.Load(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, Counts{Queued: 11, Starting: 1, Running: 1, Interrupting: 1}, load)
+	assert.Equal(t, domain.Counts{domain.Queued: 11, domain.Starting: 1, domain.Running: 1, domain.Interrupting: 1}, load)
 	counts, err := s.Counts(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, Counts{Queued: 11, Starting: 1, Running: 1, Interrupting: 1, WaitingInput: 1, Draft: 1, Completed: 1}, counts)
+	assert.Equal(t, domain.Counts{domain.Queued: 11, domain.Starting: 1, domain.Running: 1, domain.Interrupting: 1, domain.WaitingInput: 1, domain.Draft: 1, domain.Completed: 1}, counts)
 }
 
 func TestSessionsAreFilteredAndPaged(t *testing.T) {
@@ -114,14 +116,14 @@ func TestSessionsAreFilteredAndPaged(t *testing.T) {
 	b.Archived = true
 	write(t, s, func(tx *Tx) error { return tx.UpdateThread(b) })
 	for i := range 10 {
-		th := []Thread{a, b}[i%2]
-		addRun(t, s, th.ID, []State{Completed, Failed, Queued}[i%3], func(r *Run) {
+		th := []domain.Thread{a, b}[i%2]
+		addRun(t, s, th.ID, []domain.State{domain.Completed, domain.Failed, domain.Queued}[i%3], func(r *domain.Run) {
 			r.Agent = []string{"x", "y"}[i/5]
 			r.Source = []string{"task", "chat"}[i%2]
 			r.Parent = int64(i / 2) // 0 for the first two
 		})
 	}
-	ids := func(f RunFilter) (list []int64) {
+	ids := func(f domain.RunFilter) (list []int64) {
 		t.Helper()
 		sessions, err := s.Sessions(ctx, f)
 		require.NoError(t, err)
@@ -131,19 +133,19 @@ func TestSessionsAreFilteredAndPaged(t *testing.T) {
 		return list
 	}
 	yes, no := true, false
-	assert.Equal(t, []int64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, ids(RunFilter{}))
-	assert.Equal(t, []int64{9, 6, 3}, ids(RunFilter{States: []State{Queued}}))
-	assert.Equal(t, []int64{9, 8, 6, 5, 3, 2}, ids(RunFilter{States: []State{Queued, Failed}}))
-	assert.Equal(t, []int64{10, 9, 8, 7, 6}, ids(RunFilter{Agent: "y"}))
-	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(RunFilter{Source: "chat"}))
-	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(RunFilter{Archived: &yes}))
-	assert.Equal(t, []int64{9, 7}, ids(RunFilter{Archived: &no, Agent: "y"}))
-	assert.Equal(t, []int64{9, 7, 5, 3, 1}, ids(RunFilter{Thread: a.ID}))
-	assert.Equal(t, []int64{10, 9}, ids(RunFilter{Leaves: true}))
+	assert.Equal(t, []int64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, ids(domain.RunFilter{}))
+	assert.Equal(t, []int64{9, 6, 3}, ids(domain.RunFilter{States: []domain.State{domain.Queued}}))
+	assert.Equal(t, []int64{9, 8, 6, 5, 3, 2}, ids(domain.RunFilter{States: []domain.State{domain.Queued, domain.Failed}}))
+	assert.Equal(t, []int64{10, 9, 8, 7, 6}, ids(domain.RunFilter{Agent: "y"}))
+	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(domain.RunFilter{Source: "chat"}))
+	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(domain.RunFilter{Archived: &yes}))
+	assert.Equal(t, []int64{9, 7}, ids(domain.RunFilter{Archived: &no, Agent: "y"}))
+	assert.Equal(t, []int64{9, 7, 5, 3, 1}, ids(domain.RunFilter{Thread: a.ID}))
+	assert.Equal(t, []int64{10, 9}, ids(domain.RunFilter{Leaves: true}))
 
 	var paged []int64
 	for before, pages := int64(0), 0; ; pages++ {
-		page := ids(RunFilter{Before: before, Limit: 3})
+		page := ids(domain.RunFilter{Before: before, Limit: 3})
 		if len(page) == 0 {
 			assert.Equal(t, 4, pages)
 			break
@@ -151,7 +153,7 @@ func TestSessionsAreFilteredAndPaged(t *testing.T) {
 		paged = append(paged, page...)
 		before = page[len(page)-1]
 	}
-	assert.Equal(t, ids(RunFilter{}), paged, "each once")
+	assert.Equal(t, ids(domain.RunFilter{}), paged, "each once")
 
 	first, err := s.Session(ctx, 1)
 	require.NoError(t, err)
@@ -164,9 +166,9 @@ func TestSessionsAreFilteredAndPaged(t *testing.T) {
 func TestRunsOfAThread(t *testing.T) {
 	s := openNew(t)
 	th := newThread(t, s, "")
-	one := addRun(t, s, th.ID, Completed)
-	two := addRun(t, s, th.ID, Running)
-	addRun(t, s, th.ID, Draft)
+	one := addRun(t, s, th.ID, domain.Completed)
+	two := addRun(t, s, th.ID, domain.Running)
+	addRun(t, s, th.ID, domain.Draft)
 	list, err := s.RunsOfThread(ctx, th.ID, 0)
 	require.NoError(t, err)
 	assert.Len(t, list, 3)
@@ -176,27 +178,27 @@ func TestRunsOfAThread(t *testing.T) {
 	last, err := s.LastRun(ctx, th.ID)
 	require.NoError(t, err)
 	assert.Equal(t, two.ID, last.ID, "drafts aside")
-	list, err = s.RunsIn(ctx, Draft, Running)
+	list, err = s.RunsIn(ctx, domain.Draft, domain.Running)
 	require.NoError(t, err)
 	assert.Len(t, list, 2)
 	_, err = s.Run(ctx, 99)
 	assert.ErrorIs(t, err, ErrNotFound)
-	err = s.Write(ctx, func(tx *Tx) error { return tx.UpdateRun(Run{ID: 99}) })
+	err = s.Write(ctx, func(tx *Tx) error { return tx.UpdateRun(domain.Run{ID: 99}) })
 	assert.ErrorIs(t, err, ErrNotFound)
 }
 
 func TestSearchTakesWhatPeopleType(t *testing.T) {
 	s := openNew(t)
 	th := newThread(t, s, "")
-	r := addRun(t, s, th.ID, Running)
-	add := func(content string) Item {
-		i := Item{Thread: th.ID, Run: r.ID, Kind: "message", Content: content, Created: time.Now(), Updated: time.Now()}
+	r := addRun(t, s, th.ID, domain.Running)
+	add := func(content string) domain.Item {
+		i := domain.Item{Thread: th.ID, Run: r.ID, Kind: "message", Content: content, Created: time.Now(), Updated: time.Now()}
 		write(t, s, func(tx *Tx) error { return tx.InsertItem(&i) })
 		return i
 	}
 	greeting := add("Grüße aus Köln, said the C++ compiler's author")
 	add(`a "quoted phrase" and file_name.go:12`)
-	tool := Item{Thread: th.ID, Run: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending", Created: time.Now(), Updated: time.Now()}
+	tool := domain.Item{Thread: th.ID, Run: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending", Created: time.Now(), Updated: time.Now()}
 	write(t, s, func(tx *Tx) error { return tx.InsertItem(&tool) })
 
 	for words, want := range map[string]int{
@@ -240,10 +242,10 @@ func TestSearchTakesWhatPeopleType(t *testing.T) {
 
 func TestAnApprovalIsFoundByItsCallToo(t *testing.T) {
 	s := openNew(t)
-	for i, status := range []string{ApprovalPending, ApprovalDenied} {
+	for i, status := range []string{domain.ApprovalPending, domain.ApprovalDenied} {
 		write(t, s, func(tx *Tx) error {
-			return tx.InsertApproval(&Approval{
-				ID: fmt.Sprint("a", i), Thread: 1, Run: int64(i + 1), Type: FunctionCall, CallID: "call", Status: status, Paths: []string{"x"},
+			return tx.InsertApproval(&domain.Approval{
+				ID: fmt.Sprint("a", i), Thread: 1, Run: int64(i + 1), Type: domain.FunctionCall, CallID: "call", Status: status, Paths: []string{"x"},
 				Created: time.Unix(int64(i+1), 0), Input: []byte(`{"a":1}`),
 			})
 		})
@@ -251,7 +253,7 @@ func TestAnApprovalIsFoundByItsCallToo(t *testing.T) {
 	a, err := s.Approval(ctx, "call")
 	require.NoError(t, err)
 	assert.Equal(t, "a0", a.ID, "the one that waits before a later one that does not")
-	a.Status, a.Carried, a.Question, a.Decided = ApprovalApproved, true, "q", time.Unix(9, 0)
+	a.Status, a.Carried, a.Question, a.Decided = domain.ApprovalApproved, true, "q", time.Unix(9, 0)
 	write(t, s, func(tx *Tx) error { return tx.UpdateApproval(a) })
 	other, err := s.Approval(ctx, "a1")
 	require.NoError(t, err)
@@ -261,7 +263,9 @@ func TestAnApprovalIsFoundByItsCallToo(t *testing.T) {
 	assert.Equal(t, "a1", other.ID)
 	for i, taken := range []string{"a0", "call.a1"} { // an id of another one, of either kind
 		id := fmt.Sprint("b", i)
-		write(t, s, func(tx *Tx) error { return tx.InsertApproval(&Approval{ID: id, CallID: taken, Status: ApprovalDenied}) })
+		write(t, s, func(tx *Tx) error {
+			return tx.InsertApproval(&domain.Approval{ID: id, CallID: taken, Status: domain.ApprovalDenied})
+		})
 		found, err := s.Approval(ctx, id)
 		require.NoError(t, err)
 		assert.Equal(t, []string{taken + "." + id, taken}, []string{found.CallID, found.ToolUseID()})
@@ -277,7 +281,7 @@ func TestAnApprovalIsFoundByItsCallToo(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNotFound)
 	_, err = s.CarriedDecision(ctx, 2, "q")
 	assert.ErrorIs(t, err, ErrNotFound, "another thread's")
-	assert.ErrorIs(t, s.Write(ctx, func(tx *Tx) error { return tx.UpdateApproval(Approval{ID: "none"}) }), ErrNotFound)
+	assert.ErrorIs(t, s.Write(ctx, func(tx *Tx) error { return tx.UpdateApproval(domain.Approval{ID: "none"}) }), ErrNotFound)
 }
 
 func TestACallThatSeveralApprovalsHaveIsNotGuessed(t *testing.T) {
@@ -290,7 +294,7 @@ func TestACallThatSeveralApprovalsHaveIsNotGuessed(t *testing.T) {
 	}
 	for _, id := range []string{"a0", "a1", "a2"} {
 		write(t, s, func(tx *Tx) error {
-			return tx.InsertApproval(&Approval{ID: id, CallID: "call", Status: ApprovalPending})
+			return tx.InsertApproval(&domain.Approval{ID: id, CallID: "call", Status: domain.ApprovalPending})
 		})
 	}
 	set("call_id = 'call'") // as they were once
@@ -308,10 +312,10 @@ func TestACallThatSeveralApprovalsHaveIsNotGuessed(t *testing.T) {
 func TestAChangeKeepsWhatTheFileWasAtFirst(t *testing.T) {
 	s := openNew(t)
 	text := func(s string) *string { return &s }
-	put := func(c Change) { write(t, s, func(tx *Tx) error { return tx.PutChange(c) }) }
-	put(Change{Run: 1, Path: "b", After: text("1"), Seq: 1, Updated: time.Unix(1, 0)})
-	put(Change{Run: 1, Path: "a", Before: text("0"), After: text("1"), Seq: 2, Updated: time.Unix(1, 0)})
-	put(Change{Run: 1, Path: "a", Before: text("1"), After: nil, Seq: 3, Updated: time.Unix(2, 0)})
+	put := func(c domain.Change) { write(t, s, func(tx *Tx) error { return tx.PutChange(c) }) }
+	put(domain.Change{Run: 1, Path: "b", After: text("1"), Seq: 1, Updated: time.Unix(1, 0)})
+	put(domain.Change{Run: 1, Path: "a", Before: text("0"), After: text("1"), Seq: 2, Updated: time.Unix(1, 0)})
+	put(domain.Change{Run: 1, Path: "a", Before: text("1"), After: nil, Seq: 3, Updated: time.Unix(2, 0)})
 	list, err := s.Changes(ctx, 1)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
@@ -325,7 +329,7 @@ func TestRulesTokensAndTheAuditLog(t *testing.T) {
 	s := openNew(t)
 	for range 2 { // the same rule once
 		write(t, s, func(tx *Tx) error {
-			return errors.Join(tx.PutRule(Rule{Thread: 1, Effect: "allow", Tool: "Write"}), tx.PutRule(Rule{Effect: "deny", Tool: "Bash", Command: "rm"}))
+			return errors.Join(tx.PutRule(domain.Rule{Thread: 1, Effect: "allow", Tool: "Write"}), tx.PutRule(domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm"}))
 		})
 	}
 	rules, err := s.Rules(ctx, 1)
@@ -336,7 +340,7 @@ func TestRulesTokensAndTheAuditLog(t *testing.T) {
 	assert.Len(t, rules, 1, "only the project's")
 
 	write(t, s, func(tx *Tx) error {
-		return errors.Join(tx.PutToken(Token{Hash: []byte("one"), Run: 1}), tx.PutToken(Token{Hash: []byte("two"), Thread: 3, Run: 2}))
+		return errors.Join(tx.PutToken(domain.Token{Hash: []byte("one"), Run: 1}), tx.PutToken(domain.Token{Hash: []byte("two"), Thread: 3, Run: 2}))
 	})
 	tokens, err := s.Tokens(ctx)
 	require.NoError(t, err)
@@ -344,7 +348,7 @@ func TestRulesTokensAndTheAuditLog(t *testing.T) {
 	write(t, s, func(tx *Tx) error { return tx.DropTokens(1) })
 	tokens, err = s.Tokens(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, []Token{{Hash: []byte("two"), Thread: 3, Run: 2}}, tokens)
+	assert.Equal(t, []domain.Token{{Hash: []byte("two"), Thread: 3, Run: 2}}, tokens)
 
 	for i := range 3 {
 		write(t, s, func(tx *Tx) error { return tx.NoteKeyAccess(int64(i), "anthropic", "configured") })
@@ -358,11 +362,11 @@ func TestRulesTokensAndTheAuditLog(t *testing.T) {
 func TestProcessesAndPaths(t *testing.T) {
 	s := openNew(t)
 	write(t, s, func(tx *Tx) error {
-		return errors.Join(tx.PutProcess(Process{PID: 5, Mark: "m", Run: 1}), tx.PutProcess(Process{PID: 6, Mark: "m", Run: 2}), tx.PutProcess(Process{PID: 7, Mark: "n", Run: 2}))
+		return errors.Join(tx.PutProcess(domain.Process{PID: 5, Mark: "m", Run: 1}), tx.PutProcess(domain.Process{PID: 6, Mark: "m", Run: 2}), tx.PutProcess(domain.Process{PID: 7, Mark: "n", Run: 2}))
 	})
 	list, err := s.Processes(ctx)
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []Process{{6, "m", 2}, {7, "n", 2}}, list)
+	assert.ElementsMatch(t, []domain.Process{{PID: 6, Mark: "m", Run: 2}, {PID: 7, Mark: "n", Run: 2}}, list)
 	write(t, s, func(tx *Tx) error { return tx.DropProcess("m") })
 	list, err = s.Processes(ctx)
 	require.NoError(t, err)
@@ -374,26 +378,26 @@ func TestProcessesAndPaths(t *testing.T) {
 	paths, err := s.RecentPaths(ctx, 10)
 	require.NoError(t, err)
 	require.Len(t, paths, 1)
-	assert.Equal(t, RecentPath{Path: "/p", LastUsed: time.Unix(1, 0).UTC(), Count: 2}, paths[0])
+	assert.Equal(t, domain.RecentPath{Path: "/p", LastUsed: time.Unix(1, 0).UTC(), Count: 2}, paths[0])
 }
 
 func TestOpenDeltasAreThoseThatNoMessageHolds(t *testing.T) {
 	s := openNew(t)
 	th := newThread(t, s, "")
-	r := addRun(t, s, th.ID, Running)
+	r := addRun(t, s, th.ID, domain.Running)
 	delta := func(key, text string) {
 		write(t, s, func(tx *Tx) error {
-			_, err := tx.Append(Event{Type: "message_delta", Run: r.ID, Thread: th.ID, Key: key, Text: text})
+			_, err := tx.Append(domain.Event{Type: "message_delta", Run: r.ID, Thread: th.ID, Key: key, Text: text})
 			return err
 		})
 	}
 	delta("1", "a")
 	write(t, s, func(tx *Tx) error {
-		seq, err := tx.Append(Event{Type: "conversation_updated", Run: r.ID, Data: []byte(`{}`)})
+		seq, err := tx.Append(domain.Event{Type: "conversation_updated", Run: r.ID, Data: []byte(`{}`)})
 		if err != nil {
 			return err
 		}
-		return tx.InsertItem(&Item{Thread: th.ID, Run: r.ID, Seq: seq, Kind: "message", Content: "a"})
+		return tx.InsertItem(&domain.Item{Thread: th.ID, Run: r.ID, Seq: seq, Kind: "message", Content: "a"})
 	})
 	delta("2", "b")
 	delta("2", "c")

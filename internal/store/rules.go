@@ -1,20 +1,24 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
 
 // Rules lists the rules of a thread and of the whole project, the oldest first.
-func (q queries) Rules(ctx context.Context, thread int64) ([]Rule, error) {
+func (q queries) Rules(ctx context.Context, thread int64) ([]domain.Rule, error) {
 	return all(ctx, q.s, scanRule, "SELECT "+ruleColumns+" FROM rules WHERE thread IN (0, ?) ORDER BY id", thread)
 }
 
 // AllRules lists the rules of all threads and of the project, the oldest first.
-func (q queries) AllRules(ctx context.Context) ([]Rule, error) {
+func (q queries) AllRules(ctx context.Context) ([]domain.Rule, error) {
 	return all(ctx, q.s, scanRule, "SELECT "+ruleColumns+" FROM rules ORDER BY id")
 }
 
 const ruleColumns = "id, thread, effect, tool, command, created"
 
-func scanRule(row scanner) (r Rule, err error) {
+func scanRule(row scanner) (r domain.Rule, err error) {
 	var created int64
 	err = row.Scan(&r.ID, &r.Thread, &r.Effect, &r.Tool, &r.Command, &created)
 	r.Created = fromNano(created)
@@ -22,7 +26,7 @@ func scanRule(row scanner) (r Rule, err error) {
 }
 
 // PutRule adds a rule, unless it is there.
-func (t *Tx) PutRule(r Rule) error {
+func (t *Tx) PutRule(r domain.Rule) error {
 	_, err := t.exec("INSERT INTO rules (thread, effect, tool, command, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		r.Thread, r.Effect, r.Tool, r.Command, nano(t.Now))
 	return err

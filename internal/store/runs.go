@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r.thread, r.parent, r.prompt, r.title, r.agent, r.source, r.state, r.priority,
@@ -15,7 +16,7 @@ const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r
 
 // runRow takes a row of runColumns.
 type runRow struct {
-	Run
+	domain.Run
 	tools, tokens                   string
 	progress, metadata              jsonText
 	timeout                         int64
@@ -30,16 +31,16 @@ func (r *runRow) fields() []any {
 	}
 }
 
-func (r *runRow) run() Run {
+func (r *runRow) run() domain.Run {
 	run := r.Run
-	run.Tools, run.Tokens = fromJSON[[]string](r.tools), fromJSON[Tokens](r.tokens)
+	run.Tools, run.Tokens = fromJSON[[]string](r.tools), fromJSON[domain.Tokens](r.tokens)
 	run.Progress, run.Metadata = r.progress.raw(), r.metadata.raw()
 	run.Timeout = time.Duration(r.timeout)
 	run.Created, run.Started, run.Ended, run.Active = fromNano(r.created), fromNano(r.started), fromNano(r.ended), fromNano(r.active)
 	return run
 }
 
-func scanRun(row scanner) (Run, error) {
+func scanRun(row scanner) (domain.Run, error) {
 	var r runRow
 	err := row.Scan(r.fields()...)
 	return r.run(), err
@@ -50,11 +51,11 @@ const (
 	sessionJoins   = "JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent "
 )
 
-func scanSession(row scanner) (Session, error) {
+func scanSession(row scanner) (domain.Session, error) {
 	var (
 		r runRow
 		t threadRow
-		s Session
+		s domain.Session
 	)
 	err := row.Scan(append(append(r.fields(), t.fields()...), &s.ParentSession)...)
 	s.Run, s.Thread = r.run(), t.thread()
@@ -62,12 +63,12 @@ func scanSession(row scanner) (Session, error) {
 }
 
 // Run finds a run by its row.
-func (q queries) Run(ctx context.Context, id int64) (Run, error) {
+func (q queries) Run(ctx context.Context, id int64) (domain.Run, error) {
 	return one(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.id = ?", id)
 }
 
 // Session finds a run by its row, with its thread.
-func (q queries) Session(ctx context.Context, id int64) (Session, error) {
+func (q queries) Session(ctx context.Context, id int64) (domain.Session, error) {
 	return one(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+"WHERE r.id = ?", id)
 }
 
@@ -102,37 +103,25 @@ func (q queries) FindNative(ctx context.Context, native string) (int64, error) {
 	return one(ctx, q.s, scanValue[int64], "SELECT id FROM threads WHERE native_session = ? AND native_session != '' ORDER BY id DESC LIMIT 1", native)
 }
 
-// A RunFilter chooses runs. The zero value means all.
-type RunFilter struct {
-	States   []State
-	Agent    string
-	Source   string
-	Thread   int64
-	Archived *bool // of the thread
-	Leaves   bool  // only the last run of each thread
-	Before   int64 // only runs with a smaller row: for paging
-	Limit    int   // at most that many; 0: 1,000
-}
-
 // Sessions lists runs, the newest first.
-func (q queries) Sessions(ctx context.Context, f RunFilter) ([]Session, error) {
+func (q queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
 	if f.Limit <= 0 {
 		f.Limit = 1000
 	}
-	ids, args := f.query()
+	ids, args := chosenRuns(f)
 	list, err := all(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM ("+ids+") chosen CROSS JOIN runs r ON r.id = chosen.id "+sessionJoins, args...)
 	// They come like that, but SQL does not promise it.
-	slices.SortFunc(list, func(a, b Session) int { return cmp.Compare(b.Run.ID, a.Run.ID) })
+	slices.SortFunc(list, func(a, b domain.Session) int { return cmp.Compare(b.Run.ID, a.Run.ID) })
 	return list, err
 }
 
-// query chooses the ids alone, state by state: each of these lists is in order
+// chosenRuns chooses the ids alone, state by state: each of these lists is in order
 // in an index, and SQLite merges them until there are enough. So it looks at
 // no more runs than it must, however many there are.
-func (f RunFilter) query() (query string, args []any) {
+func chosenRuns(f domain.RunFilter) (query string, args []any) {
 	states := f.States
 	if len(states) == 0 {
-		states = []State{""}
+		states = []domain.State{""}
 	}
 	var parts []string
 	for _, state := range states {
@@ -173,34 +162,26 @@ func (f RunFilter) query() (query string, args []any) {
 
 // RunsOfThread lists the runs of a thread, the oldest first, up to the run
 // upTo, or all if that is 0.
-func (q queries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]Run, error) {
+func (q queries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
 	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
 }
 
-// A RunHead is what of a run its conversation needs, without its texts.
-type RunHead struct {
-	ID        int64
-	SessionID string
-	State     State
-	ErrorCode string
-}
-
 // RunHeads is RunsOfThread without most of it.
-func (q queries) RunHeads(ctx context.Context, thread, upTo int64) ([]RunHead, error) {
-	return all(ctx, q.s, func(row scanner) (h RunHead, err error) {
+func (q queries) RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error) {
+	return all(ctx, q.s, func(row scanner) (h domain.RunHead, err error) {
 		err = row.Scan(&h.ID, &h.SessionID, &h.State, &h.ErrorCode)
 		return h, err
 	}, "SELECT r.id, r.session_id, r.state, r.error_code FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
 }
 
 // LastRun is the last run of a thread, drafts aside.
-func (q queries) LastRun(ctx context.Context, thread int64) (Run, error) {
+func (q queries) LastRun(ctx context.Context, thread int64) (domain.Run, error) {
 	return one(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.id DESC LIMIT 1", thread)
 }
 
 // RunsIn lists the runs that are in one of the states, the oldest first.
-func (q queries) RunsIn(ctx context.Context, states ...State) ([]Run, error) {
-	var list []Run
+func (q queries) RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error) {
+	var list []domain.Run
 	for _, s := range states {
 		some, err := all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.state = ? ORDER BY r.id", string(s))
 		if err != nil {
@@ -213,7 +194,7 @@ func (q queries) RunsIn(ctx context.Context, states ...State) ([]Run, error) {
 
 // Startable lists the queued runs whose thread has no active run, in the order in which
 // they are to start: by priority, then by age.
-func (q queries) Startable(ctx context.Context, limit int) ([]Run, error) {
+func (q queries) Startable(ctx context.Context, limit int) ([]domain.Run, error) {
 	return all(ctx, q.s, scanRun, "SELECT "+runColumns+` FROM runs r WHERE r.state = 'queued'
 		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id
 			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.id < r.id)))
@@ -228,15 +209,15 @@ func (q queries) HasUnfinished(ctx context.Context, thread, beside int64) (bool,
 }
 
 // Counts tells how many runs are in which state.
-func (q queries) Counts(ctx context.Context) (Counts, error) {
+func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
 	type count struct {
-		state State
+		state domain.State
 		n     int
 	}
 	list, err := all(ctx, q.s, func(row scanner) (c count, err error) {
 		return c, row.Scan(&c.state, &c.n)
 	}, "SELECT state, count(*) FROM runs GROUP BY state")
-	counts := Counts{}
+	counts := domain.Counts{}
 	for _, c := range list {
 		counts[c.state] = c.n
 	}
@@ -244,9 +225,9 @@ func (q queries) Counts(ctx context.Context) (Counts, error) {
 }
 
 // Load is Counts for the states that scheduling looks at.
-func (q queries) Load(ctx context.Context) (Counts, error) {
-	counts := Counts{}
-	for _, state := range []State{Queued, Starting, Running, Interrupting} {
+func (q queries) Load(ctx context.Context) (domain.Counts, error) {
+	counts := domain.Counts{}
+	for _, state := range []domain.State{domain.Queued, domain.Starting, domain.Running, domain.Interrupting} {
 		n, err := one(ctx, q.s, scanValue[int], "SELECT count(*) FROM runs WHERE state = ?", string(state))
 		if err != nil {
 			return nil, err
@@ -258,13 +239,13 @@ func (q queries) Load(ctx context.Context) (Counts, error) {
 
 // InsertRun adds a run, numbers it, sets its ID and Task, and makes it found
 // by its ids. A number whose name is somebody's id already is left out.
-func (t *Tx) InsertRun(r *Run) error {
+func (t *Tx) InsertRun(r *domain.Run) error {
 	for taken := true; taken; {
 		if err := t.insertRun(r); err != nil {
 			return err
 		}
 		var err error
-		if taken, err = t.IsTaken(TaskName(r.Task)); err != nil {
+		if taken, err = t.IsTaken(domain.TaskName(r.Task)); err != nil {
 			return err
 		}
 		if taken {
@@ -273,7 +254,7 @@ func (t *Tx) InsertRun(r *Run) error {
 			}
 		}
 	}
-	for _, alias := range []string{r.UUID, r.SessionID, r.RunID, TaskName(r.Task), r.CallerID} {
+	for _, alias := range []string{r.UUID, r.SessionID, r.RunID, domain.TaskName(r.Task), r.CallerID} {
 		if alias == "" {
 			continue
 		}
@@ -293,7 +274,7 @@ func (t *Tx) IsTaken(alias string) (bool, error) {
 	return err == nil, err
 }
 
-func (t *Tx) insertRun(r *Run) error {
+func (t *Tx) insertRun(r *domain.Run) error {
 	result, err := t.exec(`INSERT INTO runs (uuid, task, session_id, run_id, caller_id, thread, parent, prompt, title, agent, source, state, priority,
 			mode, tools, timeout, quiet, created, started, ended, active, error, error_code, stop, result, messages, tokens, progress, metadata)
 		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -306,16 +287,6 @@ func (t *Tx) insertRun(r *Run) error {
 	}
 	r.Task = r.ID
 	return nil
-}
-
-// TaskName is the number of a run as seed 000 spells it, such as task-0001.
-func TaskName(n int64) string { return fmt.Sprintf("task-%04d", n) }
-
-// IsTaskName reports whether an id is of the form that TaskName gives, so that
-// it is, was or may become the name of a run.
-func IsTaskName(id string) bool {
-	digits, ok := strings.CutPrefix(id, "task-")
-	return ok && len(digits) >= 4 && strings.Trim(digits, "0123456789") == ""
 }
 
 // SetAlias makes a run, or a thread where run is 0, found by an id.
@@ -331,11 +302,11 @@ func (t *Tx) DropAlias(alias string) error {
 }
 
 // mutable is everything of a run that UpdateRun writes.
-func mutable(r Run) []any {
+func mutable(r domain.Run) []any {
 	return []any{
 		r.Title, r.Agent, r.Source, string(r.State), r.Priority, r.Mode, asJSON(r.Tools, len(r.Tools) == 0), int64(r.Timeout), r.Quiet,
 		nano(r.Created), nano(r.Started), nano(r.Ended), nano(r.Active), r.Error, r.ErrorCode, r.Stop, r.Result, r.Messages,
-		asJSON(r.Tokens, r.Tokens == Tokens{}), string(r.Progress), string(r.Metadata),
+		asJSON(r.Tokens, r.Tokens == domain.Tokens{}), string(r.Progress), string(r.Metadata),
 	}
 }
 
@@ -346,7 +317,7 @@ func (t *Tx) SetPrompt(run int64, prompt string) error {
 }
 
 // UpdateRun writes everything of a run that can change.
-func (t *Tx) UpdateRun(r Run) error {
+func (t *Tx) UpdateRun(r domain.Run) error {
 	return t.changeOne("a run", `UPDATE runs SET title = ?, agent = ?, source = ?, state = ?, priority = ?, mode = ?, tools = ?, timeout = ?, quiet = ?,
 		created = ?, started = ?, ended = ?, active = ?, error = ?, error_code = ?, stop = ?, result = ?, messages = ?, tokens = ?, progress = ?, metadata = ?
 		WHERE id = ?`, append(mutable(r), r.ID)...)

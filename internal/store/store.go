@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	_ "modernc.org/sqlite" // the driver
 )
 
@@ -62,7 +64,7 @@ type Options struct {
 	ID string
 	// Committed is called with the events of each transaction after its
 	// commit, in order, by one goroutine; it must not block and not write.
-	Committed func([]Event)
+	Committed func([]domain.Event)
 	// Valid, if set, is asked before and after each commit whether this process
 	// still has the right to write: an error is told, in a [*LostError], instead
 	// of success.

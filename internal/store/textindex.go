@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // Values of items.indexed. The index of words is brought up to date beside
@@ -28,7 +30,7 @@ const (
 )
 
 // indexState is where an item stands that is written now.
-func (t *Tx) indexState(i Item) int {
+func (t *Tx) indexState(i domain.Item) int {
 	if i.Kind == "tool_call" && i.Status != "completed" && i.Status != "failed" {
 		return unready
 	}
@@ -37,7 +39,7 @@ func (t *Tx) indexState(i Item) int {
 }
 
 // dropFromIndex takes an item's old words out of the index if it gets others.
-func (t *Tx) dropFromIndex(i Item) error {
+func (t *Tx) dropFromIndex(i domain.Item) error {
 	const changed = " FROM items WHERE id = ? AND indexed = 1 AND (content IS NOT ? OR title IS NOT ? OR result IS NOT ?)"
 	result, err := t.exec("INSERT INTO items_text (items_text, rowid, content, title, result) SELECT 'delete', id, content, title, result"+changed,
 		i.ID, i.Content, i.Title, i.Result)
@@ -75,7 +77,7 @@ const (
 // Search finds items by words: all of them must be there, the last may be the
 // beginning of one. The best come first; where there are very many, the
 // newest, with rank 0.
-func (s *Store) Search(ctx context.Context, words string, limit, offset int) ([]Hit, error) {
+func (s *Store) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	for {
 		waiting, err := s.unindexed(ctx, everything)
 		if err != nil {

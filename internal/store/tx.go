@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
@@ -16,7 +18,7 @@ type Tx struct {
 
 	places  *places
 	seq     int64
-	events  []Event
+	events  []domain.Event
 	after   []func()
 	words   bool // items were written whose words are to be indexed
 	changed int  // statements since the checkpointer was told

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // maxBatch is how many operations share a transaction at most, so that one
@@ -21,7 +23,7 @@ type operation struct {
 	durable bool        // its commit survives a power cut
 	done    func(error) // after the commit, or instead of it
 
-	events []Event
+	events []domain.Event
 	after  []func()
 	err    error
 }
@@ -30,7 +32,7 @@ type operation struct {
 type writer struct {
 	conn      *sql.Conn
 	tx        *Tx
-	announce  func([]Event)
+	announce  func([]domain.Event)
 	valid     func() error // whether what is written is not lost
 	log       string       // where SQLite's write-ahead log is
 	ours      func() error // the same of the database alone, without what is beside it
@@ -60,7 +62,7 @@ func newWriter(ctx context.Context, db *sql.DB, opts Options) (*writer, error) {
 	}
 	w := &writer{conn: conn, announce: opts.Committed, due: make(chan struct{}, 1), long: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
 	if w.announce == nil {
-		w.announce = func([]Event) {}
+		w.announce = func([]domain.Event) {}
 	}
 	w.wake.L = &w.mu
 	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged)}, places: newPlaces()}
@@ -175,7 +177,7 @@ func (w *writer) loop() {
 		w.last = time.Now()
 		w.failing.Store(err != nil)
 		w.commits.Add(1)
-		var events []Event
+		var events []domain.Event
 		for _, op := range batch {
 			if err == nil && op.err == nil {
 				events = append(events, op.events...)

@@ -8,14 +8,16 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 func TestManyWritersShareALogWithoutGaps(t *testing.T) {
-	var announced []Event // by the writer's goroutine
+	var announced []domain.Event // by the writer's goroutine
 	path := filepath.Join(t.TempDir(), "duet.db")
-	s := openAt(t, path, func(events []Event) { announced = append(announced, events...) })
+	s := openAt(t, path, func(events []domain.Event) { announced = append(announced, events...) })
 	boom := errors.New("boom")
 	var all sync.WaitGroup
 	const writers, each = 40, 10
@@ -23,7 +25,7 @@ func TestManyWritersShareALogWithoutGaps(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				err := s.Write(ctx, func(tx *Tx) error {
-					if _, err := tx.Append(Event{Type: fmt.Sprint(w, "/", i)}); err != nil {
+					if _, err := tx.Append(domain.Event{Type: fmt.Sprint(w, "/", i)}); err != nil {
 						return err
 					}
 					switch w % 4 {
@@ -78,7 +80,7 @@ func TestAFailingChangeOfAGroupIsUndoneAlone(t *testing.T) {
 			if e := tx.SetMeta(name, "set"); e != nil {
 				return e
 			}
-			if _, e := tx.Append(Event{Type: name}); e != nil {
+			if _, e := tx.Append(domain.Event{Type: name}); e != nil {
 				return e
 			}
 			if name == "panic" {
@@ -113,7 +115,7 @@ func TestAFailingChangeOfAGroupIsUndoneAlone(t *testing.T) {
 
 func TestEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T) {
 	var order []string
-	s := openNew(t, func(events []Event) { order = append(order, "announced "+events[0].Type) })
+	s := openNew(t, func(events []domain.Event) { order = append(order, "announced "+events[0].Type) })
 	write(t, s, func(tx *Tx) error {
 		for _, n := range []string{"1", "2"} {
 			tx.AfterCommit(func() { order = append(order, "after "+n) })
