@@ -32,9 +32,9 @@ func newAgentsCommand(s *settings) *cobra.Command {
 Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := loadConfig(s)
+			c, err := s.Config()
 			if err != nil {
-				return configError(err)
+				return config.Explain(err)
 			}
 			agents := listAgents(c)
 			if s.json {

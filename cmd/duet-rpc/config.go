@@ -5,36 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/project"
 )
-
-// findProject is the project that a command is about.
-func findProject(s *settings) (project.Project, error) {
-	return config.Owners(os.Getenv).Find(s.root)
-}
-
-// loadConfig reads the configuration of the project that a command is about.
-func loadConfig(s *settings) (*config.Config, error) { return loadConfigFor(s, false) }
-
-// loadConfigFor reads the configuration as it is for somebody who may not trust
-// the workspace.
-func loadConfigFor(s *settings, restricted bool) (*config.Config, error) {
-	p, err := findProject(s)
-	if err != nil {
-		return nil, err
-	}
-	user, err := config.UserFile(os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	return config.Load(config.Sources{Project: p.ConfigFile(), User: user, Restricted: restricted})
-}
 
 const configHelp = `Print the configuration that is in effect, and where each value comes from: a
 flag, the environment, the project's .duet.toml, the user's config.toml, or a
@@ -58,12 +34,12 @@ func newConfigCommand(s *settings) *cobra.Command {
 				_, err := io.WriteString(out, config.Defaults())
 				return err
 			}
-			c, err := loadConfig(s)
+			c, err := s.Config()
 			if check {
 				return checkConfig(out, c, err, s.json)
 			}
 			if err != nil {
-				return configError(err)
+				return config.Explain(err)
 			}
 			if s.json {
 				return printJSON(out, map[string]any{"values": c.Values(), "untrusted": append([]string{}, c.Untrusted...)})
@@ -75,16 +51,6 @@ func newConfigCommand(s *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&check, "check", false, "print only what is wrong")
 	cmd.MarkFlagsMutuallyExclusive("defaults", "check")
 	return cmd
-}
-
-// configError begins the list of what is wrong on a line of its own, where
-// editors and terminals find the places in it.
-func configError(err error) error {
-	var wrong *config.Error
-	if errors.As(err, &wrong) {
-		return fmt.Errorf("the configuration is wrong\n%w", err)
-	}
-	return err
 }
 
 // checkConfig tells what is wrong with a configuration, or with the choice of

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -71,7 +72,7 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if foreground {
-				return runDaemon(s)
+				return host.Daemon(cmd.Context(), &s.Settings)
 			}
 			return startDaemon(cmd.Context(), cmd.OutOrStdout(), s)
 		},
@@ -80,43 +81,16 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// runDaemon is the hub until a signal comes or somebody stops it.
-func runDaemon(s *settings) error {
-	log := s.openLog()
-	defer log.Close(logGrace)
-	ctx, stop := untilSignal(log, nil)
-	defer stop()
-	s.daemon = true
-	c := claimProject(s)
-	if c.err != nil {
-		return unavailable(c.project, c.err)
-	}
-	h := newHost(ctx, s, log, c)
-	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "project", c.project.Root)
-	if err := h.listen(); err != nil {
-		h.close()
-		return fmt.Errorf("nobody could reach the daemon: %w", err)
-	}
-	h.open()
-	<-h.ctx.Done()
-	h.close()
-	log.Info("stopped")
-	return nil
-}
-
-// daemonLog is where a daemon's log goes.
-func daemonLog(p project.Project) string { return filepath.Join(p.StateDir, "logs", "daemon.log") }
-
 // startDaemon starts a daemon in the background, unless there is a hub.
 func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
-	p, err := findProject(s)
+	p, err := s.Project()
 	if err != nil {
 		return err
 	}
 	what := "a hub runs here already"
 	status, err := hubStatus(ctx, s, p)
 	if err != nil {
-		if err := ensureDaemon(ctx, s, p); err != nil {
+		if err := host.EnsureDaemon(ctx, &s.Settings, p); err != nil {
 			return err
 		}
 		what = "started"
@@ -135,7 +109,7 @@ func (d daemonStatus) isWanted(s *settings) error {
 	if d.Hub == config.HubEmbedded {
 		return fmt.Errorf("the hub here is process %d, which an editor or a command started: what runs ends with it; close that and try again, or set hub = \"daemon\" in your configuration", d.PID)
 	}
-	for _, path := range s.listen {
+	for _, path := range s.Listen {
 		full, err := filepath.Abs(path)
 		if err != nil {
 			return err
@@ -164,7 +138,7 @@ type daemonStatus struct {
 
 func hubStatus(ctx context.Context, s *settings, p project.Project) (daemonStatus, error) {
 	var status daemonStatus
-	c, err := dialHub(ctx, s, p)
+	c, err := host.Dial(ctx, &s.Settings, p)
 	if err != nil {
 		return status, err
 	}
@@ -192,7 +166,7 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 		Long:  daemonStopHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := findProject(s)
+			p, err := s.Project()
 			if err != nil {
 				return err
 			}
@@ -223,7 +197,7 @@ func newDaemonStatusCommand(s *settings) *cobra.Command {
 		Long:  daemonStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := findProject(s)
+			p, err := s.Project()
 			if err != nil {
 				return err
 			}
@@ -269,11 +243,11 @@ func newDaemonLogsCommand(s *settings) *cobra.Command {
 		Long:  daemonLogsHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := findProject(s)
+			p, err := s.Project()
 			if err != nil {
 				return err
 			}
-			file, err := os.Open(daemonLog(p))
+			file, err := os.Open(host.DaemonLog(p))
 			if errors.Is(err, os.ErrNotExist) {
 				return errors.New("there is no log yet: no daemon was started here")
 			}

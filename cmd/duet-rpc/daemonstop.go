@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
@@ -21,18 +22,18 @@ const stopPause = 20 * time.Millisecond
 // stopHub asks the project's hub to end, and waits until it has. With force one
 // that does not answer is killed.
 func stopHub(ctx context.Context, s *settings, p project.Project, force bool) (daemonStatus, error) {
-	within := drainFor + s.answerWithin
+	within := host.DrainWithin + s.AnswerWithin
 	if force {
-		within = lastResort + s.answerWithin
+		within = host.EndWithin + s.AnswerWithin
 	}
 	asking, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	status, err := askToStop(asking, s, p, force)
-	var silent *silentError
+	var silent *host.SilentError
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return status, err
-	case force && (errors.As(err, &silent) && silent.held || asking.Err() != nil):
+	case force && (errors.As(err, &silent) && silent.Held || asking.Err() != nil):
 		return killHub(ctx, s, p)
 	case asking.Err() != nil:
 		pid, _ := p.Holder(ctx)
@@ -47,7 +48,7 @@ func askToStop(ctx context.Context, s *settings, p project.Project, force bool) 
 	if err != nil {
 		return status, err
 	}
-	c, err := dialHub(ctx, s, p, client.WithReconnect(false))
+	c, err := host.Dial(ctx, &s.Settings, p, client.WithReconnect(false))
 	if err != nil {
 		return status, err
 	}
@@ -94,7 +95,7 @@ func killHub(ctx context.Context, s *settings, p project.Project) (status daemon
 	for _, kill := range []struct {
 		signal os.Signal
 		within time.Duration
-	}{{syscall.SIGTERM, min(lastResort, s.answerWithin)}, {os.Kill, s.answerWithin}} {
+	}{{syscall.SIGTERM, min(host.EndWithin, s.AnswerWithin)}, {os.Kill, s.AnswerWithin}} {
 		if !stillIts() {
 			return status, nil
 		}

@@ -114,7 +114,7 @@ func checkLog(path string) finding {
 }
 
 func checkLimits(s *settings) finding {
-	l := s.limits
+	l := s.Limits
 	return finding{
 		Check: "limits", State: "ok",
 		Found: fmt.Sprintf("body %d bytes, header section %d bytes, %v for a frame", l.MaxFrame, l.MaxHeader, l.Timeout),

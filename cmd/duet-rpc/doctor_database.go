@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // checkDatabase looks whether the database can be used, without changing it.
@@ -19,12 +19,11 @@ func checkDatabase(p project.Project) finding {
 	f := finding{Check: "database"}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	key, err := origin.FindKey(os.Getenv)
-	if err != nil && !errors.Is(err, origin.ErrNoKey) {
+	found, err := database.Look(ctx, p)
+	if errors.As(err, new(*database.KeyError)) {
 		f.State, f.Found, f.Todo = "wrong", err.Error(), "sessions are not available until this is mended"
 		return f
 	}
-	found, err := lookAtDatabase(ctx, origin.At(p.Database(), key), p)
 	if err != nil {
 		f.State, f.Found, f.Todo = "wrong", err.Error(), "sessions are not available until this is mended; the file was not touched"
 		return f
@@ -40,7 +39,7 @@ func checkDatabase(p project.Project) finding {
 		return f
 	case origin.Foreign:
 		f.State, f.Found = "wrong", p.Database()+" was not made by you on this machine (or by an earlier duet-rpc, or with another DUET_DATABASE_KEY), so it is not used"
-		f.Todo = "it is moved away when sessions are needed next; " + showAside
+		f.Todo = "it is moved away when sessions are needed next; " + database.ShowAside
 		return f
 	case origin.Copied:
 		f.State, f.Found = "note", fmt.Sprintf("a copy of the one that was at %s", found.Was)
@@ -52,13 +51,13 @@ func checkDatabase(p project.Project) finding {
 
 func checkOwnDatabase(ctx context.Context, p project.Project) finding {
 	f := finding{Check: "database", State: "ok"}
+	tellsTodo := false
 	info, err := os.Stat(p.Database())
 	if err == nil {
-		err = store.Check(ctx, p.Database())
+		tellsTodo, err = database.Check(ctx, p)
 	}
-	var broken *store.OpenError
 	switch {
-	case errors.As(err, &broken) && broken.Reason != "unreadable":
+	case tellsTodo:
 		f.State, f.Found = "wrong", err.Error()
 		f.Todo = "sessions are not available until this is mended; the file was not touched"
 	case err != nil:
@@ -71,7 +70,7 @@ func checkOwnDatabase(ctx context.Context, p project.Project) finding {
 
 // checkAside tells of databases that were set aside.
 func checkAside(p project.Project) []finding {
-	aside := origin.At(p.Database(), origin.Key{}).Aside()
+	aside := database.Aside(p)
 	if len(aside) == 0 {
 		return nil
 	}
@@ -83,5 +82,5 @@ func checkAside(p project.Project) []finding {
 	default:
 		found += fmt.Sprintf("; nor are %d older ones beside it", more)
 	}
-	return []finding{{Check: "set aside", State: "note", Found: found, Todo: showAside + "; remove its directory if you do not"}}
+	return []finding{{Check: "set aside", State: "note", Found: found, Todo: database.ShowAside + "; remove its directory if you do not"}}
 }

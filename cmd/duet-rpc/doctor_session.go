@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	values "github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
@@ -19,7 +17,7 @@ import (
 // examineSessions looks at what sessions need: the project, its
 // configuration, its database, agents, and a run.
 func examineSessions(s *settings) []finding {
-	p, err := findProject(s)
+	p, err := s.Project()
 	if err != nil {
 		return []finding{{Check: "project", State: "wrong", Found: err.Error(), Todo: "name a directory with --root"}}
 	}
@@ -34,7 +32,7 @@ func examineSessions(s *settings) []finding {
 	}
 	list = append(list, checkHub(s, p), checkDatabase(p))
 	list = append(list, checkAside(p)...)
-	c, err := loadConfig(s)
+	c, err := s.Config()
 	if err != nil {
 		list = append(list, finding{Check: "configuration", State: "wrong", Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "mend the lines that are named; `duet-rpc config --defaults` describes every key"})
 		return list
@@ -45,18 +43,18 @@ func examineSessions(s *settings) []finding {
 // checkHub looks whether a hub answers, and starts none.
 func checkHub(s *settings, p project.Project) finding {
 	f := finding{Check: "hub", State: "ok"}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*s.answerWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*s.AnswerWithin)
 	defer cancel()
 	status, err := hubStatus(ctx, s, p)
 	var nobody *socket.NobodyError
 	switch {
 	case err == nil:
 		f.Found = fmt.Sprintf("process %d, %s", status.PID, status.Version)
-	case errors.As(err, &nobody) && wantsDaemon(s):
+	case errors.As(err, &nobody) && host.WantsDaemon(&s.Settings):
 		f.Found = "none runs here; an editor or a prompt starts a daemon"
 	case errors.As(err, &nobody):
 		f.Found = "none runs here; an editor's process will be it, or `duet-rpc daemon start`"
-	case errors.As(err, new(*silentError)):
+	case errors.As(err, new(*host.SilentError)):
 		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at `duet-rpc daemon logs` for what it did last"
 	default:
 		f.State, f.Found, f.Todo = "wrong", err.Error(), "look at `duet-rpc daemon logs`, and end the process that has the project open"
@@ -109,31 +107,9 @@ func checkSession(s *settings) finding {
 }
 
 func trySession(s settings) error {
-	dir, err := os.MkdirTemp("", "duet-rpc-doctor")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	s.root = dir
-	log := logging.Open(logging.Options{Level: quietLevel, NoColor: s.noColor})
+	log := logging.Open(logging.Options{Level: quietLevel, NoColor: s.NoColor})
 	defer log.Close(logGrace)
-	d := newDomain(&s, log, claimProject(&s))
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	defer d.close(ctx)
-	h, err := d.Hub(ctx)
-	if err != nil {
-		return err
-	}
-	session, err := h.Launch(ctx, hub.LaunchSpec{Prompt: "quiet", Agent: "demo", Source: "prompt"})
-	if err != nil {
-		return err
-	}
-	if session, err = h.Await(ctx, session.UUID); err != nil {
-		return err
-	}
-	if session.State != values.Completed {
-		return fmt.Errorf("the demo agent's run is %s: %s", session.State, session.Error)
-	}
-	return nil
+	return host.TryDemoAgent(ctx, s.Settings, log)
 }

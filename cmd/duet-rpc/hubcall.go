@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
@@ -49,22 +50,22 @@ func inItsWords(err error) error {
 
 // connected is withHub that leaves errors as they are.
 func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
-	p, err := findProject(s)
+	p, err := s.Project()
 	if err != nil {
 		return err
 	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	if logging.LogsMessages(os.Getenv) {
-		log := s.openLog()
+		log := s.OpenLog()
 		defer log.Close(logGrace)
 		messages := log.Messages()
 		opts = append(opts, client.WithTrace(func(sent bool, message []byte) { messages("hub", sent, message) }))
 	}
-	c, err := dialHub(ctx, s, p, opts...)
-	if err != nil && cmd.Annotations[beginsWork] != "" && mayComeYet(err) && wantsDaemon(s) {
-		if err = ensureDaemon(ctx, s, p); err == nil {
-			c, err = dialHub(ctx, s, p, opts...)
+	c, err := host.Dial(ctx, &s.Settings, p, opts...)
+	if err != nil && cmd.Annotations[beginsWork] != "" && host.MayComeYet(err) && host.WantsDaemon(&s.Settings) {
+		if err = host.EnsureDaemon(ctx, &s.Settings, p); err == nil {
+			c, err = host.Dial(ctx, &s.Settings, p, opts...)
 		}
 	}
 	if err == nil {
@@ -162,13 +163,13 @@ func completeFirst(s *settings, list completer) cobra.CompletionFunc {
 func completeAll(s *settings, list completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		_ = s.complete(cmd) // a shell wants no errors
-		p, err := findProject(s)
+		p, err := s.Project()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 		defer cancel()
-		c, err := dialHub(ctx, s, p)
+		c, err := host.Dial(ctx, &s.Settings, p)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -208,7 +209,7 @@ func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
 	cmd.Flags().StringVar(name, "agent", "", usage)
 	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		_ = s.complete(cmd)
-		c, err := loadConfig(s)
+		c, err := s.Config()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

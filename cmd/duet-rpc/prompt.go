@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	values "github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
@@ -117,9 +118,9 @@ func promptText(in io.Reader, args []string) (string, error) {
 // error.
 func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
 	if !cmd.Flags().Changed("log-level") && os.Getenv(environment["log-level"]) == "" {
-		s.logLevel = logging.Level(quietLevel)
+		s.LogLevel = logging.Level(quietLevel)
 	}
-	log := s.openLog()
+	log := s.OpenLog()
 	defer log.Close(logGrace)
 	interrupts, stop := interrupts()
 	defer stop()
@@ -127,24 +128,24 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	view := newPromptView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s)
-	if p, err := findProject(s); err == nil {
+	if p, err := s.Project(); err == nil {
 		for _, note := range p.Notes {
 			view.note(oneLine(note))
 		}
 	}
-	var h *openedHub
+	var h *host.Connection
 	if err := orInterrupted(interrupts, cancel, func() (err error) {
-		h, err = openHub(ctx, s, log)
+		h, err = host.Connect(ctx, &s.Settings, log)
 		return err
 	}); err != nil {
 		return err
 	}
-	defer h.close(interrupts, view.note)
+	defer h.Close(interrupts, view.note)
 	asker := newAsker(cmd.ErrOrStderr(), o, view, h.Client)
 	var stopContinued func()
 	asker.continued, stopContinued = continued()
 	defer stopContinued()
-	asker.silence = watchSilence(ctx, h.Client, s.answerWithin, func() string { return whySilent(ctx, s) })
+	asker.silence = watchSilence(ctx, h.Client, s.AnswerWithin, func() string { return whySilent(ctx, s) })
 	session, err := promptSession(ctx, h.Client, o, text, interrupts, view, asker)
 	if err != nil {
 		return inItsWords(err)

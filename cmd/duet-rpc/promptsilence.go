@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
 // watchSilence asks the hub for a sign of life all the time, and tells when it
@@ -58,9 +58,9 @@ func comes(ctx context.Context, what <-chan struct{}, within time.Duration) bool
 
 // whySilent says of a hub that has been reached before why it does not answer.
 func whySilent(ctx context.Context, s *settings) string {
-	silent := &silentError{held: true, err: errors.New("it was silent")}
-	if p, err := findProject(s); err == nil {
-		silent.pid, _ = p.Holder(ctx)
+	silent := &host.SilentError{Held: true}
+	if p, err := s.Project(); err == nil {
+		silent.PID, _ = p.Holder(ctx)
 	}
 	return silent.Error()
 }

@@ -51,7 +51,7 @@ type promptView struct {
 func newPromptView(out, side io.Writer, s *settings) *promptView {
 	v := &promptView{
 		out: out, side: side, asJSON: s.json, shown: make(map[string]bool), plan: make(map[string]string),
-		color: !s.noColor && term.IsTerminal(int(os.Stderr.Fd())),
+		color: !s.NoColor && term.IsTerminal(int(os.Stderr.Fd())),
 	}
 	if term.IsTerminal(int(os.Stdout.Fd())) {
 		v.words = shown.Stream()

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
 const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
@@ -44,7 +46,7 @@ A flag wins over the environment.
 
 // newRootCommand makes the command line.
 func newRootCommand() *cobra.Command {
-	s := &settings{}
+	s := &settings{Settings: host.Settings{Version: buildVersion()}}
 	root := &cobra.Command{
 		Use:     "duet-rpc",
 		Short:   "Work with coding agents from an editor",
@@ -63,7 +65,7 @@ func newRootCommand() *cobra.Command {
 			if term.IsTerminal(int(os.Stdin.Fd())) && !s.stdio {
 				return cmd.Help()
 			}
-			return serveStdio(s)
+			return host.Serve(cmd.Context(), &s.Settings)
 		},
 	}
 	root.SetVersionTemplate(versionLine() + "\n")
@@ -86,7 +88,7 @@ func newServeCommand(s *settings) *cobra.Command {
 
 Exit status: 0 however the session ended; 1 if it could not start.`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error { return serveStdio(s) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return host.Serve(cmd.Context(), &s.Settings) },
 	}
 }
 

@@ -13,30 +13,16 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 // settings are what flags and environment say.
 type settings struct {
-	logLevel    logging.Level
-	noColor     bool
-	json        bool
-	stdio       bool
-	testMethods bool
-	listen      []string // more sockets
-	root        string   // of the project; "": found from the working directory
-	limits      frame.Limits
+	host.Settings
 
-	daemon       bool          // this process is one
-	answerWithin time.Duration // how long a hub may take to answer who comes to it
-}
-
-// openLog opens the log. Where it goes, and whether it has every message, is
-// said by the environment.
-func (s *settings) openLog() *logging.Log {
-	return logging.Open(logging.Options{
-		Level: s.logLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.noColor, Messages: logging.LogsMessages(os.Getenv),
-	})
+	json  bool
+	stdio bool
 }
 
 // environment names the variable that stands in for a flag.
@@ -49,25 +35,25 @@ var environment = map[string]string{
 }
 
 func (s *settings) addFlags(root *cobra.Command) {
-	s.logLevel = logging.Level(slog.LevelInfo)
-	s.limits = frame.Limits{MaxFrame: frame.DefaultMaxFrame, MaxHeader: frame.DefaultMaxHeader, Timeout: frame.DefaultTimeout}
+	s.LogLevel = logging.Level(slog.LevelInfo)
+	s.Limits = frame.Limits{MaxFrame: frame.DefaultMaxFrame, MaxHeader: frame.DefaultMaxHeader, Timeout: frame.DefaultTimeout}
 	f := root.PersistentFlags()
-	f.Var((*levelFlag)(&s.logLevel), "log-level", "how much to log: debug, info, warn or error")
-	f.BoolVar(&s.noColor, "no-color", false, "no colour on a terminal")
+	f.Var((*levelFlag)(&s.LogLevel), "log-level", "how much to log: debug, info, warn or error")
+	f.BoolVar(&s.NoColor, "no-color", false, "no colour on a terminal")
 	f.BoolVar(&s.json, "json", false, "print JSON instead of text")
 	f.BoolVar(&s.stdio, "stdio", false, "serve on standard input and output, also on a terminal")
-	f.BoolVar(&s.testMethods, "test-methods", false, "serve test.sleep, test.fail and test.panic too, for authors of clients")
-	f.StringArrayVar(&s.listen, "listen", nil, "another socket to listen on, as a path; may be given several times")
-	f.StringVar(&s.root, "root", "", "the project (default: nearest .duet, .duet.toml or .git, else here)")
-	f.Var((*durationFlag)(&s.limits.Timeout), "read-timeout", "how long one frame may take to arrive, such as 30s")
-	f.Var((*bytesFlag)(&s.limits.MaxFrame), "max-frame-bytes", "the longest body that is accepted")
-	f.Var((*bytesFlag)(&s.limits.MaxHeader), "max-header-bytes", "the longest header section that is accepted")
-	f.DurationVar(&s.answerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer who comes to it")
+	f.BoolVar(&s.TestMethods, "test-methods", false, "serve test.sleep, test.fail and test.panic too, for authors of clients")
+	f.StringArrayVar(&s.Listen, "listen", nil, "another socket to listen on, as a path; may be given several times")
+	f.StringVar(&s.Root, "root", "", "the project (default: nearest .duet, .duet.toml or .git, else here)")
+	f.Var((*durationFlag)(&s.Limits.Timeout), "read-timeout", "how long one frame may take to arrive, such as 30s")
+	f.Var((*bytesFlag)(&s.Limits.MaxFrame), "max-frame-bytes", "the longest body that is accepted")
+	f.Var((*bytesFlag)(&s.Limits.MaxHeader), "max-header-bytes", "the longest header section that is accepted")
+	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer who comes to it")
 	_ = f.MarkHidden("answer-within")                                                                           // for tests
 	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // names of files
 	directories(root, "root")
 	_ = root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return s.logLevel.Accepted(), cobra.ShellCompDirectiveNoFileComp
+		return s.LogLevel.Accepted(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
@@ -84,7 +70,7 @@ func (s *settings) complete(cmd *cobra.Command) error {
 		}
 	}
 	if os.Getenv("NO_COLOR") != "" {
-		s.noColor = true
+		s.NoColor = true
 	}
 	return nil
 }
@@ -137,3 +123,6 @@ func (b *bytesFlag) Set(text string) error {
 	*b = bytesFlag(v)
 	return nil
 }
+
+// logGrace is how long the end of a command waits for its log to be written.
+const logGrace = 400 * time.Millisecond

@@ -56,7 +56,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			if o.database {
 				return trustDatabase(cmd.Context(), cmd, s, o, strings.Join(args, ""))
 			}
-			p, err := findProject(s)
+			p, err := s.Project()
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 				return errors.New(strings.Join(append([]string{fmt.Sprintf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)}, p.Notes...), "; "))
 			}
 			if err != nil {
-				return configError(err)
+				return config.Explain(err)
 			}
 			return trust(cmd, s, store, file, o)
 		},

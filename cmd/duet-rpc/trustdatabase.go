@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/history"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // foreignDatabase is what `trust --database` tells of one.
@@ -54,7 +55,7 @@ type notTaken struct {
 // trustDatabase shows what a database holds that is not used, and takes over
 // its history if the user says yes. path is "" for the newest that there is.
 func trustDatabase(ctx context.Context, cmd *cobra.Command, s *settings, o trustOptions, path string) error {
-	p, err := findProject(s)
+	p, err := s.Project()
 	if err != nil {
 		return err
 	}
@@ -97,19 +98,14 @@ func foreignPath(ctx context.Context, p project.Project, path string) (string, e
 	if path != "" {
 		return filepath.Abs(path)
 	}
-	key, err := origin.FindKey(os.Getenv)
-	if err != nil && !errors.Is(err, origin.ErrNoKey) {
-		return "", err
-	}
-	place := origin.At(p.Database(), key)
-	found, err := lookAtDatabase(ctx, place, p)
+	found, err := database.Look(ctx, p)
 	if err != nil {
 		return "", err
 	}
 	if found.Kind == origin.Foreign {
 		return p.Database(), nil
 	}
-	if aside := place.Aside(); len(aside) > 0 {
+	if aside := database.Aside(p); len(aside) > 0 {
 		return aside[0], nil
 	}
 	return "", fmt.Errorf("no database of the project %s was set aside; name another one: duet-rpc trust --database FILE", p.Root)
@@ -117,32 +113,13 @@ func foreignPath(ctx context.Context, p project.Project, path string) (string, e
 
 // look surveys the database.
 func (f *foreignDatabase) look(ctx context.Context) error {
-	from, err := store.OpenForeign(ctx, f.Database)
-	var broken *store.OpenError
-	var altered *store.AlteredError
-	switch {
-	case errors.Is(err, os.ErrNotExist):
+	survey, err := database.Read(ctx, f.Database)
+	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("there is no database %s", f.Database)
-	case errors.As(err, &altered):
-		f.Problem = "it holds what duet-rpc did not make, so nothing in it was read"
-		for _, o := range altered.Strange {
-			f.Objects = append(f.Objects, o.String())
-		}
-		for _, o := range altered.Missing {
-			f.Objects = append(f.Objects, o.String()+" (missing)")
-		}
-		return nil
-	case errors.As(err, &broken):
-		f.Problem = "it cannot be read: " + broken.Err.Error()
-		return nil
-	case err != nil:
-		return err
 	}
-	defer from.Close()
-	survey, err := history.Look(ctx, from)
-	if err != nil {
-		f.Problem = "it cannot be read: " + err.Error()
-		return ctx.Err()
+	f.Problem, f.Objects = survey.Problem, survey.Unknown
+	if err != nil || f.Problem != "" {
+		return err
 	}
 	f.Holds = &heldHistory{survey.Threads, survey.Runs, survey.Items, survey.Changes, survey.Newest}
 	f.NotTaken = &notTaken{
@@ -162,7 +139,7 @@ func (f *foreignDatabase) print(out io.Writer) {
 		return
 	}
 	h, n := f.Holds, f.NotTaken
-	fmt.Fprintf(out, "It holds %s", historyText(h.Conversations, h.Sessions, h.Items, h.Changes))
+	fmt.Fprintf(out, "It holds %s", history.Amount(h.Conversations, h.Sessions, h.Items, h.Changes))
 	if len(h.Newest) > 0 {
 		fmt.Fprintln(out, "; the newest are:")
 	} else {
@@ -197,15 +174,6 @@ func (f *foreignDatabase) print(out io.Writer) {
 	}
 }
 
-// historyText says how much a history is.
-func historyText(conversations, sessions, items, changes int) string {
-	text := count(conversations, "conversation") + " with " + count(sessions, "session") + ", " + countIn(items, "entry", "entries")
-	if changes > 0 {
-		text += " and " + countIn(changes, "change of a file", "changes of files")
-	}
-	return text
-}
-
 func count(n int, what string) string { return countIn(n, what, what+"s") }
 
 func countIn(n int, one, more string) string {
@@ -217,53 +185,20 @@ func countIn(n int, one, more string) string {
 
 // take takes over the history, as the project's hub or by the one that runs.
 func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Project, out io.Writer) error {
-	c := claimProject(s)
-	var result history.Result
-	var err error
-	switch {
-	case c.held():
-		result, err = f.takeByHub(ctx, s, p, c.err)
-	case c.err != nil:
-		return c.err
-	default:
-		result, err = f.takeAsHub(ctx, s, p, c)
+	log := logging.Open(logging.Options{Level: quietLevel + 1, NoColor: s.NoColor}) // what is set aside is told of here
+	defer log.Close(logGrace)
+	taken, err := host.TakeOver(ctx, &s.Settings, f.Database, log)
+	result := taken.Result
+	if taken.From != "" {
+		f.Database, f.Now = taken.From, taken.Now
+	}
+	if errors.As(err, new(*project.HeldError)) {
+		result, err = f.takeByHub(ctx, s, p, err)
 	}
 	if err != nil {
 		return err
 	}
 	f.Taken, f.Result = true, &result
-	fmt.Fprintf(out, "Taken over: %s.\nThe database is at %q; nobody needs it any more.\n", takenText(result), f.Now)
+	fmt.Fprintf(out, "Taken over: %s.\nThe database is at %q; nobody needs it any more.\n", result.Summary(), f.Now)
 	return nil
-}
-
-func (f *foreignDatabase) takeAsHub(ctx context.Context, s *settings, p project.Project, c claim) (result history.Result, err error) {
-	defer c.lock.Close()
-	log := logging.Open(logging.Options{Level: quietLevel + 1, NoColor: s.noColor}) // what is set aside is told of here
-	defer log.Close(logGrace)
-	aside := f.Database == p.Database() // not yet, but it will be
-	if _, _, err := prepareDatabase(ctx, p, log.Logger); err != nil {
-		return result, unavailable(p, err)
-	}
-	key, err := origin.LoadKey(os.Getenv)
-	if err != nil {
-		return result, err
-	}
-	place := origin.At(p.Database(), key)
-	if aside {
-		if list := place.Aside(); len(list) > 0 {
-			f.Database = list[0]
-		}
-	}
-	into, err := store.Open(ctx, p.Database(), store.Options{})
-	if err != nil {
-		return result, unavailable(p, err)
-	}
-	result, err = takeHistory(ctx, p, f.Database, "", into)
-	if err := errors.Join(err, into.Close()); err != nil {
-		return result, err
-	}
-	if f.Now, err = place.Taken(f.Database); err != nil {
-		f.Now = f.Database
-	}
-	return result, nil
 }

@@ -18,9 +18,8 @@ const module = "github.com/duet-rpc/duet-rpc"
 // is missing here has not been thought about.
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
-		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/domain", "internal/executor", "internal/filediff", "internal/history", "internal/hub",
-		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
-		"internal/visible",
+		"client", "frame", "server", "internal/catalog", "internal/config", "internal/database", "internal/demoagent", "internal/domain", "internal/executor", "internal/filediff", "internal/history", "internal/host",
+		"internal/hub", "internal/logging", "internal/origin", "internal/project", "internal/question", "internal/socket", "internal/store", "internal/visible",
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
@@ -31,25 +30,30 @@ var mayImport = map[string][]string{
 	"internal/catalogrpc":   {"server", "internal/catalog"},
 	"internal/chaos":        {}, // tests alone
 	"internal/config":       {"internal/catalog", "internal/project"},
+	"internal/database":     {"internal/history", "internal/hub", "internal/origin", "internal/project", "internal/store"},
 	"internal/demoagent":    {},
 	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
 	"internal/filediff":     {},
 	"internal/golden":       {},
 	"internal/domain":       {}, // values: everybody else speaks them
 	"internal/history":      {"internal/domain", "internal/store"},
-	"internal/hub":          {"internal/catalog", "internal/config", "internal/domain", "internal/filediff", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
-	"internal/logging":      {},
-	"internal/openrpc":      {"server"},
-	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
-	"internal/project":      {},
-	"internal/question":     {"internal/visible"},
-	"internal/redact":       {},
-	"internal/relay":        {"frame", "server"},
-	"internal/socket":       {},
-	"internal/store":        {"internal/domain"},
-	"internal/toolinput":    {},
-	"internal/visible":      {},
-	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
+	"internal/host": {
+		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/database", "internal/domain", "internal/history", "internal/hub", "internal/logging",
+		"internal/origin", "internal/project", "internal/relay", "internal/socket", "internal/store", "internal/supervisor", "internal/visible",
+	},
+	"internal/hub":        {"internal/catalog", "internal/config", "internal/domain", "internal/filediff", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/logging":    {},
+	"internal/openrpc":    {"server"},
+	"internal/origin":     {"internal/project"}, // a database is known before anything of it is read
+	"internal/project":    {},
+	"internal/question":   {"internal/visible"},
+	"internal/redact":     {},
+	"internal/relay":      {"frame", "server"},
+	"internal/socket":     {},
+	"internal/store":      {"internal/domain"},
+	"internal/toolinput":  {},
+	"internal/visible":    {},
+	"internal/supervisor": {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {

@@ -1,12 +1,10 @@
-package main
+package host
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -14,9 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -30,6 +26,7 @@ type host struct {
 	end     context.CancelFunc
 	sockets sync.WaitGroup
 
+	kind   string // what the configuration calls a hub like this
 	joined joined
 	told   func(context.Context) // waits until who is told of tasks has been
 
@@ -37,8 +34,8 @@ type host struct {
 }
 
 // newHost makes a host, which ends with ctx.
-func newHost(ctx context.Context, s *settings, log *logging.Log, c claim) *host {
-	h := &host{domain: newDomain(s, log, c)}
+func newHost(ctx context.Context, s *Settings, log *logging.Log, c claim, kind string) *host {
+	h := &host{domain: newDomain(s, log, c), kind: kind}
 	h.ctx, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { h.endTelling(tellWithin) })
 	h.displaced = h.end // an editor starts another process, which joins
@@ -48,7 +45,7 @@ func newHost(ctx context.Context, s *settings, log *logging.Log, c claim) *host 
 		_ = h.listen() // it logs what is wrong
 	}
 	h.srv = server.New(newRegistry(h), server.Options{
-		Limits:   s.limits,
+		Limits:   s.Limits,
 		Logger:   log.Logger,
 		Grace:    handlerGrace,
 		Released: debug.FreeOSMemory,
@@ -137,25 +134,17 @@ func newRegistry(h *host) *server.Registry {
 	reg := server.NewRegistry()
 	workspaces := handlers.NewWorkspaces()
 	handlers.RegisterCore(reg, handlers.Core{
-		Version: buildVersion(), LogLevel: h.log.Level, Now: time.Now, Issues: h.Issues, Trust: h.trustWorkspace,
+		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Issues: h.Issues, Trust: h.trustWorkspace,
 		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 }, Workspaces: workspaces,
 	})
 	h.told = handlers.RegisterDomain(reg, handlers.Domain{
-		Hub: h.Hub, Version: buildVersion(), Now: time.Now, Stop: h.stop, TakeHistory: h.takeHistory, Clients: h.srvCount, Logger: h.log.Logger, Workspaces: workspaces,
-		Kind: h.kind(), Sockets: h.joined.sockets,
+		Hub: h.Hub, Version: h.settings.Version, Now: time.Now, Stop: h.stop, TakeHistory: h.takeHistory, Clients: h.srvCount, Logger: h.log.Logger, Workspaces: workspaces,
+		Kind: h.kind, Sockets: h.joined.sockets,
 	})
-	if h.settings.testMethods {
+	if h.settings.TestMethods {
 		handlers.RegisterTestMethods(reg)
 	}
 	return reg
-}
-
-// kind is what the configuration calls a hub like this.
-func (h *host) kind() string {
-	if h.settings.daemon {
-		return config.HubDaemon
-	}
-	return config.HubEmbedded
 }
 
 func (h *host) srvCount() int { return h.srv.ConnCount() }
@@ -171,17 +160,17 @@ func (h *host) othersCount() int {
 }
 
 // stop ends the host: at once with force, else when what runs has ended, or
-// drainFor is over.
+// DrainWithin is over.
 func (h *host) stop(force bool) {
 	go func() {
 		if !force {
-			ctx, cancel := context.WithTimeout(context.Background(), drainFor)
+			ctx, cancel := context.WithTimeout(context.Background(), DrainWithin)
 			defer cancel()
 			h.drain(ctx)
 		}
 		// Who is attached does not take over at once: it was meant to stop.
 		if c := h.claimed(); c.lock != nil {
-			if err := os.WriteFile(stoppedMark(c.project), nil, 0o600); err != nil {
+			if err := c.project.MarkStopped(); err != nil {
 				h.log.Debug("the stop could not be noted", "err", err)
 			}
 		}
@@ -208,10 +197,6 @@ func (h *host) endTelling(within time.Duration) {
 	}
 }
 
-// stoppedMark is the file that says that the hub was stopped on purpose. It
-// goes when there is a hub again.
-func stoppedMark(p project.Project) string { return filepath.Join(p.StateDir, "stopped") }
-
 // listen opens the sockets: the project's own, and those of --listen. What
 // cannot be opened is logged; an editor on pipes does without. The error is
 // that of the project's own.
@@ -225,7 +210,7 @@ func (h *host) listen() error {
 	}
 	ctx := h.joined.begin(h.ctx)
 	// First: who is answered on the project's own finds them open.
-	for _, path := range h.settings.listen {
+	for _, path := range h.settings.Listen {
 		if err := h.listenAt(ctx, path); err != nil {
 			h.log.Error("a socket of --listen cannot be opened", "err", err)
 		}

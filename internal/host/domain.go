@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"context"
@@ -13,11 +13,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
 )
 
@@ -25,7 +24,7 @@ import (
 // the start, beside the first reply and never before it. What has failed is
 // tried again when the hub is needed again: the user may have mended it.
 type domain struct {
-	settings *settings
+	settings *Settings
 	log      *logging.Log
 
 	trouble      func() string // what else health is to tell; may be nil
@@ -38,7 +37,7 @@ type domain struct {
 	claim   claim
 	latest  *opening // nil before the first
 	closing bool
-	notices []databaseNotice // what was found in the database's place, and is told from then on
+	notices []database.Notice // what was found in the database's place, and is told from then on
 
 	giveUp sync.WaitGroup // hubs that were lost, being closed
 }
@@ -56,7 +55,7 @@ type opening struct {
 // openAgainAfter is for how long a failure to open the hub is believed.
 const openAgainAfter = time.Second
 
-func newDomain(s *settings, log *logging.Log, c claim) *domain {
+func newDomain(s *Settings, log *logging.Log, c claim) *domain {
 	return &domain{settings: s, log: log, claim: c}
 }
 
@@ -82,20 +81,14 @@ type claim struct {
 }
 
 // claimProject tries to become the hub of the project.
-func claimProject(s *settings) claim {
-	p, err := findProject(s)
+func claimProject(s *Settings) claim {
+	p, err := s.Project()
 	if err != nil {
 		return claim{err: err}
 	}
-	if err := p.Prepare(); err != nil {
-		return claim{project: p, err: err}
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	lock, err := p.Lock(ctx)
-	if err == nil {
-		_ = os.Remove(stoppedMark(p)) // mostly it is not there
-	}
+	lock, err := p.Claim(ctx)
 	return claim{p, lock, err}
 }
 
@@ -238,11 +231,11 @@ func (d *domain) Issues() (issues []string) {
 		}
 	}
 	if d.problem != "" {
-		issues = append(issues, toldPaths(d.problem, d.claimed().project))
+		issues = append(issues, d.claimed().project.ShortenPaths(d.problem))
 	}
 	d.mu.Lock()
 	for _, notice := range d.notices {
-		issues = append(issues, notice.text)
+		issues = append(issues, notice.Text)
 	}
 	d.mu.Unlock()
 	o := d.settled()
@@ -325,19 +318,19 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	if err != nil {
 		return err
 	}
-	id, unchanged, err := d.prepareDatabase(ctx, p)
+	prepared, err := d.prepareDatabase(ctx, p)
 	if err != nil {
 		return err
 	}
 	o.hub, err = hub.Open(ctx, hub.Options{
-		Database: p.Database(), DatabaseID: id, Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		Database: p.Database(), DatabaseID: prepared.ID, Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Valid: func() error {
 			if err := claimed.lock.Valid(); err != nil {
 				return err
 			}
-			return unchanged()
+			return prepared.Unchanged()
 		},
 		Lost: func(error) {
 			<-o.done
@@ -358,29 +351,21 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 	return err
 }
 
-// prepareDatabase is the function of this name, and remembers what it notices.
-// unchanged tells when the database is not that one any more.
-func (d *domain) prepareDatabase(ctx context.Context, p project.Project) (id string, unchanged func() error, err error) {
-	id, notices, err := prepareDatabase(ctx, p, d.log.Logger)
+// prepareDatabase prepares the project's database, and remembers what was
+// noticed.
+func (d *domain) prepareDatabase(ctx context.Context, p project.Project) (database.Prepared, error) {
+	prepared, err := database.Prepare(ctx, p, d.log.Logger)
 	d.mu.Lock()
-	d.notices = append(d.notices, notices...)
+	d.notices = append(d.notices, prepared.Notices...)
 	d.mu.Unlock()
-	if err != nil {
-		return "", nil, err
-	}
-	key, err := origin.LoadKey(os.Getenv)
-	if err != nil {
-		return "", nil, err
-	}
-	unchanged, err = origin.At(p.Database(), key).Sealed()
-	return id, unchanged, err
+	return prepared, err
 }
 
 // forgetAside forgets what was noticed about a directory of what is not used.
 func (d *domain) forgetAside(dir string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.notices = slices.DeleteFunc(d.notices, func(n databaseNotice) bool { return n.aside == dir })
+	d.notices = slices.DeleteFunc(d.notices, func(n database.Notice) bool { return n.Aside == dir })
 }
 
 // executorCommand is how an executor is started, and its environment, which
@@ -398,26 +383,25 @@ func executorCommand() (command, environment []string, err error) {
 	return []string{self, "executor"}, environment, nil
 }
 
-// unavailable is why there is no hub of a project, as clients are told it.
+// Unavailable is why there is no hub of a project, as clients are told it.
 func unavailable(p project.Project, err error) *hub.Error {
 	text := err.Error()
 	var held *project.HeldError
-	var broken *store.OpenError
 	switch {
 	case errors.As(err, &held):
 		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)
-	case errors.As(err, &broken):
+	case database.IsUnusable(err):
 		text += "; `duet-rpc doctor` says more"
 	}
-	return &hub.Error{Kind: hub.KindUnavailable, Message: "sessions are not available: " + toldPaths(text, p), Err: err}
+	return &hub.Error{Kind: hub.KindUnavailable, Message: "sessions are not available: " + p.ShortenPaths(text), Err: err}
 }
 
 // openAfter is when the hub is opened at the latest: runs that were queued
 // when a process died go on without anybody asking.
 const openAfter = 100 * time.Millisecond
 
-// drainFor is how long daemon.stop lets work finish.
-const drainFor = 15 * time.Second
+// DrainWithin is how long daemon.stop lets work finish.
+const DrainWithin = 15 * time.Second
 
 // ready is the hub, or nil where there is none, or none yet.
 func (d *domain) ready() *hub.Hub {

@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"context"
@@ -23,9 +23,9 @@ const (
 	listenPause = 10 * time.Millisecond
 )
 
-// dialHub connects to the hub of a project. Where there is none the error
+// Dial connects to the hub of a project. Where there is none the error
 // says how to start one. A hub that has just begun is waited for.
-func dialHub(ctx context.Context, s *settings, p project.Project, opts ...client.Option) (*client.Client, error) {
+func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Option) (*client.Client, error) {
 	var problem error
 	open := func(ctx context.Context) (server.Transport, error) {
 		// The next hub may listen elsewhere.
@@ -36,7 +36,7 @@ func dialHub(ctx context.Context, s *settings, p project.Project, opts ...client
 		}
 		return conn, nil
 	}
-	for deadline := time.Now().Add(min(listensWithin, s.answerWithin)); ; {
+	for deadline := time.Now().Add(min(listensWithin, s.AnswerWithin)); ; {
 		c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))...)
 		if err == nil {
 			return c, nil
@@ -63,7 +63,7 @@ func dialHub(ctx context.Context, s *settings, p project.Project, opts ...client
 }
 
 // dialSocket connects to the hub that answers on the project's socket.
-func dialSocket(ctx context.Context, s *settings, p project.Project) (net.Conn, error) {
+func dialSocket(ctx context.Context, s *Settings, p project.Project) (net.Conn, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func dialSocket(ctx context.Context, s *settings, p project.Project) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	greeting, cancel := context.WithTimeout(ctx, s.answerWithin)
+	greeting, cancel := context.WithTimeout(ctx, s.AnswerWithin)
 	defer cancel()
 	conn, err := socket.Dial(greeting, path)
 	if err == nil {
@@ -88,7 +88,7 @@ func dialSocket(ctx context.Context, s *settings, p project.Project) (net.Conn, 
 		return nil, err
 	}
 	pid, held := p.Holder(ctx)
-	return nil, &silentError{pid: pid, held: held, path: path, err: err}
+	return nil, &SilentError{PID: pid, Held: held, path: path, err: err}
 }
 
 // greet makes sure that a hub answers at the other end, before ctx ends: the
@@ -112,11 +112,11 @@ func greet(ctx context.Context, conn net.Conn) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// A silentError says that somebody listens on the project's socket who does
+// A SilentError says that somebody listens on the project's socket who does
 // not answer.
-type silentError struct {
-	pid  int  // who is the project's hub; 0 if that is not known
-	held bool // somebody is
+type SilentError struct {
+	PID  int  // who is the project's hub; 0 if that is not known
+	Held bool // somebody is
 	path string
 	err  error
 }
@@ -124,14 +124,14 @@ type silentError struct {
 // endSilent is what to do about a hub that does not answer.
 const endSilent = "`duet-rpc daemon stop --force` ends it, and what it ran can be continued"
 
-func (e *silentError) Error() string {
+func (e *SilentError) Error() string {
 	switch {
-	case !e.held:
+	case !e.Held:
 		return fmt.Sprintf("what listens on %s does not answer, and it is not this project's hub: end it, then start one", e.path)
-	case e.pid == 0:
+	case e.PID == 0:
 		return "the hub does not answer; " + endSilent
 	}
-	return fmt.Sprintf("the hub (process %d) does not answer; %s", e.pid, endSilent)
+	return fmt.Sprintf("the hub (process %d) does not answer; %s", e.PID, endSilent)
 }
 
-func (e *silentError) Unwrap() error { return e.err }
+func (e *SilentError) Unwrap() error { return e.err }

@@ -5,26 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/duet-rpc/duet-rpc/internal/project"
 )
-
-func TestPathsAreToldFromTheProjectAndHome(t *testing.T) {
-	t.Setenv("HOME", "/home/u")
-	p := project.Project{Root: "/home/u/p", StateDir: "/home/u/p/.duet"}
-	for text, want := range map[string]string{
-		"/home/u/p/.duet/lock is a directory": ".duet/lock is a directory",
-		"open /home/u/p/.duet/duet.db: no":    "open .duet/duet.db: no",
-		"(/home/u/p): is full":                "(the project's directory): is full",
-		"/home/u/p2/x and /home/u/p-":         "~/p2/x and ~/p-",
-		"/srv/home/u/p/x, /home/u2":           "/srv/home/u/p/x, /home/u2",
-		"/home/u":                             "~",
-		".duet.toml:1:3: what is this":        ".duet.toml:1:3: what is this",
-	} {
-		assert.Equal(t, want, toldPaths(text, p))
-	}
-	assert.Equal(t, "/x/y", toldPaths("/x/y", project.Project{Root: "/"}))
-}
 
 func TestLogIsPrintedAsJSON(t *testing.T) {
 	var out bytes.Buffer

@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -20,16 +21,16 @@ const (
 	handlerGrace = 1400 * time.Millisecond
 	domainGrace  = 900 * time.Millisecond // for executors to be gone
 	logGrace     = 400 * time.Millisecond
-	lastResort   = 1900 * time.Millisecond
+	EndWithin    = 1900 * time.Millisecond
 )
 
 // calmMemory is how much memory the process may have before it collects
 // garbage more eagerly than it otherwise would, in bytes. It is no limit.
 const calmMemory = 48 << 20
 
-// serveStdio serves the editor that started this process until it goes or a
+// Serve serves the editor that started this process until it goes or a
 // signal comes.
-func serveStdio(s *settings) error {
+func Serve(ctx context.Context, s *Settings) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(calmMemory)
 	}
@@ -41,17 +42,17 @@ func serveStdio(s *settings) error {
 	// that fails. Notify, not Ignore: what is ignored stays ignored in child
 	// processes.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	log := s.openLog()
+	log := s.OpenLog()
 	defer log.Close(logGrace)
-	log.Info("started", "version", buildVersion(), "pid", os.Getpid(), "level", s.logLevel.String(), "sink", log.Sink)
+	log.Info("started", "version", s.Version, "pid", os.Getpid(), "level", s.LogLevel.String(), "sink", log.Sink)
 
 	editor, editorGone := context.WithCancel(context.Background())
 	defer editorGone()
 	others := &others{editorGone: editorGone}
-	ctx, stop := untilSignal(log, others.goOn)
+	ctx, stop := untilSignal(ctx, log, others.goOn)
 	defer stop()
-	if wantsDaemon(s) {
-		if p, err := findProject(s); err == nil {
+	if WantsDaemon(s) {
+		if p, err := s.Project(); err == nil {
 			context.AfterFunc(ctx, editorGone)
 			return attachEditor(ctx, editor, s, log, p, true, transport, others)
 		}
@@ -59,13 +60,13 @@ func serveStdio(s *settings) error {
 	c := claimProject(s)
 	if c.held() {
 		log.Info("another process is this project's hub; attaching to it", "hub", c.err)
-		if len(s.listen) > 0 {
+		if len(s.Listen) > 0 {
 			log.Warn("--listen has no effect here: that process listens")
 		}
 		context.AfterFunc(ctx, editorGone)
 		return attachEditor(ctx, editor, s, log, c.project, false, transport, others)
 	}
-	h := newHost(ctx, s, log, c)
+	h := newHost(ctx, s, log, c, config.HubEmbedded)
 	others.of.Store(h)
 	h.begin()
 	h.serveEditor(editor, transport)
@@ -92,11 +93,11 @@ func (o *others) goOn() bool {
 	return true
 }
 
-// untilSignal is a context that ends at the first signal that ends a process;
+// untilSignal is a context that ends with parent, or at the first signal that ends a process;
 // a second one ends the process at once. A SIGHUP for which goOn, if it is not
 // nil, reports true does not count.
-func untilSignal(log *logging.Log, goOn func() bool) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+func untilSignal(parent context.Context, log *logging.Log, goOn func() bool) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
@@ -108,7 +109,7 @@ func untilSignal(log *logging.Log, goOn func() bool) (context.Context, func()) {
 					continue
 				}
 				log.Info("ending", "signal", sig.String())
-				time.AfterFunc(lastResort, func() { os.Exit(0) })
+				time.AfterFunc(EndWithin, func() { os.Exit(0) })
 				cancel()
 			case <-ctx.Done():
 				return

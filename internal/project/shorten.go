@@ -1,16 +1,14 @@
-package main
+package project
 
 import (
 	"os"
 	"strings"
-
-	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// toldPaths is a text for clients: paths in it that are the project's are told
-// from its root on, and others of the user's from ~ on. Where things are on a
-// machine is nobody else's business.
-func toldPaths(text string, p project.Project) string {
+// ShortenPaths is a text for clients: paths in it that are the project's begin
+// at its root, and others of the user's at ~. Where things are on a machine is
+// nobody else's business.
+func (p Project) ShortenPaths(text string) string {
 	text = replacePath(text, p.Root, "", "the project's directory")
 	home, _ := os.UserHomeDir() // without a home nothing is below it
 	return replacePath(text, home, "~/", "~")

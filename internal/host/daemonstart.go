@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"bytes"
@@ -18,21 +18,22 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// wantsDaemon reports whether the configuration says hub = "daemon". One that
+// WantsDaemon reports whether the configuration says hub = "daemon". One that
 // is wrong says nothing: whoever opens the hub tells what is wrong with it.
-func wantsDaemon(s *settings) bool {
+func WantsDaemon(s *Settings) bool {
 	if os.Getenv("DUET_HUB") == "" && !mentionsHub(s) {
 		return false // the start is quicker without a look for every agent
 	}
-	c, err := loadConfig(s)
+	c, err := s.Config()
 	return err == nil && c.Hub == config.HubDaemon
 }
 
 // mentionsHub reports whether there is a file that could say something of it.
-func mentionsHub(s *settings) bool {
-	p, err := findProject(s)
+func mentionsHub(s *Settings) bool {
+	p, err := s.Project()
 	if err != nil {
 		return false
 	}
@@ -52,16 +53,16 @@ const (
 // the hub, or is about to be, or has not quite ended.
 var errOtherHub = errors.New("another process is the hub")
 
-// ensureDaemon returns when a hub answers: the one that is there, or a daemon,
+// EnsureDaemon returns when a hub answers: the one that is there, or a daemon,
 // which is started in the background. Of any number of processes that do this
 // at the same time one starts it.
-func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
+func EnsureDaemon(ctx context.Context, s *Settings, p project.Project) error {
 	within, cancel := context.WithTimeout(ctx, s.startWithin())
 	defer cancel()
 	if err := p.Prepare(); err != nil {
 		return err
 	}
-	var silent *silentError // who keeps a hub from being started, or does not
+	var silent *SilentError // who keeps a hub from being started, or does not
 	err := ensureWithin(within, s, p, &silent)
 	if err != nil && within.Err() != nil && ctx.Err() == nil && silent != nil {
 		return silent
@@ -69,7 +70,7 @@ func ensureDaemon(ctx context.Context, s *settings, p project.Project) error {
 	return err
 }
 
-func ensureWithin(ctx context.Context, s *settings, p project.Project, silent **silentError) error {
+func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **SilentError) error {
 	for {
 		someone, err := answers(ctx, s, p)
 		if errors.As(err, silent) {
@@ -92,9 +93,9 @@ func ensureWithin(ctx context.Context, s *settings, p project.Project, silent **
 }
 
 // answers reports whether a hub answers on the project's socket. The error says
-// that none could, or should not be spoken to, or, a *silentError, that
+// that none could, or should not be spoken to, or, a *SilentError, that
 // somebody listens who does not answer.
-func answers(ctx context.Context, s *settings, p project.Project) (someone bool, err error) {
+func answers(ctx context.Context, s *Settings, p project.Project) (someone bool, err error) {
 	conn, err := dialSocket(ctx, s, p)
 	if err == nil {
 		return true, conn.Close()
@@ -107,18 +108,18 @@ func answers(ctx context.Context, s *settings, p project.Project) (someone bool,
 }
 
 // startWithin is how long a daemon may take to answer after its start.
-func (s *settings) startWithin() time.Duration { return 2 * s.answerWithin }
+func (s *Settings) startWithin() time.Duration { return 2 * s.AnswerWithin }
 
-// mayComeYet reports whether an error of dialSocket says no more than that
+// MayComeYet reports whether an error of dialSocket says no more than that
 // there is no hub, or one that has just ended.
-func mayComeYet(err error) bool {
+func MayComeYet(err error) bool {
 	var nobody *socket.NobodyError
-	var silent *silentError
+	var silent *SilentError
 	return errors.As(err, &nobody) || errors.As(err, &silent)
 }
 
 // startOne starts a daemon and waits until it answers.
-func startOne(ctx context.Context, s *settings, p project.Project) error {
+func startOne(ctx context.Context, s *Settings, p project.Project) error {
 	starting, err := p.LockStart(ctx)
 	if err != nil {
 		return err
@@ -127,10 +128,10 @@ func startOne(ctx context.Context, s *settings, p project.Project) error {
 	if err := checkNoHub(ctx, p); err != nil {
 		return err
 	}
-	if err := putAsideLongLog(daemonLog(p)); err != nil {
+	if err := putAsideLongLog(DaemonLog(p)); err != nil {
 		return fmt.Errorf("putting the long log of daemons aside: %w", err)
 	}
-	log, err := logging.OpenFile(daemonLog(p))
+	log, err := logging.OpenFile(DaemonLog(p))
 	if err != nil {
 		return fmt.Errorf("opening the daemon's log: %w", err)
 	}
@@ -155,7 +156,7 @@ func startOne(ctx context.Context, s *settings, p project.Project) error {
 			if other := checkNoHub(ctx, p); other != nil {
 				return other
 			}
-			if err != nil && !mayComeYet(err) {
+			if err != nil && !MayComeYet(err) {
 				return err
 			}
 			return fmt.Errorf("the daemon ended at once (%v)%s", status, lastWords(p))
@@ -181,14 +182,14 @@ func putAsideLongLog(path string) error {
 
 // lastWords is what a daemon that failed has said last, or where to look.
 func lastWords(p project.Project) string {
-	if file, err := os.Open(daemonLog(p)); err == nil {
+	if file, err := os.Open(DaemonLog(p)); err == nil {
 		defer file.Close()
 		_, _ = file.Seek(-4096, io.SeekEnd) // a shorter one is read from its beginning
 		text, _ := io.ReadAll(file)
 		text = bytes.TrimSpace(text)
 		last := text[bytes.LastIndexByte(text, '\n')+1:]
 		if why, ok := bytes.CutPrefix(last, []byte("duet-rpc: ")); ok {
-			return ": " + oneLine(string(why))
+			return ": " + visible.ForTerminal().Line(string(why))
 		}
 	}
 	return "; its log says why: duet-rpc daemon logs"
@@ -211,20 +212,20 @@ func checkNoHub(ctx context.Context, p project.Project) error {
 
 // daemonCommand is this program as a daemon, which outlives this process, its
 // terminal and its process group.
-func daemonCommand(s *settings, p project.Project) (*exec.Cmd, error) {
+func daemonCommand(s *Settings, p project.Project) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	args := []string{
-		"daemon", "start", "--foreground", "--root", p.Root, "--log-level", s.logLevel.String(), "--no-color",
-		"--read-timeout", s.limits.Timeout.String(),
-		"--max-frame-bytes", strconv.Itoa(s.limits.MaxFrame), "--max-header-bytes", strconv.Itoa(s.limits.MaxHeader),
+		"daemon", "start", "--foreground", "--root", p.Root, "--log-level", s.LogLevel.String(), "--no-color",
+		"--read-timeout", s.Limits.Timeout.String(),
+		"--max-frame-bytes", strconv.Itoa(s.Limits.MaxFrame), "--max-header-bytes", strconv.Itoa(s.Limits.MaxHeader),
 	}
-	if s.testMethods {
+	if s.TestMethods {
 		args = append(args, "--test-methods")
 	}
-	for _, path := range s.listen {
+	for _, path := range s.Listen {
 		full, err := filepath.Abs(path)
 		if err != nil {
 			return nil, err

@@ -1,13 +1,13 @@
-package main
+package host
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
@@ -19,14 +19,14 @@ import (
 // editor's messages on. When that one has gone it starts a daemon, if that is
 // what the configuration wants, or else becomes the hub itself.
 type attachment struct {
-	settings *settings
+	settings *Settings
 	log      *logging.Log
 	ctx      context.Context
 	project  project.Project
 	daemon   bool // the hub is to be a daemon
 	others   *others
 	relay    *relay.Relay
-	problem  atomic.Pointer[silentError] // why no hub could be joined lately
+	problem  atomic.Pointer[SilentError] // why no hub could be joined lately
 
 	// For the relay's goroutine that connects alone.
 	host  *host // once this process is the hub
@@ -35,14 +35,14 @@ type attachment struct {
 
 // attachEditor serves an editor by the hub of another process, until the
 // editor goes or its context ends; as the hub, it serves others until ctx does.
-func attachEditor(ctx, editorCtx context.Context, s *settings, log *logging.Log, p project.Project, daemon bool, editor server.Transport, o *others) error {
+func attachEditor(ctx, editorCtx context.Context, s *Settings, log *logging.Log, p project.Project, daemon bool, editor server.Transport, o *others) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a := &attachment{settings: s, log: log, ctx: ctx, project: p, daemon: daemon, others: o}
 	early := newEarlyServer(ctx, s, log, a.trouble)
 	opts := relay.Options{
-		Connect: a.connect, Early: early.answer, Limits: s.limits, Logger: log.Logger,
-		Silence: s.answerWithin, Silent: a.silent, Problem: a.nobody, Long: early.isLong,
+		Connect: a.connect, Early: early.answer, Limits: s.Limits, Logger: log.Logger,
+		Silence: s.AnswerWithin, Silent: a.silent, Problem: a.nobody, Long: early.isLong,
 	}
 	if messages := log.Messages(); messages != nil {
 		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }
@@ -94,7 +94,7 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 		}
 		// A hub that was stopped on purpose stays so until the editor needs one;
 		// an editor that has just been started does not know of any stop.
-		if _, err := os.Stat(stoppedMark(a.project)); err == nil && !relay.Wanted(ctx) && !(fresh && a.daemon) {
+		if a.project.Stopped() && !relay.Wanted(ctx) && !(fresh && a.daemon) {
 			return nil, relay.ErrDormant
 		}
 		problem := ""
@@ -128,7 +128,7 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 
 // noteSilence notes whether a hub could not be joined since it does not answer.
 func (a *attachment) noteSilence(err error) {
-	var silent *silentError
+	var silent *SilentError
 	if errors.As(err, &silent) && a.problem.Load() == nil {
 		a.log.Warn(silent.Error())
 	}
@@ -141,13 +141,13 @@ func (a *attachment) silent() string {
 	defer cancel()
 	pid, held := a.project.Holder(ctx)
 	path, _ := socket.Find(a.project.StateDir)
-	return toldPaths((&silentError{pid: pid, held: held, path: path}).Error(), a.project)
+	return a.project.ShortenPaths((&SilentError{PID: pid, Held: held, path: path}).Error())
 }
 
 // nobody says why no hub could be joined; "": there is none, or it is not known.
 func (a *attachment) nobody() string {
 	if silent := a.problem.Load(); silent != nil {
-		return toldPaths(silent.Error(), a.project)
+		return a.project.ShortenPaths(silent.Error())
 	}
 	return ""
 }
@@ -173,7 +173,7 @@ func (a *attachment) startDaemon(ctx context.Context, fresh bool) error {
 	ctx, cancel := context.WithTimeout(ctx, daemonWithin)
 	defer cancel()
 	a.log.Info("no hub runs here; starting a daemon")
-	return ensureDaemon(ctx, a.settings, a.project)
+	return EnsureDaemon(ctx, a.settings, a.project)
 }
 
 // become makes this process the hub. A problem is why it had to.
@@ -183,7 +183,7 @@ func (a *attachment) become(c claim, problem string) server.Transport {
 	} else {
 		a.log.Info("the hub has gone; this process takes its place")
 	}
-	a.host = newHost(a.ctx, a.settings, a.log, c)
+	a.host = newHost(a.ctx, a.settings, a.log, c, config.HubEmbedded)
 	a.host.problem = problem
 	a.others.of.Store(a.host)
 	a.host.begin()

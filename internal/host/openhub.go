@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"context"
@@ -10,35 +10,36 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// An openedHub is a connection to the project's hub, which may be in this
+// An Connection is a connection to the project's hub, which may be in this
 // process.
-type openedHub struct {
+type Connection struct {
 	*client.Client
 	host *host // nil: another process is the hub
 }
 
-// openHub connects to the hub that runs. Where none does it starts a daemon, if
+// Connect connects to the hub that runs. Where none does it starts a daemon, if
 // the configuration wants one, or else this process is the hub until close.
-func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, error) {
-	p, err := findProject(s)
+func Connect(ctx context.Context, s *Settings, log *logging.Log) (*Connection, error) {
+	p, err := s.Project()
 	if err != nil {
 		return nil, err
 	}
 	problem := ""
 	for deadline := time.Now().Add(s.startWithin()); ; {
-		c, err := dialHub(ctx, s, p)
+		c, err := Dial(ctx, s, p)
 		if err == nil {
-			return &openedHub{Client: c}, nil
+			return &Connection{Client: c}, nil
 		}
-		if !mayComeYet(err) {
+		if !MayComeYet(err) {
 			return nil, err
 		}
-		if problem == "" && wantsDaemon(s) {
-			if err := ensureDaemon(ctx, s, p); err == nil {
+		if problem == "" && WantsDaemon(s) {
+			if err := EnsureDaemon(ctx, s, p); err == nil {
 				continue
 			} else if ctx.Err() != nil {
 				return nil, err
@@ -52,7 +53,7 @@ func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, er
 			return hostHere(ctx, s, log, claimed, problem)
 		}
 		if time.Now().After(deadline) {
-			var silent *silentError
+			var silent *SilentError
 			if errors.As(err, &silent) {
 				return nil, silent
 			}
@@ -67,8 +68,8 @@ func openHub(ctx context.Context, s *settings, log *logging.Log) (*openedHub, er
 }
 
 // hostHere makes this process the hub, and its first client.
-func hostHere(ctx context.Context, s *settings, log *logging.Log, c claim, problem string) (*openedHub, error) {
-	h := newHost(ctx, s, log, c)
+func hostHere(ctx context.Context, s *Settings, log *logging.Log, c claim, problem string) (*Connection, error) {
+	h := newHost(ctx, s, log, c, config.HubEmbedded)
 	h.problem = problem
 	if _, err := h.Hub(ctx); err != nil {
 		h.close()
@@ -82,12 +83,12 @@ func hostHere(ctx context.Context, s *settings, log *logging.Log, c claim, probl
 		h.close()
 		return nil, err
 	}
-	return &openedHub{connection, h}, nil
+	return &Connection{connection, h}, nil
 }
 
-// close ends the connection, and the hub if it is here. What others who joined
+// Close ends the connection, and the hub if it is here. What others who joined
 // it have under way may end before, unless somebody interrupts that.
-func (o *openedHub) close(interrupts <-chan os.Signal, note func(string)) {
+func (o *Connection) Close(interrupts <-chan os.Signal, note func(string)) {
 	o.Client.Close()
 	if o.host == nil {
 		return

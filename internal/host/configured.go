@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"errors"
@@ -25,9 +25,9 @@ func (d *domain) liveConfig(p project.Project) (*config.Live, error) {
 		return nil, err
 	}
 	return config.NewLive(config.Sources{Project: p.ConfigFile(), User: user}, func(restricted bool) (*config.Config, error) {
-		c, err := loadConfigFor(d.settings, restricted)
+		c, err := d.settings.config(restricted)
 		if err != nil {
-			return nil, configError(err)
+			return nil, config.Explain(err)
 		}
 		return c, nil
 	})
@@ -36,7 +36,7 @@ func (d *domain) liveConfig(p project.Project) (*config.Live, error) {
 // trustWorkspace trusts the project's file as it is now, because its user
 // trusts the workspace in the editor.
 func (d *domain) trustWorkspace() error {
-	p, err := findProject(d.settings)
+	p, err := d.settings.Project()
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -30,8 +31,8 @@ type earlyServer struct {
 
 // newEarlyServer serves the methods of a host that is never opened, until ctx
 // ends. Its health tells of trouble, if there is any.
-func newEarlyServer(ctx context.Context, s *settings, log *logging.Log, trouble func() string) *earlyServer {
-	h := newHost(ctx, s, log.WithoutMessages(), claim{}) // the relay has them
+func newEarlyServer(ctx context.Context, s *Settings, log *logging.Log, trouble func() string) *earlyServer {
+	h := newHost(ctx, s, log.WithoutMessages(), claim{}, config.HubEmbedded) // the relay has them
 	h.trouble = trouble
 	near, far := server.Pipe()
 	h.sockets.Go(func() { h.serveEditor(ctx, far) })
