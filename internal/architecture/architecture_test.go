@@ -17,10 +17,7 @@ const module = "github.com/duet-rpc/duet-rpc"
 // mayImport says what of this module each package may import. A package that
 // is missing here has not been thought about.
 var mayImport = map[string][]string{
-	"cmd/duet-rpc": {
-		"client", "frame", "server", "internal/catalog", "internal/config", "internal/database", "internal/demoagent", "internal/domain", "internal/executor", "internal/filediff", "internal/history", "internal/host",
-		"internal/hub", "internal/logging", "internal/origin", "internal/project", "internal/question", "internal/socket", "internal/store", "internal/visible",
-	},
+	"cmd/duet-rpc":          {"internal/cli"},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
 	"handlers":              {"frame", "server", "internal/catalog", "internal/domain", "internal/filediff", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
@@ -29,14 +26,32 @@ var mayImport = map[string][]string{
 	"internal/catalog":      {},
 	"internal/catalogrpc":   {"server", "internal/catalog"},
 	"internal/chaos":        {}, // tests alone
-	"internal/config":       {"internal/catalog", "internal/project"},
-	"internal/database":     {"internal/history", "internal/hub", "internal/origin", "internal/project", "internal/store"},
-	"internal/demoagent":    {},
-	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
-	"internal/filediff":     {},
-	"internal/golden":       {},
-	"internal/domain":       {}, // values: everybody else speaks them
-	"internal/history":      {"internal/domain", "internal/store"},
+	"internal/cli": { // neither hub nor store: what the shell knows of them goes over the wire
+		"client", "frame", "internal/cli/attach", "internal/cli/doctor", "internal/cli/inbox", "internal/cli/output", "internal/cli/pager", "internal/cli/tty",
+		"internal/cli/turn", "internal/cli/wire", "internal/config", "internal/database", "internal/demoagent", "internal/executor", "internal/history", "internal/host",
+		"internal/logging", "internal/origin", "internal/project", "internal/socket",
+	},
+	"internal/cli/attach": {"client", "internal/cli/output", "internal/cli/tty", "internal/cli/wire"},
+	"internal/cli/doctor": {
+		"frame", "internal/cli/output", "internal/cli/wire", "internal/config", "internal/database", "internal/host", "internal/logging", "internal/origin",
+		"internal/project", "internal/socket",
+	},
+	"internal/cli/inbox":  {"client", "internal/cli/output", "internal/cli/wire", "internal/filediff", "internal/question"},
+	"internal/cli/output": {"internal/visible"},
+	"internal/cli/pager":  {"internal/cli/output", "internal/cli/tty"},
+	"internal/cli/tty":    {},
+	"internal/cli/turn": {
+		"client", "internal/cli/inbox", "internal/cli/output", "internal/cli/pager", "internal/cli/tty", "internal/cli/wire", "internal/question", "internal/visible",
+	},
+	"internal/cli/wire":  {"client", "internal/cli/output"},
+	"internal/config":    {"internal/catalog", "internal/project"},
+	"internal/database":  {"internal/history", "internal/hub", "internal/origin", "internal/project", "internal/store"},
+	"internal/demoagent": {},
+	"internal/executor":  {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
+	"internal/filediff":  {},
+	"internal/golden":    {},
+	"internal/domain":    {}, // values: everybody else speaks them
+	"internal/history":   {"internal/domain", "internal/store"},
 	"internal/host": {
 		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/database", "internal/domain", "internal/history", "internal/hub", "internal/logging",
 		"internal/origin", "internal/project", "internal/relay", "internal/socket", "internal/store", "internal/supervisor", "internal/visible",
