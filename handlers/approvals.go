@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -154,7 +156,7 @@ type humanContactStatus struct {
 }
 
 // approvalOf is an approval of the session s.
-func approvalOf(a hub.Approval, s hub.Session) *approval {
+func approvalOf(a domain.Approval, s domain.Session) *approval {
 	ambiguity, title := hub.Presented(a)
 	r := &approval{
 		ID: a.ID, ApprovalID: a.ID, CallID: a.CallID, RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
@@ -460,6 +462,6 @@ func (p decisionParams) matches(t approvalType) error {
 	return p.checkDecision(t)
 }
 
-func alreadyDecided(a hub.Approval) decisionResult {
+func alreadyDecided(a domain.Approval) decisionResult {
 	return decisionResult{Error: "approval " + a.ID + " already decided with status: " + a.Status, Status: a.Status}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/sourcegraph/jsonrpc2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -93,14 +95,14 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 
 // Each state as each dialect spells it.
 func TestStatesInEachDialect(t *testing.T) {
-	assert.Equal(t, []hub.State{interrupting, running, starting, waitingInput}, taskState("running").states())
-	assert.Equal(t, []hub.State{failed, timedOut}, taskState("failed").states())
-	assert.Equal(t, []hub.State{cancelled, interrupted}, taskState("cancelled").states())
+	assert.Equal(t, []domain.State{interrupting, running, starting, waitingInput}, taskState("running").states())
+	assert.Equal(t, []domain.State{failed, timedOut}, taskState("failed").states())
+	assert.Equal(t, []domain.State{cancelled, interrupted}, taskState("cancelled").states())
 	assert.NotContains(t, taskState("").states(), draft)
 	assert.NotContains(t, taskState("").states(), discarded)
 	assert.Len(t, taskState("").states(), 10)
-	assert.Equal(t, []hub.State{queued, starting}, sessionStatus("starting").states())
-	assert.Equal(t, []hub.State{cancelled, interrupted}, sessionStatus("interrupted").states())
+	assert.Equal(t, []domain.State{queued, starting}, sessionStatus("starting").states())
+	assert.Equal(t, []domain.State{cancelled, interrupted}, sessionStatus("interrupted").states())
 	assert.Len(t, sessionStatus("").states(), 11)
 	for state, names := range stateNames {
 		if names.task != "" {
@@ -108,14 +110,14 @@ func TestStatesInEachDialect(t *testing.T) {
 		}
 		assert.Contains(t, sessionStatus("").Accepted(), names.session, state)
 	}
-	assert.Equal(t, statsResult{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(hub.Counts{
+	assert.Equal(t, statsResult{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
 		draft: 9, queued: 1, starting: 1, running: 1, waitingInput: 1, interrupting: 1, completed: 1, failed: 1, timedOut: 1, cancelled: 1, interrupted: 1, discarded: 9,
 	}))
 }
 
 func TestPermissionsThatHaveExpired(t *testing.T) {
 	now := time.Unix(1000, 0)
-	s := hub.Session{}
+	s := domain.Session{}
 	s.Thread.Settings.SkipPermissions = true
 	assert.True(t, sessionOf(s, now).SkipPermissions)
 	s.Thread.Settings.SkipPermissionsUntil = &now
@@ -124,13 +126,13 @@ func TestPermissionsThatHaveExpired(t *testing.T) {
 }
 
 func TestExecuteResultOfEachEnd(t *testing.T) {
-	for state, want := range map[hub.State]string{
+	for state, want := range map[domain.State]string{
 		completed: `{"status":"completed","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
 		timedOut:  `{"status":"failed","message_count":0,"error":{"message":"the time limit was reached","code":"TIMEOUT"},"agent":"","session_id":"S","task_id":"task-0001"}`,
 		failed:    `{"status":"failed","message_count":0,"error":{"message":"the agent failed and did not say why","code":"EXECUTOR_ERROR"},"agent":"","session_id":"S","task_id":"task-0001"}`,
 		cancelled: `{"status":"cancelled","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
 	} {
-		s := hub.Session{}
+		s := domain.Session{}
 		s.State, s.Task, s.SessionID = state, 1, "S"
 		b, err := json.Marshal(executed(s, executeParams{}))
 		require.NoError(t, err)

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/question"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 const approvalsHelp = `List what agents ask: whether a tool may run, or something else. Whoever answers
@@ -73,7 +73,7 @@ func (a listedApproval) askedAgain() string {
 // sheet is the question as it is shown, of a session that works in a directory.
 func (a listedApproval) sheet(dir string) question.Sheet {
 	q := question.Question{Title: a.Title, Subject: a.Subject, Input: a.Input, Diff: a.Diff, Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
-	if a.Type == store.FunctionCall {
+	if a.Type == values.FunctionCall {
 		q.Tool = firstText(a.Tool, "a tool")
 		return question.Lay(q, shown)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // waitFlag adds --wait.
@@ -80,7 +80,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	} else {
 		progress(cmd, s, "%s", t.ending())
 	}
-	if err == nil && t.State != string(store.Completed) {
+	if err == nil && t.State != string(values.Completed) {
 		err = exitStatus(1)
 	}
 	return err
@@ -104,7 +104,7 @@ type taskState struct {
 // ending is how a task ended, in words.
 func (t taskState) ending() string {
 	text := t.ID + " " + t.State
-	if t.State != string(store.Completed) && t.Error != "" {
+	if t.State != string(values.Completed) && t.Error != "" {
 		text += ": " + t.Error
 		if t.ErrorCode != "" {
 			text += " (" + t.ErrorCode + ")"

@@ -13,10 +13,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 const promptHelp = `Run one prompt with an agent, and show what it does until it ends.
@@ -152,9 +152,9 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	view.end(session)
 	switch {
-	case session.Status == string(store.Completed):
+	case session.Status == string(values.Completed):
 		return nil
-	case session.Status == string(store.Interrupted) && asker.interrupted:
+	case session.Status == string(values.Interrupted) && asker.interrupted:
 		return statusInterrupted
 	}
 	return exitStatus(1)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // An answer is a line that was typed, or the end of the input.
@@ -185,9 +185,9 @@ func (a *asker) prompt() {
 		fmt.Fprint(a.out, "Why not? ")
 	case a.edit:
 		fmt.Fprint(a.out, "New input (one line of JSON): ")
-	case q.Type == store.HumanContact && hidden:
+	case q.Type == values.HumanContact && hidden:
 		fmt.Fprint(a.out, "Your answer, or v to view all: ")
-	case q.Type == store.HumanContact:
+	case q.Type == values.HumanContact:
 		fmt.Fprint(a.out, "Your answer: ")
 	default:
 		fmt.Fprintf(a.out, "Allow? %s: ", keys)
@@ -261,7 +261,7 @@ func (a *asker) decisionOf(q asking, line answer) (d decision, again bool) {
 			return d, true
 		}
 		return decision{Decision: "approve", Input: json.RawMessage(line.text)}, false
-	case q.Type == store.HumanContact:
+	case q.Type == values.HumanContact:
 		if _, hidden := q.sheet.Excerpt(""); hidden && line.text == "v" {
 			a.page(q)
 			return d, true
@@ -321,7 +321,7 @@ func (a *asker) decideAlone(ctx context.Context, q asking, d decision) {
 // decide sends a decision, and reports whether the question is closed.
 func (a *asker) decide(ctx context.Context, q asking, d decision) bool {
 	d.ID = q.ApprovalID
-	if q.Type == store.HumanContact {
+	if q.Type == values.HumanContact {
 		if d.Decision == "approve" && len(q.Options) > 0 {
 			d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
 		}

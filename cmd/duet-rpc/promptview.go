@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/question"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -62,7 +62,7 @@ func newPromptView(out, side io.Writer, s *settings) *promptView {
 func (v *promptView) begin(s listedSession) {
 	v.session = s
 	v.note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
-	if s.State == string(store.Queued) {
+	if s.State == string(values.Queued) {
 		v.note("waiting for a free slot")
 	}
 }
@@ -110,7 +110,7 @@ func (v *promptView) show(n hub.Notice) noticeKind {
 	case hub.EventResolved:
 		return noticeResolves
 	case hub.EventStatus:
-		if store.State(d.State).Ended() {
+		if values.State(d.State).Ended() {
 			return noticeEnds
 		}
 		return noticeShown
@@ -278,7 +278,7 @@ func (v *promptView) line() {
 func (v *promptView) end(s listedSession) {
 	v.line()
 	text := s.Status
-	if s.Status != string(store.Completed) && s.Error != "" {
+	if s.Status != string(values.Completed) && s.Error != "" {
 		text += ": " + s.Error
 		if s.ErrorCode != "" {
 			text += " (" + s.ErrorCode + ")"

@@ -18,40 +18,42 @@ const module = "github.com/duet-rpc/duet-rpc"
 // is missing here has not been thought about.
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
-		"client", "frame", "server", "internal/catalog", "internal/config", "internal/database", "internal/demoagent", "internal/executor", "internal/history", "internal/host",
-		"internal/hub", "internal/logging", "internal/origin", "internal/project", "internal/question", "internal/socket", "internal/store", "internal/visible",
+		"client", "frame", "server", "internal/catalog", "internal/config", "internal/database", "internal/demoagent", "internal/domain", "internal/executor", "internal/history",
+		"internal/host", "internal/hub", "internal/logging", "internal/origin", "internal/project", "internal/question", "internal/socket", "internal/store", "internal/visible",
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
-	"handlers":              {"frame", "server", "internal/catalog", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
+	"handlers":              {"frame", "server", "internal/catalog", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
 	"server":                {"frame"},
 	"internal/architecture": {},
 	"internal/catalog":      {},
 	"internal/catalogrpc":   {"server", "internal/catalog"},
 	"internal/chaos":        {}, // tests alone
 	"internal/config":       {"internal/catalog", "internal/project"},
-	"internal/database":     {"internal/history", "internal/hub", "internal/origin", "internal/project", "internal/store"},
+	"internal/database":     {"internal/history", "internal/hub", "internal/origin", "internal/project", "internal/store", "internal/store/sqlite"},
 	"internal/demoagent":    {},
 	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
 	"internal/golden":       {},
-	"internal/history":      {"internal/store"},
+	"internal/domain":       {}, // values: everybody else speaks them
+	"internal/history":      {"internal/domain", "internal/store"},
 	"internal/host": {
-		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/database", "internal/history", "internal/hub", "internal/logging",
-		"internal/origin", "internal/project", "internal/relay", "internal/socket", "internal/store", "internal/supervisor", "internal/visible",
+		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/database", "internal/domain", "internal/history", "internal/hub", "internal/logging",
+		"internal/origin", "internal/project", "internal/relay", "internal/socket", "internal/store/sqlite", "internal/supervisor", "internal/visible",
 	},
-	"internal/hub":        {"internal/catalog", "internal/config", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
-	"internal/logging":    {},
-	"internal/openrpc":    {"server"},
-	"internal/origin":     {"internal/project"}, // a database is known before anything of it is read
-	"internal/project":    {},
-	"internal/question":   {"internal/visible"},
-	"internal/redact":     {},
-	"internal/relay":      {"frame", "server"},
-	"internal/socket":     {},
-	"internal/store":      {},
-	"internal/toolinput":  {},
-	"internal/visible":    {},
-	"internal/supervisor": {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/hub", "internal/socket", "internal/store"},
+	"internal/hub":          {"internal/catalog", "internal/config", "internal/domain", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/logging":      {},
+	"internal/openrpc":      {"server"},
+	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
+	"internal/project":      {},
+	"internal/question":     {"internal/visible"},
+	"internal/redact":       {},
+	"internal/relay":        {"frame", "server"},
+	"internal/socket":       {},
+	"internal/store":        {"internal/domain"}, // what is asked of a store; no SQL
+	"internal/store/sqlite": {"internal/domain", "internal/store"},
+	"internal/toolinput":    {},
+	"internal/visible":      {},
+	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {

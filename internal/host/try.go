@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // TryDemoAgent runs a prompt with the demo agent in a directory of its own, so
@@ -32,7 +32,7 @@ func TryDemoAgent(ctx context.Context, s Settings, log *logging.Log) error {
 	if session, err = h.Await(ctx, session.UUID); err != nil {
 		return err
 	}
-	if session.State != store.Completed {
+	if session.State != values.Completed {
 		return fmt.Errorf("the demo agent's run is %s: %s", session.State, session.Error)
 	}
 	return nil

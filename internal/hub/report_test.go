@@ -13,12 +13,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // numbered reports the text of each number, in that order.
@@ -125,7 +128,7 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	}
 	last := h.events.last()
 	for name, call := range calls {
-		for _, id := range []string{other.UUID, other.SessionID, store.TaskName(other.Task), other.Thread.UUID, "others"} {
+		for _, id := range []string{other.UUID, other.SessionID, domain.TaskName(other.Task), other.Thread.UUID, "others"} {
 			assert.Equal(t, KindInvalidToken, kindOf(t, call(token, id)), "%s of %s", name, id)
 		}
 		assert.Error(t, call(token, "of nothing"), name)
@@ -164,7 +167,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	})
 	c := subscribe(t, h, Filter{}, 0)
 	s := await(t, h, launch(t, h, "p"))
-	assert.Equal(t, store.Failed, s.State, "it is no output, but who knows what it was to be")
+	assert.Equal(t, domain.Failed, s.State, "it is no output, but who knows what it was to be")
 	assert.Equal(t, codeOutputMissing, s.ErrorCode)
 	require.Eventually(t, func() bool { return slices.Contains(c.states(), "running failed") }, within, time.Millisecond)
 	assert.Equal(t, "before after", said(c.all(), EventDelta))
@@ -230,7 +233,7 @@ func TestALateReportChangesNothing(t *testing.T) {
 	h.intake.add(report{run: s.Run.ID, kind: catalog.EventContentDelta, delta: late})
 	h.intake.add(report{run: s.Run.ID, kind: catalog.EventPlan, data: json.RawMessage(`{"entries":[]}`)})
 	h.intake.add(report{run: s.Run.ID, kind: reportProgress, data: json.RawMessage(`{"percent":1}`)})
-	require.NoError(t, h.write(context.Background(), func(*store.Tx) error { return nil }))
+	require.NoError(t, h.write(context.Background(), func(store.Tx) error { return nil }))
 	assert.Equal(t, last, h.events.last())
 	c, err := h.Conversation(context.Background(), s.UUID, Page{})
 	require.NoError(t, err)
@@ -314,7 +317,7 @@ func TestAKeyThatNobodyGivesIsWaitedForNotTooLong(t *testing.T) {
 		subscribe(t, h, Filter{}, -1)
 		s := launch(t, h, "p")
 		time.Sleep(secretPatience - time.Second)
-		inState(t, h, s, store.Running)
+		inState(t, h, s, domain.Running)
 		time.Sleep(2 * time.Second)
 		assert.Contains(t, await(t, h, s).Result, "nobody gave one in time")
 		h.mu.Lock()

@@ -7,12 +7,15 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 const projectFile = `
@@ -67,7 +70,7 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	// Others trust it as before; what they have begun cannot be gone on with.
 	trusted, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"})
 	require.NoError(t, err)
-	assert.Equal(t, store.Completed, await(t, h, trusted).State)
+	assert.Equal(t, domain.Completed, await(t, h, trusted).State)
 	_, err = h.Continue(restricted, ContinueSpec{From: trusted.SessionID, Prompt: "p"})
 	refused(err)
 	draft, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Draft: true})
@@ -76,11 +79,11 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	refused(err)
 	draft, err = h.Continue(ctx, ContinueSpec{From: draft.SessionID})
 	require.NoError(t, err)
-	assert.Equal(t, store.Completed, await(t, h, draft).State)
+	assert.Equal(t, domain.Completed, await(t, h, draft).State)
 
 	mine, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)})
 	require.NoError(t, err)
-	assert.Equal(t, store.Completed, await(t, h, mine).State)
+	assert.Equal(t, domain.Completed, await(t, h, mine).State)
 	assert.JSONEq(t, `{"workspace_trusted":false,"a":1}`, string(mine.Metadata))
 	_, err = h.Continue(restricted, ContinueSpec{From: mine.SessionID, Prompt: "p"})
 	require.NoError(t, err)
@@ -124,7 +127,7 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Agent: "project", ThreadAlias: "theirs"})
 	require.NoError(t, err)
 	asked := pendingOf(t, h, 1)[0]
-	require.NoError(t, h.store.Write(context.Background(), func(tx *store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
 	_, err = h.Decide(Restricted(context.Background()), Decision{ID: asked.ID, Decision: "approve"})
 	assert.Equal(t, KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")

@@ -4,20 +4,23 @@ import (
 	"context"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // UpdateSettings changes the thread of a run.
-func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (Session, error) {
+func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (domain.Session, error) {
 	if c.Mode != nil {
 		if _, err := checkMode(*c.Mode); err != nil || *c.Mode == "" {
-			return Session{}, invalid("permission_mode", "a permission mode", "another value",
+			return domain.Session{}, invalid("permission_mode", "a permission mode", "another value",
 				catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
 		}
 	}
-	var run Run
-	err := h.write(ctx, func(t *store.Tx) error {
+	var run domain.Run
+	err := h.write(ctx, func(t store.Tx) error {
 		var err error
 		if run, err = h.find(t, id); err != nil {
 			return err
@@ -45,7 +48,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		if c.SkipPermissions != nil {
 			thread.Settings.SkipPermissionsUntil = nil
 			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
-				until := t.Now.Add(*d).UTC()
+				until := t.Now().Add(*d).UTC()
 				thread.Settings.SkipPermissionsUntil = &until
 				data.SkipUntil = until.Format(time.RFC3339)
 			}
@@ -70,14 +73,14 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		return h.reconsider(t, thread.ID)
 	})
 	if err != nil {
-		return Session{}, err
+		return domain.Session{}, err
 	}
 	return h.session(ctx, run.ID)
 }
 
 // setModes changes the mode of the runs of a thread: also of those that have
 // ended, since what follows one begins with its mode.
-func (h *Hub) setModes(t *store.Tx, thread int64, mode string) error {
+func (h *Hub) setModes(t store.Tx, thread int64, mode string) error {
 	runs, err := t.RunsOfThread(h.ctx, thread, 0)
 	if err != nil {
 		return err

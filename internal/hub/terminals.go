@@ -7,9 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A Terminal is what is known of a terminal.
@@ -23,7 +26,7 @@ type Terminal struct {
 	Rows    int
 	Tmux    string // the tmux session, if it is one
 	Agents  bool   // an agent runs it: people can watch, and do nothing else
-	Run     *Session
+	Run     *domain.Session
 	Started time.Time
 	Views   int  // how many watch it
 	Taken   bool // somebody has its descriptor
@@ -280,8 +283,8 @@ func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) erro
 		}
 	}
 	h.mu.Unlock()
-	h.store.Enqueue(func(t *store.Tx) error {
-		e := Event{Type: EventTerminalExit, Data: encode(p)}
+	h.store.Enqueue(func(t store.Tx) error {
+		e := domain.Event{Type: EventTerminalExit, Data: encode(p)}
 		if run, err := h.find(t, p.TaskID); err == nil {
 			e.Run, e.Thread = run.ID, run.Thread
 		}

@@ -14,13 +14,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -52,7 +53,7 @@ type process struct {
 	mu     sync.Mutex // guards the fields below
 	cmd    *exec.Cmd
 	link   net.Conn
-	agents map[string]store.Process // by mark
+	agents map[string]domain.Process // by mark
 	// terminals: true while they run, false if one ended before its start was
 	// answered; nil once the process has gone
 	terminals map[string]bool
@@ -187,7 +188,7 @@ func (p *process) spawn() error {
 		return err
 	}
 	p.mu.Lock()
-	p.cmd, p.link, p.agents = cmd, socket.ReceivingFiles(near), make(map[string]store.Process)
+	p.cmd, p.link, p.agents = cmd, socket.ReceivingFiles(near), make(map[string]domain.Process)
 	p.terminals, p.tasks = make(map[string]bool), make(map[string]string)
 	p.mu.Unlock()
 	p.supervisor.ended.Go(func() {
@@ -321,7 +322,7 @@ func (p *process) noteAgent(data json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.agents != nil {
-		p.agents[agent.Mark] = store.Process{PID: agent.PID, Mark: agent.Mark}
+		p.agents[agent.Mark] = domain.Process{PID: agent.PID, Mark: agent.Mark}
 	}
 }
 
