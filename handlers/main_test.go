@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -180,7 +181,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 		executors: &executors{play: p, stops: make(map[string]context.CancelFunc), typed: make(chan string, 10)},
 	}
 	opts := hub.Options{
-		Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
+		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db"), ""), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
 		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { w.executors.daemon = d; return w.executors },
 	}

@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/origin"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // A crowd is how many conversations a database has, at scale 1 and with the
@@ -69,17 +71,17 @@ func fill(ctx context.Context, p place, threads int) error {
 		return err
 	}
 	made, id := p.database()+".new", origin.NewID()
-	err = store.Create(ctx, made, id, func(db *store.Store) error { return fillStore(ctx, db, p, threads) })
+	err = sqlite.Create(ctx, made, id, func(db *sqlite.Store) error { return fillStore(ctx, db, p, threads) })
 	if err != nil {
 		return fmt.Errorf("filling a database: %w", err)
 	}
 	return origin.At(p.database(), key).Install(made, id)
 }
 
-func fillStore(ctx context.Context, db *store.Store, p place, threads int) error {
+func fillStore(ctx context.Context, db *sqlite.Store, p place, threads int) error {
 	const together = 100
 	for from := 0; from < threads; from += together {
-		err := db.Write(ctx, func(t *store.Tx) error {
+		err := db.Write(ctx, func(t store.Tx) error {
 			for i := from; i < min(threads, from+together); i++ {
 				if err := addThread(t, p, i); err != nil {
 					return err
@@ -98,7 +100,7 @@ func fillStore(ctx context.Context, db *store.Store, p place, threads int) error
 }
 
 // addThread adds the n-th conversation.
-func addThread(t *store.Tx, p place, n int) error {
+func addThread(t store.Tx, p place, n int) error {
 	at := time.Now().Add(time.Duration(n-crowdThreads) * time.Minute)
 	thread := domain.Thread{
 		UUID: uuid.NewString(), Title: fmt.Sprintf("Conversation %d", n), CWD: fmt.Sprintf("%s/part-%d", p.root, n%200), Agent: "bench",
@@ -149,7 +151,7 @@ func addThread(t *store.Tx, p place, n int) error {
 }
 
 // addConversation adds events, items and a changed file to a run.
-func addConversation(t *store.Tx, run domain.Run, n int) error {
+func addConversation(t store.Tx, run domain.Run, n int) error {
 	event := func(e domain.Event) (int64, error) {
 		e.Thread, e.Run = run.Thread, run.ID
 		return t.Append(e)

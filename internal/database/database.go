@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // ShowAside is what to do about a database that was set aside.
@@ -100,8 +101,8 @@ func (d place) take(ctx context.Context, found origin.Finding) (id string, notic
 		id, err = d.begin(ctx, nil, nil)
 		return id, notice, err
 	}
-	err = store.Inspect(ctx, d.project.Database(), found.ID)
-	var broken *store.OpenError
+	err = sqlite.Inspect(ctx, d.project.Database(), found.ID)
+	var broken *sqlite.OpenError
 	if errors.As(err, &broken) && broken.Reason == "replaced" {
 		return d.replaceForeign(ctx)
 	}
@@ -122,7 +123,7 @@ func (d place) unfinished() string { return d.project.Database() + ".new" }
 
 // begin makes a new database with what fill adds, and puts it into place. before
 // is called when it is made, and may move away what is there. Both may be nil.
-func (d place) begin(ctx context.Context, fill func(*store.Store) error, before func() error) (id string, err error) {
+func (d place) begin(ctx context.Context, fill func(*sqlite.Store) error, before func() error) (id string, err error) {
 	made := d.unfinished()
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if err := os.Remove(made + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +131,7 @@ func (d place) begin(ctx context.Context, fill func(*store.Store) error, before 
 		}
 	}
 	id = origin.NewID()
-	if err := store.Create(ctx, made, id, fill); err != nil {
+	if err := sqlite.Create(ctx, made, id, fill); err != nil {
 		return "", err
 	}
 	if before != nil {
@@ -162,9 +163,9 @@ func (d place) replaceCopy(ctx context.Context, found origin.Finding) (id string
 	var dir string
 	var taken history.Result
 	var damaged error
-	take := func(into *store.Store) (err error) {
+	take := func(into *sqlite.Store) (err error) {
 		taken, err = takeHistory(ctx, d.project, d.project.Database(), found.Was, into)
-		var broken *store.OpenError
+		var broken *sqlite.OpenError
 		if errors.As(err, &broken) && broken.Reason != "newer" {
 			damaged, err = err, nil
 		}
@@ -203,10 +204,10 @@ func (d place) move(ctx context.Context, found origin.Finding) error {
 	if err := d.SealMoving(found); err != nil {
 		return err
 	}
-	s, err := store.Open(ctx, d.project.Database(), store.Options{})
+	s, err := sqlite.Open(ctx, d.project.Database(), store.Options{})
 	if err != nil {
 		return err
 	}
-	err = s.Write(ctx, func(t *store.Tx) error { return t.MoveDirectories(was, d.project.Root) })
+	err = s.Write(ctx, func(t store.Tx) error { return t.MoveDirectories(was, d.project.Root) })
 	return errors.Join(err, s.Close())
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // A KeyError says that the key by which the user's databases are known cannot
@@ -31,7 +31,7 @@ func Look(ctx context.Context, p project.Project) (origin.Finding, error) {
 // lookAt tells whose the database is, and changes nothing.
 func lookAt(ctx context.Context, at origin.Place, p project.Project) (origin.Finding, error) {
 	found, err := at.Look(func() (string, error) {
-		from, err := store.OpenForeign(ctx, p.Database())
+		from, err := sqlite.OpenForeign(ctx, p.Database())
 		if err != nil {
 			return "", err
 		}
@@ -40,7 +40,7 @@ func lookAt(ctx context.Context, at origin.Place, p project.Project) (origin.Fin
 	})
 	var unusable *origin.UnusableError
 	if errors.As(err, &unusable) {
-		err = &store.OpenError{Path: p.Database(), Reason: "unreadable", Err: err}
+		err = &sqlite.OpenError{Path: p.Database(), Reason: "unreadable", Err: err}
 	}
 	return found, err
 }
@@ -52,15 +52,15 @@ func Aside(p project.Project) []string { return origin.At(p.Database(), origin.K
 // Check looks whether a database of the user's can be used. tellsTodo reports
 // whether the error says what to do about it.
 func Check(ctx context.Context, p project.Project) (tellsTodo bool, err error) {
-	err = store.Check(ctx, p.Database())
-	var broken *store.OpenError
+	err = sqlite.Check(ctx, p.Database())
+	var broken *sqlite.OpenError
 	return errors.As(err, &broken) && broken.Reason != "unreadable", err
 }
 
 // IsUnusable reports whether an error says that a database cannot be used, and
 // not that something around it went wrong.
 func IsUnusable(err error) bool {
-	var broken *store.OpenError
+	var broken *sqlite.OpenError
 	return errors.As(err, &broken)
 }
 
@@ -74,9 +74,9 @@ type Contents struct {
 // Read surveys the database at a path, which may be anybody's. It is an
 // os.ErrNotExist if there is none.
 func Read(ctx context.Context, path string) (c Contents, err error) {
-	from, err := store.OpenForeign(ctx, path)
-	var broken *store.OpenError
-	var altered *store.AlteredError
+	from, err := sqlite.OpenForeign(ctx, path)
+	var broken *sqlite.OpenError
+	var altered *sqlite.AlteredError
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return c, err

@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // A Takeover is a history that was taken over.
@@ -47,7 +48,7 @@ func TakeOver(ctx context.Context, p project.Project, path string, log *slog.Log
 			taken.From = list[0]
 		}
 	}
-	into, err := store.Open(ctx, p.Database(), store.Options{})
+	into, err := sqlite.Open(ctx, p.Database(), store.Options{})
 	if err != nil {
 		return taken, &UnavailableError{err}
 	}
@@ -63,8 +64,8 @@ func TakeOver(ctx context.Context, p project.Project, path string, log *slog.Log
 
 // takeHistory takes the history of a database over into another one. was is
 // the path that it had in its own project, or "".
-func takeHistory(ctx context.Context, p project.Project, database, was string, into *store.Store) (history.Result, error) {
-	from, err := store.OpenForeign(ctx, database)
+func takeHistory(ctx context.Context, p project.Project, database, was string, into *sqlite.Store) (history.Result, error) {
+	from, err := sqlite.OpenForeign(ctx, database)
 	if err != nil {
 		return history.Result{}, err
 	}
@@ -101,7 +102,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // OpenAside opens a database that was set aside, whose history a hub that runs
 // is to take over. An error may be a *RefusedError.
-func OpenAside(ctx context.Context, path string) (*store.Foreign, error) {
+func OpenAside(ctx context.Context, path string) (*sqlite.Foreign, error) {
 	size := int64(0)
 	for _, suffix := range []string{"", "-wal"} {
 		info, err := os.Lstat(path + suffix)
@@ -115,7 +116,7 @@ func OpenAside(ctx context.Context, path string) (*store.Foreign, error) {
 	if size > mostBesideHub {
 		return nil, &RefusedError{Text: fmt.Sprintf("the database has %d MB: over %d MB are not taken over while the hub runs", size>>20, mostBesideHub>>20)}
 	}
-	from, err := store.OpenForeign(ctx, path)
+	from, err := sqlite.OpenForeign(ctx, path)
 	if err != nil {
 		return nil, &RefusedError{"nothing of this database can be taken over; `duet-rpc trust --database --show` says why", err}
 	}

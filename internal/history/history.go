@@ -11,11 +11,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/google/uuid"
-
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Options say how a history fits into a project.
@@ -40,10 +40,26 @@ type Result struct {
 // write between two.
 const itemsTogether = 500
 
+// A Source is a database of which the history is read.
+type Source interface {
+	// Threads lists conversations by their rows from after one on, at most limit.
+	Threads(ctx context.Context, after int64, limit int) ([]domain.Thread, error)
+	// NewestThreads lists the conversations in which something happened last.
+	NewestThreads(ctx context.Context, limit int) ([]domain.Thread, error)
+	// RunsOfThread lists the runs of a thread up to one, or all if that is 0.
+	RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error)
+	// ItemsAfter lists what a run added to its conversation from after an item on.
+	ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error)
+	// Changes lists the files that a run changed.
+	Changes(ctx context.Context, run int64) ([]domain.Change, error)
+	// Tally counts what there is.
+	Tally(ctx context.Context) (domain.Tally, error)
+}
+
 // TakeOver takes the history of a database into another one. A conversation is
 // taken whole or not at all; one that is there already is left as it is, so
 // that what was begun can be gone on with.
-func TakeOver(ctx context.Context, from *store.Foreign, into *store.Store, opts Options) (Result, error) {
+func TakeOver(ctx context.Context, from Source, into store.Store, opts Options) (Result, error) {
 	t := taking{ctx: ctx, from: from, opts: opts, threads: map[int64]int64{}, runs: map[int64]int64{}}
 	t.where.roots(opts)
 	for more := true; more; {
@@ -53,7 +69,7 @@ func TakeOver(ctx context.Context, from *store.Foreign, into *store.Store, opts 
 		}
 		// It is waited for in any case: it reads what the caller closes. Where ctx
 		// ends it soon fails.
-		err := into.Write(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
+		err := into.Write(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
 			t = before
 			more, err = t.some(tx)
 			return err
@@ -69,7 +85,7 @@ func TakeOver(ctx context.Context, from *store.Foreign, into *store.Store, opts 
 type taking struct {
 	Result
 	ctx   context.Context
-	from  *store.Foreign
+	from  Source
 	opts  Options
 	where places
 
@@ -80,7 +96,7 @@ type taking struct {
 
 // some takes threads until that is enough for a transaction, and reports
 // whether there may be more.
-func (t *taking) some(tx *store.Tx) (more bool, err error) {
+func (t *taking) some(tx store.Tx) (more bool, err error) {
 	const threadsTogether = 50
 	list, err := t.from.Threads(t.ctx, t.last, threadsTogether)
 	if err != nil {
@@ -102,7 +118,7 @@ func (t *taking) some(tx *store.Tx) (more bool, err error) {
 	return len(list) == threadsTogether, nil
 }
 
-func (t *taking) thread(tx *store.Tx, was domain.Thread) error {
+func (t *taking) thread(tx store.Tx, was domain.Thread) error {
 	if err := t.ctx.Err(); err != nil {
 		return err
 	}
@@ -133,7 +149,7 @@ func (t *taking) thread(tx *store.Tx, was domain.Thread) error {
 	if len(ended) == 0 {
 		return nil
 	}
-	v := values{now: tx.Now, mended: &t.Mended}
+	v := values{now: tx.Now(), mended: &t.Mended}
 	thread := domain.Thread{
 		UUID: was.UUID, Title: v.text(was.Title, titleMost), CWD: t.where.directory(was.CWD), Mode: "default",
 		Parent: t.threads[was.Parent], ForkRun: t.runs[was.ForkRun], Archived: was.Archived,
@@ -159,7 +175,7 @@ func (t *taking) thread(tx *store.Tx, was domain.Thread) error {
 	return nil
 }
 
-func (t *taking) run(tx *store.Tx, v values, was domain.Run, thread domain.Thread) error {
+func (t *taking) run(tx store.Tx, v values, was domain.Run, thread domain.Thread) error {
 	run := domain.Run{
 		Thread: thread.ID, Parent: t.runs[was.Parent], Prompt: v.text(was.Prompt, textMost), Title: v.text(was.Title, titleMost), Agent: v.name(was.Agent),
 		Source: v.source(was.Source), Created: v.moment(was.Created), Started: v.moment(was.Started), Ended: v.moment(was.Ended), Active: v.moment(was.Active),
@@ -193,7 +209,7 @@ func (t *taking) run(tx *store.Tx, v values, was domain.Run, thread domain.Threa
 
 // id is an id if it is of the form of ours and names nothing yet, else a new
 // one.
-func (t *taking) id(tx *store.Tx, was string) (string, error) {
+func (t *taking) id(tx store.Tx, was string) (string, error) {
 	if isUUID(was) {
 		taken, err := tx.IsTaken(was)
 		if err != nil || !taken {
@@ -204,7 +220,7 @@ func (t *taking) id(tx *store.Tx, was string) (string, error) {
 	return uuid.NewString(), nil
 }
 
-func (t *taking) items(tx *store.Tx, v values, from int64, run domain.Run) error {
+func (t *taking) items(tx store.Tx, v values, from int64, run domain.Run) error {
 	const together = 200
 	for last := int64(0); ; {
 		list, err := t.from.ItemsAfter(t.ctx, from, last, together)
@@ -234,7 +250,7 @@ func (t *taking) items(tx *store.Tx, v values, from int64, run domain.Run) error
 	}
 }
 
-func (t *taking) changes(tx *store.Tx, v values, from int64, run domain.Run) error {
+func (t *taking) changes(tx store.Tx, v values, from int64, run domain.Run) error {
 	list, err := t.from.Changes(t.ctx, from)
 	if err != nil {
 		t.LeftOut++

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/google/uuid"
@@ -17,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 var ctx = context.Background()
@@ -27,13 +29,13 @@ var ctx = context.Background()
 func full(t *testing.T, root string, conversations, runs, items int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "duet.db")
-	require.NoError(t, store.Create(ctx, path, "id", func(s *store.Store) error {
-		return s.Write(ctx, func(tx *store.Tx) error {
+	require.NoError(t, sqlite.Create(ctx, path, "id", func(s *sqlite.Store) error {
+		return s.Write(ctx, func(tx store.Tx) error {
 			var parent, fork int64
 			for c := range conversations {
 				th := domain.Thread{
 					UUID: uuid.NewString(), Title: fmt.Sprint("conversation ", c), CWD: filepath.Join(root, "sub"), Agent: "theirs", NativeSession: "native", Mode: "bypassPermissions",
-					Settings: domain.Settings{SkipPermissions: true}, Created: tx.Now, Active: tx.Now, Archived: c == 2,
+					Settings: domain.Settings{SkipPermissions: true}, Created: tx.Now(), Active: tx.Now(), Archived: c == 2,
 				}
 				if c == 1 {
 					th.Parent, th.ForkRun = parent, fork
@@ -48,20 +50,20 @@ func full(t *testing.T, root string, conversations, runs, items int) string {
 					run := domain.Run{
 						UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), CallerID: fmt.Sprint("caller ", c, r), Thread: th.ID, Prompt: "prompt",
 						Agent: "theirs", Source: "prompt", State: domain.Completed, Mode: "bypassPermissions", Tools: []string{"x"}, Timeout: time.Hour, Priority: 7,
-						Created: tx.Now, Ended: tx.Now, Active: tx.Now, Result: "result", Tokens: domain.Tokens{Input: 3}, Metadata: json.RawMessage(`{"a":1}`),
+						Created: tx.Now(), Ended: tx.Now(), Active: tx.Now(), Result: "result", Tokens: domain.Tokens{Input: 3}, Metadata: json.RawMessage(`{"a":1}`),
 					}
 					if err := tx.InsertRun(&run); err != nil {
 						return err
 					}
 					parent, fork = th.ID, run.ID
 					for i := range items {
-						item := domain.Item{Thread: th.ID, Run: run.ID, Kind: "message", Role: "assistant", Content: fmt.Sprintf("needle%d of %d", i, c), Approval: "a", Created: tx.Now, Updated: tx.Now}
+						item := domain.Item{Thread: th.ID, Run: run.ID, Kind: "message", Role: "assistant", Content: fmt.Sprintf("needle%d of %d", i, c), Approval: "a", Created: tx.Now(), Updated: tx.Now()}
 						if err := tx.InsertItem(&item); err != nil {
 							return err
 						}
 					}
 					after := "after"
-					if err := tx.PutChange(domain.Change{Run: run.ID, Path: filepath.Join(root, "file"), After: &after, Updated: tx.Now}); err != nil {
+					if err := tx.PutChange(domain.Change{Run: run.ID, Path: filepath.Join(root, "file"), After: &after, Updated: tx.Now()}); err != nil {
 						return err
 					}
 				}
@@ -72,17 +74,17 @@ func full(t *testing.T, root string, conversations, runs, items int) string {
 	return path
 }
 
-func open(t *testing.T, path string) *store.Foreign {
+func open(t *testing.T, path string) *sqlite.Foreign {
 	t.Helper()
-	f, err := store.OpenForeign(ctx, path)
+	f, err := sqlite.OpenForeign(ctx, path)
 	require.NoError(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
 
-func empty(t *testing.T) *store.Store {
+func empty(t *testing.T) *sqlite.Store {
 	t.Helper()
-	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "duet.db"), store.Options{})
+	s, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "duet.db"), store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
@@ -154,7 +156,7 @@ func TestIdsAreNotTakenAway(t *testing.T) {
 	theirs, err := from.Sessions(ctx, domain.RunFilter{})
 	require.NoError(t, err)
 	mine := domain.Thread{UUID: uuid.NewString(), Title: "mine"}
-	require.NoError(t, into.Write(ctx, func(tx *store.Tx) error {
+	require.NoError(t, into.Write(ctx, func(tx store.Tx) error {
 		if err := tx.InsertThread(&mine); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
 )
 
@@ -323,7 +324,7 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 		return err
 	}
 	o.hub, err = hub.Open(ctx, hub.Options{
-		Database: p.Database(), DatabaseID: prepared.ID, Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		Getenv:     os.Getenv, Logger: d.log.Logger, KillAgents: supervisor.KillAgents, Idle: debug.FreeOSMemory,
 		Valid: func() error {
@@ -344,6 +345,7 @@ func (d *domain) tryOpen(ctx context.Context, o *opening) error {
 			return o.executors
 		},
 	})
+	err = sqlite.Locked(p.Database(), err)
 	if err != nil && o.executors != nil {
 		o.executors.Close(ctx)
 		o.executors = nil

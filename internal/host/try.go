@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	values "github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // TryDemoAgent runs a prompt with the demo agent in a directory of its own, so

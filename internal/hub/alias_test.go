@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestEveryMethodTakesEveryAlias(t *testing.T) {
@@ -230,7 +231,7 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 
 	// Earlier versions took such ids.
 	const theirs = "task-0003"
-	require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
+	require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
 	third := launch(t, h, "p")
 	assert.Equal(t, int64(4), third.Task, "the number is left out")
 	found, err := h.Session(ctx, theirs)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +29,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	}}
 	path := filepath.Join(b.TempDir(), "duet.db")
 	h, err := Open(b.Context(), Options{
-		Database: path, Root: filepath.Dir(path), Agents: agents{}, Limits: config.Limits{MaxRuns: 1, QueueCap: 1, RunTimeout: time.Hour},
+		OpenStore: sqlite.Opener(path, ""), Database: path, Root: filepath.Dir(path), Agents: agents{}, Limits: config.Limits{MaxRuns: 1, QueueCap: 1, RunTimeout: time.Hour},
 		Getenv:    func(string) string { return "" },
 		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
 	})

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // chatThread is the meta value that names the thread of the project's chat, by
@@ -27,7 +27,7 @@ func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.Se
 // message, and again where another agent has become the default one: a
 // conversation keeps its agent, so the chat goes on in a fork, and the new
 // agent is told what was said.
-func (h *Hub) chatThread(t *store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+func (h *Hub) chatThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	known, err := t.Meta(h.ctx, chatThread)
 	if err != nil {
 		return domain.Thread{}, err
@@ -52,7 +52,7 @@ func (h *Hub) chatThread(t *store.Tx, spec LaunchSpec, agent string) (domain.Thr
 
 // chatWith makes a thread the chat that goes on from another one with another
 // agent.
-func (h *Hub) chatWith(t *store.Tx, from domain.Thread, agent string) (domain.Thread, error) {
+func (h *Hub) chatWith(t store.Tx, from domain.Thread, agent string) (domain.Thread, error) {
 	last, err := t.LastRun(h.ctx, from.ID)
 	if err != nil {
 		return domain.Thread{}, err
@@ -65,14 +65,14 @@ func (h *Hub) chatWith(t *store.Tx, from domain.Thread, agent string) (domain.Th
 	return thread, h.setChat(t, thread.ID)
 }
 
-func (h *Hub) setChat(t *store.Tx, thread int64) error {
+func (h *Hub) setChat(t store.Tx, thread int64) error {
 	return t.SetMeta(chatThread, strconv.FormatInt(thread, 10))
 }
 
 // keepChat finds the chat where databases used to have it: under an alias, the
 // name of which any caller could use. One that a caller has made and nobody
 // has chatted in is the caller's.
-func (h *Hub) keepChat(t *store.Tx) error {
+func (h *Hub) keepChat(t store.Tx) error {
 	known, err := t.Meta(h.ctx, chatThread)
 	if err != nil || known != "" {
 		return err

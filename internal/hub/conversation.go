@@ -5,9 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // Page is part of a conversation, which is counted in events: an entry is one,
@@ -131,7 +131,7 @@ func (h *Hub) addApprovals(ctx context.Context, entries []Entry) error {
 		}
 	}
 	found, err := h.store.Approvals(ctx, ids)
-	if err != nil && !store.IsCorrupt(err) { // the rest is worth telling
+	if err != nil && !store.IsDamaged(err) { // the rest is worth telling
 		return err
 	}
 	for n := range entries {

@@ -7,12 +7,12 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // events are an entry's, as clients see them.
@@ -38,17 +38,17 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	for range 5 {
 		r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
 		r.Thread, r.State = first.Thread.ID, domain.Completed
-		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error { return tx.InsertRun(&r) }))
+		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.InsertRun(&r) }))
 		runs = append(runs, r)
 	}
 	last := runs[len(runs)-1].UUID
 	var tools []domain.Item
 	grow := func(n int) {
-		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error {
+		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error {
 			for range n {
 				item := domain.Item{
 					Thread: first.Thread.ID, Run: runs[random.IntN(len(runs)-1)].ID, Key: fmt.Sprint(random.Uint32()),
-					Kind: []string{kindMessage, kindTool, kindThinking, kindPlan, kindDiff}[random.IntN(5)], Created: tx.Now, Updated: tx.Now,
+					Kind: []string{kindMessage, kindTool, kindThinking, kindPlan, kindDiff}[random.IntN(5)], Created: tx.Now(), Updated: tx.Now(),
 				}
 				if item.Kind == kindTool && random.IntN(2) == 0 {
 					item.Status = "completed"
@@ -100,10 +100,10 @@ func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 	ctx := context.Background()
 	cost := func(entries int) uint64 {
 		r := insert(t, h, domain.Completed)
-		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error {
+		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error {
 			for i := range entries {
-				item := domain.Item{Thread: r.Thread, Run: r.ID, Kind: kindTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now, Updated: tx.Now}
-				a := domain.Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: domain.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: domain.ApprovalPending, Created: tx.Now}
+				item := domain.Item{Thread: r.Thread, Run: r.ID, Kind: kindTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now(), Updated: tx.Now()}
+				a := domain.Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: domain.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: domain.ApprovalPending, Created: tx.Now()}
 				item.Approval = a.ID
 				if err := tx.InsertItem(&item); err != nil {
 					return err

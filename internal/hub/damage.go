@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // damagedIssue is what users are told of a database that is damaged.
@@ -58,7 +58,7 @@ type logPage struct {
 func (h *Hub) readLog(ctx context.Context, after int64) (logPage, error) {
 	last := h.events.last() // was committed, and so is there
 	events, err := h.store.Events(ctx, after, pageSize)
-	if err != nil && !store.IsCorrupt(err) {
+	if err != nil && !store.IsDamaged(err) {
 		return logPage{}, err
 	}
 	at := after
@@ -122,7 +122,7 @@ func (h *Hub) behindDamage(ctx context.Context, events []domain.Event, at int64)
 // readable reports whether an event of the log can be read.
 func (h *Hub) readable(ctx context.Context, seq int64) (bool, error) {
 	events, err := h.store.Events(ctx, seq-1, 1)
-	if err != nil && !store.IsCorrupt(err) {
+	if err != nil && !store.IsDamaged(err) {
 		return false, err
 	}
 	return err == nil && len(events) == 1 && events[0].Seq == seq, nil

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -48,7 +49,7 @@ func (h *Hub) Decide(ctx context.Context, d Decision) (domain.Approval, error) {
 	}
 	var a domain.Approval
 	d.restricted = isRestricted(ctx)
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		var err error
 		if a, err = t.Approval(h.ctx, d.ID); errors.Is(err, store.ErrNotFound) {
 			return errorf(KindApprovalNotFound, "approval not found: %s", d.ID)
@@ -194,7 +195,7 @@ func optionNamed(a domain.Approval, given string) (offered, bool) {
 }
 
 // decide keeps a decision and does what follows from it.
-func (h *Hub) decide(t *store.Tx, a *domain.Approval, d Decision) error {
+func (h *Hub) decide(t store.Tx, a *domain.Approval, d Decision) error {
 	a.DecidedBy, a.Comment, a.UpdatedInput = byUser, d.Comment, d.UpdatedInput
 	effect := config.EffectAllow
 	switch d.Decision {
@@ -264,7 +265,7 @@ func choices(a domain.Approval) (names []string) {
 }
 
 // closeApprovals closes what a run that ends has asked.
-func (h *Hub) closeApprovals(t *store.Tx, run domain.Run) error {
+func (h *Hub) closeApprovals(t store.Tx, run domain.Run) error {
 	pending, err := t.PendingApprovals(h.ctx, run.ID)
 	if err != nil {
 		return err
@@ -273,7 +274,7 @@ func (h *Hub) closeApprovals(t *store.Tx, run domain.Run) error {
 		if a.Stale {
 			continue
 		}
-		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, "end", t.Now, 0
+		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, "end", t.Now(), 0
 		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
@@ -288,7 +289,7 @@ func (h *Hub) closeApprovals(t *store.Tx, run domain.Run) error {
 }
 
 // reconsiderIn is reconsider for a thread, or for all where it is 0.
-func (h *Hub) reconsiderIn(t *store.Tx, thread int64) error {
+func (h *Hub) reconsiderIn(t store.Tx, thread int64) error {
 	if thread != 0 {
 		return h.reconsider(t, thread)
 	}
@@ -311,7 +312,7 @@ func (h *Hub) reconsiderIn(t *store.Tx, thread int64) error {
 
 // reconsider applies the policy again to what a thread has asked, after the
 // policy has changed.
-func (h *Hub) reconsider(t *store.Tx, id int64) error {
+func (h *Hub) reconsider(t store.Tx, id int64) error {
 	thread, err := t.Thread(h.ctx, id)
 	if err != nil {
 		return err
@@ -332,7 +333,7 @@ func (h *Hub) reconsider(t *store.Tx, id int64) error {
 		if err != nil {
 			return err
 		}
-		r := h.rule(questionOf(a), thread, run, rules, t.Now)
+		r := h.rule(questionOf(a), thread, run, rules, t.Now())
 		if r.reason == "" {
 			continue
 		}
@@ -349,7 +350,7 @@ func (h *Hub) reconsider(t *store.Tx, id int64) error {
 
 // resume continues the thread of a question that was answered after its
 // process had died, unless something runs there already.
-func (h *Hub) resume(t *store.Tx, a domain.Approval, restricted bool) error {
+func (h *Hub) resume(t store.Tx, a domain.Approval, restricted bool) error {
 	thread, err := t.Thread(h.ctx, a.Thread)
 	if err != nil {
 		return err
@@ -391,7 +392,7 @@ func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (domain.App
 	if a.CallID == "" {
 		a.CallID = a.ID
 	}
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		run, err := h.find(t, spec.Run)
 		if err != nil {
 			return err
@@ -403,12 +404,12 @@ func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (domain.App
 		if run.State.Ended() || run.State == domain.Interrupting { // nobody would ever close it
 			return errorf(KindBadState, "%s is %s: it can ask nothing any more; continue it first", domain.TaskName(run.Task), run.State)
 		}
-		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now
+		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
 		rules, err := t.Rules(h.ctx, run.Thread)
 		if err != nil {
 			return err
 		}
-		if r := h.rule(questionOf(a), thread, run, rules, t.Now); a.Type == domain.FunctionCall && r.reason != "" {
+		if r := h.rule(questionOf(a), thread, run, rules, t.Now()); a.Type == domain.FunctionCall && r.reason != "" {
 			return h.keepRuling(t, &a, run, r)
 		}
 		return h.ask(t, &a, &run)

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // The way of a human's answer that lets an agent go on:
@@ -63,7 +64,7 @@ func letsGoOn(a domain.Approval) bool {
 // was given and has not taken, what it was to be given when it asked again, and
 // questions of dead agents that its conversation has left behind. stopped says
 // that somebody wished it to end, which is later than any answer.
-func (h *Hub) settleAnswers(t *store.Tx, run domain.Run, stopped bool) error {
+func (h *Hub) settleAnswers(t store.Tx, run domain.Run, stopped bool) error {
 	if run.State == domain.Completed {
 		if err := h.overtake(t, run); err != nil {
 			return err
@@ -93,7 +94,7 @@ func (h *Hub) settleAnswers(t *store.Tx, run domain.Run, stopped bool) error {
 
 // settleCarried sees to the answers that waited for a question to be asked
 // again, once nothing of the thread is left that would ask it.
-func (h *Hub) settleCarried(t *store.Tx, run domain.Run, stopped bool) error {
+func (h *Hub) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 	if more, err := t.HasUnfinished(h.ctx, run.Thread, run.ID); err != nil || more {
 		return err
 	}
@@ -136,7 +137,7 @@ func (h *Hub) isForeign(run domain.Run) bool {
 
 // askAgain asks a human again what was answered without anybody knowing that
 // the agent has acted on it.
-func (h *Hub) askAgain(t *store.Tx, a domain.Approval, why string) error {
+func (h *Hub) askAgain(t store.Tx, a domain.Approval, why string) error {
 	run, err := t.Run(h.ctx, a.Run)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (h *Hub) askAgain(t *store.Tx, a domain.Approval, why string) error {
 	again := domain.Approval{
 		ID: uuid.NewString(), Thread: a.Thread, Run: a.Run, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
 		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel,
-		Status: domain.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now,
+		Status: domain.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now(),
 		Reopens: a.ID, Reopened: fmt.Sprintf(why, answered(a)),
 	}
 	if a.CallID == a.ID { // no call of the agent's
@@ -167,7 +168,7 @@ func (h *Hub) askAgain(t *store.Tx, a domain.Approval, why string) error {
 }
 
 // letLie gives up an answer that nobody is to act on any more.
-func (h *Hub) letLie(t *store.Tx, a domain.Approval, why string) error {
+func (h *Hub) letLie(t store.Tx, a domain.Approval, why string) error {
 	run, err := t.Run(h.ctx, a.Run)
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func (h *Hub) letLie(t *store.Tx, a domain.Approval, why string) error {
 }
 
 // noteFate keeps in the conversation what became of an answer.
-func (h *Hub) noteFate(t *store.Tx, a domain.Approval, run domain.Run, text string) error {
+func (h *Hub) noteFate(t store.Tx, a domain.Approval, run domain.Run, text string) error {
 	n := noteOf(a)
 	n.Delivery = text
 	return h.note(t, run, kindApproval, a.ID, n.Title+" — "+text, encode(n))
@@ -189,7 +190,7 @@ func (h *Hub) noteFate(t *store.Tx, a domain.Approval, run domain.Run, text stri
 // overtake closes the questions of dead agents that a conversation has left
 // behind: somebody let it go on since, and that turn has ended without asking
 // them again.
-func (h *Hub) overtake(t *store.Tx, run domain.Run) error {
+func (h *Hub) overtake(t store.Tx, run domain.Run) error {
 	stale, err := t.StaleApprovals(h.ctx, run.Thread)
 	if err != nil {
 		return err
@@ -207,7 +208,7 @@ func (h *Hub) overtake(t *store.Tx, run domain.Run) error {
 }
 
 // applyTaken notes which answers a run's agent has taken.
-func (h *Hub) applyTaken(t *store.Tx, data json.RawMessage, run domain.Run) error {
+func (h *Hub) applyTaken(t store.Tx, data json.RawMessage, run domain.Run) error {
 	var p catalog.PermissionTaken
 	if err := json.Unmarshal(data, &p); err != nil {
 		return err

@@ -68,7 +68,7 @@ func stored(err error) error {
 		return &Error{Kind: KindUnavailable, Message: lostIssue + "; nothing of this was kept: try again", Err: err}
 	case store.IsLocked(err):
 		return &Error{Kind: KindUnavailable, Message: "another process has the database and does not let go of it: nothing was changed; end it (sqlite3, a backup, or a duet-rpc that was stopped) and try again", Err: err}
-	case store.IsCorrupt(err):
+	case store.IsDamaged(err):
 		return &Error{Kind: KindUnavailable, Message: damagedIssue, Err: err}
 	}
 	return err

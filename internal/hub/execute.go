@@ -7,11 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Values of Run.ErrorCode that are ours.
@@ -50,7 +51,7 @@ type liveRun struct {
 }
 
 // start runs a run after the commit of its transition to starting.
-func (h *Hub) start(t *store.Tx, run domain.Run, token string) {
+func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
 		live := &liveRun{ctx: ctx, cancel: cancel, token: token, task: run.UUID, ended: make(chan struct{}), answered: make(chan struct{})}
@@ -127,7 +128,7 @@ func (h *Hub) execute(run domain.Run, live *liveRun) {
 		return // Close has marked it as interrupted
 	}
 	for full := false; ; full = true {
-		werr := h.write(h.ctx, func(t *store.Tx) error {
+		werr := h.write(h.ctx, func(t store.Tx) error {
 			if full { // what came with the end is lost
 				return h.finishFull(t, run.ID)
 			}
@@ -148,7 +149,7 @@ func (h *Hub) execute(run domain.Run, live *liveRun) {
 }
 
 // finishFull ends a run whose end could not be kept at first.
-func (h *Hub) finishFull(t *store.Tx, id int64) error {
+func (h *Hub) finishFull(t store.Tx, id int64) error {
 	run, err := t.Run(h.ctx, id)
 	if err != nil || run.State.Ended() {
 		return err
@@ -177,7 +178,7 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	defer lease.Release()
 	defer h.throttle.join(lease)()
 	h.standing.has(run.ID, agent, lease)
-	err = h.write(live.ctx, func(t *store.Tx) error {
+	err = h.write(live.ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)
 		if err != nil {
 			return err
@@ -232,7 +233,7 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 }
 
 // finish brings a run to the end that its executor reported.
-func (h *Hub) finish(t *store.Tx, id int64, result catalog.ExecutePromptResult, failure error) error {
+func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, failure error) error {
 	run, err := t.Run(h.ctx, id)
 	if err != nil {
 		return err
@@ -277,7 +278,7 @@ func (h *Hub) finish(t *store.Tx, id int64, result catalog.ExecutePromptResult, 
 }
 
 // finishWithout ends a run whose executor could not be had, or has gone.
-func (h *Hub) finishWithout(t *store.Tx, run domain.Run, failure error) error {
+func (h *Hub) finishWithout(t store.Tx, run domain.Run, failure error) error {
 	var known *Error
 	switch {
 	case run.State != domain.Starting:

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/filediff"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // planData is what clients see of a plan.
@@ -19,7 +20,7 @@ type planData struct {
 	Entries []catalog.PlanEntry `json:"entries"`
 }
 
-func (h *Hub) applyPlan(t *store.Tx, r *report, run domain.Run) error {
+func (h *Hub) applyPlan(t store.Tx, r *report, run domain.Run) error {
 	var plan catalog.Plan
 	if err := json.Unmarshal(r.data, &plan); err != nil {
 		return err
@@ -57,7 +58,7 @@ func planText(plan catalog.Plan) string {
 
 // note keeps in a run's conversation what was just announced: where it is new
 // at its end, else where it stands.
-func (h *Hub) note(t *store.Tx, run domain.Run, kind, key, text string, data json.RawMessage) error {
+func (h *Hub) note(t store.Tx, run domain.Run, kind, key, text string, data json.RawMessage) error {
 	item, err := t.NotedItem(h.ctx, run.ID, kind, key)
 	isNew := errors.Is(err, store.ErrNotFound)
 	if err != nil && !isNew {
@@ -68,9 +69,9 @@ func (h *Hub) note(t *store.Tx, run domain.Run, kind, key, text string, data jso
 		if kind == kindApproval {
 			role = "user"
 		}
-		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kind, Key: key, Role: role, Created: t.Now}
+		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kind, Key: key, Role: role, Created: t.Now()}
 	}
-	item.Seq, item.Content, item.Data, item.Updated = t.Seq(), text, data, t.Now
+	item.Seq, item.Content, item.Data, item.Updated = t.Seq(), text, data, t.Now()
 	if isNew {
 		return t.InsertItem(&item)
 	}
@@ -91,7 +92,7 @@ type usageData struct {
 	catalog.Usage
 }
 
-func (h *Hub) applyUsage(t *store.Tx, r *report, run domain.Run) error {
+func (h *Hub) applyUsage(t store.Tx, r *report, run domain.Run) error {
 	var u catalog.Usage
 	if err := json.Unmarshal(r.data, &u); err != nil {
 		return err
@@ -135,7 +136,7 @@ type settingsData struct {
 	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
 }
 
-func (h *Hub) applyNative(t *store.Tx, r *report, run domain.Run) error {
+func (h *Hub) applyNative(t store.Tx, r *report, run domain.Run) error {
 	var n catalog.NativeSession
 	if err := json.Unmarshal(r.data, &n); err != nil {
 		return err
@@ -152,7 +153,7 @@ func (h *Hub) applyNative(t *store.Tx, r *report, run domain.Run) error {
 	h.forget(t, run.ID)
 	if lost {
 		const text = "The agent had lost its session; a new one was given the conversation so far."
-		item := domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Content: text, Created: t.Now, Updated: t.Now}
+		item := domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Content: text, Created: t.Now(), Updated: t.Now()}
 		if item.Seq, err = h.announceItem(t, run, conversationData{EventType: kindSystem, MessageID: item.Key, Role: "system", Content: text, ContentType: kindSystem, Subtype: "session_replaced"}); err != nil {
 			return err
 		}
@@ -208,9 +209,9 @@ func (h *Hub) diffOf(data json.RawMessage) (*fileDiff, error) {
 	return &d, nil
 }
 
-func (h *Hub) applyChange(t *store.Tx, r *report, run domain.Run) error {
+func (h *Hub) applyChange(t store.Tx, r *report, run domain.Run) error {
 	d := r.diff
-	change := domain.Change{Run: run.ID, Path: d.Path, Before: d.Before, After: d.After, Binary: d.Binary, Seq: t.Seq() + 1, Updated: t.Now}
+	change := domain.Change{Run: run.ID, Path: d.Path, Before: d.Before, After: d.After, Binary: d.Binary, Seq: t.Seq() + 1, Updated: t.Now()}
 	if err := t.PutChange(change); err != nil {
 		return err
 	}

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 const within = time.Minute
@@ -129,12 +130,12 @@ func (p *prompts) all() []string {
 func insert(t *testing.T, h *Hub, state domain.State) domain.Run {
 	t.Helper()
 	r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
-	require.NoError(t, h.store.Write(context.Background(), func(tx *store.Tx) error {
-		thread := domain.Thread{UUID: r.UUID + "-thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now, Active: tx.Now}
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
+		thread := domain.Thread{UUID: r.UUID + "-thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
 		if err := h.addThread(tx, &thread, ""); err != nil {
 			return err
 		}
-		r.Thread, r.State, r.Created, r.Active = thread.ID, state, tx.Now, tx.Now
+		r.Thread, r.State, r.Created, r.Active = thread.ID, state, tx.Now(), tx.Now()
 		return tx.InsertRun(&r)
 	}))
 	return r

@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Executors starts executors and finds them again.
@@ -50,10 +51,11 @@ type Agents interface {
 
 // Options configure a Hub.
 type Options struct {
-	Database   string // its path
-	DatabaseID string // that it must have been made with; "" for any
-	Root       string // of the project
-	Agents     Agents
+	// OpenStore opens the store, with what it is to tell the hub.
+	OpenStore func(ctx context.Context, opts store.Options) (store.Store, error)
+	Database  string // the store's path
+	Root      string // of the project
+	Agents    Agents
 	// Keys and Rules, if set, are those of the configuration as it is now: it
 	// may change while the hub runs. They are asked often.
 	Keys  func() map[string]config.Key
@@ -85,7 +87,7 @@ type Options struct {
 // A Hub keeps the domain. Its methods may be called from any goroutine.
 type Hub struct {
 	opts      Options
-	store     *store.Store
+	store     store.Store
 	standing  standing
 	executors Executors
 	log       *slog.Logger
@@ -126,8 +128,8 @@ type Hub struct {
 }
 
 // Open opens the database, picks up what a dead process left behind, and
-// starts the runs that are queued. An error is a *store.OpenError or one of
-// the file system.
+// starts the runs that are queued. An error is that of
+// Options.OpenStore, or one of the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
 	h, err := openOnce(ctx, opts)
 	if !store.IsFull(err) || os.Remove(reservePath(opts.Database)) != nil {
@@ -163,14 +165,14 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = store.Open(ctx, opts.Database, store.Options{ID: opts.DatabaseID, Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
-		return nil, store.Locked(opts.Database, err)
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
 	h.executors = opts.Executors(h)
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
-		return nil, store.Locked(opts.Database, err)
+		return nil, err
 	}
 	h.beginSettle()
 	return h, nil
@@ -219,7 +221,7 @@ func (h *Hub) Abandon(ctx context.Context) error {
 	return h.write(ctx, h.shutDown)
 }
 
-func (h *Hub) shutDown(t *store.Tx) error {
+func (h *Hub) shutDown(t store.Tx) error {
 	return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
 }
 
@@ -292,7 +294,7 @@ func (h *Hub) Issues() []string {
 }
 
 // write is the store's Write with errors that can be told.
-func (h *Hub) write(ctx context.Context, change func(*store.Tx) error) error {
+func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
 	return h.noteWrite(h.store.Write(ctx, change))
 }
 

@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Launch makes a run and starts it as soon as there is a slot. What it
@@ -37,7 +38,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	}
 	run := newRun(spec, agent.Name)
 	restrict(ctx, &run)
-	err = h.write(ctx, func(t *store.Tx) error {
+	err = h.write(ctx, func(t store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
 				return invalid("task_id", "an id that is new", "the id of another run")
@@ -85,7 +86,7 @@ func following(from domain.Run, prompt, agent string) domain.Run {
 }
 
 // threadFor is the thread that spec names, or a new one.
-func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	if spec.chat {
 		return h.chatThread(t, spec, agent)
 	}
@@ -109,15 +110,15 @@ func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (domain.Thre
 	return h.newThread(t, spec, agent)
 }
 
-func (h *Hub) newThread(t *store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+func (h *Hub) newThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	thread := domain.Thread{
 		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: firstOf(spec.Mode, catalog.ModeDefault), Model: spec.Model,
-		Settings: spec.Settings, Created: t.Now, Active: t.Now,
+		Settings: spec.Settings, Created: t.Now(), Active: t.Now(),
 	}
 	return thread, h.addThread(t, &thread, spec.ThreadAlias)
 }
 
-func (h *Hub) addThread(t *store.Tx, thread *domain.Thread, alias string) error {
+func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
 	if err := t.InsertThread(thread); err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (h *Hub) addThread(t *store.Tx, thread *domain.Thread, alias string) error 
 }
 
 // add keeps a run in its thread and queues it, unless it is a draft.
-func (h *Hub) add(t *store.Tx, run *domain.Run, thread domain.Thread, draft bool) error {
+func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool) error {
 	if run.Source != SourceDecision { // an answer is not refused
 		if err := h.checkRoom(t); err != nil {
 			return err
@@ -147,7 +148,7 @@ func (h *Hub) add(t *store.Tx, run *domain.Run, thread domain.Thread, draft bool
 		run.State = domain.Draft
 	}
 	run.Agent = thread.Agent // a conversation keeps its agent
-	run.Created, run.Active = t.Now, t.Now
+	run.Created, run.Active = t.Now(), t.Now()
 	if run.Mode == "" {
 		run.Mode = thread.Mode
 	}
@@ -167,7 +168,7 @@ func (h *Hub) add(t *store.Tx, run *domain.Run, thread domain.Thread, draft bool
 }
 
 // checkRoom refuses a run for which the queue has no room.
-func (h *Hub) checkRoom(t *store.Tx) error {
+func (h *Hub) checkRoom(t store.Tx) error {
 	counts, err := t.Load(h.ctx)
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func (h *Hub) checkRoom(t *store.Tx) error {
 
 // enqueue puts what the user says into the conversation and queues its run. A
 // conversation that goes on is not put away.
-func (h *Hub) enqueue(t *store.Tx, run *domain.Run, thread domain.Thread) error {
+func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 	archived := thread.Archived
 	if archived {
 		thread.Archived = false
@@ -204,7 +205,7 @@ func (h *Hub) enqueue(t *store.Tx, run *domain.Run, thread domain.Thread) error 
 // nothing that could be followed.
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, error) {
 	var run domain.Run
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		from, err := h.find(t, spec.From)
 		if err != nil {
 			return err
@@ -265,7 +266,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 }
 
 // launchDraft queues a draft, with what spec changes of it.
-func (h *Hub) launchDraft(ctx context.Context, t *store.Tx, run *domain.Run, spec ContinueSpec) error {
+func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec ContinueSpec) error {
 	if spec.Fork {
 		return errorf(KindBadState, "%s is a draft: there is nothing to fork", domain.TaskName(run.Task))
 	}
@@ -309,11 +310,11 @@ func (h *Hub) launchDraft(ctx context.Context, t *store.Tx, run *domain.Run, spe
 
 // fork is a new thread that shares another one up to a run. Its agent begins
 // with the transcript: its own session knows more than it should.
-func (h *Hub) fork(t *store.Tx, from domain.Thread, at domain.Run) (domain.Thread, error) {
+func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run) (domain.Thread, error) {
 	fork := from
 	fork.ID, fork.UUID, fork.NativeSession = 0, uuid.Must(uuid.NewV7()).String(), ""
 	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
-	fork.Created, fork.Active = t.Now, t.Now
+	fork.Created, fork.Active = t.Now(), t.Now()
 	// What was accepted for one conversation is not for another.
 	fork.Mode = asking(fork.Mode)
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // How much of the log is kept in memory for subscribers. One that falls
@@ -191,7 +191,7 @@ func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f f
 				continue
 			}
 			s, err := h.store.Session(ctx, e.Run)
-			if store.IsCorrupt(err) { // the next one may not be
+			if store.IsDamaged(err) { // the next one may not be
 				continue
 			}
 			if err != nil {

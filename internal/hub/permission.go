@@ -7,12 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -49,7 +50,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	var ruled ruling
 	var carried *domain.Approval
 	var foreign bool
-	err = h.write(ctx, func(t *store.Tx) error {
+	err = h.write(ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, token.Run)
 		if err != nil {
 			return err
@@ -64,13 +65,13 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 			return err
 		}
 		foreign = h.isForeign(run)
-		a.Thread, a.Run, a.AwaitedBy, a.Created = thread.ID, run.ID, run.ID, t.Now
+		a.Thread, a.Run, a.AwaitedBy, a.Created = thread.ID, run.ID, run.ID, t.Now()
 		if a.Type == domain.FunctionCall {
 			rules, err := t.Rules(h.ctx, thread.ID)
 			if err != nil {
 				return err
 			}
-			if ruled = h.rule(questionOf(a), thread, run, rules, t.Now); ruled.reason != "" {
+			if ruled = h.rule(questionOf(a), thread, run, rules, t.Now()); ruled.reason != "" {
 				return h.answeredByPolicy(t, a)
 			}
 		}
@@ -78,7 +79,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 			return err
 		}
 		if foreign {
-			a.Deadline = t.Now.Add(foreignPatience)
+			a.Deadline = t.Now().Add(foreignPatience)
 		}
 		t.AfterCommit(func() {
 			h.mu.Lock()
@@ -113,7 +114,7 @@ func (h *Hub) checkUnasked(ctx context.Context, id int64, p catalog.RequestPermi
 	a := approvalOf(p)
 	var ruled ruling
 	var cancelled bool
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		ruled, cancelled = ruling{approved: true}, false
 		run, err := t.Run(h.ctx, id)
 		if err != nil {
@@ -133,22 +134,22 @@ func (h *Hub) checkUnasked(ctx context.Context, id int64, p catalog.RequestPermi
 		denied := ruling{}
 		for _, name := range p.Unasked {
 			a.Tool = name
-			r := h.rule(questionOf(a), thread, run, rules, t.Now)
+			r := h.rule(questionOf(a), thread, run, rules, t.Now())
 			if r.approved || r.reason == "" {
 				return nil
 			}
 			denied = r
 		}
 		ruled = denied
-		a.Tool, a.Thread, a.Run, a.Created = firstOf(p.ToolName, a.Tool), thread.ID, run.ID, t.Now
+		a.Tool, a.Thread, a.Run, a.Created = firstOf(p.ToolName, a.Tool), thread.ID, run.ID, t.Now()
 		return h.keepRuling(t, &a, run, ruled)
 	})
 	return catalog.RequestPermissionResult{Approved: ruled.approved && !cancelled, Reason: ruled.reason, Cancelled: cancelled}, err
 }
 
 // keepRuling keeps and announces a question that the policy has answered.
-func (h *Hub) keepRuling(t *store.Tx, a *domain.Approval, run domain.Run, r ruling) error {
-	a.Status, a.DecidedBy, a.Decided = domain.ApprovalDenied, r.reason, t.Now
+func (h *Hub) keepRuling(t store.Tx, a *domain.Approval, run domain.Run, r ruling) error {
+	a.Status, a.DecidedBy, a.Decided = domain.ApprovalDenied, r.reason, t.Now()
 	if r.approved {
 		a.Status = domain.ApprovalApproved
 	}
@@ -197,7 +198,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 
 // takeCarried hands out a decision that a human made for a dead process. It is
 // used up when the agent has taken it.
-func (h *Hub) takeCarried(t *store.Tx, a domain.Approval) (*domain.Approval, error) {
+func (h *Hub) takeCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
 	known, err := t.CarriedDecision(h.ctx, a.Thread, a.Question)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
@@ -217,7 +218,7 @@ func (h *Hub) takeCarried(t *store.Tx, a domain.Approval) (*domain.Approval, err
 
 // answeredByPolicy lets go what waited for a question that the policy has
 // answered now: a human's answer to it, and its asking.
-func (h *Hub) answeredByPolicy(t *store.Tx, a domain.Approval) error {
+func (h *Hub) answeredByPolicy(t store.Tx, a domain.Approval) error {
 	known, err := t.CarriedDecision(h.ctx, a.Thread, a.Question)
 	if err == nil {
 		err = h.letLie(t, known, whyRuled)
@@ -232,7 +233,7 @@ func (h *Hub) answeredByPolicy(t *store.Tx, a domain.Approval) error {
 // supersede closes the question of a dead process that is asked again: one
 // question waits for one answer. It returns the last of them that asks again
 // what was answered, or nil.
-func (h *Hub) supersede(t *store.Tx, a domain.Approval) (reopened *domain.Approval, err error) {
+func (h *Hub) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approval, err error) {
 	stale, err := t.StaleApprovals(h.ctx, a.Thread)
 	if err != nil {
 		return nil, err
@@ -255,7 +256,7 @@ func (h *Hub) supersede(t *store.Tx, a domain.Approval) (reopened *domain.Approv
 // askInstead is ask for a question that may have been open already, of a
 // process that is dead. What that said of an earlier answer holds for this one
 // too: it may have been carried out.
-func (h *Hub) askInstead(t *store.Tx, a *domain.Approval, run *domain.Run) error {
+func (h *Hub) askInstead(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	old, err := h.supersede(t, *a)
 	if err != nil {
 		return err
@@ -275,7 +276,7 @@ func (h *Hub) askInstead(t *store.Tx, a *domain.Approval, run *domain.Run) error
 }
 
 // ask keeps a question, and makes its run wait.
-func (h *Hub) ask(t *store.Tx, a *domain.Approval, run *domain.Run) error {
+func (h *Hub) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	if err := h.closeMessage(t, run); err != nil {
 		return err
 	}
@@ -296,7 +297,7 @@ func (h *Hub) ask(t *store.Tx, a *domain.Approval, run *domain.Run) error {
 
 // linkTool shows a question at its tool call, which begins with it if the
 // agent asks before it tells of the call.
-func (h *Hub) linkTool(t *store.Tx, a domain.Approval, run domain.Run) error {
+func (h *Hub) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
 	item, err := t.ToolItem(h.ctx, run.ID, a.ToolUseID())
 	switch {
 	case err == nil:
@@ -307,7 +308,7 @@ func (h *Hub) linkTool(t *store.Tx, a domain.Approval, run domain.Run) error {
 	case a.Type != domain.FunctionCall || a.CallID == a.ID: // no call of the agent's
 		return nil
 	}
-	item = newTool(run, a.ToolUseID(), t.Now)
+	item = newTool(run, a.ToolUseID(), t.Now())
 	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
 	data := toolData{Paths: a.Paths}
 	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
@@ -437,7 +438,7 @@ const byUser = "user"
 
 // closeAlone closes a question that nobody waits for any more.
 func (h *Hub) closeAlone(id, status, by string) {
-	err := h.write(h.ctx, func(t *store.Tx) error {
+	err := h.write(h.ctx, func(t store.Tx) error {
 		a, err := t.Approval(h.ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil

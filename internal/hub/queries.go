@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // errNoRun says that an id names nothing.
@@ -20,7 +21,7 @@ func errNoRun(id string) *Error {
 }
 
 // find is the run that an id of any kind names, inside a change.
-func (h *Hub) find(t *store.Tx, id string) (domain.Run, error) {
+func (h *Hub) find(t store.Tx, id string) (domain.Run, error) {
 	n, err := t.Find(h.ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return domain.Run{}, errNoRun(id)
@@ -183,7 +184,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 		return catalog.CreateMessageResult{}, invalid("message.role", "a role", p.Message.Role, "user", "assistant")
 	}
 	var item domain.Item
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		run, err := h.find(t, p.TaskID)
 		if err != nil {
 			return err
@@ -192,7 +193,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 			return err
 		}
 		text := textOf(p.Message.Content)
-		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Key: fmt.Sprintf("msg-%d", t.Seq()+1), Role: p.Message.Role, Content: text, Created: t.Now, Updated: t.Now}
+		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Key: fmt.Sprintf("msg-%d", t.Seq()+1), Role: p.Message.Role, Content: text, Created: t.Now(), Updated: t.Now()}
 		if item.Seq, err = h.announceItem(t, run, conversationData{EventType: kindMessage, MessageID: item.Key, Role: item.Role, Content: text, ContentType: "text", Subtype: p.Message.Type}); err != nil {
 			return err
 		}
@@ -235,6 +236,6 @@ func (h *Hub) known(run int64) (domain.Session, bool) { return h.sessions.of(run
 func (h *Hub) remember(s domain.Session) { h.sessions.keep(s) }
 
 // forget drops what is in memory of a session that changes.
-func (h *Hub) forget(t *store.Tx, run int64) {
+func (h *Hub) forget(t store.Tx, run int64) {
 	t.AfterCommit(func() { h.sessions.drop(run) })
 }

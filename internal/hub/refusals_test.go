@@ -8,13 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A question that waits for more than a day is answered, and the run goes on as if it had
@@ -126,7 +127,7 @@ func TestARunWhoseReportsCouldNotBeKeptDoesNotComplete(t *testing.T) {
 	})
 	s := launch(t, h, "p")
 	inState(t, h, s, domain.Running)
-	h.store.Enqueue(func(*store.Tx) error {
+	h.store.Enqueue(func(store.Tx) error {
 		close(held)
 		<-hold                  // until the reports and the end wait for one transaction
 		h.folds[s.Run.ID] = nil // a defect

@@ -8,10 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Beyond highWater reports, or highBytes of them, that wait for their commit, executors are
@@ -83,7 +84,7 @@ const askAgainAfter = 100 * time.Millisecond
 func (in *intake) ask() {
 	var taken []report
 	began, whole := false, false
-	in.hub.store.Enqueue(func(t *store.Tx) (err error) {
+	in.hub.store.Enqueue(func(t store.Tx) (err error) {
 		began = true
 		taken = in.take()
 		defer func() {
@@ -141,7 +142,7 @@ func (in *intake) close() {
 // applyReports makes events and items of reports. One that makes no sense is
 // logged and left out, and its run will not have completed; it takes no other
 // with it.
-func (h *Hub) applyReports(t *store.Tx, reports []report) error {
+func (h *Hub) applyReports(t store.Tx, reports []report) error {
 	for i := range reports {
 		if !h.goesOn(reports[i].run) {
 			continue

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
@@ -20,7 +22,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // numbered reports the text of each number, in that order.
@@ -232,7 +233,7 @@ func TestALateReportChangesNothing(t *testing.T) {
 	h.intake.add(report{run: s.Run.ID, kind: catalog.EventContentDelta, delta: late})
 	h.intake.add(report{run: s.Run.ID, kind: catalog.EventPlan, data: json.RawMessage(`{"entries":[]}`)})
 	h.intake.add(report{run: s.Run.ID, kind: reportProgress, data: json.RawMessage(`{"percent":1}`)})
-	require.NoError(t, h.write(context.Background(), func(*store.Tx) error { return nil }))
+	require.NoError(t, h.write(context.Background(), func(store.Tx) error { return nil }))
 	assert.Equal(t, last, h.events.last())
 	c, err := h.Conversation(context.Background(), s.UUID, Page{})
 	require.NoError(t, err)

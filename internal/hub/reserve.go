@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // reserveBytes is how much of the disk is set aside, so that there is room to
@@ -131,7 +131,7 @@ var diskFull = outcome{
 }
 
 // endAll ends the runs that are doomed, in as few bytes as can be.
-func (h *Hub) endAll(t *store.Tx) error {
+func (h *Hub) endAll(t store.Tx) error {
 	doomed := h.doomedRuns()
 	for _, id := range doomed {
 		run, err := t.Run(h.ctx, id)
@@ -177,7 +177,7 @@ func (h *Hub) doomedRuns() []int64 {
 }
 
 // failFull ends a run for which there is no room.
-func (h *Hub) failFull(t *store.Tx, run domain.Run) error {
+func (h *Hub) failFull(t store.Tx, run domain.Run) error {
 	if err := t.SetMeta(metaUnsettled, "1"); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (h *Hub) stopAgents() {
 const metaUnsettled = "unsettled"
 
 // settle closes what was left open in runs when the disk was full.
-func (h *Hub) settle(t *store.Tx) error {
+func (h *Hub) settle(t store.Tx) error {
 	if open, err := t.Meta(h.ctx, metaUnsettled); err != nil || open == "" {
 		return err
 	}
@@ -252,7 +252,7 @@ func (h *Hub) diskHasRoom() {
 }
 
 // endAgent ends the agent of a run that has ended otherwise.
-func (h *Hub) endAgent(t *store.Tx, run domain.Run) {
+func (h *Hub) endAgent(t store.Tx, run domain.Run) {
 	h.mu.Lock()
 	live := h.live[run.ID]
 	h.mu.Unlock()

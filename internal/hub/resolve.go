@@ -33,8 +33,8 @@ func resolvedOf(a domain.Approval, run domain.Run) resolvedData {
 
 // resolveApproval keeps a question's end, announces it, wakes who waits for
 // it, and lets its run go on if that waits for nothing else.
-func (h *Hub) resolveApproval(t *store.Tx, a domain.Approval) error {
-	a.Decided = t.Now
+func (h *Hub) resolveApproval(t store.Tx, a domain.Approval) error {
+	a.Decided = t.Now()
 	if !letsGoOn(a) {
 		a.AwaitedBy = 0
 	}
@@ -80,7 +80,7 @@ func noteOf(a domain.Approval) answerNote {
 
 // noteAnswer keeps what a human has said in the conversation, where it is more
 // than leave for what a tool call shows already, and what the policy has denied.
-func (h *Hub) noteAnswer(t *store.Tx, run domain.Run, a domain.Approval) error {
+func (h *Hub) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
 	if a.Status != domain.ApprovalDenied && (a.DecidedBy != byUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}

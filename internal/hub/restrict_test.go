@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
@@ -14,7 +16,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 const projectFile = `
@@ -126,7 +127,7 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Agent: "project", ThreadAlias: "theirs"})
 	require.NoError(t, err)
 	asked := pendingOf(t, h, 1)[0]
-	require.NoError(t, h.store.Write(context.Background(), func(tx *store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
 	_, err = h.Decide(Restricted(context.Background()), Decision{ID: asked.ID, Decision: "approve"})
 	assert.Equal(t, KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A StandingRule is what a human has decided for all questions like one: for a
@@ -45,7 +45,7 @@ func (h *Hub) Rules(ctx context.Context) ([]StandingRule, error) {
 // ForgetRule takes back a standing rule: from now on what it settled is asked.
 // The error is of KindRuleNotFound if there is none.
 func (h *Hub) ForgetRule(ctx context.Context, id int64) error {
-	return h.write(ctx, func(t *store.Tx) error {
+	return h.write(ctx, func(t store.Tx) error {
 		err := t.DeleteRule(id)
 		if errors.Is(err, store.ErrNotFound) {
 			return errorf(KindRuleNotFound, "no standing rule has the id %d", id)

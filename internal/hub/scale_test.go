@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // pausing are executors that note when they are told to pause and to go on.
@@ -81,7 +82,7 @@ func TestAnExecutorThatIsFasterThanTheDiskPausesAndNothingIsLost(t *testing.T) {
 	})
 	s := launch(t, h, "p")
 	inState(t, h, s, domain.Running)
-	h.store.Enqueue(func(*store.Tx) error {
+	h.store.Enqueue(func(store.Tx) error {
 		close(written)
 		<-proceed
 		return nil

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // schedule starts queued runs while there are slots: higher priority first,
 // first come first served inside a priority, one run of a thread at a time.
 // One for which there is no executor waits for the next time.
-func (h *Hub) schedule(t *store.Tx) error {
+func (h *Hub) schedule(t store.Tx) error {
 	if h.isClosing() {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (h *Hub) schedule(t *store.Tx) error {
 
 // startable lists at most so many runs that can start: those for whose agent
 // there is no executor stay in the queue, and hold up no others.
-func (h *Hub) startable(t *store.Tx, most int) ([]domain.Run, error) {
+func (h *Hub) startable(t store.Tx, most int) ([]domain.Run, error) {
 	for limit := most; ; limit *= 4 {
 		queued, err := t.Startable(h.ctx, limit)
 		if err != nil {
@@ -67,7 +67,7 @@ func (h *Hub) startable(t *store.Tx, most int) ([]domain.Run, error) {
 	}
 }
 
-func (h *Hub) hasRoom(t *store.Tx, run domain.Run) bool {
+func (h *Hub) hasRoom(t store.Tx, run domain.Run) bool {
 	agent, err := h.resolve(run.Agent)
 	if err != nil {
 		return true // it is to fail, with that
@@ -83,7 +83,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 		reason = "user_cancelled"
 	}
 	var run domain.Run
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		var err error
 		if run, err = h.find(t, id); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (h *Hub) Cancel(ctx context.Context, id, reason string) (domain.Session, er
 
 // expire ends a run that took too long.
 func (h *Hub) expire(id int64) {
-	err := h.write(h.ctx, func(t *store.Tx) error {
+	err := h.write(h.ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, id)
 		if err != nil || run.State.Ended() || run.State == domain.Interrupting {
 			return err

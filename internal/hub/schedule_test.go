@@ -12,13 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
@@ -340,7 +341,7 @@ func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
 	for _, state := range everyState {
 		left = append(left, insert(t, h, state))
 	}
-	require.NoError(t, h.store.Write(context.Background(), func(tx *store.Tx) error {
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
 		return tx.PutProcess(domain.Process{PID: 99, Mark: "mark", Run: 1})
 	}))
 	require.NoError(t, h.store.Close()) // without the hub's knowledge

@@ -6,10 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // secretPatience is how long a human has to give a key that was asked for.
@@ -39,7 +40,7 @@ func (h *Hub) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog
 		return catalog.GetAPIKeyResult{}, invalid("service", "the name of a service", "an empty string")
 	}
 	key, outcome := h.fetchKey(ctx, token.Run, service)
-	if err := h.write(ctx, func(t *store.Tx) error { return t.NoteKeyAccess(token.Run, service, outcome) }); err != nil {
+	if err := h.write(ctx, func(t store.Tx) error { return t.NoteKeyAccess(token.Run, service, outcome) }); err != nil {
 		return catalog.GetAPIKeyResult{}, err
 	}
 	if key == "" {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // UpdateSettings changes the thread of a run.
@@ -19,7 +20,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		}
 	}
 	var run domain.Run
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		var err error
 		if run, err = h.find(t, id); err != nil {
 			return err
@@ -47,7 +48,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		if c.SkipPermissions != nil {
 			thread.Settings.SkipPermissionsUntil = nil
 			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
-				until := t.Now.Add(*d).UTC()
+				until := t.Now().Add(*d).UTC()
 				thread.Settings.SkipPermissionsUntil = &until
 				data.SkipUntil = until.Format(time.RFC3339)
 			}
@@ -79,7 +80,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 
 // setModes changes the mode of the runs of a thread: also of those that have
 // ended, since what follows one begins with its mode.
-func (h *Hub) setModes(t *store.Tx, thread int64, mode string) error {
+func (h *Hub) setModes(t store.Tx, thread int64, mode string) error {
 	runs, err := t.RunsOfThread(h.ctx, thread, 0)
 	if err != nil {
 		return err

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/google/uuid"
-
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 const (
@@ -250,7 +250,7 @@ func (s *Subscription) take(e domain.Event) error {
 
 func (s *Subscription) merge(e domain.Event) error {
 	run, err := s.runOf(e.Run)
-	if store.IsCorrupt(err) { // once: all its deltas are lost
+	if store.IsDamaged(err) { // once: all its deltas are lost
 		return s.lost(e.Seq, e.Seq)
 	}
 	if err != nil || run.quiet {
@@ -292,7 +292,7 @@ func (s *Subscription) runOf(id int64) (subscribedRun, error) {
 	switch {
 	case err == nil:
 		run.ids = idsOf(session.Run)
-	case store.IsCorrupt(err):
+	case store.IsDamaged(err):
 		run.quiet = true
 	default:
 		return run, err

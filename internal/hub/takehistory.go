@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/history"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A historyIntake sees to it that one history is taken over at a time, and that
@@ -49,7 +48,7 @@ func (i *historyIntake) close() {
 // TakeHistory takes the history of another database into the hub's own, beside
 // all that goes on: a conversation at a time, and no events tell of it. What was
 // taken when it fails, or ctx ends, stays, and is passed over by the next try.
-func (h *Hub) TakeHistory(ctx context.Context, from *store.Foreign, was string) (history.Result, error) {
+func (h *Hub) TakeHistory(ctx context.Context, from history.Source, was string) (history.Result, error) {
 	ctx, release, err := h.histories.begin(ctx)
 	if err != nil {
 		return history.Result{}, err

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A Terminal is what is known of a terminal.
@@ -282,7 +283,7 @@ func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) erro
 		}
 	}
 	h.mu.Unlock()
-	h.store.Enqueue(func(t *store.Tx) error {
+	h.store.Enqueue(func(t store.Tx) error {
 		e := domain.Event{Type: EventTerminalExit, Data: encode(p)}
 		if run, err := h.find(t, p.TaskID); err == nil {
 			e.Run, e.Thread = run.ID, run.Thread

@@ -10,12 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A slow lease is an executor that takes its time to be told to pause, or to go
@@ -109,7 +110,7 @@ func TestAnExecutorThatIsToldLateIsNotLeftShut(t *testing.T) {
 		})
 		s := launch(t, h, "p")
 		inState(t, h, s, domain.Running)
-		h.store.Enqueue(func(*store.Tx) error { time.Sleep(10 * time.Millisecond); return nil }, func(error) {}) // the disk is slow
+		h.store.Enqueue(func(store.Tx) error { time.Sleep(10 * time.Millisecond); return nil }, func(error) {}) // the disk is slow
 		s = await(t, h, s)
 		assert.Equal(t, domain.Completed, s.State, s.Error)
 		assert.Positive(t, x.lease.times(), "it was told to pause")

@@ -9,9 +9,9 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 // newToken makes the token by which an executor speaks for a run: 256 random
 // bits, of which only a hash is kept. It is good until the run ends, however
 // long that waits for a human.
-func (h *Hub) newToken(t *store.Tx, run domain.Run) (string, error) {
+func (h *Hub) newToken(t store.Tx, run domain.Run) (string, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	text := hex.EncodeToString(secret)

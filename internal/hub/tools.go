@@ -6,10 +6,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // toolData is the part of a tool call that is kept as JSON.
@@ -19,7 +20,7 @@ type toolData struct {
 	Terminal string     `json:"terminal,omitempty"`
 }
 
-func (h *Hub) applyTool(t *store.Tx, r *report, run *domain.Run) error {
+func (h *Hub) applyTool(t store.Tx, r *report, run *domain.Run) error {
 	var call catalog.ToolCall
 	if err := json.Unmarshal(r.data, &call); err != nil {
 		return err
@@ -36,7 +37,7 @@ func (h *Hub) applyTool(t *store.Tx, r *report, run *domain.Run) error {
 		return err
 	}
 	if isNew {
-		item = newTool(*run, call.ToolID, t.Now)
+		item = newTool(*run, call.ToolID, t.Now())
 	}
 	before := item
 	mergeTool(&item, call)
@@ -62,9 +63,9 @@ func newTool(run domain.Run, id string, now time.Time) domain.Item {
 }
 
 // changeTool announces and keeps a tool call that has changed.
-func (h *Hub) changeTool(t *store.Tx, run domain.Run, before domain.Item, item *domain.Item, event string) error {
+func (h *Hub) changeTool(t store.Tx, run domain.Run, before domain.Item, item *domain.Item, event string) error {
 	var err error
-	item.Updated = t.Now
+	item.Updated = t.Now()
 	if item.Seq, err = h.announceTool(t, run, before, *item, event); err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func textOf(v json.RawMessage) string {
 
 // announceTool tells of a tool call. Its end tells again what it gets and does
 // only where that is another thing than before.
-func (h *Hub) announceTool(t *store.Tx, run domain.Run, before, item domain.Item, event string) (int64, error) {
+func (h *Hub) announceTool(t store.Tx, run domain.Run, before, item domain.Item, event string) (int64, error) {
 	data := conversationData{
 		EventType: event, ContentType: "tool_use", ToolName: item.Tool, ToolTitle: item.Title, ToolKind: item.ToolKind,
 		ToolStatus: item.Status, ParentID: item.ParentID, ToolID: item.Key,

@@ -5,9 +5,9 @@ import (
 	"maps"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // An outcome is why a run changes its state.
@@ -28,15 +28,15 @@ type outcome struct {
 // transition is the one function that changes the state of a run: the row,
 // its event, and where the run ends or is about to, its open approvals, in
 // one transaction. It changes run too.
-func (h *Hub) transition(t *store.Tx, run *domain.Run, to domain.State, why outcome) error {
+func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outcome) error {
 	from := run.State
 	if !from.CanBecome(to) {
 		return errorf(KindBadState, "%s is %s, so it cannot become %s", domain.TaskName(run.Task), from, to)
 	}
 	stopped := from == domain.Interrupting && run.ErrorCode != codeTimeout || to == domain.Cancelled
-	run.State, run.Active = to, t.Now
+	run.State, run.Active = to, t.Now()
 	if to == domain.Starting {
-		run.Started = t.Now
+		run.Started = t.Now()
 	}
 	if why.code != "" {
 		run.ErrorCode = why.code
@@ -48,7 +48,7 @@ func (h *Hub) transition(t *store.Tx, run *domain.Run, to domain.State, why outc
 		run.Stop = why.stop
 	}
 	if to.Ended() {
-		run.Ended = t.Now
+		run.Ended = t.Now()
 		if why.leaveOpen {
 			delete(h.folds, run.ID)
 		} else if err := h.closeFold(t, run); err != nil {
@@ -86,7 +86,7 @@ func (h *Hub) transition(t *store.Tx, run *domain.Run, to domain.State, why outc
 }
 
 // follow brings what is in memory after the commit.
-func (h *Hub) follow(t *store.Tx, run domain.Run, from domain.State) {
+func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 	t.AfterCommit(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -138,12 +138,12 @@ func (h *Hub) calmDown() {
 }
 
 // touch notes that something happened in a thread.
-func (h *Hub) touch(t *store.Tx, id int64) (domain.Thread, error) {
+func (h *Hub) touch(t store.Tx, id int64) (domain.Thread, error) {
 	thread, err := t.Thread(h.ctx, id)
 	if err != nil {
 		return thread, err
 	}
-	thread.Active = t.Now
+	thread.Active = t.Now()
 	return thread, t.UpdateThread(thread)
 }
 
@@ -195,7 +195,7 @@ type ids struct {
 
 func idsOf(r domain.Run) ids { return ids{r.SessionID, r.RunID, domain.TaskName(r.Task)} }
 
-func (h *Hub) announceState(t *store.Tx, run domain.Run, thread domain.Thread, from domain.State, reason string) error {
+func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, from domain.State, reason string) error {
 	data := statusData{
 		ids: idsOf(run), ThreadID: thread.UUID, OldStatus: StatusOf(from), NewStatus: StatusOf(run.State),
 		OldState: string(from), State: string(run.State), Title: run.Title, Agent: run.Agent,
@@ -215,7 +215,7 @@ func (h *Hub) announceState(t *store.Tx, run domain.Run, thread domain.Thread, f
 }
 
 // announce adds an event of a run to the log.
-func (h *Hub) announce(t *store.Tx, kind string, run domain.Run, data any) error {
+func (h *Hub) announce(t store.Tx, kind string, run domain.Run, data any) error {
 	_, err := t.Append(domain.Event{Type: kind, Thread: run.Thread, Run: run.ID, Data: encode(data)})
 	return err
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // The states that may follow each other, and what the end of an executor or of the
@@ -39,7 +40,7 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 		for _, to := range everyState {
 			run := insert(t, h, from)
 			before := h.events.last()
-			err := h.write(context.Background(), func(tx *store.Tx) error {
+			err := h.write(context.Background(), func(tx store.Tx) error {
 				run := run
 				return h.transition(tx, &run, to, outcome{code: "CODE", message: "message", stop: "stop"})
 			})
