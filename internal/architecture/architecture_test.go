@@ -56,20 +56,21 @@ var mayImport = map[string][]string{
 		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/database", "internal/domain", "internal/history", "internal/hub", "internal/logging",
 		"internal/origin", "internal/project", "internal/relay", "internal/socket", "internal/store/sqlite", "internal/supervisor", "internal/visible",
 	},
-	"internal/hub":          {"internal/catalog", "internal/config", "internal/domain", "internal/filediff", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
-	"internal/logging":      {},
-	"internal/openrpc":      {"server"},
-	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
-	"internal/project":      {},
-	"internal/question":     {"internal/visible"},
-	"internal/redact":       {},
-	"internal/relay":        {"frame", "server"},
-	"internal/socket":       {},
-	"internal/store":        {"internal/domain"}, // what is asked of a store; no SQL
-	"internal/store/sqlite": {"internal/domain", "internal/store"},
-	"internal/toolinput":    {},
-	"internal/visible":      {},
-	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
+	"internal/hub":             {"internal/catalog", "internal/config", "internal/domain", "internal/filediff", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/logging":         {},
+	"internal/openrpc":         {"server"},
+	"internal/origin":          {"internal/project"}, // a database is known before anything of it is read
+	"internal/project":         {},
+	"internal/question":        {"internal/visible"},
+	"internal/redact":          {},
+	"internal/relay":           {"frame", "server"},
+	"internal/socket":          {},
+	"internal/store":           {"internal/domain"}, // what is asked of a store; no SQL
+	"internal/store/sqlite":    {"internal/domain", "internal/store"},
+	"internal/store/storetest": {"internal/domain", "internal/store"},
+	"internal/toolinput":       {},
+	"internal/visible":         {},
+	"internal/supervisor":      {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {
