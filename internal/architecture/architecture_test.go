@@ -18,17 +18,20 @@ const module = "github.com/duet-rpc/duet-rpc"
 // is missing here has not been thought about.
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
-		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/history", "internal/hub",
+		"client", "frame", "handlers", "server", "server/stdio", "internal/catalog", "internal/config", "internal/demoagent", "internal/executor", "internal/history", "internal/hub",
 		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/supervisor",
 		"internal/visible",
 	},
-	"client":                {"frame", "server", "internal/socket"},
+	"client":                {"frame", "server", "server/passfd", "internal/socket"},
 	"frame":                 {},
-	"handlers":              {"frame", "server", "internal/catalog", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
-	"server":                {"frame"},
+	"handlers":              {"frame", "server", "server/passfd", "internal/catalog", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
+	"server":                {"frame", "server/schema"},
+	"server/passfd":         {"server"},
+	"server/schema":         {"frame"},
+	"server/stdio":          {"server"},
 	"internal/architecture": {},
 	"internal/catalog":      {},
-	"internal/catalogrpc":   {"server", "internal/catalog"},
+	"internal/catalogrpc":   {"server", "server/passfd", "internal/catalog"},
 	"internal/chaos":        {}, // tests alone
 	"internal/config":       {"internal/catalog", "internal/project"},
 	"internal/demoagent":    {},
@@ -37,7 +40,7 @@ var mayImport = map[string][]string{
 	"internal/history":      {"internal/store"},
 	"internal/hub":          {"internal/catalog", "internal/config", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
 	"internal/logging":      {},
-	"internal/openrpc":      {"server"},
+	"internal/openrpc":      {"server", "server/schema"},
 	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
 	"internal/project":      {},
 	"internal/question":     {"internal/visible"},
