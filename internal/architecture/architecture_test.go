@@ -17,13 +17,13 @@ const module = "github.com/duet-rpc/duet-rpc"
 // mayImport says what of this module each package may import, a line each. A
 // package that is missing here has not been thought about.
 const mayImport = `
-client: frame server internal/socket
-cmd/duet-rpc: internal/cli
+client: frame server server/passfd internal/socket
+cmd/duet-rpc: server/stdio internal/cli
 frame:
-handlers: frame server internal/catalog internal/domain internal/filediff internal/history internal/hub internal/logging internal/openrpc
+handlers: frame server server/passfd internal/catalog internal/domain internal/filediff internal/history internal/hub internal/logging internal/openrpc
 internal/architecture:
 internal/catalog:
-internal/catalogrpc: server internal/catalog
+internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
 internal/cli: client frame internal/cli/attach internal/cli/doctor internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/history internal/host internal/logging internal/origin internal/project internal/socket  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
@@ -52,7 +52,7 @@ internal/history: internal/domain internal/store
 internal/host: client frame handlers server internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
 internal/hub: internal/catalog internal/config internal/domain internal/filediff internal/history internal/redact internal/store internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
-internal/openrpc: server
+internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
 internal/project:
 internal/question: internal/visible
@@ -65,7 +65,10 @@ internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/toolinput:
 internal/visible:
-server: frame
+server: frame server/schema
+server/passfd: server
+server/schema: frame
+server/stdio: server
 `
 
 // table is mayImport by package.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package server
+package stdio
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // fdPair is a Transport on two blocking descriptors. Deadlines are kept by
@@ -38,7 +40,7 @@ const (
 // whether the transport was closed.
 const pollSlice = 200 * time.Millisecond
 
-func takeStdio() (Transport, error) {
+func take() (server.Transport, error) {
 	in, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("keep standard input: %w", err)
@@ -67,7 +69,7 @@ func newFDPair(in, out int) *fdPair {
 	return &fdPair{in: in, out: out, mode: writeModeOf(out), room: pipeRoomOf(out)}
 }
 
-// Read implements Transport.
+// Read implements server.Transport.
 func (p *fdPair) Read(b []byte) (int, error) {
 	if left, has := p.read.left(); has {
 		if ready, err := wait(p.in, unix.POLLIN, left); !ready {
@@ -108,18 +110,18 @@ func (p *fdPair) waitIn() error {
 	}
 }
 
-// Write implements Transport.
+// Write implements server.Transport.
 func (p *fdPair) Write(b []byte) (int, error) {
 	left, has := p.write.left()
 	left = max(left, 0)
 	if !has {
 		left = -1
 	}
-	return p.writePatiently(b, nil, left)
+	return p.WriteWithin(b, nil, left)
 }
 
-// writePatiently implements patientWriter.
-func (p *fdPair) writePatiently(a, b []byte, d time.Duration) (int, error) {
+// WriteWithin is the method of that name of a [server.Transport].
+func (p *fdPair) WriteWithin(a, b []byte, d time.Duration) (int, error) {
 	total := 0
 	for len(a)+len(b) > 0 {
 		if p.closed.Load() {
@@ -209,10 +211,10 @@ func wait(fd int, events int16, d time.Duration) (ready bool, err error) {
 	}
 }
 
-// SetReadDeadline implements Transport.
+// SetReadDeadline implements server.Transport.
 func (p *fdPair) SetReadDeadline(t time.Time) error { p.read.set(t); return nil }
 
-// SetWriteDeadline implements Transport.
+// SetWriteDeadline implements server.Transport.
 func (p *fdPair) SetWriteDeadline(t time.Time) error { p.write.set(t); return nil }
 
 // Close ends writes that wait, and lets go of both ends, so that the peer sees
@@ -234,7 +236,8 @@ func (p *fdPair) Close() error {
 	return errors.Join(replace(p.in, null), replace(p.out, null))
 }
 
-func (p *fdPair) readOutlivesClose() {}
+// ReadOutlivesClose tells that a Read is ended by the peer alone.
+func (p *fdPair) ReadOutlivesClose() bool { return true }
 
 // replace makes fd, which exec closes, mean what with does.
 func replace(fd, with int) error {

@@ -1,4 +1,4 @@
-package server
+package frame
 
 import (
 	"bytes"
@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// encode is json.Marshal without HTML escapes, and without what raw JSON from
+// Encode is json.Marshal without HTML escapes, and without what raw JSON from
 // elsewhere may hold although nobody may send it: bytes that are not UTF-8, and
 // escapes of lone surrogates, for which jsonrpc.el drops a message. U+FFFD
-// stands there instead.
-func encode(v any) ([]byte, error) {
+// stands there instead. The result has no line end.
+func Encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

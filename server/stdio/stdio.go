@@ -1,12 +1,16 @@
-package server
+// Package stdio makes transports of open files: of the process's standard input
+// and output ([Take]), and of pipes ([Files]).
+package stdio
 
 import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Stdio makes a Transport of the process's standard input and output, and
+// Take makes a Transport of the process's standard input and output, and
 // takes both away from everything else: the descriptors 0 and 1 then lead to
 // the null device and to standard error, so that no library, panic or child
 // can put a byte among the frames, or take one. It is to be called once, before
@@ -15,11 +19,11 @@ import (
 // Its Read can only be ended by the peer or by the end of the process: a
 // blocking descriptor costs a third less than one under Go's poller, and
 // making it non-blocking would change it for whoever shares it.
-func Stdio() (Transport, error) { return takeStdio() }
+func Take() (server.Transport, error) { return take() }
 
 // Files makes a Transport of two files that support deadlines, such as the
 // pipes to a child process. Closing it closes both.
-func Files(in, out *os.File) Transport { return files{in, out} }
+func Files(in, out *os.File) server.Transport { return files{in, out} }
 
 type files struct{ in, out *os.File }
 

@@ -1,10 +1,12 @@
-package server
+package schema
 
 import (
 	"bytes"
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/frame"
 )
 
 // A Schema describes the JSON that a Go type takes as a parameter, or gives as
@@ -57,13 +59,13 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	var b []byte
 	var err error
 	if s.Nullable && s.Type != "" {
-		b, err = encode(struct {
+		b, err = frame.Encode(struct {
 			Type []string `json:"type"`
 			Enum []any    `json:"enum,omitempty"`
 			*plain
 		}{[]string{s.Type, "null"}, withNull(s.Enum), (*plain)(s)})
 	} else {
-		b, err = encode((*plain)(s))
+		b, err = frame.Encode((*plain)(s))
 	}
 	if err != nil || s.Type != "object" || s.Properties == nil {
 		return b, err
@@ -74,7 +76,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			props.WriteByte(',')
 		}
-		sub, err := encode(p.Schema)
+		sub, err := frame.Encode(p.Schema)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +88,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	b = append(b[:len(b)-1], `,"properties":{`...)
 	b = append(append(b, props.Bytes()...), '}')
 	if required != nil {
-		list, _ := encode(required)
+		list, _ := frame.Encode(required)
 		b = append(append(b, `,"required":`...), list...)
 	}
 	return append(b, '}'), nil

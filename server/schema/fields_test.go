@@ -1,7 +1,6 @@
-package server_test
+package schema_test
 
 import (
-	"context"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -11,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
 // Types whose members are not plain to see. All fields are exported or
@@ -102,12 +101,21 @@ func TestMembersAreThoseOfEncodingJSON(t *testing.T) {
 				want = append(want, plain)
 			}
 			got := []string{}
-			for _, p := range server.SchemaOf(reflect.TypeOf(value)).Properties {
+			for _, p := range schema.OfResult(reflect.TypeOf(value)).Properties {
 				got = append(got, p.Name)
 			}
 			assert.Equal(t, want, got, "%s", raw)
 		})
 	}
+}
+
+type colour string
+
+func (colour) Accepted() []string { return []string{"red", "green"} }
+
+type side struct {
+	Name string  `json:"name"`
+	Area float64 `json:"area,omitempty"`
 }
 
 type results struct {
@@ -125,11 +133,8 @@ type results struct {
 // What a result may lack, and what may be null in it, is not what a parameter
 // may.
 func TestSchemasOfResults(t *testing.T) {
-	reg := server.NewRegistry()
-	server.Handle(reg, "m", func(_ context.Context, p results) (results, error) { return p, nil })
-	server.Handle(reg, "pointer", func(context.Context, struct{}) (*side, error) { return nil, nil })
-	m := reg.Methods()[0]
-	b, err := json.Marshal(m.Result())
+	params, result := schema.OfParams(reflect.TypeFor[results]()), schema.OfResult(reflect.TypeFor[results]())
+	b, err := json.Marshal(result)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"type":"object","required":["always","maybe","colour","when","big","inner","anything"],"properties":{
 		"always":{"type":"string"},"maybe":{"type":["string","null"]},"left":{"type":"string"},
@@ -137,14 +142,13 @@ func TestSchemasOfResults(t *testing.T) {
 		"big":{"type":"string"},"anything":{},"P":{"type":"integer"},
 		"inner":{"type":["object","null"],"required":["name"],"properties":{"name":{"type":"string"},"area":{"type":"number"}}}}}`, string(b))
 	assert.Equal(t, "{always: string, maybe: string or null, left?: string, colour: string or null, when: string or null, big: string, "+
-		"inner: {name: string, area?: number} or null, anything: any, P?: integer}", m.Result().String())
+		"inner: {name: string, area?: number} or null, anything: any, P?: integer}", result.String())
 	assert.Equal(t, "{always: string, maybe?: string, left?: string, colour?: string, when?: string, big: string, "+
-		"inner?: {name: string, area?: number}, anything: any, P?: integer}", m.Params().String())
-	assert.Equal(t, "{name: string, area?: number} or null", reg.Methods()[1].Result().String())
-	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"always":"a","maybe":null,"colour":null,"when":null,"big":"5","inner":null,"anything":null,"P":0}}`,
-		func() string {
-			c := connect(t, reg, frame.LSP, server.Options{})
-			defer c.close()
-			return c.ask(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"always":"a","big":"5","anything":null,"P":0}}`)
-		}())
+		"inner?: {name: string, area?: number}, anything: any, P?: integer}", params.String())
+	assert.Equal(t, "{name: string, area?: number} or null", schema.OfResult(reflect.TypeFor[*side]()).String())
+	var r results
+	require.Nil(t, params.Decode([]byte(`{"always":"a","big":"5","anything":null,"P":0}`), "", &r))
+	b, err = frame.Encode(r)
+	require.NoError(t, err)
+	assert.Equal(t, `{"always":"a","maybe":null,"colour":null,"when":null,"big":"5","inner":null,"anything":null,"P":0}`, string(b))
 }

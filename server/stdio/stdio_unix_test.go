@@ -1,6 +1,6 @@
 //go:build unix
 
-package server
+package stdio
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // pair makes an fdPair and the two descriptors at its other end.
@@ -84,7 +86,7 @@ func TestFDPairWritesWholly(t *testing.T) {
 			assert.NoError(t, err)
 			read <- got
 		}()
-		n, err := p.writePatiently(a, b, -1)
+		n, err := p.WriteWithin(a, b, -1)
 		require.NoError(t, err)
 		assert.Equal(t, len(a)+len(b), n)
 		got := <-read
@@ -102,13 +104,13 @@ func TestFDPairGivesUp(t *testing.T) {
 		}
 		written := 0
 		for range 3 {
-			n, err := p.writePatiently(data[written:], nil, 5*time.Millisecond)
+			n, err := p.WriteWithin(data[written:], nil, 5*time.Millisecond)
 			written += n
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		}
 		require.Less(t, written, len(data))
 		go func() {
-			_, err := p.writePatiently(data[written:], nil, -1)
+			_, err := p.WriteWithin(data[written:], nil, -1)
 			assert.NoError(t, err)
 		}()
 		got := make([]byte, len(data))
@@ -125,7 +127,7 @@ func TestFDPairCloseEndsAWrite(t *testing.T) {
 	}
 	ended := make(chan error)
 	go func() {
-		_, err := p.writePatiently(make([]byte, 3_000_000), nil, -1)
+		_, err := p.WriteWithin(make([]byte, 3_000_000), nil, -1)
 		ended <- err
 	}()
 	require.NoError(t, p.Close())
@@ -136,7 +138,7 @@ func TestFDPairPeerGone(t *testing.T) {
 	everyWay(t, func(t *testing.T, p *fdPair, _, fromIt *os.File) {
 		fromIt.Close()
 		_, err := p.Write([]byte("x"))
-		assert.True(t, isGone(err), "%v", err)
+		assert.True(t, server.IsGone(err), "%v", err)
 	})
 }
 
@@ -156,7 +158,7 @@ func TestFDPairOnNonBlockingDescriptors(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "late", <-got)
 		go func() {
-			_, err := p.writePatiently(make([]byte, 3_000_000), nil, -1)
+			_, err := p.WriteWithin(make([]byte, 3_000_000), nil, -1)
 			assert.NoError(t, err)
 		}()
 		n, err := io.CopyN(io.Discard, fromIt, 3_000_000)
@@ -174,7 +176,7 @@ func TestFDPairOnFiles(t *testing.T) {
 	require.NoError(t, err)
 	defer null.Close()
 	p := newFDPair(int(null.Fd()), int(f.Fd()))
-	_, err = p.writePatiently([]byte("one "), []byte("two"), time.Millisecond)
+	_, err = p.WriteWithin([]byte("one "), []byte("two"), time.Millisecond)
 	require.NoError(t, err)
 	got, err := os.ReadFile(path)
 	require.NoError(t, err)

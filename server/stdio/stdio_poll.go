@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package server
+package stdio
 
 import "golang.org/x/sys/unix"
 

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package server_test
+package passfd_test
 
 import (
 	"bufio"
@@ -18,11 +18,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds waits for what must come.
 const patience = time.Minute
@@ -37,7 +41,8 @@ type fileParams struct {
 // filed is a registry whose method file replies with the reading end of a
 // pipe that has a text in it. The writing ends are given to the test.
 func filed(t *testing.T) (*server.Registry, chan *os.File) {
-	reg, writers := standard(), make(chan *os.File, 100)
+	reg, writers := server.NewRegistry(), make(chan *os.File, 100)
+	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
 	h := func(ctx context.Context, p fileParams) (string, error) {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
@@ -45,7 +50,7 @@ func filed(t *testing.T) (*server.Registry, chan *os.File) {
 		require.NoError(t, err)
 		writers <- w
 		t.Cleanup(func() { w.Close() })
-		if err := server.ReplyFile(ctx, r); err != nil {
+		if err := passfd.Reply(ctx, r); err != nil {
 			return "", server.NewError(-32050, err.Error(), nil)
 		}
 		if p.Fail {
@@ -203,8 +208,8 @@ func TestRepliesThatCarryNoFile(t *testing.T) {
 	peer := serveFiles(t, reg, server.Options{MaxLine: 4096})
 	in := bufio.NewReader(peer)
 	for _, c := range []struct{ request, answer string }{
-		{`{"jsonrpc":"2.0","id":1,"method":"file.inline","params":{"text":"a"}}`, server.ErrNoFiles.Error()},
-		{`[{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a"}}]`, server.ErrNoFiles.Error()},
+		{`{"jsonrpc":"2.0","id":1,"method":"file.inline","params":{"text":"a"}}`, passfd.ErrNoFiles.Error()},
+		{`[{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a"}}]`, passfd.ErrNoFiles.Error()},
 		{`{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a","fail":true}}`, "-32603"},
 		{`{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a","pad":5000}}`, "result_too_large"},
 	} {
@@ -221,11 +226,15 @@ func TestRepliesThatCarryNoFile(t *testing.T) {
 	_, err = peer.NextFile()
 	assert.ErrorIs(t, err, socket.ErrNoFile)
 
-	c := connect(t, reg, frame.LSP, server.Options{})
-	assert.Contains(t, c.ask(`{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a"}}`), server.ErrNoFiles.Error())
+	near, far := server.Pipe()
+	serving := server.New(reg, server.Options{}).Connect(context.Background(), far, frame.LSP)
+	calling := server.New(server.NewRegistry(), server.Options{}).Connect(context.Background(), near, frame.LSP)
+	assert.ErrorContains(t, calling.Call(context.Background(), "file", fileParams{Text: "a"}, nil), passfd.ErrNoFiles.Error())
 	closedSoon(t, <-writers)
-	require.NoError(t, c.close())
-	assert.ErrorIs(t, server.ReplyFile(context.Background(), os.NewFile(^uintptr(0), "none")), server.ErrNoFiles)
+	calling.End()
+	<-calling.Done()
+	<-serving.Done()
+	assert.ErrorIs(t, passfd.Reply(context.Background(), os.NewFile(^uintptr(0), "none")), passfd.ErrNoFiles)
 }
 
 // A file on its way to a peer that goes is closed.
@@ -251,7 +260,7 @@ func TestACallThatBringsAFile(t *testing.T) {
 	for i := range 20 {
 		var text string
 		require.NoError(t, calling.Call(ctx, "file", fileParams{Text: fmt.Sprint("f", i)}, &text))
-		f, err := calling.NextFile()
+		f, err := passfd.Next(calling)
 		require.NoError(t, err)
 		got := make([]byte, len(text))
 		_, err = io.ReadFull(f, got)
@@ -260,8 +269,8 @@ func TestACallThatBringsAFile(t *testing.T) {
 		f.Close()
 		closedSoon(t, <-writers)
 	}
-	_, err := serving.NextFile()
-	assert.ErrorIs(t, err, server.ErrNoFiles, "that transport receives none")
+	_, err := passfd.Next(serving)
+	assert.ErrorIs(t, err, passfd.ErrNoFiles, "that transport receives none")
 	cancel()
 	<-serving.Done()
 	<-calling.Done()

@@ -1,4 +1,4 @@
-package server
+package schema
 
 import (
 	"encoding"
@@ -19,17 +19,57 @@ var (
 	marshalJSON    = reflect.TypeFor[json.Marshaler]()
 )
 
-// schemaOf makes the schema of a Go type by the rules of encoding/json. A
-// struct's fields are its properties, described by the tag doc:"…". It panics
+// OfParams is the schema of a Go type as a parameter, OfResult as a result. A
+// struct's fields are its properties, described by the tag doc:"…". Both panic
 // on what JSON cannot hold and on recursive types.
 //
 // What a type takes and what it gives are not the same. As a parameter, a field
 // is required unless it is a pointer or has omitempty or omitzero. As a result,
 // one with neither is always there, and a pointer may then be null.
-func schemaOf(t reflect.Type, as use) *Schema {
-	s := as.schema(t, nil)
-	s.Nullable = as == asResult && t != nil && t.Kind() == reflect.Pointer
+func OfParams(t reflect.Type) *Schema { return asParams.schema(t, nil) }
+
+// OfResult is the schema of a Go type as a result; see [OfParams].
+func OfResult(t reflect.Type) *Schema {
+	s := asResult.schema(t, nil)
+	s.Nullable = t != nil && t.Kind() == reflect.Pointer
 	return s
+}
+
+// A Kind is what sort of JSON a Go type takes.
+type Kind uint8
+
+// The kinds of types.
+const (
+	Scalar Kind = iota // a string, a number, a boolean, or nothing at all
+	Object             // an object alone
+	Array              // an array alone
+	Any                // any value, as far as the type tells
+)
+
+// KindOf is the kind of a type, which it does not look into.
+func KindOf(t reflect.Type) Kind {
+	t = pointedAt(t)
+	switch {
+	case t == rawMessageType:
+		return Any
+	case t == timeType || reflect.PointerTo(t).Implements(unmarshalText):
+		return Scalar
+	case hasOwnJSON(t):
+		return Any
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		if t.NumMethod() == 0 {
+			return Any
+		}
+	case reflect.Struct, reflect.Map:
+		return Object
+	case reflect.Slice, reflect.Array:
+		if !isBytes(t) {
+			return Array
+		}
+	}
+	return Scalar
 }
 
 // use is what a type is described for.
@@ -46,7 +86,7 @@ func (as use) schema(t reflect.Type, outer []reflect.Type) *Schema {
 	}
 	t = pointedAt(t)
 	if slices.Contains(outer, t) {
-		panic(fmt.Sprintf("server: the recursive type %v cannot be a parameter or a result", t))
+		panic(fmt.Sprintf("schema: the recursive type %v cannot be a parameter or a result", t))
 	}
 	outer = append(outer, t)
 	s := &Schema{}
@@ -112,7 +152,7 @@ func (as use) describe(s *Schema, t reflect.Type, outer []reflect.Type) {
 			s.Properties = append(s.Properties, as.property(f, outer))
 		}
 	default:
-		panic(fmt.Sprintf("server: the type %v has no JSON", t))
+		panic(fmt.Sprintf("schema: the type %v has no JSON", t))
 	}
 }
 

@@ -1,10 +1,12 @@
 //go:build !unix
 
-package server
+package stdio
 
 import (
 	"os"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // pumped is a Transport on files without deadlines: a goroutine reads ahead,
@@ -22,7 +24,7 @@ type chunk struct {
 	err error
 }
 
-func takeStdio() (Transport, error) {
+func take() (server.Transport, error) {
 	p := &pumped{in: os.Stdin, out: os.Stdout, chunks: make(chan chunk)}
 	os.Stdout = os.Stderr
 	null, err := os.Open(os.DevNull)
@@ -46,7 +48,7 @@ func (p *pumped) pump() {
 	}
 }
 
-// Read implements Transport.
+// Read implements server.Transport.
 func (p *pumped) Read(b []byte) (int, error) {
 	if len(p.rest.b) == 0 && p.rest.err == nil {
 		var expired <-chan time.Time
@@ -69,7 +71,7 @@ func (p *pumped) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements Transport.
+// Write implements server.Transport.
 func (p *pumped) Write(b []byte) (int, error) {
 	if _, has := p.write.left(); has {
 		return 0, os.ErrDeadlineExceeded
@@ -77,13 +79,14 @@ func (p *pumped) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// SetReadDeadline implements Transport.
+// SetReadDeadline implements server.Transport.
 func (p *pumped) SetReadDeadline(t time.Time) error { p.read.set(t); return nil }
 
-// SetWriteDeadline implements Transport.
+// SetWriteDeadline implements server.Transport.
 func (p *pumped) SetWriteDeadline(t time.Time) error { p.write.set(t); return nil }
 
 // Close leaves both files to the end of the process.
 func (p *pumped) Close() error { return nil }
 
-func (p *pumped) readOutlivesClose() {}
+// ReadOutlivesClose tells that a Read is ended by the peer alone.
+func (p *pumped) ReadOutlivesClose() bool { return true }

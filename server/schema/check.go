@@ -1,4 +1,4 @@
-package server
+package schema
 
 import (
 	"bytes"
@@ -17,33 +17,33 @@ const longestName = 1000
 
 // A checker looks for what a schema does not allow in raw, valid JSON.
 type checker struct {
-	// twins: an object has members that encoding/json would take for one, under
-	// the same name or one in another case. Only the last of those whose name is
-	// exact was checked, so only that may be decoded: see exact.
-	twins bool
+	// duplicates says that an object has members that encoding/json would take
+	// for one, under the same name or one in another case. Only the last of those
+	// whose name is exact was checked, so only that may be decoded: see exact.
+	duplicates bool
 }
 
 // value looks at a value found at path. It returns nil if all is well.
-func (c *checker) value(s *Schema, raw []byte, path string) *ParamError {
-	got := typeName(raw)
-	wrong := func(expected, received string) *ParamError {
-		return &ParamError{Param: path, Expected: expected, Received: received, Accepted: s.Enum}
+func (c *checker) value(s *Schema, raw []byte, path string) *Mismatch {
+	got := TypeOf(raw)
+	wrong := func(expected, received string) *Mismatch {
+		return &Mismatch{Path: path, Expected: expected, Received: received, Accepted: s.Enum}
 	}
 	switch {
 	case s.Type == "" || s.Type == got || s.Type == "number" && got == "integer":
 	case s.Type == "integer" && got == "number":
-		return wrong("integer", "number "+clip(string(raw)))
+		return wrong("integer", "number "+frame.Excerpt(string(raw)))
 	default:
 		return wrong(s.Type, got)
 	}
 	switch {
 	case s.Minimum != nil && raw[0] == '-':
-		return wrong(fmt.Sprintf("integer from %d on", *s.Minimum), clip(string(raw)))
+		return wrong(fmt.Sprintf("integer from %d on", *s.Minimum), frame.Excerpt(string(raw)))
 	case s.Enum != nil && len(raw) > longestName:
 		return wrong("one of "+strings.Join(s.Enum, ", "), fmt.Sprintf("a string of %d bytes", len(raw)))
 	case s.Enum != nil || s.text != nil:
 		if value := stringValue(raw); !s.accepts(value) {
-			e := wrong("one of "+strings.Join(s.Enum, ", "), fmt.Sprintf("%q", clip(value)))
+			e := wrong("one of "+strings.Join(s.Enum, ", "), fmt.Sprintf("%q", frame.Excerpt(value)))
 			if s.Enum == nil {
 				e.Expected = "a value in the right form"
 			}
@@ -65,7 +65,7 @@ func (c *checker) value(s *Schema, raw []byte, path string) *ParamError {
 
 // members checks an object without taking it apart: it may have a million
 // members that nobody wants.
-func (c *checker) members(s *Schema, raw []byte, path string) *ParamError {
+func (c *checker) members(s *Schema, raw []byte, path string) *Mismatch {
 	within := func(name string) string {
 		if path == "" {
 			return name
@@ -73,18 +73,18 @@ func (c *checker) members(s *Schema, raw []byte, path string) *ParamError {
 		return path + "." + name
 	}
 	values := make([][]byte, len(s.Properties)) // of each property; the last one counts
-	var wrong *ParamError
+	var wrong *Mismatch
 	for quoted, value := range frame.Members(raw) {
-		name, _ := plainString(quoted)
+		name, _ := frame.Text(quoted)
 		i := s.property(name)
 		switch {
 		case i >= 0:
-			c.twins = c.twins || values[i] != nil
+			c.duplicates = c.duplicates || values[i] != nil
 			values[i] = value
 		case s.Values == nil:
-			c.twins = c.twins || s.resembles(name)
+			c.duplicates = c.duplicates || s.resembles(name)
 		case wrong == nil:
-			wrong = c.value(s.Values, value, within(clip(string(name))))
+			wrong = c.value(s.Values, value, within(frame.Excerpt(string(name))))
 		}
 	}
 	for i, p := range s.Properties {
@@ -95,7 +95,7 @@ func (c *checker) members(s *Schema, raw []byte, path string) *ParamError {
 				return e
 			}
 		case p.Required:
-			return &ParamError{Param: within(p.Name), Expected: p.Schema.typeWords(), Received: "nothing", Accepted: p.Schema.Enum}
+			return &Mismatch{Path: within(p.Name), Expected: p.Schema.typeWords(), Received: "nothing", Accepted: p.Schema.Enum}
 		}
 	}
 	return wrong
@@ -114,7 +114,7 @@ func (s *Schema) resembles(name []byte) bool {
 // exact is a copy of raw, valid JSON that has no members but those that the
 // schema names, each once.
 func (s *Schema) exact(raw []byte) []byte {
-	switch got := typeName(raw); {
+	switch got := TypeOf(raw); {
 	case s.Items != nil && got == "array":
 		out := []byte{'['}
 		for element := range frame.Elements(raw) {
@@ -130,7 +130,7 @@ func (s *Schema) exact(raw []byte) []byte {
 	case s.Properties != nil && got == "object":
 		values := make([][]byte, len(s.Properties))
 		for quoted, value := range frame.Members(raw) {
-			name, _ := plainString(quoted)
+			name, _ := frame.Text(quoted)
 			if i := s.property(name); i >= 0 {
 				values[i] = value
 			}
@@ -138,7 +138,7 @@ func (s *Schema) exact(raw []byte) []byte {
 		out := []byte{'{'}
 		for i, p := range s.Properties {
 			if values[i] != nil {
-				name, _ := encode(p.Name)
+				name, _ := frame.Encode(p.Name)
 				out = append(append(append(append(out, name...), ':'), p.Schema.exact(values[i])...), ',')
 			}
 		}
@@ -175,8 +175,8 @@ func (s *Schema) accepts(value string) bool {
 	return slices.Contains(s.Enum, value)
 }
 
-// typeName is the JSON Schema type of valid JSON.
-func typeName(raw []byte) string {
+// TypeOf is the JSON Schema type of valid JSON.
+func TypeOf(raw []byte) string {
 	switch raw[0] {
 	case '{':
 		return "object"
