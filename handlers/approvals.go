@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -230,7 +231,7 @@ func approvalDiff(cwd string, raw json.RawMessage) string {
 	}
 	var all strings.Builder
 	for _, d := range diffs {
-		all.WriteString(hub.UnifiedDiff(cwd, d.Path, d.OldText, &d.NewText))
+		all.WriteString(diff.Unified(cwd, d.Path, d.OldText, &d.NewText))
 	}
 	return all.String()
 }

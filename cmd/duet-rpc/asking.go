@@ -9,6 +9,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 )
@@ -40,11 +41,11 @@ func askingOf(n hub.Notice) asking {
 // lay lays out what is shown of a question whose session works in a directory.
 // What was too long for the event is fetched.
 func (q *asking) lay(ctx context.Context, c *client.Client, dir string) {
-	var diff strings.Builder
+	var changes strings.Builder
 	for _, d := range q.Diffs {
-		diff.WriteString(hub.UnifiedDiff(dir, d.Path, d.OldText, &d.NewText))
+		changes.WriteString(diff.Unified(dir, d.Path, d.OldText, &d.NewText))
 	}
-	a := listedApproval{Type: q.Type, Tool: q.ToolName, Title: q.Title, Subject: q.Subject, Options: q.Options, Input: q.ToolInput, Diff: diff.String(), Reopened: q.Reopened}
+	a := listedApproval{Type: q.Type, Tool: q.ToolName, Title: q.Title, Subject: q.Subject, Options: q.Options, Input: q.ToolInput, Diff: changes.String(), Reopened: q.Reopened}
 	if q.Truncated {
 		whole, _, err := ask[struct{ Approval listedApproval }](ctx, c, "getApproval", map[string]string{"approval_id": q.ApprovalID})
 		if err == nil {

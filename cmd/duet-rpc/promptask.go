@@ -15,8 +15,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	values "github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // An answer is a line that was typed, or the end of the input.
@@ -134,7 +134,7 @@ func (a *asker) next() {
 // show shows what is asked, as far as it fits on a screen.
 func (a *asker) show(q asking) {
 	for _, d := range q.Diffs { // it is not shown again when it was made
-		a.view.shown[hub.UnifiedDiff(a.view.session.WorkingDir, d.Path, d.OldText, &d.NewText)] = true
+		a.view.shown[diff.Unified(a.view.session.WorkingDir, d.Path, d.OldText, &d.NewText)] = true
 	}
 	more := ": v shows all"
 	if a.terminal == nil || a.opts.yes || a.opts.deny {

@@ -18,13 +18,13 @@ const module = "github.com/duet-rpc/duet-rpc"
 // is missing here has not been thought about.
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
-		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/domain", "internal/executor", "internal/history", "internal/hub",
+		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/diff", "internal/domain", "internal/executor", "internal/history", "internal/hub",
 		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/store/sqlite", "internal/supervisor",
 		"internal/visible",
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
-	"handlers":              {"frame", "server", "internal/catalog", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
+	"handlers":              {"frame", "server", "internal/catalog", "internal/diff", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
 	"server":                {"frame"},
 	"internal/architecture": {},
 	"internal/catalog":      {},
@@ -34,9 +34,10 @@ var mayImport = map[string][]string{
 	"internal/demoagent":    {},
 	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
 	"internal/golden":       {},
+	"internal/diff":         {},
 	"internal/domain":       {}, // values: everybody else speaks them
 	"internal/history":      {"internal/domain", "internal/store"},
-	"internal/hub":          {"internal/catalog", "internal/config", "internal/domain", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/hub":          {"internal/catalog", "internal/config", "internal/diff", "internal/domain", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
 	"internal/logging":      {},
 	"internal/openrpc":      {"server"},
 	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
