@@ -22,35 +22,36 @@ var mayImport = map[string][]string{
 		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/store/sqlite", "internal/supervisor",
 		"internal/visible",
 	},
-	"client":                {"frame", "server", "internal/socket"},
-	"frame":                 {},
-	"handlers":              {"frame", "server", "internal/catalog", "internal/diff", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
-	"server":                {"frame"},
-	"internal/architecture": {},
-	"internal/catalog":      {},
-	"internal/catalogrpc":   {"server", "internal/catalog"},
-	"internal/chaos":        {}, // tests alone
-	"internal/config":       {"internal/catalog", "internal/project"},
-	"internal/demoagent":    {},
-	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
-	"internal/golden":       {},
-	"internal/diff":         {},
-	"internal/domain":       {}, // values: everybody else speaks them
-	"internal/history":      {"internal/domain", "internal/store"},
-	"internal/hub":          {"internal/catalog", "internal/config", "internal/diff", "internal/domain", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
-	"internal/logging":      {},
-	"internal/openrpc":      {"server"},
-	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
-	"internal/project":      {},
-	"internal/question":     {"internal/visible"},
-	"internal/redact":       {},
-	"internal/relay":        {"frame", "server"},
-	"internal/socket":       {},
-	"internal/store":        {"internal/domain"}, // what is asked of a store; no SQL
-	"internal/store/sqlite": {"internal/domain", "internal/store"},
-	"internal/toolinput":    {},
-	"internal/visible":      {},
-	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
+	"client":                   {"frame", "server", "internal/socket"},
+	"frame":                    {},
+	"handlers":                 {"frame", "server", "internal/catalog", "internal/diff", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
+	"server":                   {"frame"},
+	"internal/architecture":    {},
+	"internal/catalog":         {},
+	"internal/catalogrpc":      {"server", "internal/catalog"},
+	"internal/chaos":           {}, // tests alone
+	"internal/config":          {"internal/catalog", "internal/project"},
+	"internal/demoagent":       {},
+	"internal/executor":        {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
+	"internal/golden":          {},
+	"internal/diff":            {},
+	"internal/domain":          {}, // values: everybody else speaks them
+	"internal/history":         {"internal/domain", "internal/store"},
+	"internal/hub":             {"internal/catalog", "internal/config", "internal/diff", "internal/domain", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/logging":         {},
+	"internal/openrpc":         {"server"},
+	"internal/origin":          {"internal/project"}, // a database is known before anything of it is read
+	"internal/project":         {},
+	"internal/question":        {"internal/visible"},
+	"internal/redact":          {},
+	"internal/relay":           {"frame", "server"},
+	"internal/socket":          {},
+	"internal/store":           {"internal/domain"}, // what is asked of a store; no SQL
+	"internal/store/sqlite":    {"internal/domain", "internal/store"},
+	"internal/store/storetest": {"internal/domain", "internal/store"},
+	"internal/toolinput":       {},
+	"internal/visible":         {},
+	"internal/supervisor":      {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {

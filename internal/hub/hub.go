@@ -306,7 +306,7 @@ func (h *Hub) noteWrite(err error) error {
 		h.diskIsFull(err)
 	case err == nil && h.full.Load():
 		h.diskHasRoom()
-	case isLost(err):
+	case store.IsLost(err):
 		h.storeIsLost(err)
 	}
 	return stored(err)
