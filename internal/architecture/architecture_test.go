@@ -17,10 +17,10 @@ const module = "github.com/duet-rpc/duet-rpc"
 // mayImport says what of this module each package may import, a line each. A
 // package that is missing here has not been thought about.
 const mayImport = `
-client: frame server server/passfd internal/socket
+client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: server/stdio internal/cli internal/diff
 frame:
-handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/diff internal/history internal/hub internal/logging internal/openrpc
+handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc
 internal/architecture:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
@@ -50,14 +50,15 @@ internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
-internal/hub: internal/catalog internal/config internal/diff internal/domain internal/diff internal/history internal/redact internal/store internal/toolinput  # no transport: it knows nothing of connections
+internal/hub: internal/catalog internal/config internal/diff internal/domain internal/history internal/redact internal/store internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
+internal/pending: frame
 internal/project:
 internal/question: internal/visible
 internal/redact:
-internal/relay: frame server
+internal/relay: frame server internal/pending
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/sqlite: internal/domain internal/store
@@ -65,7 +66,7 @@ internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/toolinput:
 internal/visible:
-server: frame server/schema
+server: frame server/schema internal/pending
 server/passfd: server
 server/schema: frame
 server/stdio: server
