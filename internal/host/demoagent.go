@@ -28,7 +28,7 @@ func TryDemoAgent(ctx context.Context, s Settings, log *logging.Log) error {
 	}
 	h, err := openProject(ctx, hubOptions{
 		settings: &s, log: log, project: p, lock: lock,
-		noticed: func([]database.Notice) {}, idle: func() {}, told: func(context.Context) {},
+		noticed: func([]database.Notice) {}, idle: func() {}, notified: func(context.Context) {},
 	})
 	if err != nil {
 		return unavailable(p, err)

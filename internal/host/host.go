@@ -31,8 +31,8 @@ type host struct {
 	life    *life[*openHub]
 	idle    chan struct{} // has one in it when no agent is at work any more
 
-	told    func(context.Context) // waits until who is told of tasks has been
-	serving sync.WaitGroup        // the life, and connections and sockets
+	notified func(context.Context) // waits until subscribers of tasks know what has happened
+	serving  sync.WaitGroup        // the life, and connections and sockets
 }
 
 // newHost makes a host of the project that is claimed. Nothing is done before
@@ -57,7 +57,7 @@ func newHost(s *Settings, log *logging.Log, c *claim, kind string) *host {
 // at once.
 func (h *host) begin(ctx context.Context, now bool) {
 	if now {
-		h.life.tries.want()
+		h.life.attempts.want()
 	}
 	h.serving.Go(func() { h.life.run(ctx) })
 }
@@ -70,7 +70,7 @@ func (h *host) close() {
 	select {
 	case <-h.life.over:
 	case <-closing.Done():
-		if _, _, over := h.life.tries.result(); !over {
+		if _, _, over := h.life.attempts.result(); !over {
 			h.log.Warn("the hub was still being opened")
 			return // and the claim ends with the process: it may be about to use the database
 		}
@@ -116,7 +116,7 @@ func (h *host) stayForOthers() {
 
 // Hub waits for the hub. Its error is a *hub.Error of KindUnavailable.
 func (h *host) Hub(ctx context.Context) (*hub.Hub, error) {
-	open, err := h.life.tries.get(ctx)
+	open, err := h.life.attempts.get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (h *host) Hub(ctx context.Context) (*hub.Hub, error) {
 
 // ready is the hub, or nil where there is none, or none yet.
 func (h *host) ready() *hub.Hub {
-	if open, ok := h.life.tries.ready(); ok {
+	if open, ok := h.life.attempts.ready(); ok {
 		return open.hub
 	}
 	return nil
@@ -159,7 +159,7 @@ func (h *host) issues() (issues []string) {
 		issues = append(issues, p.ShortenPaths(h.problem))
 	}
 	issues = append(issues, h.notices.texts()...)
-	switch open, err, over := h.life.tries.result(); {
+	switch open, err, over := h.life.attempts.result(); {
 	case !over:
 		return issues
 	case err != nil:
@@ -178,7 +178,7 @@ func newRegistry(h *host) *server.Registry {
 		Trust: func() error { return trustWorkspace(h.settings, h.log) },
 		Busy:  h.busy, Drain: h.drain, Others: func() bool { return h.connections() > 1 }, Workspaces: workspaces,
 	})
-	h.told = handlers.RegisterDomain(reg, handlers.Domain{
+	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
 		Kind: h.kind, Sockets: h.sockets.paths,
 	})

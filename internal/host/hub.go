@@ -25,7 +25,7 @@ type openHub struct {
 	executors *supervisor.Supervisor
 	log       *logging.Log
 	gone      chan struct{}         // closed when its files are the project's no more
-	told      func(context.Context) // waits until who is told of tasks has been
+	notified  func(context.Context) // waits until subscribers of tasks know what has happened
 }
 
 // hubOptions are what a hub is opened with.
@@ -36,7 +36,7 @@ type hubOptions struct {
 	lock     *project.Lock
 	noticed  func([]database.Notice) // is told what was found in the database's place
 	idle     func()                  // is called a moment after the last run has ended
-	told     func(context.Context)   // waits until who is told of tasks has been
+	notified func(context.Context)   // waits until subscribers of tasks know what has happened
 }
 
 // openProject opens the project's hub, for who has the lock.
@@ -65,7 +65,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &openHub{log: o.log, gone: make(chan struct{}), told: o.told}
+	h := &openHub{log: o.log, gone: make(chan struct{}), notified: o.notified}
 	lost := sync.OnceFunc(func() { close(h.gone) })
 	h.hub, err = hub.Open(ctx, hub.Options{
 		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
@@ -103,10 +103,10 @@ func (h *openHub) lost() <-chan struct{} { return h.gone }
 
 func (h *openHub) drain(ctx context.Context) { h.hub.Drain(ctx) }
 
-// tell interrupts what runs, and returns when who is told of tasks knows it.
-func (h *openHub) tell(ctx context.Context) {
+// interrupt interrupts what runs, and returns when subscribers of tasks know it.
+func (h *openHub) interrupt(ctx context.Context) {
 	if h.hub.Abandon(ctx) == nil {
-		h.told(ctx)
+		h.notified(ctx)
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 // In every state daemon.stop leads to draining, or with force to stopping, a
 // signal to signalled and so to ended, and to ended leads that nobody is there
 // any more whom the process serves. Whoever asks for the hub waits for what the
-// states do: see [tries].
+// states do: see [attempts].
 type life[H opened] struct {
 	parts parts[H]
 	log   *slog.Logger
@@ -36,9 +36,9 @@ type life[H opened] struct {
 	alone  chan struct{}   // closed when nobody is there any more whom the process serves
 	over   chan struct{}   // closed when the life is
 
-	said  string         // why there was no hub the last time
-	work  sync.WaitGroup // what the states opening and draining wait for
-	tries tries[H]
+	said     string         // why there was no hub the last time
+	work     sync.WaitGroup // what the states opening and draining wait for
+	attempts attempts[H]
 }
 
 // parts are what a life begins and ends: the lock, the sockets and the hub.
@@ -60,7 +60,7 @@ type parts[H opened] interface {
 	open(ctx context.Context) (H, error)
 	// noteStop keeps who is attached from taking the hub's place at once.
 	noteStop()
-	// unavailable is an error as clients are told it.
+	// unavailable is an error as clients see it.
 	unavailable(err error) error
 }
 
@@ -70,8 +70,8 @@ type opened interface {
 	lost() <-chan struct{}
 	// drain waits until nothing is at work, and lets nothing begin.
 	drain(ctx context.Context)
-	// tell interrupts what runs, and tells who is told of tasks.
-	tell(ctx context.Context)
+	// interrupt interrupts what runs, and returns when subscribers of tasks know.
+	interrupt(ctx context.Context)
 	// close closes it, as far as ctx allows.
 	close(ctx context.Context)
 }
@@ -86,9 +86,9 @@ const (
 	// DrainWithin is how long daemon.stop lets work finish.
 	DrainWithin = 15 * time.Second
 
-	// How long the end may take to tell who is told of tasks what it does to them.
-	tellWithin     = 400 * time.Millisecond // after a signal: of EndWithin
-	tellStopWithin = 2 * time.Second        // after daemon.stop
+	// How long the end may take until subscribers of tasks know what it does to them.
+	interruptWithin     = 400 * time.Millisecond // after a signal: of EndWithin
+	interruptStopWithin = 2 * time.Second        // after daemon.stop
 )
 
 // errLost says why there is no hub any more.
@@ -99,7 +99,7 @@ var errEnding = errors.New("duet-rpc is ending")
 func newLife[H opened](p parts[H], log *slog.Logger) *life[H] {
 	l := &life[H]{
 		parts: p, log: log, stops: make(chan bool, 2), alone: make(chan struct{}), over: make(chan struct{}),
-		tries: tries[H]{needed: make(chan struct{}, 1), unavailable: p.unavailable},
+		attempts: attempts[H]{needed: make(chan struct{}, 1), unavailable: p.unavailable},
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
@@ -119,10 +119,10 @@ func (l *life[H]) run(ctx context.Context) {
 
 // starting gives way to the first reply.
 func (l *life[H]) starting() state {
-	e := l.wait(time.After(listenAfter), l.tries.needed, nil)
+	e := l.wait(time.After(listenAfter), l.attempts.needed, nil)
 	if e == timeOver {
 		_ = l.parts.listen()
-		e = l.wait(time.After(openAfter-listenAfter), l.tries.needed, nil)
+		e = l.wait(time.After(openAfter-listenAfter), l.attempts.needed, nil)
 	}
 	if e.leaves() {
 		return l.leave(e)
@@ -132,24 +132,24 @@ func (l *life[H]) starting() state {
 
 // opening takes the lock, if it is not had, opens the sockets and then the hub.
 func (l *life[H]) opening() state {
-	try := l.tries.begin()
+	attempt := l.attempts.begin()
 	l.work.Go(func() {
 		hub, err := l.tryOpen()
-		l.tries.settle(try, hub, err)
+		l.attempts.settle(attempt, hub, err)
 	})
-	if e := l.wait(nil, try.done, nil); e.leaves() {
+	if e := l.wait(nil, attempt.done, nil); e.leaves() {
 		return l.leave(e)
 	}
 	switch {
-	case errors.As(try.err, new(*project.HeldError)):
+	case errors.As(attempt.err, new(*project.HeldError)):
 		return l.ended // an editor starts another process, which joins
-	case try.err != nil:
-		if why := try.told.Error(); why != l.said {
+	case attempt.err != nil:
+		if why := attempt.shown.Error(); why != l.said {
 			l.said = why
-			l.log.Warn("sessions are not available", "err", try.err)
+			l.log.Warn("sessions are not available", "err", attempt.err)
 		}
 		return l.unavailable
-	case try.number > 1:
+	case attempt.number > 1:
 		l.log.Info("sessions are available now")
 	}
 	return l.serving
@@ -170,8 +170,8 @@ func (l *life[H]) tryOpen() (hub H, err error) {
 // unavailable waits until the hub is needed again: the user may have mended what
 // kept it from being opened.
 func (l *life[H]) unavailable() state {
-	for !l.tries.wanted() {
-		if e := l.wait(nil, l.tries.needed, nil); e.leaves() {
+	for !l.attempts.wanted() {
+		if e := l.wait(nil, l.attempts.needed, nil); e.leaves() {
 			return l.leave(e)
 		}
 	}
@@ -180,7 +180,7 @@ func (l *life[H]) unavailable() state {
 
 // serving is the hub.
 func (l *life[H]) serving() state {
-	hub, _ := l.tries.ready()
+	hub, _ := l.attempts.ready()
 	if e := l.wait(nil, nil, hub.lost()); e != filesLost {
 		return l.leave(e)
 	}
@@ -191,8 +191,8 @@ func (l *life[H]) serving() state {
 // project's any more. A moment later they may be there again; another process
 // may have been quicker then.
 func (l *life[H]) losing() state {
-	hub, _ := l.tries.ready()
-	l.tries.refuse(errLost)
+	hub, _ := l.attempts.ready()
+	l.attempts.refuse(errLost)
 	l.parts.unlisten(false)
 	l.close(hub)
 	l.parts.release(errLost)
@@ -207,7 +207,7 @@ func (l *life[H]) losing() state {
 
 // draining lets work finish after daemon.stop.
 func (l *life[H]) draining() state {
-	if hub, ok := l.tries.ready(); ok {
+	if hub, ok := l.attempts.ready(); ok {
 		ctx, cancel := context.WithTimeout(l.ctx, DrainWithin)
 		drained := make(chan struct{})
 		l.work.Go(func() {
@@ -230,31 +230,31 @@ func (l *life[H]) draining() state {
 // stopping ends because somebody said so: who is attached does not take over.
 func (l *life[H]) stopping() state {
 	l.parts.noteStop()
-	l.tell(tellStopWithin)
+	l.interrupt(interruptStopWithin)
 	return l.ended
 }
 
 // signalled ends because of a signal, which leaves less time.
 func (l *life[H]) signalled() state {
-	l.tell(tellWithin)
+	l.interrupt(interruptWithin)
 	return l.ended
 }
 
-// tell tells who is told of tasks that they are interrupted.
-func (l *life[H]) tell(within time.Duration) {
-	if hub, ok := l.tries.ready(); ok && l.ctx.Err() == nil {
+// interrupt interrupts what runs.
+func (l *life[H]) interrupt(within time.Duration) {
+	if hub, ok := l.attempts.ready(); ok && l.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(l.ctx, within)
 		defer cancel()
-		hub.tell(ctx)
+		hub.interrupt(ctx)
 	}
 }
 
 // ended closes what is open.
 func (l *life[H]) ended() state {
 	l.end()
-	l.tries.end()
+	l.attempts.end()
 	l.work.Wait() // the hub may still be about to be opened
-	if hub, ok := l.tries.ready(); ok {
+	if hub, ok := l.attempts.ready(); ok {
 		l.close(hub)
 	}
 	l.parts.release(errEnding)
