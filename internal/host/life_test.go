@@ -236,6 +236,20 @@ func TestFailureOfALife(t *testing.T) {
 		require.NoError(s.t, s.ask())
 		s.requires("1h0m0s listen", "1h0m0s open: <nil>")
 	})
+	play(t, "a need that was served is none", script{openErr: broken}, func(s *stage) {
+		require.ErrorIs(s.t, s.ask(), broken)
+		s.forget()
+		s.attempts.needed <- struct{}{} // of who came when the attempt was about to begin
+		s.at(time.Hour)
+		s.requires()
+	})
+	play(t, "of the hub, and then the end", script{openErr: broken}, func(s *stage) {
+		require.ErrorIs(s.t, s.ask(), broken)
+		s.end()
+		<-s.over
+		s.at(time.Minute)
+		require.ErrorIs(s.t, s.ask(), broken, "nobody will open it any more")
+	})
 	play(t, "of the claim", script{claimErr: broken}, func(s *stage) {
 		require.ErrorIs(s.t, s.ask(), broken)
 		s.requires("0s claim: broken")
