@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/database"
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -48,7 +49,7 @@ type opening struct {
 	done chan struct{} // closed when the others are set
 
 	hub       *hub.Hub
-	failure   *hub.Error
+	failure   *values.Error
 	executors *supervisor.Supervisor
 	ended     time.Time
 }
@@ -200,7 +201,7 @@ func (d *domain) lose(o *opening) {
 	})
 }
 
-// Hub waits for the hub. Its error is a *hub.Error of KindUnavailable.
+// Hub waits for the hub. Its error is a *domain.Error of KindUnavailable.
 func (d *domain) Hub(ctx context.Context) (*hub.Hub, error) {
 	o := d.open()
 	select {
@@ -385,8 +386,8 @@ func executorCommand() (command, environment []string, err error) {
 	return []string{self, "executor"}, environment, nil
 }
 
-// Unavailable is why there is no hub of a project, as clients are told it.
-func unavailable(p project.Project, err error) *hub.Error {
+// unavailable is why there is no hub of a project, as clients are told it.
+func unavailable(p project.Project, err error) *values.Error {
 	text := err.Error()
 	var held *project.HeldError
 	switch {
@@ -395,7 +396,7 @@ func unavailable(p project.Project, err error) *hub.Error {
 	case database.IsUnusable(err):
 		text += "; `duet-rpc doctor` says more"
 	}
-	return &hub.Error{Kind: hub.KindUnavailable, Message: "sessions are not available: " + p.ShortenPaths(text), Err: err}
+	return &values.Error{Kind: values.KindUnavailable, Message: "sessions are not available: " + p.ShortenPaths(text), Err: err}
 }
 
 // openAfter is when the hub is opened at the latest: runs that were queued

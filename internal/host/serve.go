@@ -12,7 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
 // However it ends, the process is gone within 2 s (seed 004's sibling on the
@@ -34,7 +34,7 @@ func Serve(ctx context.Context, s *Settings) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(calmMemory)
 	}
-	transport, err := server.Stdio()
+	transport, err := stdio.Take()
 	if err != nil {
 		return fmt.Errorf("cannot serve on standard input and output: %w", err)
 	}

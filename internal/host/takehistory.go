@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"path/filepath"
 
+	values "github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/history"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 )
@@ -44,7 +45,7 @@ func (d *domain) takeHistory(ctx context.Context, directory string) (taken histo
 		from, err := database.OpenAside(ctx, path)
 		var refused *database.RefusedError
 		if errors.As(err, &refused) {
-			err = &hub.Error{Kind: hub.KindBadState, Message: refused.Text, Err: refused.Err}
+			err = &values.Error{Kind: values.KindBadState, Message: refused.Text, Err: refused.Err}
 		}
 		if err != nil {
 			return taken, "", err
@@ -60,8 +61,8 @@ func (d *domain) takeHistory(ctx context.Context, directory string) (taken histo
 		d.forgetAside(filepath.Dir(path))
 		return taken, where, nil
 	}
-	return taken, "", &hub.Error{
-		Kind: hub.KindInvalid, Message: fmt.Sprintf("no database of this project was set aside as %q", directory),
+	return taken, "", &values.Error{
+		Kind: values.KindInvalid, Message: fmt.Sprintf("no database of this project was set aside as %q", directory),
 		Param: "directory", Expected: "the name of a directory in .duet with a database that was set aside", Received: fmt.Sprintf("%q", directory),
 	}
 }

@@ -68,7 +68,7 @@ func testStartableIsByPriorityThenAgeAndOneOfAThread(t *testing.T, k kind) {
 	require.NoError(t, err)
 	var ids []int64
 	for _, r := range list {
-		ids = append(ids, r.ID)
+		ids = append(ids, r.Run.ID)
 	}
 	assert.Equal(t, []int64{high.ID, urgent.ID, old.ID, ended.ID, low.ID}, ids)
 	list, err = s.Startable(ctx, 2)
