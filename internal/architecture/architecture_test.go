@@ -18,7 +18,7 @@ const module = "github.com/duet-rpc/duet-rpc"
 // package that is missing here has not been thought about.
 const mayImport = `
 client: frame server server/passfd internal/socket
-cmd/duet-rpc: server/stdio internal/cli
+cmd/duet-rpc: internal/cli
 frame:
 handlers: frame server server/passfd internal/catalog internal/domain internal/filediff internal/history internal/hub internal/logging internal/openrpc
 internal/architecture:
@@ -49,7 +49,7 @@ internal/executor/workspace: internal/catalog
 internal/filediff:
 internal/golden:
 internal/history: internal/domain internal/store
-internal/host: client frame handlers server internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
 internal/hub: internal/catalog internal/config internal/domain internal/filediff internal/history internal/redact internal/store internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server server/schema
