@@ -18,7 +18,7 @@ const module = "github.com/duet-rpc/duet-rpc"
 // package that is missing here has not been thought about.
 const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
-cmd/duet-rpc: server/stdio internal/cli internal/diff
+cmd/duet-rpc: internal/cli internal/diff
 frame:
 handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc
 internal/architecture:
