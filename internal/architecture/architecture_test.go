@@ -24,9 +24,10 @@ var mayImport = map[string][]string{
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
-	"handlers":              {"frame", "server", "internal/catalog", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
+	"handlers":              {"frame", "server", "internal/catalog", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc", "internal/terminal"},
 	"server":                {"frame"},
 	"internal/architecture": {},
+	"internal/background":   {},
 	"internal/catalog":      {},
 	"internal/catalogrpc":   {"server", "internal/catalog"},
 	"internal/chaos":        {}, // tests alone
@@ -36,7 +37,7 @@ var mayImport = map[string][]string{
 	"internal/golden":       {},
 	"internal/domain":       {}, // values: everybody else speaks them
 	"internal/history":      {"internal/domain", "internal/store"},
-	"internal/hub":          {"internal/catalog", "internal/config", "internal/domain", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/hub":          {"internal/catalog", "internal/config", "internal/domain", "internal/history", "internal/redact", "internal/store", "internal/terminal", "internal/toolinput"}, // no transport: it knows nothing of connections
 	"internal/logging":      {},
 	"internal/openrpc":      {"server"},
 	"internal/origin":       {"internal/project"}, // a database is known before anything of it is read
@@ -47,6 +48,7 @@ var mayImport = map[string][]string{
 	"internal/socket":       {},
 	"internal/store":        {"internal/domain"}, // what is asked of a store; no SQL
 	"internal/store/sqlite": {"internal/domain", "internal/store"},
+	"internal/terminal":     {"internal/background", "internal/catalog", "internal/domain", "internal/redact", "internal/store"},
 	"internal/toolinput":    {},
 	"internal/visible":      {},
 	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
