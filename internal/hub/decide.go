@@ -366,7 +366,7 @@ func (h *Hub) resume(t store.Tx, a domain.Approval, restricted bool) error {
 	if err != nil {
 		return err
 	}
-	run := following(asked, resumePrompt(a, asked.Prompt), thread.Agent)
+	run := following(thread, asked, resumePrompt(a, asked.Prompt), thread.Agent)
 	run.Source, run.Parent = SourceDecision, last.ID
 	if restricted || wasRestricted(asked) {
 		if _, err := h.resolveFor(true, thread.Agent); err != nil {

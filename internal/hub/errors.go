@@ -16,7 +16,7 @@ func stored(err error) error {
 		return errClosing
 	case store.IsFull(err):
 		return &domain.Error{Kind: domain.KindUnavailable, Message: "the disk is full: nothing was changed; free some space and try again", Err: err}
-	case isLost(err):
+	case store.IsLost(err):
 		return &domain.Error{Kind: domain.KindUnavailable, Message: lostIssue + "; nothing of this was kept: try again", Err: err}
 	case store.IsLocked(err):
 		return &domain.Error{Kind: domain.KindUnavailable, Message: "another process has the database and does not let go of it: nothing was changed; end it (sqlite3, a backup, or a duet-rpc that was stopped) and try again", Err: err}

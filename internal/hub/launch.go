@@ -78,9 +78,9 @@ func newRun(spec LaunchSpec, agent string) domain.Run {
 	}
 }
 
-// following is a run after another one that may do what that one might.
-func following(from domain.Run, prompt, agent string) domain.Run {
-	run := newRun(LaunchSpec{Prompt: prompt, Mode: from.Mode, Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
+// following is a run after another one of a thread that may do what that one might.
+func following(thread domain.Thread, from domain.Run, prompt, agent string) domain.Run {
+	run := newRun(LaunchSpec{Prompt: prompt, Mode: thread.ModeAfter(from), Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
 	run.Parent = from.ID
 	return run
 }
@@ -248,7 +248,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if err != nil {
 			return err
 		}
-		run = following(from, spec.Prompt, agent.Name)
+		run = following(thread, from, spec.Prompt, agent.Name)
 		run.Source, run.Priority, run.Metadata = spec.Source, spec.Priority, spec.Metadata
 		if len(spec.Tools) > 0 {
 			run.Tools = spec.Tools

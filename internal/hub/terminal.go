@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 )
@@ -15,7 +14,7 @@ func (h *Hub) Terminals() *terminal.Registry { return h.terminals }
 func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 	return terminal.New(ctx, terminal.Options{
 		Acquire: func(ctx context.Context) (terminal.Executor, error) {
-			return h.executors.Acquire(ctx, Want{Agent: config.Agent{Driver: "command"}})
+			return h.executors.Acquire(ctx, catalog.LeaseRequest{Driver: "command"})
 		},
 		Directory: h.directory, Runs: h, Events: publisher{h}, Log: h.store, Secrets: h.keys, Logger: h.log,
 	})
