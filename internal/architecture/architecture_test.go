@@ -20,8 +20,9 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli internal/diff
 frame:
-handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc
+handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal
 internal/architecture:
+internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
@@ -50,7 +51,7 @@ internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
-internal/hub: internal/catalog internal/config internal/diff internal/domain internal/history internal/redact internal/store internal/toolinput  # no transport: it knows nothing of connections
+internal/hub: internal/background internal/catalog internal/config internal/diff internal/domain internal/history internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
@@ -64,6 +65,7 @@ internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/sqlite: internal/domain internal/store
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
+internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store
 internal/toolinput:
 internal/visible:
 server: frame server/schema internal/pending
