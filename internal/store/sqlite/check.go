@@ -51,7 +51,7 @@ func Check(ctx context.Context, path string) error {
 
 // checkRows reads the log and all conversations as clients would.
 func checkRows(ctx context.Context, db *sql.DB) (damage error) {
-	q := queries{newStatements(db, func(err error) { damage = err })}
+	q := newQueries(newStatements(db, func(err error) { damage = err }))
 	defer q.s.close()
 	const some = 1000
 	for after := int64(0); ; {

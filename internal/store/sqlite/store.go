@@ -76,7 +76,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	s.readers.SetMaxOpenConns(4)
 	s.readers.SetMaxIdleConns(2)
 	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
-	s.queries = queries{newStatements(s.readers, opts.Damaged)}
+	s.queries = newQueries(newStatements(s.readers, opts.Damaged))
 	if s.writer, err = newWriter(ctx, s.writers, opts); err == nil {
 		err = s.writer.identity(path, opts.Valid)
 	}
