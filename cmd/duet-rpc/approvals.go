@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	values "github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/question"
@@ -135,7 +136,7 @@ func waitForQuestion(ctx context.Context, c *client.Client, session string) erro
 	ctx, cancel := whileThere(ctx, c)
 	defer cancel()
 	asked := make(chan struct{}, 1)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{hub.EventApproval}, Session: session}, func(client.Event) {
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{dialect.TypeApproval}, Session: session}, func(client.Event) {
 		select {
 		case asked <- struct{}{}:
 		default:

@@ -31,9 +31,9 @@ type asking struct {
 	sheet question.Sheet // what is shown of it
 }
 
-func askingOf(n hub.Notice) asking {
+func askingOf(e client.Event) asking {
 	var q asking
-	_ = json.Unmarshal(n.Data, &q) // the hub's own
+	_ = json.Unmarshal(e.Data, &q) // the hub's own
 	return q
 }
 

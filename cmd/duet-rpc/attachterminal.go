@@ -19,7 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 )
 
 const attachHelp = `Work in a terminal of the project's hub, as if it were this one: what you type
@@ -272,7 +272,7 @@ func (a *attached) listen(ctx context.Context) (stop func(), err error) {
 	// Beside the terminal's own events the log has its end, which comes even
 	// where this terminal is so slow that output is lost; but it may come
 	// before the last output.
-	_, err = a.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{hub.EventTerminalExit}}, func(e client.Event) {
+	_, err = a.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{dialect.TypeTerminalExit}}, func(e client.Event) {
 		time.AfterFunc(lastOutputWithin, func() { a.show(ctx, e.Type, e.Data) })
 	})
 	return func() {
@@ -326,15 +326,15 @@ func (a *attached) show(ctx context.Context, kind string, raw json.RawMessage) {
 		return
 	}
 	switch kind {
-	case hub.EventTerminal:
+	case dialect.TypeTerminal:
 		data := []byte(d.Data)
 		if d.Encoding == "base64" {
 			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub's own
 		}
 		a.print(data)
-	case hub.EventLagged:
+	case dialect.TypeLagged:
 		a.lost.Store(true)
-	case hub.EventTerminalExit:
+	case dialect.TypeTerminalExit:
 		select {
 		case a.ended <- d.ExitCode:
 		default:

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 )
 
 const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
@@ -26,13 +26,6 @@ the log has, all of it unless --since is given, and ends.
 
 Exit status: 0 if the log was printed to its end; 1 if it was refused or no hub
 runs here; 130 if you interrupted it.`
-
-// eventTypes are what --types completes.
-var eventTypes = []string{
-	hub.EventStatus, hub.EventConversation, hub.EventApproval, hub.EventResolved, hub.EventSettings,
-	hub.EventDelta, hub.EventThinking, hub.EventPlan, hub.EventUsage, hub.EventDiff, hub.EventTerminal, hub.EventTerminalExit,
-	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventLogDamaged, hub.EventSecret,
-}
 
 // eventsOptions are the flags of the command.
 type eventsOptions struct {
@@ -56,8 +49,8 @@ func newEventsCommand(s *settings) *cobra.Command {
 				return errors.New("--since must be 0 or more")
 			}
 			for _, t := range o.types { // a hub ignores what it does not know
-				if !slices.Contains(eventTypes, t) {
-					return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(eventTypes, ", "))
+				if !slices.Contains(dialect.EventTypes, t) {
+					return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(dialect.EventTypes, ", "))
 				}
 			}
 			var since *int64
@@ -83,7 +76,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		before := word[:strings.LastIndex(word, ",")+1] // the types that are there already
 		var out []string
-		for _, t := range eventTypes {
+		for _, t := range dialect.EventTypes {
 			out = append(out, before+t)
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -101,7 +94,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	defer off()
 	shown := make(map[string]bool) // open questions are shown again whenever the connection is
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: o.types, Session: o.session, Since: since}, func(e client.Event) {
-		if e.Type == hub.EventApproval {
+		if e.Type == dialect.TypeApproval {
 			id := gistOf(e).ApprovalID
 			if shown[id] {
 				return
@@ -229,7 +222,7 @@ func gistOf(e client.Event) (g gist) {
 
 func (g gist) text(e client.Event) string {
 	switch e.Type {
-	case hub.EventStatus:
+	case dialect.TypeStatus:
 		text := g.State
 		if g.OldState != "" { // else it is new
 			text = g.OldState + " → " + text
@@ -238,24 +231,24 @@ func (g gist) text(e client.Event) string {
 			text += ": " + why
 		}
 		return short(text)
-	case hub.EventConversation:
+	case dialect.TypeConversation:
 		if g.EventType == "tool_call" || g.EventType == "tool_result" {
 			return short(g.EventType + ": " + firstText(g.ToolTitle, g.ToolName) + " " + g.ToolStatus)
 		}
 		return short(firstText(g.Role, g.EventType) + ": " + g.Content)
-	case hub.EventDelta, hub.EventThinking:
+	case dialect.TypeDelta, dialect.TypeThinking:
 		return short(g.Delta)
-	case hub.EventApproval:
+	case dialect.TypeApproval:
 		return short(g.ApprovalID[:min(len(g.ApprovalID), shortID)] + " " + firstText(g.Title, g.ToolName))
-	case hub.EventResolved:
+	case dialect.TypeResolved:
 		text := g.ApprovalID[:min(len(g.ApprovalID), shortID)] + " " + g.Decision + " by " + g.DecidedBy
 		if g.Comment != "" {
 			text += ": " + g.Comment
 		}
 		return short(text)
-	case hub.EventDiff:
+	case dialect.TypeDiff:
 		return short(fmt.Sprintf("%s +%d -%d", g.Path, g.Added, g.Removed))
-	case hub.EventPlan:
+	case dialect.TypePlan:
 		done := 0
 		for _, step := range g.Entries {
 			if step.Status == "completed" {
@@ -263,14 +256,14 @@ func (g gist) text(e client.Event) string {
 			}
 		}
 		return fmt.Sprintf("%d of %d steps done", done, len(g.Entries))
-	case hub.EventSettings:
+	case dialect.TypeSettings:
 		switch {
 		case g.EventType == "native_session":
 			return "the agent's own session is known"
 		case g.AgentMode != "":
 			return short("mode " + g.AgentMode)
 		}
-	case hub.EventTerminalExit:
+	case dialect.TypeTerminalExit:
 		return short(fmt.Sprintf("%s ended with %d", g.Terminal, g.ExitCode))
 	}
 	return short(besideIDs(e.Data))

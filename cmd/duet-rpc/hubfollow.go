@@ -10,7 +10,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	values "github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // waitFlag adds --wait.
@@ -38,10 +37,9 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 		if over {
 			return
 		}
-		n := hub.Notice{Seq: e.Seq, Type: e.Type, Time: e.Timestamp, Data: e.Data}
-		switch view.show(n) {
+		switch view.show(e) {
 		case noticeAsks:
-			if q := askingOf(n); !asked[q.ApprovalID] {
+			if q := askingOf(e); !asked[q.ApprovalID] {
 				asked[q.ApprovalID] = true
 				id := q.ApprovalID[:min(len(q.ApprovalID), shortID)]
 				q.lay(ctx, c, view.session.WorkingDir)

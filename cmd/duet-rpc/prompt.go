@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	values "github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
@@ -204,10 +203,9 @@ func promptSession(ctx context.Context, c *client.Client, o promptOptions, text 
 	for {
 		select {
 		case e := <-events:
-			n := hub.Notice{Seq: e.Seq, Type: e.Type, Time: e.Timestamp, Data: e.Data}
-			switch view.show(n) {
+			switch view.show(e) {
 			case noticeAsks:
-				asker.ask(ctx, askingOf(n))
+				asker.ask(ctx, askingOf(e))
 			case noticeResolves:
 				asker.resolved(gistOf(e))
 			case noticeEnds:

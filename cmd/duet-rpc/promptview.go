@@ -10,9 +10,10 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	values "github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
@@ -94,53 +95,53 @@ type noticeData struct {
 }
 
 // show shows an event of the run.
-func (v *promptView) show(n hub.Notice) noticeKind {
+func (v *promptView) show(e client.Event) noticeKind {
 	var d noticeData
-	_ = json.Unmarshal(n.Data, &d) // the hub's own
-	if d.SessionID != v.session.ID && n.Type != hub.EventTerminal {
+	_ = json.Unmarshal(e.Data, &d) // the hub's own
+	if d.SessionID != v.session.ID && e.Type != dialect.TypeTerminal {
 		return noticeShown
 	}
 	if v.asJSON {
-		line, _ := json.Marshal(map[string]any{"seq": n.Seq, "type": n.Type, "timestamp": n.Time, "data": n.Data})
+		line, _ := json.Marshal(map[string]any{"seq": e.Seq, "type": e.Type, "timestamp": e.Timestamp, "data": e.Data})
 		fmt.Fprintf(v.out, "%s\n", line)
 	}
-	switch n.Type {
-	case hub.EventApproval:
+	switch e.Type {
+	case dialect.TypeApproval:
 		return noticeAsks
-	case hub.EventResolved:
+	case dialect.TypeResolved:
 		return noticeResolves
-	case hub.EventStatus:
+	case dialect.TypeStatus:
 		if values.State(d.State).Ended() {
 			return noticeEnds
 		}
 		return noticeShown
 	}
 	if !v.asJSON {
-		v.showText(n.Type, d)
+		v.showText(e.Type, d)
 	}
 	return noticeShown
 }
 
 func (v *promptView) showText(kind string, d noticeData) {
 	switch kind {
-	case hub.EventDelta:
+	case dialect.TypeDelta:
 		if v.message != d.MessageID {
 			v.line()
 			v.message = d.MessageID
 		}
 		v.say(d.Delta)
-	case hub.EventConversation:
+	case dialect.TypeConversation:
 		v.showItem(d)
-	case hub.EventPlan:
+	case dialect.TypePlan:
 		v.showPlan(d.Entries)
-	case hub.EventDiff:
+	case dialect.TypeDiff:
 		if !v.shown[d.Diff] {
 			v.shown[d.Diff] = true
 			v.showDiff(d)
 		}
-	case hub.EventError:
+	case dialect.TypeError:
 		v.note("error: " + d.Message)
-	case hub.EventTerminal:
+	case dialect.TypeTerminal:
 		if d.Encoding != "base64" {
 			printed := strings.TrimRight(strings.ReplaceAll(d.Data, "\r\n", "\n"), "\n")
 			v.aside("  "+strings.ReplaceAll(printed, "\n", "\n  "), dim)

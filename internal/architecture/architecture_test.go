@@ -18,13 +18,13 @@ const module = "github.com/duet-rpc/duet-rpc"
 // is missing here has not been thought about.
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
-		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/domain", "internal/executor", "internal/history", "internal/hub",
+		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/dialect", "internal/domain", "internal/executor", "internal/history", "internal/hub",
 		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/store/sqlite", "internal/supervisor",
 		"internal/visible",
 	},
 	"client":                {"frame", "server", "internal/socket"},
 	"frame":                 {},
-	"handlers":              {"frame", "server", "internal/catalog", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
+	"handlers":              {"frame", "server", "internal/catalog", "internal/dialect", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
 	"server":                {"frame"},
 	"internal/architecture": {},
 	"internal/catalog":      {},
@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/chaos":        {}, // tests alone
 	"internal/config":       {"internal/catalog", "internal/project"},
 	"internal/demoagent":    {},
+	"internal/dialect":      {"internal/domain"}, // how events are spelled
 	"internal/executor":     {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket", "internal/toolinput"},
 	"internal/golden":       {},
 	"internal/domain":       {}, // values: everybody else speaks them

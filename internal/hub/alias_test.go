@@ -288,8 +288,8 @@ func TestTerminals(t *testing.T) {
 			var h *Hub
 			lease := &spawning{h: func() *Hub { return h }, early: c.early, exit: c.exit, released: make(chan struct{})}
 			h = openHub(t, database(t), hang, func(o *Options) { o.Executors = func(catalog.Daemon) Executors { return spawner{lease: lease} } })
-			var kinds []string
-			watch := func(n Notice) { kinds = append(kinds, n.Type) }
+			var kinds []domain.EventKind
+			watch := func(n Notice) { kinds = append(kinds, n.Payload.Kind()) }
 			r, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{}, watch)
 			require.NoError(t, err)
 			if !c.exit {
@@ -306,8 +306,8 @@ func TestTerminals(t *testing.T) {
 				t.Fatal("its executor was not given back")
 			}
 			require.NotEmpty(t, kinds)
-			assert.Equal(t, EventTerminalExit, kinds[len(kinds)-1])
-			assert.Equal(t, EventTerminal, kinds[0])
+			assert.Equal(t, domain.EventTerminalExit, kinds[len(kinds)-1])
+			assert.Equal(t, domain.EventTerminalOutput, kinds[0])
 			for _, id := range []string{r.Terminal.ID, "nobody"} {
 				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
 				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id})))

@@ -242,7 +242,7 @@ func (h *Hub) show(p catalog.TerminalOutputParams, end bool) {
 			if p = h.withoutPrinted(p, session.Run.Thread, end); p.Data == "" {
 				return
 			}
-			h.announceBeside(EventTerminal, session, p)
+			h.announceBeside(session, domain.TerminalPrinted(p))
 		}
 	}
 	output := outputBytes(p)
@@ -256,7 +256,7 @@ func (h *Hub) show(p catalog.TerminalOutputParams, end bool) {
 	}
 	h.mu.Unlock()
 	// Beside the lock: others need it, and who comes now has been told.
-	tellViews(views, EventTerminal, p)
+	tellViews(views, domain.TerminalPrinted(p))
 }
 
 // printing is the terminal of which something is told, or nil; h.mu is held.
@@ -284,7 +284,7 @@ func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) erro
 	}
 	h.mu.Unlock()
 	h.store.Enqueue(func(t store.Tx) error {
-		e := domain.Event{Type: EventTerminalExit, Data: encode(p)}
+		e := domain.Event{Payload: domain.TerminalExited(p)}
 		if run, err := h.find(t, p.TaskID); err == nil {
 			e.Run, e.Thread = run.ID, run.Thread
 		}
@@ -301,7 +301,7 @@ func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) erro
 // end tells who watches a terminal that it has ended, and forgets it; h.mu is
 // held.
 func (h *Hub) end(term *terminal, p catalog.TerminalExitParams) {
-	tellViews(term.views, EventTerminalExit, p)
+	tellViews(term.views, domain.TerminalExited(p))
 	delete(h.terminals, term.ID)
 	if term.lease != nil {
 		go term.lease.Release()

@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // consoles is an executor whose terminals do what the test says.
@@ -110,13 +110,12 @@ type viewer struct {
 func (v *viewer) tell(n Notice) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if n.Type == EventTerminalExit {
+	if n.Payload.Kind() == domain.EventTerminalExit {
 		v.told = append(v.told, "exit")
 		return
 	}
-	var p catalog.TerminalOutputParams
-	_ = json.Unmarshal(n.Data, &p)
-	v.told = append(v.told, string(outputBytes(p)))
+	p, _ := n.Payload.(domain.TerminalPrinted)
+	v.told = append(v.told, string(outputBytes(catalog.TerminalOutputParams(p))))
 }
 
 func (v *viewer) heard() string {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A View is one that watches a terminal.
@@ -206,7 +207,7 @@ func (t *terminal) show(v *View, past []byte) {
 	t.views = append(t.views, v)
 	v.Terminal = t.snapshot()
 	if len(past) > 0 {
-		v.tell(Notice{Type: EventTerminal, Time: time.Now(), Data: encode(outputParams(t.ID, past))})
+		v.tell(Notice{Event: domain.Event{Time: time.Now(), Payload: domain.TerminalPrinted(outputParams(t.ID, past))}})
 	}
 }
 
@@ -220,11 +221,11 @@ func (t *terminal) leave(v *View) bool {
 }
 
 // tellViews tells views of an event, if there are any.
-func tellViews(views []*View, kind string, data any) {
+func tellViews(views []*View, p domain.Payload) {
 	if len(views) == 0 {
 		return
 	}
-	n := Notice{Type: kind, Time: time.Now(), Data: encode(data)}
+	n := Notice{Event: domain.Event{Time: time.Now(), Payload: p}}
 	for _, v := range views {
 		v.tell(n)
 	}

@@ -114,4 +114,6 @@ ALTER TABLE approvals ADD COLUMN name_by_kind INTEGER NOT NULL DEFAULT 0;
 `, `
 -- A token is good for as long as its run lasts.
 ALTER TABLE tokens DROP COLUMN expires;
+`, `
+-- Rows of the log have types and members of their own (eventrow.go), which a program up to format 7 does not know. Older rows stay.
 `}

@@ -26,7 +26,7 @@ func TestManyWritersShareALogWithoutGaps(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				err := s.Write(ctx, func(tx store.Tx) error {
-					if _, err := tx.Append(domain.Event{Type: fmt.Sprint(w, "/", i)}); err != nil {
+					if _, err := tx.Append(named(fmt.Sprint(w, "/", i))); err != nil {
 						return err
 					}
 					switch w % 4 {
@@ -56,7 +56,7 @@ func TestManyWritersShareALogWithoutGaps(t *testing.T) {
 	require.Len(t, announced, kept)
 	for i, e := range announced {
 		assert.Equal(t, list[i].Seq, e.Seq)
-		assert.Equal(t, list[i].Type, e.Type, "in the order of the log")
+		assert.Equal(t, nameOf(list[i]), nameOf(e), "in the order of the log")
 	}
 
 	s = openAt(t, path)
@@ -81,7 +81,7 @@ func TestAFailingChangeOfAGroupIsUndoneAlone(t *testing.T) {
 			if e := tx.SetMeta(name, "set"); e != nil {
 				return e
 			}
-			if _, e := tx.Append(domain.Event{Type: name}); e != nil {
+			if _, e := tx.Append(named(name)); e != nil {
 				return e
 			}
 			if name == "panic" {
@@ -116,7 +116,7 @@ func TestAFailingChangeOfAGroupIsUndoneAlone(t *testing.T) {
 
 func TestEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T) {
 	var order []string
-	s := openNew(t, func(events []domain.Event) { order = append(order, "announced "+events[0].Type) })
+	s := openNew(t, func(events []domain.Event) { order = append(order, "announced "+nameOf(events[0])) })
 	write(t, s, func(tx store.Tx) error {
 		for _, n := range []string{"1", "2"} {
 			tx.AfterCommit(func() { order = append(order, "after "+n) })
