@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -37,7 +38,7 @@ type runRefRow struct {
 func codecOf[P domain.Payload, R any](row func(P) R, payload func(R) P) payloadCodec {
 	return payloadCodec{
 		encode: func(ref domain.RunRef, p domain.Payload) (string, error) {
-			return plainJSON(payloadRow[R]{runRefRow(ref), row(p.(P))})
+			return plainJSON(&payloadRow[R]{runRefRow(ref), row(p.(P))})
 		},
 		decode: func(data string) (domain.RunRef, domain.Payload, error) {
 			var r payloadRow[R]
@@ -47,16 +48,32 @@ func codecOf[P domain.Payload, R any](row func(P) R, payload func(R) P) payloadC
 	}
 }
 
-// plainJSON is a value as JSON that says of raw JSON in it what that says, byte
-// for byte, but for white space.
+// A plainEncoder writes JSON that says of raw JSON in it what that says, byte for
+// byte, but for white space.
+type plainEncoder struct {
+	buffer  bytes.Buffer
+	encoder *json.Encoder
+}
+
+var plainEncoders = sync.Pool{New: func() any {
+	e := &plainEncoder{}
+	e.encoder = json.NewEncoder(&e.buffer)
+	e.encoder.SetEscapeHTML(false)
+	return e
+}}
+
 func plainJSON(v any) (string, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return "", err
+	const keptMost = 64 << 10 // of a buffer
+	e := plainEncoders.Get().(*plainEncoder)
+	if err := e.encoder.Encode(v); err != nil {
+		return "", err // it is not used again
 	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+	text := string(bytes.TrimSuffix(e.buffer.Bytes(), []byte("\n")))
+	if e.buffer.Cap() <= keptMost {
+		e.buffer.Reset()
+		plainEncoders.Put(e)
+	}
+	return text, nil
 }
 
 // payloadCodecs are those of the kinds that are kept, but for deltas.
