@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/filediff"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -154,7 +156,7 @@ type humanContactStatus struct {
 }
 
 // approvalOf is an approval of the session s.
-func approvalOf(a hub.Approval, s hub.Session) *approval {
+func approvalOf(a domain.Approval, s domain.Session) *approval {
 	ambiguity, title := hub.Presented(a)
 	r := &approval{
 		ID: a.ID, ApprovalID: a.ID, CallID: a.CallID, RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
@@ -228,7 +230,7 @@ func approvalDiff(cwd string, raw json.RawMessage) string {
 	}
 	var all strings.Builder
 	for _, d := range diffs {
-		all.WriteString(hub.UnifiedDiff(cwd, d.Path, d.OldText, &d.NewText))
+		all.WriteString(filediff.Unified(cwd, d.Path, d.OldText, &d.NewText))
 	}
 	return all.String()
 }
@@ -416,7 +418,7 @@ type decisionResult struct {
 func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionResult, error) {
 	a, err := h.Approval(ctx, p.id())
 	switch {
-	case hubKind(err) == hub.KindApprovalNotFound:
+	case hubKind(err) == domain.KindApprovalNotFound:
 		return decisionResult{Error: "approval not found: " + headline(p.id(), promptShown)}, nil
 	case err != nil:
 		return decisionResult{}, err
@@ -430,7 +432,7 @@ func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionRe
 	decided, err := h.Decide(ctx, hub.Decision{
 		ID: a.ID, Type: a.Type, Decision: string(p.Decision), Comment: p.Comment, Option: p.Option, UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope),
 	})
-	if hubKind(err) == hub.KindAlreadyDecided { // somebody else was faster
+	if hubKind(err) == domain.KindAlreadyDecided { // somebody else was faster
 		if a, err := h.Approval(ctx, a.ID); err == nil {
 			return alreadyDecided(a), nil
 		}
@@ -460,6 +462,6 @@ func (p decisionParams) matches(t approvalType) error {
 	return p.checkDecision(t)
 }
 
-func alreadyDecided(a hub.Approval) decisionResult {
+func alreadyDecided(a domain.Approval) decisionResult {
 	return decisionResult{Error: "approval " + a.ID + " already decided with status: " + a.Status, Status: a.Status}
 }

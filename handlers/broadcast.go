@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -123,7 +125,7 @@ type notification struct {
 }
 
 // see is called by the hub with each event. It must not block.
-func (b *broadcasts) see(e hub.Event, s hub.Session) {
+func (b *broadcasts) see(e domain.Event, s domain.Session) {
 	n := noteOf(e, s)
 	if n == nil {
 		return
@@ -179,7 +181,7 @@ type taskEndedNote struct {
 
 // noteOf is what an event means for who watches tasks, or nil. s is the session
 // as it is now: it may have gone on since.
-func noteOf(e hub.Event, s hub.Session) *note {
+func noteOf(e domain.Event, s domain.Session) *note {
 	if s.Task == 0 {
 		return nil
 	}
@@ -188,7 +190,7 @@ func noteOf(e hub.Event, s hub.Session) *note {
 		return &note{task: id, seq: e.Seq, chunk: e.Text}
 	}
 	var change struct {
-		State hub.State `json:"state"`
+		State domain.State `json:"state"`
 	}
 	if e.Type != hub.EventStatus || json.Unmarshal(e.Data, &change) != nil {
 		return nil
@@ -211,7 +213,7 @@ func noteOf(e hub.Event, s hub.Session) *note {
 	return nil
 }
 
-func reasonText(r hub.Run) string {
+func reasonText(r domain.Run) string {
 	if r.Error == "" {
 		return string(r.State)
 	}
@@ -219,7 +221,7 @@ func reasonText(r hub.Run) string {
 }
 
 // duration is how long a run ran, in milliseconds; nil if it did not.
-func duration(r hub.Run) *int64 {
+func duration(r domain.Run) *int64 {
 	if r.Started.IsZero() || r.Ended.IsZero() {
 		return nil
 	}
@@ -254,7 +256,7 @@ func (m *member) replay(ctx context.Context, h *hub.Hub, since int64) {
 		since = h.Began()
 	}
 	last := h.LastSeq()
-	err := h.Replay(ctx, []string{hub.EventStatus}, since, last, func(e hub.Event, s hub.Session) bool {
+	err := h.Replay(ctx, []string{hub.EventStatus}, since, last, func(e domain.Event, s domain.Session) bool {
 		if n := noteOf(e, s); n != nil {
 			m.mu.Lock()
 			defer m.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -143,7 +145,7 @@ func eventsOf(entries []hub.Entry) []*conversationEvent {
 }
 
 // toolName is never empty: old clients show nothing else of a tool call.
-func toolName(i hub.Item) string {
+func toolName(i domain.Item) string {
 	switch {
 	case i.Tool != "":
 		return i.Tool

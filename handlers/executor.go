@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -96,7 +98,7 @@ func (e executor) execute(ctx context.Context, h *hub.Hub, p executeParams) (exe
 
 // abandon ends a run whose request was cancelled. If it is the connection that
 // ends, the run goes on: nobody asked for its end.
-func (e executor) abandon(ctx context.Context, h *hub.Hub, s hub.Session) {
+func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 	select {
 	case <-server.ConnFrom(ctx).Stopping():
 		return
@@ -110,7 +112,7 @@ func (e executor) abandon(ctx context.Context, h *hub.Hub, s hub.Session) {
 	}
 }
 
-func executed(s hub.Session, p executeParams) executeResult {
+func executed(s domain.Session, p executeParams) executeResult {
 	r := executeResult{
 		Status: stateNames[s.State].executor, MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
 		SessionID: p.SessionID, TaskID: p.TaskID,
@@ -121,7 +123,7 @@ func executed(s hub.Session, p executeParams) executeResult {
 	if r.TaskID == "" {
 		r.TaskID = taskID(s.Task)
 	}
-	if t := s.Tokens; t != (hub.Run{}).Tokens {
+	if t := s.Tokens; t != (domain.Run{}).Tokens {
 		r.TokenUsage = &catalog.TokenUsage{
 			InputTokens: t.Input, OutputTokens: t.Output, CacheReadTokens: t.CacheRead, CacheWriteTokens: t.CacheWrite,
 		}
@@ -146,8 +148,8 @@ func executed(s hub.Session, p executeParams) executeResult {
 // which there is none yet if a new one is begun.
 func checkConversation(ctx context.Context, h *hub.Hub, p executeParams) error {
 	err := h.CheckTokenOf(ctx, p.SessionToken, p.SessionID)
-	if hubKind(err) == hub.KindRunNotFound {
-		return &hub.Error{Kind: hub.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
+	if hubKind(err) == domain.KindRunNotFound {
+		return &domain.Error{Kind: domain.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
 	}
 	return err
 }
@@ -179,7 +181,7 @@ func (executor) stop(ctx context.Context, h *hub.Hub, p stopTaskParams) (stopTas
 		_, err = h.Cancel(ctx, p.TaskID, p.Reason)
 	}
 	switch hubKind(err) {
-	case hub.KindRunNotFound, hub.KindNotCancellable, hub.KindBadState:
+	case domain.KindRunNotFound, domain.KindNotCancellable, domain.KindBadState:
 		return stopTaskResult{Message: err.Error()}, nil
 	}
 	return stopTaskResult{Stopped: err == nil}, err

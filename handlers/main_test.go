@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -116,13 +119,13 @@ type executors struct {
 	typed chan string // what was written to terminals
 }
 
-func (x *executors) Acquire(context.Context, hub.Want) (hub.Lease, error) { return x, nil }
-func (x *executors) Count() int                                           { return 1 }
-func (x *executors) HasRoom(hub.Want) bool                                { return true }
-func (x *executors) Release()                                             {}
-func (x *executors) Kill()                                                {}
-func (x *executors) PauseNotifications(context.Context) error             { return nil }
-func (x *executors) ResumeNotifications(context.Context) error            { return nil }
+func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (hub.Lease, error) { return x, nil }
+func (x *executors) Count() int                                                       { return 1 }
+func (x *executors) HasRoom(catalog.LeaseRequest) bool                                { return true }
+func (x *executors) Release()                                                         {}
+func (x *executors) Kill()                                                            {}
+func (x *executors) PauseNotifications(context.Context) error                         { return nil }
+func (x *executors) ResumeNotifications(context.Context) error                        { return nil }
 
 func (x *executors) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -178,7 +181,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 		executors: &executors{play: p, stops: make(map[string]context.CancelFunc), typed: make(chan string, 10)},
 	}
 	opts := hub.Options{
-		Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
+		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db"), ""), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
 		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { w.executors.daemon = d; return w.executors },
 	}
@@ -196,7 +199,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 		Clients: func() int { return w.srv.ConnCount() },
 		TakeHistory: func(_ context.Context, directory string) (history.Result, string, error) {
 			if directory != "set-aside-1" {
-				return history.Result{}, "", &hub.Error{Kind: hub.KindInvalid, Message: "no such directory", Param: "directory"}
+				return history.Result{}, "", &domain.Error{Kind: domain.KindInvalid, Message: "no such directory", Param: "directory"}
 			}
 			return history.Result{Conversations: 2, Waiting: 1}, "/p/.duet/taken-over-1/duet.db", nil
 		},
@@ -362,7 +365,7 @@ func member[T any](t *testing.T, raw json.RawMessage, name string) T {
 }
 
 // ended waits until a run has ended.
-func (w *world) ended(id string) hub.Session {
+func (w *world) ended(id string) domain.Session {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +23,7 @@ func without(t *testing.T) (*client, *server.Registry) {
 	reg := server.NewRegistry()
 	handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: func(context.Context) (*hub.Hub, error) {
-			return nil, &hub.Error{Kind: hub.KindUnavailable, Message: "the database is damaged; run `duet-rpc doctor`"}
+			return nil, &domain.Error{Kind: domain.KindUnavailable, Message: "the database is damaged; run `duet-rpc doctor`"}
 		},
 		Version: "0.0.0-test",
 	})

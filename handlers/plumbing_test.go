@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -149,10 +151,10 @@ func TestAMemberThatAlwaysAsksIsTold(t *testing.T) {
 }
 
 func TestWhatEventsMeanForTasks(t *testing.T) {
-	s := hub.Session{}
+	s := domain.Session{}
 	s.Task, s.Prompt, s.Result, s.Error = 7, "p", "r", "boom"
 	s.Started, s.Ended = time.Unix(10, 0), time.Unix(12, 0)
-	for state, want := range map[hub.State]string{
+	for state, want := range map[domain.State]string{
 		queued: `event.taskQueued {"taskId":"task-0007","prompt":"p","seq":9}`, starting: `event.taskStarted {"taskId":"task-0007","pid":null,"seq":9}`,
 		running: "", waitingInput: "", interrupting: "", draft: "", discarded: "",
 		completed:   `event.taskCompleted {"taskId":"task-0007","result":"r","duration":2000,"seq":9}`,
@@ -161,7 +163,7 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 		interrupted: `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
 		timedOut:    `event.taskTimeout {"taskId":"task-0007","error":"boom","seq":9}`,
 	} {
-		n := noteOf(hub.Event{Seq: 9, Type: hub.EventStatus, Data: json.RawMessage(fmt.Sprintf(`{"state":%q}`, state))}, s)
+		n := noteOf(domain.Event{Seq: 9, Type: hub.EventStatus, Data: json.RawMessage(fmt.Sprintf(`{"state":%q}`, state))}, s)
 		if want == "" {
 			assert.Nil(t, n, state)
 			continue
@@ -171,9 +173,9 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, n.method+" "+string(params))
 	}
-	assert.Equal(t, "x", noteOf(hub.Event{Type: hub.EventDelta, Text: "x"}, s).chunk)
-	assert.Nil(t, noteOf(hub.Event{Type: hub.EventThinking, Text: "x"}, s))
-	assert.Nil(t, noteOf(hub.Event{Type: hub.EventDelta, Text: "x"}, hub.Session{}), "a session that is not known")
+	assert.Equal(t, "x", noteOf(domain.Event{Type: hub.EventDelta, Text: "x"}, s).chunk)
+	assert.Nil(t, noteOf(domain.Event{Type: hub.EventThinking, Text: "x"}, s))
+	assert.Nil(t, noteOf(domain.Event{Type: hub.EventDelta, Text: "x"}, domain.Session{}), "a session that is not known")
 }
 
 func terminalOutput(data, encoding string) hub.Notice {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A session is a run as seed 001 shows it: with the members of getSessionState
@@ -98,7 +98,7 @@ func (s *session) atMost() int {
 const summaryShown = 80
 
 // sessionOf is a run as it stands at the time now.
-func sessionOf(s hub.Session, now time.Time) *session {
+func sessionOf(s domain.Session, now time.Time) *session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
@@ -131,14 +131,14 @@ func sessionOf(s hub.Session, now time.Time) *session {
 
 // contextTokens is how full the context is: what the agent says, else what it
 // used.
-func contextTokens(r hub.Run) int64 {
+func contextTokens(r domain.Run) int64 {
 	if r.Tokens.ContextUsed > 0 {
 		return r.Tokens.ContextUsed
 	}
 	return r.Tokens.Input + r.Tokens.Output
 }
 
-func resultOf(s hub.Session) *sessionResult {
+func resultOf(s domain.Session) *sessionResult {
 	r := &sessionResult{
 		Type: "result", Subtype: "session_" + stateNames[s.State].session, TotalCostUSD: s.Tokens.CostUSD,
 		IsError: stateNames[s.State].session == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Thread.NativeSession,

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -60,7 +62,7 @@ func (a agentSettings) check() error {
 }
 
 // apply changes settings: what was not given stays.
-func (a agentSettings) apply(s *hub.Settings) {
+func (a agentSettings) apply(s *domain.Settings) {
 	set(&s.SystemPrompt, a.SystemPrompt)
 	set(&s.AppendSystemPrompt, a.AppendSystemPrompt)
 	set(&s.CustomInstructions, a.CustomInstructions)
@@ -188,7 +190,7 @@ func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 	spec := hub.LaunchSpec{
 		Prompt: p.Query, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: hub.SourceSession, Model: p.Model,
 		Mode: string(p.PermissionMode), Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata,
-		Settings: hub.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions},
+		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions},
 	}
 	p.apply(&spec.Settings)
 	if p.TimeoutMS != nil {
@@ -205,7 +207,7 @@ func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 	return spec
 }
 
-func launched(s hub.Session) launchResult {
+func launched(s domain.Session) launchResult {
 	return launchResult{s.SessionID, s.RunID, taskID(s.Task), s.Thread.UUID, s.Agent, stateNames[s.State].session}
 }
 
@@ -228,12 +230,12 @@ type sessionList struct {
 }
 
 func (s sessions) list(ctx context.Context, h *hub.Hub, p listSessionsParams) (sessionList, error) {
-	return s.listed(ctx, h, p.Before, hub.RunFilter{
+	return s.listed(ctx, h, p.Before, domain.RunFilter{
 		States: p.Status.states(), Agent: p.Agent, Archived: p.Archived, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost),
 	})
 }
 
-func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f hub.RunFilter) (sessionList, error) {
+func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domain.RunFilter) (sessionList, error) {
 	var err error
 	if f.Before, err = beforeRow(ctx, h, before); err != nil {
 		return sessionList{}, err
@@ -266,16 +268,16 @@ type leavesParams struct {
 }
 
 func (s sessions) leaves(ctx context.Context, h *hub.Hub, p leavesParams) (sessionList, error) {
-	f := hub.RunFilter{Leaves: true, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost)}
+	f := domain.RunFilter{Leaves: true, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost)}
 	yes, no := true, false
 	switch p.Filter {
 	case "normal":
 		f.Archived = &no
-		f.States = chosen(func(s hub.State) bool { return s != draft && s != discarded })
+		f.States = chosen(func(s domain.State) bool { return s != draft && s != discarded })
 	case "archived":
 		f.Archived = &yes
 	case "draft":
-		f.States = []hub.State{draft}
+		f.States = []domain.State{draft}
 	default:
 		f.States = sessionStatus("").states()
 	}
@@ -430,7 +432,7 @@ func (sessions) archiveMany(ctx context.Context, h *hub.Hub, p archiveManyParams
 	var r archiveManyResult
 	for _, id := range p.SessionIDs {
 		if _, err := h.UpdateSettings(ctx, id, archived(p.Archived)); err != nil {
-			if hubKind(err) == "" || hubKind(err) == hub.KindUnavailable {
+			if hubKind(err) == "" || hubKind(err) == domain.KindUnavailable {
 				return archiveManyResult{}, err
 			}
 			r.FailedSessions = append(r.FailedSessions, id)

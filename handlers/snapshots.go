@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/filediff"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
@@ -49,7 +51,7 @@ func getSessionSnapshots(ctx context.Context, h *hub.Hub, p sessionParams) (snap
 }
 
 // snapshotsOf leaves half of most bytes to the diff, which is worth most.
-func snapshotsOf(s hub.Session, changes []hub.Change, most int) snapshotsResult {
+func snapshotsOf(s domain.Session, changes []domain.Change, most int) snapshotsResult {
 	r := snapshotsResult{Snapshots: []*snapshot{}}
 	var all strings.Builder
 	for _, c := range changes {
@@ -81,9 +83,9 @@ func copied(s *string) *string {
 
 // diffOf is a change as git would show it, with paths relative to the
 // session's directory where they are in it.
-func diffOf(cwd string, c hub.Change) string {
+func diffOf(cwd string, c domain.Change) string {
 	if c.Binary {
 		return "Binary file " + c.Path + " differs\n"
 	}
-	return hub.UnifiedDiff(cwd, c.Path, c.Before, c.After)
+	return filediff.Unified(cwd, c.Path, c.Before, c.After)
 }

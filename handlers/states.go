@@ -3,28 +3,28 @@ package handlers
 import (
 	"slices"
 
-	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // The states of a run, by their names in the store.
 const (
-	draft        hub.State = "draft"
-	queued       hub.State = "queued"
-	starting     hub.State = "starting"
-	running      hub.State = "running"
-	waitingInput hub.State = "waiting_input"
-	interrupting hub.State = "interrupting"
-	completed    hub.State = "completed"
-	failed       hub.State = "failed"
-	timedOut     hub.State = "timed_out"
-	cancelled    hub.State = "cancelled"
-	interrupted  hub.State = "interrupted"
-	discarded    hub.State = "discarded"
+	draft        domain.State = "draft"
+	queued       domain.State = "queued"
+	starting     domain.State = "starting"
+	running      domain.State = "running"
+	waitingInput domain.State = "waiting_input"
+	interrupting domain.State = "interrupting"
+	completed    domain.State = "completed"
+	failed       domain.State = "failed"
+	timedOut     domain.State = "timed_out"
+	cancelled    domain.State = "cancelled"
+	interrupted  domain.State = "interrupted"
+	discarded    domain.State = "discarded"
 )
 
 // stateNames is what a state is called in each dialect. An empty name means
 // that the dialect does not show it.
-var stateNames = map[hub.State]struct{ task, session, executor string }{
+var stateNames = map[domain.State]struct{ task, session, executor string }{
 	draft:        {"", "draft", ""},
 	queued:       {"queued", "starting", ""},
 	starting:     {"running", "starting", ""},
@@ -48,8 +48,8 @@ func (taskState) Accepted() []string {
 }
 
 // states are those that the name covers; no name: all that tasks can have.
-func (s taskState) states() []hub.State {
-	return chosen(func(state hub.State) bool {
+func (s taskState) states() []domain.State {
+	return chosen(func(state domain.State) bool {
 		name := stateNames[state].task
 		return name != "" && (s == "" || name == string(s))
 	})
@@ -64,8 +64,8 @@ func (sessionStatus) Accepted() []string {
 }
 
 // states are those that the name covers; no name: all but what was thrown away.
-func (s sessionStatus) states() []hub.State {
-	return chosen(func(state hub.State) bool {
+func (s sessionStatus) states() []domain.State {
+	return chosen(func(state domain.State) bool {
 		if s == "" {
 			return state != discarded
 		}
@@ -74,8 +74,8 @@ func (s sessionStatus) states() []hub.State {
 }
 
 // chosen lists the states that want likes, in order.
-func chosen(want func(hub.State) bool) []hub.State {
-	var list []hub.State
+func chosen(want func(domain.State) bool) []domain.State {
+	var list []domain.State
 	for state := range stateNames {
 		if want(state) {
 			list = append(list, state)

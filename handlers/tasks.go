@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -70,7 +72,7 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitR
 
 // submitted tells what was begun. A task that has ended by now was running
 // when it was submitted: clients of seed 000 expect no other state here.
-func submitted(s hub.Session) submitResult {
+func submitted(s domain.Session) submitResult {
 	state := stateNames[s.State].task
 	if state != "queued" {
 		state = "running"
@@ -136,7 +138,7 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*tas
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := h.Sessions(ctx, hub.RunFilter{
+	sessions, err := h.Sessions(ctx, domain.RunFilter{
 		States: p.State.states(), Agent: p.Agent, Before: before,
 		Limit: pageSize(p.Limit, tasksByDefault, tasksAtMost),
 	})
@@ -184,7 +186,7 @@ func (t *tasks) stats(ctx context.Context, h *hub.Hub, p statsParams) (statsResu
 	return statsOf(counts), err
 }
 
-func statsOf(counts hub.Counts) (s statsResult) {
+func statsOf(counts domain.Counts) (s statsResult) {
 	in := map[string]*int{
 		"running": &s.Running, "queued": &s.Queued, "completed": &s.Completed, "failed": &s.Failed, "cancelled": &s.Cancelled,
 	}
@@ -236,7 +238,7 @@ func (t *task) atMost() int {
 	return 4096 + textAtMost(t.texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata)
 }
 
-func taskOf(s hub.Session, output string) *task {
+func taskOf(s domain.Session, output string) *task {
 	t := &task{
 		ID: taskID(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: stateNames[s.State].task,
 		CreatedAt: iso(s.Created), StartedAt: isoOrNull(s.Started), CompletedAt: isoOrNull(s.Ended),
@@ -251,7 +253,7 @@ func taskOf(s hub.Session, output string) *task {
 }
 
 // titleOf is the run's title, else its thread's.
-func titleOf(s hub.Session) string {
+func titleOf(s domain.Session) string {
 	if s.Title != "" {
 		return s.Title
 	}
@@ -259,7 +261,7 @@ func titleOf(s hub.Session) string {
 }
 
 // errorText is why a run failed.
-func errorText(r hub.Run) string {
+func errorText(r domain.Run) string {
 	if r.Error == "" && r.State == timedOut {
 		return "the time limit was reached"
 	}
@@ -268,7 +270,7 @@ func errorText(r hub.Run) string {
 
 // metadataOf is an object, with the source that seed 000's program gives to
 // chat messages.
-func metadataOf(r hub.Run) json.RawMessage {
+func metadataOf(r domain.Run) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if len(r.Metadata) > 0 && json.Unmarshal(r.Metadata, &members) != nil || members == nil {
 		members = map[string]json.RawMessage{}

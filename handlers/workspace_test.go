@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -76,7 +78,7 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	e := mine.fail("initialize", `{"workspaceTrusted":"no"}`)
 	assert.Equal(t, []any{-32602, "workspaceTrusted"}, []any{e.Code, e.Data["param"]})
 	require.Eventually(t, func() bool {
-		list, err := w.hub.Sessions(context.Background(), hub.RunFilter{States: []hub.State{"queued", "starting", "running"}})
+		list, err := w.hub.Sessions(context.Background(), domain.RunFilter{States: []domain.State{"queued", "starting", "running"}})
 		return err == nil && len(list) == 0
 	}, patience, time.Millisecond, "all ends")
 }

@@ -122,14 +122,6 @@ func (o *outbox) send(ctx context.Context, messages ...[]byte) error {
 	return nil
 }
 
-// room waits for room as long as ctx lasts.
-func (o *outbox) room(ctx context.Context) error {
-	defer o.wakeAtEnd(ctx)()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.roomLocked(ctx)
-}
-
 // roomLocked waits for room as long as ctx lasts. It flushes before it waits:
 // while an inline handler runs nobody else may, and then no room is ever made.
 // It is the only way to wait for room.
@@ -155,18 +147,6 @@ func (o *outbox) wakeAtEnd(ctx context.Context) (stop func() bool) {
 		o.changed.Broadcast()
 		o.mu.Unlock()
 	})
-}
-
-// sendNow is send whether there is room or not.
-func (o *outbox) sendNow(message []byte) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.err != nil {
-		return o.err
-	}
-	o.append(message)
-	o.flushLocked()
-	return nil
 }
 
 // trySend is send without waiting for room: it reports whether there was any.

@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // A crowd is how many conversations a database has, at scale 1 and with the
@@ -68,17 +71,17 @@ func fill(ctx context.Context, p place, threads int) error {
 		return err
 	}
 	made, id := p.database()+".new", origin.NewID()
-	err = store.Create(ctx, made, id, func(db *store.Store) error { return fillStore(ctx, db, p, threads) })
+	err = sqlite.Create(ctx, made, id, func(db *sqlite.Store) error { return fillStore(ctx, db, p, threads) })
 	if err != nil {
 		return fmt.Errorf("filling a database: %w", err)
 	}
 	return origin.At(p.database(), key).Install(made, id)
 }
 
-func fillStore(ctx context.Context, db *store.Store, p place, threads int) error {
+func fillStore(ctx context.Context, db *sqlite.Store, p place, threads int) error {
 	const together = 100
 	for from := 0; from < threads; from += together {
-		err := db.Write(ctx, func(t *store.Tx) error {
+		err := db.Write(ctx, func(t store.Tx) error {
 			for i := from; i < min(threads, from+together); i++ {
 				if err := addThread(t, p, i); err != nil {
 					return err
@@ -97,9 +100,9 @@ func fillStore(ctx context.Context, db *store.Store, p place, threads int) error
 }
 
 // addThread adds the n-th conversation.
-func addThread(t *store.Tx, p place, n int) error {
+func addThread(t store.Tx, p place, n int) error {
 	at := time.Now().Add(time.Duration(n-crowdThreads) * time.Minute)
-	thread := store.Thread{
+	thread := domain.Thread{
 		UUID: uuid.NewString(), Title: fmt.Sprintf("Conversation %d", n), CWD: fmt.Sprintf("%s/part-%d", p.root, n%200), Agent: "bench",
 		NativeSession: uuid.NewString(), Mode: "default", Archived: n%10 == 3, Created: at, Active: at,
 	}
@@ -115,19 +118,19 @@ func addThread(t *store.Tx, p place, n int) error {
 	}
 	parent := int64(0)
 	for i := range runs {
-		state := store.Completed
+		state := domain.Completed
 		switch {
 		case n%20 == 7:
-			state = store.Failed
+			state = domain.Failed
 		case n%20 == 9:
-			state = store.Interrupted
+			state = domain.Interrupted
 		}
-		run := store.Run{
+		run := domain.Run{
 			UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread.ID, Parent: parent,
 			Prompt: fmt.Sprintf("Please look at part %d of the program and mend what is broken there, attempt %d.", n, i), Agent: "bench",
 			Source: "session", State: state, Created: at, Started: at, Ended: at.Add(time.Minute), Active: at.Add(time.Minute),
 			Result: "All tests pass now; the cause was a race between two goroutines.", Messages: 3,
-			Tokens: store.Tokens{Input: 1000, Output: 200, CostUSD: 0.01},
+			Tokens: domain.Tokens{Input: 1000, Output: 200, CostUSD: 0.01},
 		}
 		if err := t.InsertRun(&run); err != nil {
 			return err
@@ -141,15 +144,15 @@ func addThread(t *store.Tx, p place, n int) error {
 		return nil
 	}
 	id := uuid.NewString()
-	return t.InsertApproval(&store.Approval{
-		ID: id, Thread: thread.ID, Run: parent, Type: store.FunctionCall, CallID: "call-" + id, Tool: "Bash", Input: json.RawMessage(`{"command":"make"}`),
-		Title: "make", Status: store.ApprovalPending, Stale: true, Created: at,
+	return t.InsertApproval(&domain.Approval{
+		ID: id, Thread: thread.ID, Run: parent, Type: domain.FunctionCall, CallID: "call-" + id, Tool: "Bash", Input: json.RawMessage(`{"command":"make"}`),
+		Title: "make", Status: domain.ApprovalPending, Stale: true, Created: at,
 	})
 }
 
 // addConversation adds events, items and a changed file to a run.
-func addConversation(t *store.Tx, run store.Run, n int) error {
-	event := func(e store.Event) (int64, error) {
+func addConversation(t store.Tx, run domain.Run, n int) error {
+	event := func(e domain.Event) (int64, error) {
 		e.Thread, e.Run = run.Thread, run.ID
 		return t.Append(e)
 	}
@@ -157,11 +160,11 @@ func addConversation(t *store.Tx, run store.Run, n int) error {
 	for i := range itemsOfRun {
 		key := fmt.Sprintf("msg-%d", i)
 		for j := range deltas {
-			if _, err := event(store.Event{Type: "agent_delta", Key: key, Text: fmt.Sprintf("piece %d of what it says ", j)}); err != nil {
+			if _, err := event(domain.Event{Type: "agent_delta", Key: key, Text: fmt.Sprintf("piece %d of what it says ", j)}); err != nil {
 				return err
 			}
 		}
-		item := store.Item{
+		item := domain.Item{
 			Thread: run.Thread, Run: run.ID, Kind: "message", Key: key, Role: "assistant", Created: run.Created, Updated: run.Created,
 			Content: fmt.Sprintf("I have looked at the file number %d of part %d and found why the test is flaky: it sleeps.", i, n),
 		}
@@ -173,7 +176,7 @@ func addConversation(t *store.Tx, run store.Run, n int) error {
 		if err != nil {
 			return err
 		}
-		if item.Seq, err = event(store.Event{Type: "conversation_updated", Data: data}); err != nil {
+		if item.Seq, err = event(domain.Event{Type: "conversation_updated", Data: data}); err != nil {
 			return err
 		}
 		if err := t.InsertItem(&item); err != nil {
@@ -181,5 +184,5 @@ func addConversation(t *store.Tx, run store.Run, n int) error {
 		}
 	}
 	before, after := "one\ntwo\nthree\n", "one\n2\nthree\n"
-	return t.PutChange(store.Change{Run: run.ID, Path: fmt.Sprintf("/part-%d/file.go", n%200), Before: &before, After: &after, Seq: t.Seq(), Updated: run.Created})
+	return t.PutChange(domain.Change{Run: run.ID, Path: fmt.Sprintf("/part-%d/file.go", n%200), Before: &before, After: &after, Seq: t.Seq(), Updated: run.Created})
 }

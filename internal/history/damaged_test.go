@@ -6,10 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 // Whatever is in a database, taking its history over ends, and leaves a good
@@ -26,19 +30,19 @@ func TestDamagedDatabases(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "bad.db")
 		require.NoError(t, os.WriteFile(path, bad, 0o600))
-		from, err := store.OpenForeign(ctx, path)
+		from, err := sqlite.OpenForeign(ctx, path)
 		if err != nil {
-			require.ErrorAs(t, err, new(*store.OpenError), "seed %d", seed)
+			require.ErrorAs(t, err, new(*sqlite.OpenError), "seed %d", seed)
 			continue
 		}
 		into := filepath.Join(t.TempDir(), "good.db")
-		s, err := store.Open(ctx, into, store.Options{})
+		s, err := sqlite.Open(ctx, into, store.Options{})
 		require.NoError(t, err)
 		_, _ = Look(ctx, from)
 		if _, err := TakeOver(ctx, from, s, Options{Root: t.TempDir()}); err == nil {
 			taken++
 		}
-		sessions, err := s.Sessions(ctx, store.RunFilter{})
+		sessions, err := s.Sessions(ctx, domain.RunFilter{})
 		require.NoError(t, err, "seed %d", seed)
 		for _, session := range sessions {
 			assert.True(t, session.State.Ended(), "seed %d: %s", seed, session.State)
@@ -46,7 +50,7 @@ func TestDamagedDatabases(t *testing.T) {
 		}
 		require.NoError(t, s.Close())
 		require.NoError(t, from.Close())
-		require.NoError(t, store.Check(ctx, into), "seed %d", seed)
+		require.NoError(t, sqlite.Check(ctx, into), "seed %d", seed)
 		now, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, bad, now, "seed %d", seed)

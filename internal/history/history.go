@@ -11,9 +11,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/google/uuid"
 )
 
 // Options say how a history fits into a project.
@@ -38,10 +40,26 @@ type Result struct {
 // write between two.
 const itemsTogether = 500
 
+// A Source is a database of which the history is read.
+type Source interface {
+	// Threads lists conversations by their rows from after one on, at most limit.
+	Threads(ctx context.Context, after int64, limit int) ([]domain.Thread, error)
+	// NewestThreads lists the conversations in which something happened last.
+	NewestThreads(ctx context.Context, limit int) ([]domain.Thread, error)
+	// RunsOfThread lists the runs of a thread up to one, or all if that is 0.
+	RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error)
+	// ItemsAfter lists what a run added to its conversation from after an item on.
+	ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error)
+	// Changes lists the files that a run changed.
+	Changes(ctx context.Context, run int64) ([]domain.Change, error)
+	// Tally counts what there is.
+	Tally(ctx context.Context) (domain.Tally, error)
+}
+
 // TakeOver takes the history of a database into another one. A conversation is
 // taken whole or not at all; one that is there already is left as it is, so
 // that what was begun can be gone on with.
-func TakeOver(ctx context.Context, from *store.Foreign, into *store.Store, opts Options) (Result, error) {
+func TakeOver(ctx context.Context, from Source, into store.Store, opts Options) (Result, error) {
 	t := taking{ctx: ctx, from: from, opts: opts, threads: map[int64]int64{}, runs: map[int64]int64{}}
 	t.where.roots(opts)
 	for more := true; more; {
@@ -51,7 +69,7 @@ func TakeOver(ctx context.Context, from *store.Foreign, into *store.Store, opts 
 		}
 		// It is waited for in any case: it reads what the caller closes. Where ctx
 		// ends it soon fails.
-		err := into.Write(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
+		err := into.Write(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
 			t = before
 			more, err = t.some(tx)
 			return err
@@ -67,7 +85,7 @@ func TakeOver(ctx context.Context, from *store.Foreign, into *store.Store, opts 
 type taking struct {
 	Result
 	ctx   context.Context
-	from  *store.Foreign
+	from  Source
 	opts  Options
 	where places
 
@@ -78,7 +96,7 @@ type taking struct {
 
 // some takes threads until that is enough for a transaction, and reports
 // whether there may be more.
-func (t *taking) some(tx *store.Tx) (more bool, err error) {
+func (t *taking) some(tx store.Tx) (more bool, err error) {
 	const threadsTogether = 50
 	list, err := t.from.Threads(t.ctx, t.last, threadsTogether)
 	if err != nil {
@@ -100,7 +118,7 @@ func (t *taking) some(tx *store.Tx) (more bool, err error) {
 	return len(list) == threadsTogether, nil
 }
 
-func (t *taking) thread(tx *store.Tx, was store.Thread) error {
+func (t *taking) thread(tx store.Tx, was domain.Thread) error {
 	if err := t.ctx.Err(); err != nil {
 		return err
 	}
@@ -120,9 +138,9 @@ func (t *taking) thread(tx *store.Tx, was store.Thread) error {
 		t.LeftOut++
 		return nil // what cannot be read is not taken
 	}
-	var ended []store.Run
+	var ended []domain.Run
 	for _, run := range runs {
-		if run.State == store.Queued || run.State == store.Draft {
+		if run.State == domain.Queued || run.State == domain.Draft {
 			t.Waiting++
 			continue
 		}
@@ -131,8 +149,8 @@ func (t *taking) thread(tx *store.Tx, was store.Thread) error {
 	if len(ended) == 0 {
 		return nil
 	}
-	v := values{now: tx.Now, mended: &t.Mended}
-	thread := store.Thread{
+	v := values{now: tx.Now(), mended: &t.Mended}
+	thread := domain.Thread{
 		UUID: was.UUID, Title: v.text(was.Title, titleMost), CWD: t.where.directory(was.CWD), Mode: "default",
 		Parent: t.threads[was.Parent], ForkRun: t.runs[was.ForkRun], Archived: was.Archived,
 		Created: v.moment(was.Created), Active: v.moment(was.Active),
@@ -157,8 +175,8 @@ func (t *taking) thread(tx *store.Tx, was store.Thread) error {
 	return nil
 }
 
-func (t *taking) run(tx *store.Tx, v values, was store.Run, thread store.Thread) error {
-	run := store.Run{
+func (t *taking) run(tx store.Tx, v values, was domain.Run, thread domain.Thread) error {
+	run := domain.Run{
 		Thread: thread.ID, Parent: t.runs[was.Parent], Prompt: v.text(was.Prompt, textMost), Title: v.text(was.Title, titleMost), Agent: v.name(was.Agent),
 		Source: v.source(was.Source), Created: v.moment(was.Created), Started: v.moment(was.Started), Ended: v.moment(was.Ended), Active: v.moment(was.Active),
 		Error: v.text(was.Error, textMost), ErrorCode: v.code(was.ErrorCode), Stop: v.name(was.Stop), Result: v.text(was.Result, textMost),
@@ -166,7 +184,7 @@ func (t *taking) run(tx *store.Tx, v values, was store.Run, thread store.Thread)
 	}
 	run.State = was.State
 	if !run.State.Ended() {
-		run.State, run.Ended = store.Interrupted, run.Active
+		run.State, run.Ended = domain.Interrupted, run.Active
 		run.Error, run.ErrorCode = "it had not ended in the database that it was taken over from; continue it to go on where it was", "ORPHANED"
 	}
 	for _, id := range []struct {
@@ -191,7 +209,7 @@ func (t *taking) run(tx *store.Tx, v values, was store.Run, thread store.Thread)
 
 // id is an id if it is of the form of ours and names nothing yet, else a new
 // one.
-func (t *taking) id(tx *store.Tx, was string) (string, error) {
+func (t *taking) id(tx store.Tx, was string) (string, error) {
 	if isUUID(was) {
 		taken, err := tx.IsTaken(was)
 		if err != nil || !taken {
@@ -202,7 +220,7 @@ func (t *taking) id(tx *store.Tx, was string) (string, error) {
 	return uuid.NewString(), nil
 }
 
-func (t *taking) items(tx *store.Tx, v values, from int64, run store.Run) error {
+func (t *taking) items(tx store.Tx, v values, from int64, run domain.Run) error {
 	const together = 200
 	for last := int64(0); ; {
 		list, err := t.from.ItemsAfter(t.ctx, from, last, together)
@@ -232,7 +250,7 @@ func (t *taking) items(tx *store.Tx, v values, from int64, run store.Run) error 
 	}
 }
 
-func (t *taking) changes(tx *store.Tx, v values, from int64, run store.Run) error {
+func (t *taking) changes(tx store.Tx, v values, from int64, run domain.Run) error {
 	list, err := t.from.Changes(t.ctx, from)
 	if err != nil {
 		t.LeftOut++
@@ -244,7 +262,7 @@ func (t *taking) changes(tx *store.Tx, v values, from int64, run store.Run) erro
 			t.LeftOut++
 			continue
 		}
-		change := store.Change{
+		change := domain.Change{
 			Run: run.ID, Path: path, Before: v.content(was.Before), After: v.content(was.After), Binary: was.Binary, Seq: tx.Seq(), Updated: v.moment(was.Updated),
 		}
 		if err := tx.PutChange(change); err != nil {

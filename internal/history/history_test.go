@@ -10,12 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 var ctx = context.Background()
@@ -25,13 +29,13 @@ var ctx = context.Background()
 func full(t *testing.T, root string, conversations, runs, items int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "duet.db")
-	require.NoError(t, store.Create(ctx, path, "id", func(s *store.Store) error {
-		return s.Write(ctx, func(tx *store.Tx) error {
+	require.NoError(t, sqlite.Create(ctx, path, "id", func(s *sqlite.Store) error {
+		return s.Write(ctx, func(tx store.Tx) error {
 			var parent, fork int64
 			for c := range conversations {
-				th := store.Thread{
+				th := domain.Thread{
 					UUID: uuid.NewString(), Title: fmt.Sprint("conversation ", c), CWD: filepath.Join(root, "sub"), Agent: "theirs", NativeSession: "native", Mode: "bypassPermissions",
-					Settings: store.Settings{SkipPermissions: true}, Created: tx.Now, Active: tx.Now, Archived: c == 2,
+					Settings: domain.Settings{SkipPermissions: true}, Created: tx.Now(), Active: tx.Now(), Archived: c == 2,
 				}
 				if c == 1 {
 					th.Parent, th.ForkRun = parent, fork
@@ -43,23 +47,23 @@ func full(t *testing.T, root string, conversations, runs, items int) string {
 					return err
 				}
 				for r := range runs {
-					run := store.Run{
+					run := domain.Run{
 						UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), CallerID: fmt.Sprint("caller ", c, r), Thread: th.ID, Prompt: "prompt",
-						Agent: "theirs", Source: "prompt", State: store.Completed, Mode: "bypassPermissions", Tools: []string{"x"}, Timeout: time.Hour, Priority: 7,
-						Created: tx.Now, Ended: tx.Now, Active: tx.Now, Result: "result", Tokens: store.Tokens{Input: 3}, Metadata: json.RawMessage(`{"a":1}`),
+						Agent: "theirs", Source: "prompt", State: domain.Completed, Mode: "bypassPermissions", Tools: []string{"x"}, Timeout: time.Hour, Priority: 7,
+						Created: tx.Now(), Ended: tx.Now(), Active: tx.Now(), Result: "result", Tokens: domain.Tokens{Input: 3}, Metadata: json.RawMessage(`{"a":1}`),
 					}
 					if err := tx.InsertRun(&run); err != nil {
 						return err
 					}
 					parent, fork = th.ID, run.ID
 					for i := range items {
-						item := store.Item{Thread: th.ID, Run: run.ID, Kind: "message", Role: "assistant", Content: fmt.Sprintf("needle%d of %d", i, c), Approval: "a", Created: tx.Now, Updated: tx.Now}
+						item := domain.Item{Thread: th.ID, Run: run.ID, Kind: "message", Role: "assistant", Content: fmt.Sprintf("needle%d of %d", i, c), Approval: "a", Created: tx.Now(), Updated: tx.Now()}
 						if err := tx.InsertItem(&item); err != nil {
 							return err
 						}
 					}
 					after := "after"
-					if err := tx.PutChange(store.Change{Run: run.ID, Path: filepath.Join(root, "file"), After: &after, Updated: tx.Now}); err != nil {
+					if err := tx.PutChange(domain.Change{Run: run.ID, Path: filepath.Join(root, "file"), After: &after, Updated: tx.Now()}); err != nil {
 						return err
 					}
 				}
@@ -70,17 +74,17 @@ func full(t *testing.T, root string, conversations, runs, items int) string {
 	return path
 }
 
-func open(t *testing.T, path string) *store.Foreign {
+func open(t *testing.T, path string) *sqlite.Foreign {
 	t.Helper()
-	f, err := store.OpenForeign(ctx, path)
+	f, err := sqlite.OpenForeign(ctx, path)
 	require.NoError(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
 
-func empty(t *testing.T) *store.Store {
+func empty(t *testing.T) *sqlite.Store {
 	t.Helper()
-	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "duet.db"), store.Options{})
+	s, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "duet.db"), store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
@@ -96,9 +100,9 @@ func TestAHistoryIsTakenOverOnce(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Result{Conversations: 60, Runs: 120, Items: 1080, Changes: 120}, result)
 
-	before, err := from.Sessions(ctx, store.RunFilter{})
+	before, err := from.Sessions(ctx, domain.RunFilter{})
 	require.NoError(t, err)
-	after, err := into.Sessions(ctx, store.RunFilter{})
+	after, err := into.Sessions(ctx, domain.RunFilter{})
 	require.NoError(t, err)
 	require.Len(t, after, len(before))
 	for i, now := range after {
@@ -117,7 +121,7 @@ func TestAHistoryIsTakenOverOnce(t *testing.T) {
 		assert.Empty(t, now.Thread.Agent)
 		assert.Empty(t, now.Thread.NativeSession)
 		assert.Equal(t, "default", now.Thread.Mode)
-		assert.Equal(t, store.Settings{}, now.Thread.Settings)
+		assert.Equal(t, domain.Settings{}, now.Thread.Settings)
 		assert.Empty(t, now.Mode)
 		assert.Empty(t, now.Tools)
 		assert.Empty(t, now.CallerID)
@@ -149,10 +153,10 @@ func TestAHistoryIsTakenOverOnce(t *testing.T) {
 func TestIdsAreNotTakenAway(t *testing.T) {
 	path := full(t, "/x", 1, 2, 0)
 	from, into := open(t, path), empty(t)
-	theirs, err := from.Sessions(ctx, store.RunFilter{})
+	theirs, err := from.Sessions(ctx, domain.RunFilter{})
 	require.NoError(t, err)
-	mine := store.Thread{UUID: uuid.NewString(), Title: "mine"}
-	require.NoError(t, into.Write(ctx, func(tx *store.Tx) error {
+	mine := domain.Thread{UUID: uuid.NewString(), Title: "mine"}
+	require.NoError(t, into.Write(ctx, func(tx store.Tx) error {
 		if err := tx.InsertThread(&mine); err != nil {
 			return err
 		}
@@ -210,10 +214,10 @@ func TestValues(t *testing.T) {
 	assert.Equal(t, "claude-code", v.name("claude-code"))
 	assert.Equal(t, "TIMEOUT", v.code("TIMEOUT"))
 	assert.True(t, v.moment(time.Time{}).IsZero())
-	item, ok := v.item(store.Item{Kind: "tool_call", Status: "in_progress", Approval: "a"})
+	item, ok := v.item(domain.Item{Kind: "tool_call", Status: "in_progress", Approval: "a"})
 	assert.True(t, ok)
 	assert.Equal(t, "failed", item.Status)
 	assert.Empty(t, item.Approval)
-	_, ok = v.item(store.Item{Kind: "evil"})
+	_, ok = v.item(domain.Item{Kind: "evil"})
 	assert.False(t, ok)
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A Survey tells what a database holds. All texts in it are as they were found.
 type Survey struct {
-	store.Tally
+	domain.Tally
 	Newest []Conversation
 }
 
@@ -29,7 +29,7 @@ const (
 )
 
 // Look surveys a database.
-func Look(ctx context.Context, from *store.Foreign) (s Survey, err error) {
+func Look(ctx context.Context, from Source) (s Survey, err error) {
 	if s.Tally, err = from.Tally(ctx); err != nil {
 		return s, err
 	}

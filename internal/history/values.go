@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/google/uuid"
 )
 
 // The most that is taken of texts, in bytes.
@@ -99,11 +99,11 @@ func (v values) content(was *string) *string {
 }
 
 // item is an entry of a conversation, unless it is of no known kind.
-func (v values) item(was store.Item) (is store.Item, ok bool) {
+func (v values) item(was domain.Item) (is domain.Item, ok bool) {
 	if !slices.Contains([]string{"message", "thinking", "tool_call", "system", "plan", "diff", "approval"}, was.Kind) {
-		return store.Item{}, false
+		return domain.Item{}, false
 	}
-	is = store.Item{
+	is = domain.Item{
 		Kind: was.Kind, Key: v.text(was.Key, nameMost), Role: v.oneOf(was.Role, "assistant", "", "user", "assistant"), Content: v.text(was.Content, textMost),
 		Tool: v.text(was.Tool, nameMost), Title: v.text(was.Title, titleMost), ToolKind: v.text(was.ToolKind, nameMost), Input: v.json(was.Input),
 		Result: v.text(was.Result, textMost), ParentID: v.text(was.ParentID, nameMost), Data: v.json(was.Data),

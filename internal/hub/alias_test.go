@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestEveryMethodTakesEveryAlias(t *testing.T) {
@@ -26,15 +29,15 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		return completed
 	}, func(o *Options) { o.Limits.MaxRuns = 100 })
 	n := 0
-	fresh := func() Session {
+	fresh := func() domain.Session {
 		n++
 		s, err := h.Launch(ctx, LaunchSpec{Prompt: "hang", CallerID: fmt.Sprint("caller-", n), ThreadAlias: fmt.Sprint("thread-", n)})
 		require.NoError(t, err)
-		return inState(t, h, s, store.Running)
+		return inState(t, h, s, domain.Running)
 	}
-	aliases := func(s Session) map[string]string {
+	aliases := func(s domain.Session) map[string]string {
 		return map[string]string{
-			"uuid": s.UUID, "session": s.SessionID, "run": s.RunID, "task": store.TaskName(s.Task), "caller": s.CallerID,
+			"uuid": s.UUID, "session": s.SessionID, "run": s.RunID, "task": domain.TaskName(s.Task), "caller": s.CallerID,
 			"thread": s.Thread.UUID, "conversation": fmt.Sprint("thread-", n),
 		}
 	}
@@ -69,7 +72,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		}
 		_, err := call("nobody")
 		if assert.Error(t, err, name) {
-			assert.Equal(t, KindRunNotFound, kindOf(t, err), name)
+			assert.Equal(t, domain.KindRunNotFound, kindOf(t, err), name)
 		}
 	}
 	// Those that change the run: each alias of a run of its own.
@@ -84,7 +87,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		assert.Equal(t, s.SessionID, next.ParentSession)
 		_, err = h.Cancel(ctx, s.UUID, "")
 		require.NoError(t, err)
-		assert.Equal(t, store.Interrupted, await(t, h, s).State)
+		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 		ended, err := h.Await(ctx, aliases(s)[kind])
 		require.NoError(t, err, kind)
 		assert.True(t, ended.State.Ended())
@@ -96,7 +99,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		return err == nil && got.UUID == s.UUID
 	}, within, time.Millisecond, "the last")
 	_, err := h.SessionOfNative(ctx, "")
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
 func TestForksOfForksShareWhatCameBefore(t *testing.T) {
@@ -116,7 +119,7 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		x.say("re " + x.p.Prompt)
 		return completed
 	})
-	follow := func(from Session, prompt string) Session {
+	follow := func(from domain.Session, prompt string) domain.Session {
 		t.Helper()
 		s, err := h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: prompt})
 		require.NoError(t, err)
@@ -136,7 +139,7 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 	assert.Equal(t, d.Thread.ID, f.Thread.Parent)
 	assert.Equal(t, a.SessionID, g.ParentSession)
 	for _, x := range []struct {
-		s    Session
+		s    domain.Session
 		want []string
 	}{
 		{c, []string{"a", "re a", "b", "re b", "c", "re c"}},
@@ -162,7 +165,7 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		assert.Equal(t, x.want[1], page.Entries[0].Content)
 		assert.Equal(t, len(x.want), page.Total)
 	}
-	leaves, err := h.Sessions(ctx, RunFilter{Leaves: true})
+	leaves, err := h.Sessions(ctx, domain.RunFilter{Leaves: true})
 	require.NoError(t, err)
 	var ends []string
 	for _, s := range leaves {
@@ -181,24 +184,24 @@ func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
 		<-release
 		return completed
 	})
-	follow := func(from Session, fork bool) (Session, error) {
+	follow := func(from domain.Session, fork bool) (domain.Session, error) {
 		return h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: fmt.Sprint("after ", from.Prompt), Fork: fork})
 	}
-	a := inState(t, h, launch(t, h, "a"), store.Running)
+	a := inState(t, h, launch(t, h, "a"), domain.Running)
 	b, err := follow(a, false)
 	require.NoError(t, err)
 	c, err := follow(a, false) // b waits behind it already
 	require.NoError(t, err)
 	d, err := follow(b, false)
 	require.NoError(t, err)
-	for _, s := range []Session{b, c, d} {
+	for _, s := range []domain.Session{b, c, d} {
 		assert.Equal(t, a.Thread.ID, s.Thread.ID)
-		assert.Equal(t, store.Queued, s.State)
+		assert.Equal(t, domain.Queued, s.State)
 	}
 	assert.Equal(t, []string{a.SessionID, b.SessionID, c.SessionID}, []string{b.ParentSession, c.ParentSession, d.ParentSession})
-	for _, s := range []Session{a, b} {
+	for _, s := range []domain.Session{a, b} {
 		_, err = follow(s, true)
-		assert.Equal(t, KindBadState, kindOf(t, err))
+		assert.Equal(t, domain.KindBadState, kindOf(t, err))
 	}
 	close(release)
 	await(t, h, d)
@@ -216,26 +219,26 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 		for param, spec := range map[string]LaunchSpec{"task_id": {CallerID: id}, "session_id": {ThreadAlias: id}} {
 			spec.Prompt = "p"
 			_, err := h.Launch(ctx, spec)
-			var e *Error
+			var e *domain.Error
 			require.ErrorAs(t, err, &e, "%s %s", param, id)
-			assert.Equal(t, []string{KindInvalid, param}, []string{e.Kind, e.Param})
+			assert.Equal(t, []string{domain.KindInvalid, param}, []string{e.Kind, e.Param})
 		}
 	}
 	first, err := h.Launch(ctx, LaunchSpec{Prompt: "p", CallerID: "task-2", ThreadAlias: "task-000x"}) // which are none of ours
 	require.NoError(t, err)
-	next := launchIn(t, h, store.TaskName(first.Task), "it goes on there")
+	next := launchIn(t, h, domain.TaskName(first.Task), "it goes on there")
 	assert.Equal(t, first.Thread.ID, next.Thread.ID)
 
 	// Earlier versions took such ids.
 	const theirs = "task-0003"
-	require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
+	require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
 	third := launch(t, h, "p")
 	assert.Equal(t, int64(4), third.Task, "the number is left out")
 	found, err := h.Session(ctx, theirs)
 	require.NoError(t, err)
 	assert.Equal(t, first.UUID, found.UUID)
 	assert.Equal(t, first.Thread.ID, launchIn(t, h, theirs, "still theirs").Thread.ID)
-	found, err = h.Session(ctx, store.TaskName(third.Task))
+	found, err = h.Session(ctx, domain.TaskName(third.Task))
 	require.NoError(t, err)
 	assert.Equal(t, third.UUID, found.UUID)
 }
@@ -273,7 +276,7 @@ type spawner struct {
 	lease *spawning
 }
 
-func (s spawner) Acquire(context.Context, Want) (Lease, error) { return s.lease, nil }
+func (s spawner) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) { return s.lease, nil }
 
 func TestTerminals(t *testing.T) {
 	ctx := context.Background()
@@ -306,10 +309,10 @@ func TestTerminals(t *testing.T) {
 			assert.Equal(t, EventTerminalExit, kinds[len(kinds)-1])
 			assert.Equal(t, EventTerminal, kinds[0])
 			for _, id := range []string{r.Terminal.ID, "nobody"} {
-				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
-				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id})))
+				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
+				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id})))
 				_, err := h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id})
-				assert.Equal(t, KindTerminalNotFound, kindOf(t, err))
+				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, err))
 			}
 		})
 	}

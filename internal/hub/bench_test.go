@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // benchmarkReports measures what a report costs from ReportMessage until it is
@@ -27,7 +29,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	}}
 	path := filepath.Join(b.TempDir(), "duet.db")
 	h, err := Open(b.Context(), Options{
-		Database: path, Root: filepath.Dir(path), Agents: agents{}, Limits: config.Limits{MaxRuns: 1, QueueCap: 1, RunTimeout: time.Hour},
+		OpenStore: sqlite.Opener(path, ""), Database: path, Root: filepath.Dir(path), Agents: agents{}, Limits: config.Limits{MaxRuns: 1, QueueCap: 1, RunTimeout: time.Hour},
 		Getenv:    func(string) string { return "" },
 		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
 	})
@@ -53,7 +55,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 
 func isCompletion(n Notice) bool {
 	var d statusData
-	return json.Unmarshal(n.Data, &d) == nil && d.State == string(store.Completed)
+	return json.Unmarshal(n.Data, &d) == nil && d.State == string(domain.Completed)
 }
 
 func BenchmarkDelta(b *testing.B) {

@@ -3,6 +3,8 @@ package hub
 import (
 	"sync"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // besideMost is how many events that are not in the log wait for a subscriber.
@@ -53,9 +55,9 @@ func (h *Hub) addBeside(s *Subscription) (remove func()) {
 // announceBeside tells subscribers something that is not kept in the log,
 // such as what a terminal printed. One that does not keep up misses it. It
 // returns how many were told.
-func (h *Hub) announceBeside(kind string, session Session, data any) int {
+func (h *Hub) announceBeside(kind string, session domain.Session, data any) int {
 	n := Notice{Type: kind, Time: time.Now(), Data: encode(data)}
-	e := Event{Type: kind, Run: session.Run.ID, Thread: session.Thread.ID}
+	e := domain.Event{Type: kind, Run: session.Run.ID, Thread: session.Thread.ID}
 	told := 0
 	h.mu.Lock()
 	defer h.mu.Unlock()

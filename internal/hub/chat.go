@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // chatThread is the meta value that names the thread of the project's chat, by
@@ -14,7 +16,7 @@ import (
 const chatThread = "chat_thread"
 
 // Chat is Launch in the project's one chat.
-func (h *Hub) Chat(ctx context.Context, message string, priority int) (Session, error) {
+func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.Session, error) {
 	return h.Launch(ctx, LaunchSpec{
 		Prompt: message, Priority: priority, Source: SourceChat, Title: "Chat", chat: true,
 		Metadata: encode(map[string]string{"source": "ipc-chat"}),
@@ -25,15 +27,15 @@ func (h *Hub) Chat(ctx context.Context, message string, priority int) (Session, 
 // message, and again where another agent has become the default one: a
 // conversation keeps its agent, so the chat goes on in a fork, and the new
 // agent is told what was said.
-func (h *Hub) chatThread(t *store.Tx, spec LaunchSpec, agent string) (Thread, error) {
+func (h *Hub) chatThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	known, err := t.Meta(h.ctx, chatThread)
 	if err != nil {
-		return Thread{}, err
+		return domain.Thread{}, err
 	}
 	if known != "" {
 		id, err := strconv.ParseInt(known, 10, 64)
 		if err != nil {
-			return Thread{}, fmt.Errorf("finding the chat: %w", err)
+			return domain.Thread{}, fmt.Errorf("finding the chat: %w", err)
 		}
 		thread, err := t.Thread(h.ctx, id)
 		if err != nil || thread.Agent == agent {
@@ -50,10 +52,10 @@ func (h *Hub) chatThread(t *store.Tx, spec LaunchSpec, agent string) (Thread, er
 
 // chatWith makes a thread the chat that goes on from another one with another
 // agent.
-func (h *Hub) chatWith(t *store.Tx, from Thread, agent string) (Thread, error) {
+func (h *Hub) chatWith(t store.Tx, from domain.Thread, agent string) (domain.Thread, error) {
 	last, err := t.LastRun(h.ctx, from.ID)
 	if err != nil {
-		return Thread{}, err
+		return domain.Thread{}, err
 	}
 	from.Agent, from.Model = agent, "" // which is a name that the other one knows
 	thread, err := h.fork(t, from, last)
@@ -63,14 +65,14 @@ func (h *Hub) chatWith(t *store.Tx, from Thread, agent string) (Thread, error) {
 	return thread, h.setChat(t, thread.ID)
 }
 
-func (h *Hub) setChat(t *store.Tx, thread int64) error {
+func (h *Hub) setChat(t store.Tx, thread int64) error {
 	return t.SetMeta(chatThread, strconv.FormatInt(thread, 10))
 }
 
 // keepChat finds the chat where databases used to have it: under an alias, the
 // name of which any caller could use. One that a caller has made and nobody
 // has chatted in is the caller's.
-func (h *Hub) keepChat(t *store.Tx) error {
+func (h *Hub) keepChat(t store.Tx) error {
 	known, err := t.Meta(h.ctx, chatThread)
 	if err != nil || known != "" {
 		return err
@@ -82,7 +84,7 @@ func (h *Hub) keepChat(t *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	chatted, err := t.Sessions(h.ctx, RunFilter{Thread: thread, Source: SourceChat, Limit: 1})
+	chatted, err := t.Sessions(h.ctx, domain.RunFilter{Thread: thread, Source: SourceChat, Limit: 1})
 	if err != nil || len(chatted) == 0 {
 		return err
 	}

@@ -7,12 +7,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestChatIsOneConversation(t *testing.T) {
@@ -121,7 +122,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 				}
 				return completed
 			}, func(o *Options) { o.Agents = named{&names} })
-			chat := func(message string) Session {
+			chat := func(message string) domain.Session {
 				s, err := h.Chat(ctx, message, 0)
 				require.NoError(t, err)
 				return await(t, h, s)
@@ -130,7 +131,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 			assert.Equal(t, one.Thread.ID, two.Thread.ID)
 			names.Store(&left)
 			three, four := chat("three"), chat("four")
-			assert.Equal(t, []any{store.Completed, "new", two.SessionID}, []any{three.State, three.Agent, three.ParentSession})
+			assert.Equal(t, []any{domain.Completed, "new", two.SessionID}, []any{three.State, three.Agent, three.ParentSession})
 			assert.NotEqual(t, two.Thread.ID, three.Thread.ID)
 			assert.Equal(t, three.Thread.ID, four.Thread.ID, "it goes on there")
 			c, err := h.Conversation(ctx, four.SessionID, Page{})

@@ -2,10 +2,14 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // Page is part of a conversation, which is counted in events: an entry is one,
@@ -19,7 +23,7 @@ type Page struct {
 
 // A Conversation is what was said up to and in a run, in order.
 type Conversation struct {
-	Session Session
+	Session domain.Session
 	Entries []Entry
 	// Before is how many events of the first entry are before the page.
 	Before int
@@ -28,10 +32,10 @@ type Conversation struct {
 
 // An Entry is an item with what belongs to it.
 type Entry struct {
-	Item
+	domain.Item
 	SessionID string // of the item's run
 	Native    string // the agent's own session
-	Approval  *Approval
+	Approval  *domain.Approval
 	Open      bool // it is still being written
 	Cancelled bool // a prompt that was taken back while it was queued: no agent is told of it
 }
@@ -48,7 +52,7 @@ func (h *Hub) Conversation(ctx context.Context, id string, p Page) (Conversation
 	return c, stored(err)
 }
 
-func (h *Hub) conversation(ctx context.Context, s Session, p Page) (Conversation, error) {
+func (h *Hub) conversation(ctx context.Context, s domain.Session, p Page) (Conversation, error) {
 	c := Conversation{Session: s, Entries: []Entry{}}
 	chain, err := h.heads(ctx, s)
 	if err != nil {
@@ -98,7 +102,7 @@ func (h *Hub) conversation(ctx context.Context, s Session, p Page) (Conversation
 
 // addItems adds entries of a run to a page, from an event of it on, and returns
 // how many events they are.
-func (h *Hub) addItems(ctx context.Context, c *Conversation, run store.RunHead, begin, limit int, spoken bool) (added int, err error) {
+func (h *Hub) addItems(ctx context.Context, c *Conversation, run domain.RunHead, begin, limit int, spoken bool) (added int, err error) {
 	items, before, err := h.store.ItemsFrom(ctx, run.ID, !spoken, begin, limit)
 	if err != nil || len(items) == 0 {
 		return 0, err
@@ -113,10 +117,10 @@ func (h *Hub) addItems(ctx context.Context, c *Conversation, run store.RunHead, 
 	return added - before, nil
 }
 
-func entryOf(c Conversation, run store.RunHead, i Item) Entry {
+func entryOf(c Conversation, run domain.RunHead, i domain.Item) Entry {
 	return Entry{
 		Item: i, SessionID: run.SessionID, Native: c.Session.Thread.NativeSession, Open: i.ID == 0 && !run.State.Ended(),
-		Cancelled: run.State == store.Cancelled && i.Kind == kindMessage && i.Role == "user",
+		Cancelled: run.State == domain.Cancelled && i.Kind == kindMessage && i.Role == "user",
 	}
 }
 
@@ -129,7 +133,7 @@ func (h *Hub) addApprovals(ctx context.Context, entries []Entry) error {
 		}
 	}
 	found, err := h.store.Approvals(ctx, ids)
-	if err != nil && !store.IsCorrupt(err) { // the rest is worth telling
+	if err != nil && !store.IsDamaged(err) { // the rest is worth telling
 		return err
 	}
 	for n := range entries {
@@ -141,7 +145,7 @@ func (h *Hub) addApprovals(ctx context.Context, entries []Entry) error {
 }
 
 // items are the items of a run, the message that is being written last.
-func (h *Hub) items(ctx context.Context, run int64) ([]Item, error) {
+func (h *Hub) items(ctx context.Context, run int64) ([]domain.Item, error) {
 	items, err := h.store.ItemsOfRun(ctx, run)
 	if err != nil {
 		return nil, err
@@ -154,12 +158,12 @@ func (h *Hub) items(ctx context.Context, run int64) ([]Item, error) {
 }
 
 // openMessage is the message of a run that is being written, or nil.
-func (h *Hub) openMessage(ctx context.Context, run int64) (*Item, error) {
+func (h *Hub) openMessage(ctx context.Context, run int64) (*domain.Item, error) {
 	open, err := h.store.OpenDeltas(ctx, run)
 	if err != nil || len(open) == 0 {
 		return nil, err
 	}
-	last := Item{
+	last := domain.Item{
 		Thread: open[0].Thread, Run: run, Kind: foldKind(open[0].Type), Key: open[0].Key, Role: "assistant",
 		Seq: open[len(open)-1].Seq, Created: open[0].Time, Updated: open[len(open)-1].Time,
 	}
@@ -171,36 +175,39 @@ func (h *Hub) openMessage(ctx context.Context, run int64) (*Item, error) {
 	return &last, nil
 }
 
-// forksAtMost is how many forks of forks a conversation is followed through.
-const forksAtMost = 1000
-
 // chain lists the runs whose conversation leads to a session, the oldest
 // first.
-func (h *Hub) chain(ctx context.Context, s Session) ([]Run, error) {
+func (h *Hub) chain(ctx context.Context, s domain.Session) ([]domain.Run, error) {
 	return chainOf(ctx, h, s, h.store.RunsOfThread)
 }
 
 // heads is chain without most of the runs.
-func (h *Hub) heads(ctx context.Context, s Session) ([]store.RunHead, error) {
+func (h *Hub) heads(ctx context.Context, s domain.Session) ([]domain.RunHead, error) {
 	return chainOf(ctx, h, s, h.store.RunHeads)
 }
 
-func chainOf[T any](ctx context.Context, h *Hub, s Session, of func(ctx context.Context, thread, upTo int64) ([]T, error)) ([]T, error) {
-	var chain []T
+// chainOf lists the runs of a session's thread, and of those that it was forked
+// from, as far as they lead to it.
+func chainOf[T any](ctx context.Context, h *Hub, s domain.Session, of func(ctx context.Context, thread, upTo int64) ([]T, error)) ([]T, error) {
+	var parts [][]T // the last first
 	thread, upTo := s.Thread, s.Run.ID
-	for range forksAtMost {
+	for {
 		runs, err := of(ctx, thread.ID, upTo)
 		if err != nil {
 			return nil, err
 		}
-		chain = append(runs, chain...)
+		parts = append(parts, runs)
 		if thread.Parent == 0 {
 			break
+		}
+		if thread.Parent >= thread.ID { // a fork is made after what it is forked from
+			return nil, fmt.Errorf("%w: the conversation %d is forked from %d", store.ErrDamaged, thread.ID, thread.Parent)
 		}
 		upTo = thread.ForkRun
 		if thread, err = h.store.Thread(ctx, thread.Parent); err != nil {
 			return nil, err
 		}
 	}
-	return chain, nil
+	slices.Reverse(parts)
+	return slices.Concat(parts...), nil
 }

@@ -7,10 +7,12 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // events are an entry's, as clients see them.
@@ -31,22 +33,22 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	ctx := context.Background()
 	random := rand.New(rand.NewPCG(1, 2))
 	first := launch(t, h, "first")
-	inState(t, h, first, store.Running)
-	var runs []Run
+	inState(t, h, first, domain.Running)
+	var runs []domain.Run
 	for range 5 {
 		r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
-		r.Thread, r.State = first.Thread.ID, store.Completed
-		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error { return tx.InsertRun(&r) }))
+		r.Thread, r.State = first.Thread.ID, domain.Completed
+		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.InsertRun(&r) }))
 		runs = append(runs, r)
 	}
 	last := runs[len(runs)-1].UUID
-	var tools []Item
+	var tools []domain.Item
 	grow := func(n int) {
-		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error {
+		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error {
 			for range n {
-				item := Item{
+				item := domain.Item{
 					Thread: first.Thread.ID, Run: runs[random.IntN(len(runs)-1)].ID, Key: fmt.Sprint(random.Uint32()),
-					Kind: []string{kindMessage, kindTool, kindThinking, kindPlan, kindDiff}[random.IntN(5)], Created: tx.Now, Updated: tx.Now,
+					Kind: []string{kindMessage, kindTool, kindThinking, kindPlan, kindDiff}[random.IntN(5)], Created: tx.Now(), Updated: tx.Now(),
 				}
 				if item.Kind == kindTool && random.IntN(2) == 0 {
 					item.Status = "completed"
@@ -97,11 +99,11 @@ func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	ctx := context.Background()
 	cost := func(entries int) uint64 {
-		r := insert(t, h, store.Completed)
-		require.NoError(t, h.store.Write(ctx, func(tx *store.Tx) error {
+		r := insert(t, h, domain.Completed)
+		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error {
 			for i := range entries {
-				item := Item{Thread: r.Thread, Run: r.ID, Kind: kindTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now, Updated: tx.Now}
-				a := Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: store.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: store.ApprovalPending, Created: tx.Now}
+				item := domain.Item{Thread: r.Thread, Run: r.ID, Kind: kindTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now(), Updated: tx.Now()}
+				a := domain.Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: domain.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: domain.ApprovalPending, Created: tx.Now()}
 				item.Approval = a.ID
 				if err := tx.InsertItem(&item); err != nil {
 					return err

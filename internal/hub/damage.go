@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // damagedIssue is what users are told of a database that is damaged.
@@ -42,7 +44,7 @@ func (d *damage) found() bool {
 
 // A logPage is a part of the log, and what of it could not be read.
 type logPage struct {
-	events []Event
+	events []domain.Event
 	// lostTo, if it is not 0, is the last of those behind events that cannot be
 	// read.
 	lostTo int64
@@ -56,7 +58,7 @@ type logPage struct {
 func (h *Hub) readLog(ctx context.Context, after int64) (logPage, error) {
 	last := h.events.last() // was committed, and so is there
 	events, err := h.store.Events(ctx, after, pageSize)
-	if err != nil && !store.IsCorrupt(err) {
+	if err != nil && !store.IsDamaged(err) {
 		return logPage{}, err
 	}
 	at := after
@@ -81,7 +83,7 @@ func (h *Hub) readLog(ctx context.Context, after int64) (logPage, error) {
 // behindDamage finds where the log can be read again behind at. Damage is of
 // pages of the database, which hold some dozens of events each, so it looks
 // further and further ahead, and then back between what it has seen.
-func (h *Hub) behindDamage(ctx context.Context, events []Event, at int64) (logPage, error) {
+func (h *Hub) behindDamage(ctx context.Context, events []domain.Event, at int64) (logPage, error) {
 	last := h.events.last()
 	if at >= last {
 		return logPage{events: events, end: true}, nil
@@ -120,7 +122,7 @@ func (h *Hub) behindDamage(ctx context.Context, events []Event, at int64) (logPa
 // readable reports whether an event of the log can be read.
 func (h *Hub) readable(ctx context.Context, seq int64) (bool, error) {
 	events, err := h.store.Events(ctx, seq-1, 1)
-	if err != nil && !store.IsCorrupt(err) {
+	if err != nil && !store.IsDamaged(err) {
 		return false, err
 	}
 	return err == nil && len(events) == 1 && events[0].Seq == seq, nil

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -18,9 +21,9 @@ import (
 // had died. The agent's own session may have lost the turn, so it says what
 // that was about. The demo agent, which has no model, knows the first word and
 // the line above the request.
-func resumePrompt(a Approval, request string) string {
+func resumePrompt(a domain.Approval, request string) string {
 	asked := firstOf(a.Title, a.Tool)
-	if a.Type == store.FunctionCall {
+	if a.Type == domain.FunctionCall {
 		asked = fmt.Sprintf("you asked for leave to run %s (%s), and may", a.Tool, asked)
 		if n := len(a.Input); n > 0 && n < 4096 {
 			asked += "; its input was " + string(a.Input)
@@ -35,21 +38,21 @@ func resumePrompt(a Approval, request string) string {
 	return fmt.Sprintf("Continue where you left off: before you were cut short %s. %s\n\nThe request was:\n\n%s", asked, put, request)
 }
 
-// Decide answers a question. The first answer wins; a later one is an *Error
+// Decide answers a question. The first answer wins; a later one is a *domain.Error
 // of KindAlreadyDecided.
-func (h *Hub) Decide(ctx context.Context, d Decision) (Approval, error) {
+func (h *Hub) Decide(ctx context.Context, d Decision) (domain.Approval, error) {
 	if d.ID == "" {
-		return Approval{}, invalid("approval_id", "the id of an approval", "nothing")
+		return domain.Approval{}, domain.Invalid("approval_id", "the id of an approval", "nothing")
 	}
 	if len(d.UpdatedInput) > 0 && d.UpdatedInput[0] != '{' {
-		return Approval{}, invalid("updated_input", "object", "another value")
+		return domain.Approval{}, domain.Invalid("updated_input", "object", "another value")
 	}
-	var a Approval
+	var a domain.Approval
 	d.restricted = isRestricted(ctx)
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		var err error
 		if a, err = t.Approval(h.ctx, d.ID); errors.Is(err, store.ErrNotFound) {
-			return errorf(KindApprovalNotFound, "approval not found: %s", d.ID)
+			return domain.Errorf(domain.KindApprovalNotFound, "approval not found: %s", d.ID)
 		} else if errors.Is(err, store.ErrAmbiguous) {
 			return errAmbiguous(d.ID)
 		} else if err != nil {
@@ -58,25 +61,25 @@ func (h *Hub) Decide(ctx context.Context, d Decision) (Approval, error) {
 		if err := checkDecision(a, &d); err != nil {
 			return err
 		}
-		if a.Status != store.ApprovalPending {
-			return errorf(KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
+		if a.Status != domain.ApprovalPending {
+			return domain.Errorf(domain.KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
 		}
 		return h.decide(t, &a, d)
 	})
 	if err != nil { // the change may still be under way, if ctx has ended
-		return Approval{}, err
+		return domain.Approval{}, err
 	}
 	return a, nil
 }
 
 // checkDecision checks a decision against what was asked (seed 001,
 // "sendDecision").
-func checkDecision(a Approval, d *Decision) error {
+func checkDecision(a domain.Approval, d *Decision) error {
 	if d.Type != "" && d.Type != a.Type {
-		return invalid("type", a.Type, fmt.Sprintf("%q", d.Type), a.Type)
+		return domain.Invalid("type", a.Type, fmt.Sprintf("%q", d.Type), a.Type)
 	}
 	accepted := []string{"approve", "deny"}
-	if a.Type == store.HumanContact {
+	if a.Type == domain.HumanContact {
 		accepted = []string{"respond"}
 		if d.Decision == "" || d.Decision == "approve" && d.Option != "" {
 			d.Decision = "respond"
@@ -84,28 +87,28 @@ func checkDecision(a Approval, d *Decision) error {
 	}
 	switch d.Decision {
 	case "approve":
-		if a.Type == store.HumanContact {
-			return invalid("decision", "a decision that fits "+a.Type, `"approve"`, accepted...)
+		if a.Type == domain.HumanContact {
+			return domain.Invalid("decision", "a decision that fits "+a.Type, `"approve"`, accepted...)
 		}
 	case "deny":
-		if a.Type == store.HumanContact && len(choices(a)) == 0 { // an agent is told that nothing was chosen
-			return invalid("decision", "a decision that fits "+a.Type, `"deny"`, accepted...)
+		if a.Type == domain.HumanContact && len(choices(a)) == 0 { // an agent is told that nothing was chosen
+			return domain.Invalid("decision", "a decision that fits "+a.Type, `"deny"`, accepted...)
 		}
 		if strings.TrimSpace(d.Comment) == "" {
-			return invalid("comment", "why it is denied", "nothing")
+			return domain.Invalid("comment", "why it is denied", "nothing")
 		}
 	case "respond":
-		if a.Type == store.FunctionCall {
-			return invalid("decision", "a decision that fits "+a.Type, `"respond"`, accepted...)
+		if a.Type == domain.FunctionCall {
+			return domain.Invalid("decision", "a decision that fits "+a.Type, `"respond"`, accepted...)
 		}
 		if strings.TrimSpace(d.Comment) == "" && d.Option == "" {
-			return invalid("comment", "the answer", "nothing")
+			return domain.Invalid("comment", "the answer", "nothing")
 		}
 		if names := choices(a); len(names) > 1 && optionID(a, firstOf(d.Option, d.Comment)) == "" {
-			return invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", firstOf(d.Option, d.Comment)), names...)
+			return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", firstOf(d.Option, d.Comment)), names...)
 		}
 	default:
-		return invalid("decision", "a decision", fmt.Sprintf("%q", d.Decision), accepted...)
+		return domain.Invalid("decision", "a decision", fmt.Sprintf("%q", d.Decision), accepted...)
 	}
 	if err := checkOption(a, *d); err != nil {
 		return err
@@ -114,18 +117,18 @@ func checkDecision(a Approval, d *Decision) error {
 		d.UpdatedInput = nil
 	}
 	if why := toolinput.Read(d.UpdatedInput).Ambiguity; why != "" {
-		return invalid("updated_input", "an object that every program reads alike", "one that they may read differently: "+why)
+		return domain.Invalid("updated_input", "an object that every program reads alike", "one that they may read differently: "+why)
 	}
 	if d.UpdatedInput != nil && !a.InputEditable() {
-		return invalid("updated_input", "no other input than the agent's: it would run the tool with its own; deny instead, with a comment that says what to run", "another input")
+		return domain.Invalid("updated_input", "no other input than the agent's: it would run the tool with its own; deny instead, with a comment that says what to run", "another input")
 	}
 	switch d.Scope {
 	case "", "once", "session", "project":
 	default:
-		return invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), "once", "session", "project")
+		return domain.Invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), "once", "session", "project")
 	}
 	if q := questionOf(a); d.Decision == "approve" && d.Scope != "" && d.Scope != "once" && q.isUnclear() {
-		return invalid("scope", "once: the input can be read in more than one way ("+q.unclear+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), "once")
+		return domain.Invalid("scope", "once: the input can be read in more than one way ("+q.unclear+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), "once")
 	}
 	return nil
 }
@@ -137,7 +140,7 @@ func sameJSON(changed, input json.RawMessage) bool {
 
 // checkOption checks that the option of a decision is one of those that were
 // offered, and says the same as the decision: it is what an agent is told.
-func checkOption(a Approval, d Decision) error {
+func checkOption(a domain.Approval, d Decision) error {
 	var fit []string
 	options := optionsOf(a)
 	for _, o := range options {
@@ -146,7 +149,7 @@ func checkOption(a Approval, d Decision) error {
 		}
 	}
 	if d.Decision == "approve" && len(options) > 0 && len(fit) == 0 {
-		return invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, "deny")
+		return domain.Invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, "deny")
 	}
 	if d.Option == "" {
 		return nil
@@ -156,7 +159,7 @@ func checkOption(a Approval, d Decision) error {
 		expected = fmt.Sprintf("one of %s to %s", strings.Join(fit, ", "), d.Decision)
 	}
 	if o, ok := optionNamed(a, d.Option); !ok || !o.fits(d.Decision) {
-		return invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
+		return domain.Invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
 	}
 	return nil
 }
@@ -176,13 +179,13 @@ func (o offered) fits(decision string) bool {
 	return decision == "approve"
 }
 
-func optionsOf(a Approval) (options []offered) {
+func optionsOf(a domain.Approval) (options []offered) {
 	_ = json.Unmarshal(a.Options, &options) // ours, or absent, or somebody else's
 	return options
 }
 
 // optionNamed is the option that a human named by its id or its name.
-func optionNamed(a Approval, given string) (offered, bool) {
+func optionNamed(a domain.Approval, given string) (offered, bool) {
 	for _, o := range optionsOf(a) {
 		if given != "" && (o.OptionID == given || strings.EqualFold(o.Name, given)) {
 			return o, true
@@ -192,29 +195,29 @@ func optionNamed(a Approval, given string) (offered, bool) {
 }
 
 // decide keeps a decision and does what follows from it.
-func (h *Hub) decide(t *store.Tx, a *Approval, d Decision) error {
+func (h *Hub) decide(t store.Tx, a *domain.Approval, d Decision) error {
 	a.DecidedBy, a.Comment, a.UpdatedInput = byUser, d.Comment, d.UpdatedInput
 	effect := config.EffectAllow
 	switch d.Decision {
 	case "approve":
-		a.Status = store.ApprovalApproved
+		a.Status = domain.ApprovalApproved
 		a.Option = optionID(*a, d.Option)
 	case "deny":
-		a.Status, effect = store.ApprovalDenied, config.EffectDeny
+		a.Status, effect = domain.ApprovalDenied, config.EffectDeny
 		a.Option = optionID(*a, d.Option)
 	case "respond":
-		a.Status, a.Response = store.ApprovalResponded, d.Comment
+		a.Status, a.Response = domain.ApprovalResponded, d.Comment
 		a.Option = optionID(*a, firstOf(d.Option, d.Comment))
 		if a.Response == "" {
 			a.Response = d.Option
 		}
 	}
 	stale := a.Stale
-	a.Carried = stale && a.Status != store.ApprovalDenied
+	a.Carried = stale && a.Status != domain.ApprovalDenied
 	if err := h.resolveApproval(t, *a); err != nil {
 		return err
 	}
-	if a.Type == store.FunctionCall && (d.Scope == "session" || d.Scope == "project") {
+	if a.Type == domain.FunctionCall && (d.Scope == "session" || d.Scope == "project") {
 		thread := a.Thread
 		if d.Scope == "project" {
 			thread = 0
@@ -244,7 +247,7 @@ func firstOf(texts ...string) string {
 }
 
 // optionID is the id of the option that a human named, or "".
-func optionID(a Approval, given string) string {
+func optionID(a domain.Approval, given string) string {
 	o, _ := optionNamed(a, given)
 	return firstOf(o.OptionID, o.Name)
 }
@@ -252,7 +255,7 @@ func optionID(a Approval, given string) string {
 // choices are the names of the answers between which an agent lets a human
 // choose. Its protocol has no place for other words; where there is but one
 // answer the words go beside it.
-func choices(a Approval) (names []string) {
+func choices(a domain.Approval) (names []string) {
 	for _, o := range optionsOf(a) {
 		if o.OptionID != "" && o.Kind != "" && !strings.HasPrefix(o.Kind, "reject_") {
 			names = append(names, o.Name)
@@ -262,7 +265,7 @@ func choices(a Approval) (names []string) {
 }
 
 // closeApprovals closes what a run that ends has asked.
-func (h *Hub) closeApprovals(t *store.Tx, run Run) error {
+func (h *Hub) closeApprovals(t store.Tx, run domain.Run) error {
 	pending, err := t.PendingApprovals(h.ctx, run.ID)
 	if err != nil {
 		return err
@@ -271,7 +274,7 @@ func (h *Hub) closeApprovals(t *store.Tx, run Run) error {
 		if a.Stale {
 			continue
 		}
-		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = store.ApprovalCancelled, "end", t.Now, 0
+		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, "end", t.Now(), 0
 		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
@@ -286,7 +289,7 @@ func (h *Hub) closeApprovals(t *store.Tx, run Run) error {
 }
 
 // reconsiderIn is reconsider for a thread, or for all where it is 0.
-func (h *Hub) reconsiderIn(t *store.Tx, thread int64) error {
+func (h *Hub) reconsiderIn(t store.Tx, thread int64) error {
 	if thread != 0 {
 		return h.reconsider(t, thread)
 	}
@@ -309,7 +312,7 @@ func (h *Hub) reconsiderIn(t *store.Tx, thread int64) error {
 
 // reconsider applies the policy again to what a thread has asked, after the
 // policy has changed.
-func (h *Hub) reconsider(t *store.Tx, id int64) error {
+func (h *Hub) reconsider(t store.Tx, id int64) error {
 	thread, err := t.Thread(h.ctx, id)
 	if err != nil {
 		return err
@@ -323,20 +326,20 @@ func (h *Hub) reconsider(t *store.Tx, id int64) error {
 		return err
 	}
 	for _, a := range pending {
-		if a.Thread != id || a.Type != store.FunctionCall || a.Stale {
+		if a.Thread != id || a.Type != domain.FunctionCall || a.Stale {
 			continue
 		}
 		run, err := t.Run(h.ctx, a.Run)
 		if err != nil {
 			return err
 		}
-		r := h.rule(questionOf(a), thread, run, rules, t.Now)
+		r := h.rule(questionOf(a), thread, run, rules, t.Now())
 		if r.reason == "" {
 			continue
 		}
-		a.Status, a.DecidedBy = store.ApprovalDenied, r.reason
+		a.Status, a.DecidedBy = domain.ApprovalDenied, r.reason
 		if r.approved {
-			a.Status = store.ApprovalApproved
+			a.Status = domain.ApprovalApproved
 		}
 		if err := h.resolveApproval(t, a); err != nil {
 			return err
@@ -347,7 +350,7 @@ func (h *Hub) reconsider(t *store.Tx, id int64) error {
 
 // resume continues the thread of a question that was answered after its
 // process had died, unless something runs there already.
-func (h *Hub) resume(t *store.Tx, a Approval, restricted bool) error {
+func (h *Hub) resume(t store.Tx, a domain.Approval, restricted bool) error {
 	thread, err := t.Thread(h.ctx, a.Thread)
 	if err != nil {
 		return err
@@ -363,7 +366,7 @@ func (h *Hub) resume(t *store.Tx, a Approval, restricted bool) error {
 	if err != nil {
 		return err
 	}
-	run := following(asked, resumePrompt(a, asked.Prompt), thread.Agent)
+	run := following(thread, asked, resumePrompt(a, asked.Prompt), thread.Agent)
 	run.Source, run.Parent = SourceDecision, last.ID
 	if restricted || wasRestricted(asked) {
 		if _, err := h.resolveFor(true, thread.Agent); err != nil {
@@ -375,21 +378,21 @@ func (h *Hub) resume(t *store.Tx, a Approval, restricted bool) error {
 }
 
 // CreateApproval asks a human something on behalf of a client.
-func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (Approval, error) {
+func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (domain.Approval, error) {
 	if spec.Type == "" {
-		spec.Type = store.FunctionCall
+		spec.Type = domain.FunctionCall
 	}
-	if spec.Type == store.FunctionCall && spec.Tool == "" {
-		return Approval{}, invalid("tool_name", "the name of a tool", "an empty string")
+	if spec.Type == domain.FunctionCall && spec.Tool == "" {
+		return domain.Approval{}, domain.Invalid("tool_name", "the name of a tool", "an empty string")
 	}
-	a := Approval{
+	a := domain.Approval{
 		ID: uuid.NewString(), Type: spec.Type, CallID: spec.CallID, Tool: spec.Tool, Input: spec.Input, Title: spec.Title, Subject: spec.Subject,
-		Options: spec.Options, Channel: spec.Channel, Status: store.ApprovalPending, Question: questionHash(spec.Tool, spec.Input),
+		Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: questionHash(spec.Tool, spec.Input),
 	}
 	if a.CallID == "" {
 		a.CallID = a.ID
 	}
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		run, err := h.find(t, spec.Run)
 		if err != nil {
 			return err
@@ -398,21 +401,21 @@ func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (Approval, 
 		if err != nil {
 			return err
 		}
-		if run.State.Ended() || run.State == store.Interrupting { // nobody would ever close it
-			return errorf(KindBadState, "%s is %s: it can ask nothing any more; continue it first", store.TaskName(run.Task), run.State)
+		if run.State.Ended() || run.State == domain.Interrupting { // nobody would ever close it
+			return domain.Errorf(domain.KindBadState, "%s is %s: it can ask nothing any more; continue it first", domain.TaskName(run.Task), run.State)
 		}
-		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now
+		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
 		rules, err := t.Rules(h.ctx, run.Thread)
 		if err != nil {
 			return err
 		}
-		if r := h.rule(questionOf(a), thread, run, rules, t.Now); a.Type == store.FunctionCall && r.reason != "" {
+		if r := h.rule(questionOf(a), thread, run, rules, t.Now()); a.Type == domain.FunctionCall && r.reason != "" {
 			return h.keepRuling(t, &a, run, r)
 		}
 		return h.ask(t, &a, &run)
 	})
 	if err != nil { // the change may still be under way, if ctx has ended
-		return Approval{}, err
+		return domain.Approval{}, err
 	}
 	return a, nil
 }

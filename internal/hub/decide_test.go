@@ -12,12 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestOfManyAnswersTheFirstCounts(t *testing.T) {
@@ -35,12 +36,12 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 				d = Decision{ID: a.CallID, Decision: "deny", Comment: fmt.Sprint("no ", i)}
 			}
 			got, err := h.Decide(context.Background(), d)
-			var failed *Error
+			var failed *domain.Error
 			switch {
 			case err == nil:
 				won.Add(1)
 				decision.Store(got.Status)
-			case errors.As(err, &failed) && failed.Kind == KindAlreadyDecided:
+			case errors.As(err, &failed) && failed.Kind == domain.KindAlreadyDecided:
 				lost.Add(1)
 			default:
 				t.Errorf("unexpected: %v", err)
@@ -51,7 +52,7 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 	assert.EqualValues(t, 1, won.Load())
 	assert.EqualValues(t, 49, lost.Load())
 	result := await(t, h, s).Result
-	if decision.Load() == store.ApprovalApproved {
+	if decision.Load() == domain.ApprovalApproved {
 		assert.Equal(t, "yes user_approved", result)
 	} else {
 		assert.Equal(t, "no user_denied", result)
@@ -61,10 +62,10 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 
 func TestWhatIsNoDecision(t *testing.T) {
 	h := openHub(t, database(t), hang)
-	s := inState(t, h, launch(t, h, "p"), store.Running)
+	s := inState(t, h, launch(t, h, "p"), domain.Running)
 	call, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write", Input: json.RawMessage(`{"a":1}`)})
 	require.NoError(t, err)
-	human, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Type: store.HumanContact, Title: "Which?"})
+	human, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Type: domain.HumanContact, Title: "Which?"})
 	require.NoError(t, err)
 	for name, d := range map[string]Decision{
 		"no id":                {Decision: "approve"},
@@ -73,7 +74,7 @@ func TestWhatIsNoDecision(t *testing.T) {
 		"deny without comment": {ID: call.ID, Decision: "deny", Comment: " \n"},
 		"respond to a call":    {ID: call.ID, Decision: "respond", Comment: "x"},
 		"unknown scope":        {ID: call.ID, Decision: "approve", Scope: "world"},
-		"another type":         {ID: call.ID, Decision: "approve", Type: store.HumanContact},
+		"another type":         {ID: call.ID, Decision: "approve", Type: domain.HumanContact},
 		"input of a list":      {ID: call.ID, Decision: "approve", UpdatedInput: json.RawMessage(`[1]`)},
 		"approve a human":      {ID: human.ID, Decision: "approve"},
 		"deny a human":         {ID: human.ID, Decision: "deny", Comment: "x"},
@@ -81,25 +82,25 @@ func TestWhatIsNoDecision(t *testing.T) {
 	} {
 		_, err := h.Decide(context.Background(), d)
 		require.Error(t, err, name)
-		assert.Equal(t, KindInvalid, kindOf(t, err), name)
+		assert.Equal(t, domain.KindInvalid, kindOf(t, err), name)
 	}
 	_, err = h.Decide(context.Background(), Decision{ID: "nobody", Decision: "approve"})
-	assert.Equal(t, KindApprovalNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
 	_, err = h.Approval(context.Background(), "nobody")
-	assert.Equal(t, KindApprovalNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
 	shown, err := h.Approval(context.Background(), human.ID[:shownID])
 	require.NoError(t, err, "what is shown of an id is enough")
 	assert.Equal(t, human.ID, shown.ID)
 	_, err = h.Approval(context.Background(), human.ID[:shownID-1])
-	assert.Equal(t, KindApprovalNotFound, kindOf(t, err))
-	assert.Equal(t, store.WaitingInput, inState(t, h, s, store.WaitingInput).State)
+	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
+	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State)
 	approve(t, h, call, "once")
-	assert.Equal(t, store.WaitingInput, inState(t, h, s, store.WaitingInput).State, "another one waits")
+	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State, "another one waits")
 	got, err := h.Decide(context.Background(), Decision{ID: human.ID, Comment: "this"})
 	require.NoError(t, err)
-	assert.Equal(t, store.ApprovalResponded, got.Status)
+	assert.Equal(t, domain.ApprovalResponded, got.Status)
 	assert.Equal(t, "this", got.Response)
-	inState(t, h, s, store.Running)
+	inState(t, h, s, domain.Running)
 }
 
 func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
@@ -157,7 +158,7 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	s := launch(t, h, "two")
 	id := pendingOf(t, h, 1)[0].ID
 	_, err := h.Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "dark red"})
-	var refused *Error
+	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "option", refused.Param)
 	assert.Equal(t, []string{"Red", "Blue"}, refused.Accepted)
@@ -180,7 +181,7 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 // The agent is told the option: one that says the opposite would be done.
 func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 	h := openHub(t, database(t), hang)
-	s := inState(t, h, launch(t, h, "p"), store.Running)
+	s := inState(t, h, launch(t, h, "p"), domain.Running)
 	ask := func(spec ApprovalSpec) string {
 		spec.Run = s.RunID
 		a, err := h.CreateApproval(context.Background(), spec)
@@ -205,9 +206,9 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 		"the same":                    {call(string(both)), Decision{Decision: "approve", Option: "YES"}, ""},
 		"the same no":                 {call(string(both)), Decision{Decision: "deny", Comment: "no", Option: "n"}, ""},
 		"one that says neither":       {call(string(both)), Decision{Decision: "deny", Comment: "no", Option: "odd"}, ""},
-		"an answer nobody offered":    {ApprovalSpec{Type: store.HumanContact, Title: "?", Options: both}, Decision{Decision: "respond", Comment: "yes", Option: "x"}, "option"},
-		"an answer that was offered":  {ApprovalSpec{Type: store.HumanContact, Title: "?", Options: both}, Decision{Decision: "respond", Option: "n"}, ""},
-		"nothing chosen, by choosing": {ApprovalSpec{Type: store.HumanContact, Title: "?", Options: both}, Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
+		"an answer nobody offered":    {ApprovalSpec{Type: domain.HumanContact, Title: "?", Options: both}, Decision{Decision: "respond", Comment: "yes", Option: "x"}, "option"},
+		"an answer that was offered":  {ApprovalSpec{Type: domain.HumanContact, Title: "?", Options: both}, Decision{Decision: "respond", Option: "n"}, ""},
+		"nothing chosen, by choosing": {ApprovalSpec{Type: domain.HumanContact, Title: "?", Options: both}, Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
 	} {
 		c.d.ID = ask(c.ask)
 		_, err := h.Decide(context.Background(), c.d)
@@ -215,12 +216,12 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 			assert.NoError(t, err, name)
 			continue
 		}
-		var refused *Error
+		var refused *domain.Error
 		require.ErrorAs(t, err, &refused, name)
-		assert.Equal(t, []string{KindInvalid, c.param}, []string{refused.Kind, refused.Param}, name)
+		assert.Equal(t, []string{domain.KindInvalid, c.param}, []string{refused.Kind, refused.Param}, name)
 		a, err := h.Approval(context.Background(), c.d.ID)
 		require.NoError(t, err)
-		assert.Equal(t, store.ApprovalPending, a.Status, name)
+		assert.Equal(t, domain.ApprovalPending, a.Status, name)
 	}
 }
 
@@ -243,7 +244,7 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	a := pendingOf(t, h, 1)[0]
 	assert.False(t, a.InputEditable())
 	_, err := h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
-	var refused *Error
+	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "updated_input", refused.Param)
 	assert.Contains(t, refused.Expected, "deny instead, with a comment")
@@ -282,11 +283,11 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 		"plan, a command":        {LaunchSpec{Mode: catalog.ModePlan}, catalog.RequestPermissionParams{ToolName: "Bash", Title: "Run ls", Unasked: []string{"Bash"}}, "no mode=plan"},
 		"other tools only":       {LaunchSpec{Tools: []string{"Read"}}, write, "no rule=tools"},
 		"one of its names":       {LaunchSpec{Tools: []string{"Edit"}}, write, "yes "},
-		"all names denied":       {LaunchSpec{Settings: Settings{DisallowedTools: []string{"Write", "Edit"}}}, write, "no rule=Edit"},
-		"another one denied":     {LaunchSpec{Settings: Settings{DisallowedTools: []string{"Write"}}}, write, "yes "},
+		"all names denied":       {LaunchSpec{Settings: domain.Settings{DisallowedTools: []string{"Write", "Edit"}}}, write, "no rule=Edit"},
+		"another one denied":     {LaunchSpec{Settings: domain.Settings{DisallowedTools: []string{"Write"}}}, write, "yes "},
 		"a rule":                 {LaunchSpec{}, run, "no rule=user"},
 		"bypass":                 {LaunchSpec{Mode: catalog.ModeBypass}, run, "yes "},
-		"an allow rule for plan": {LaunchSpec{Mode: catalog.ModePlan, Settings: Settings{AllowedTools: []string{"Write"}}}, write, "yes "},
+		"an allow rule for plan": {LaunchSpec{Mode: catalog.ModePlan, Settings: domain.Settings{AllowedTools: []string{"Write"}}}, write, "yes "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -327,18 +328,18 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{told.Decision, told.DecidedBy, told.ToolName})
 			a, err := h.Approval(context.Background(), told.ApprovalID)
 			require.NoError(t, err)
-			assert.Equal(t, store.ApprovalDenied, a.Status)
+			assert.Equal(t, domain.ApprovalDenied, a.Status)
 		})
 	}
 }
 
 func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 	h := openHub(t, database(t), hang)
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Settings: Settings{AllowedTools: []string{"Read"}, DisallowedTools: []string{"Write"}}})
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Settings: domain.Settings{AllowedTools: []string{"Read"}, DisallowedTools: []string{"Write"}}})
 	require.NoError(t, err)
-	inState(t, h, s, store.Running)
+	inState(t, h, s, domain.Running)
 	events := subscribe(t, h, Filter{Types: []string{EventApproval, EventResolved}}, 0)
-	for i, c := range [][2]string{{"Read", store.ApprovalApproved}, {"Write", store.ApprovalDenied}} {
+	for i, c := range [][2]string{{"Read", domain.ApprovalApproved}, {"Write", domain.ApprovalDenied}} {
 		a, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.UUID, Tool: c[0]})
 		require.NoError(t, err)
 		assert.Equal(t, c[1], a.Status)
@@ -392,7 +393,7 @@ func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
 	prompts := []string{"x", "x", "x", "y"}
-	var list []Session
+	var list []domain.Session
 	for i, prompt := range prompts {
 		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, ThreadAlias: fmt.Sprint(i)})
 		require.NoError(t, err)
@@ -443,10 +444,10 @@ func TestNewModeAnswersWhatWaitsByWhateverRun(t *testing.T) {
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, second).Result)
 	for _, bad := range []string{"", "yolo"} {
 		_, err = h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{Mode: &bad})
-		assert.Equal(t, KindInvalid, kindOf(t, err))
+		assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	}
 	_, err = h.UpdateSettings(context.Background(), "nobody", SettingsChange{Mode: &mode})
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
 func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
@@ -486,9 +487,9 @@ func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {
 			assert.Equal(t, "no timeout", await(t, h, s).Result)
 			a, err := h.Approval(context.Background(), a.ID)
 			require.NoError(t, err)
-			assert.Equal(t, store.ApprovalExpired, a.Status)
+			assert.Equal(t, domain.ApprovalExpired, a.Status)
 			_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
-			assert.Equal(t, KindAlreadyDecided, kindOf(t, err))
+			assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 		})
 	}
 }
@@ -508,11 +509,11 @@ func TestARunThatHasEndedAsksNothing(t *testing.T) {
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 	s := await(t, h, launch(t, h, "p"))
 	_, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"})
-	assert.Equal(t, KindBadState, kindOf(t, err))
+	assert.Equal(t, domain.KindBadState, kindOf(t, err))
 	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: "nobody", Tool: "Write"})
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID})
-	assert.Equal(t, KindInvalid, kindOf(t, err))
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	pendingOf(t, h, 0)
 }
 
@@ -529,7 +530,7 @@ func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
 	s := launch(t, h, "p")
 	<-gaveUp
 	pendingOf(t, h, 0)
-	inState(t, h, s, store.Running)
+	inState(t, h, s, domain.Running)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

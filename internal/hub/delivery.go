@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // The way of a human's answer that lets an agent go on:
@@ -41,9 +44,9 @@ const (
 const byOvertaken = "overtaken"
 
 // answered says in a few words what a human did.
-func answered(a Approval) string {
+func answered(a domain.Approval) string {
 	switch {
-	case a.Status == store.ApprovalResponded:
+	case a.Status == domain.ApprovalResponded:
 		return "answered"
 	case a.UpdatedInput != nil: // the question that is asked again shows the agent's own
 		return "approved with another input"
@@ -53,16 +56,16 @@ func answered(a Approval) string {
 
 // letsGoOn reports whether a question has a human's answer that lets its agent
 // go on, so that it matters whether the agent takes it.
-func letsGoOn(a Approval) bool {
-	return a.DecidedBy == byUser && (a.Status == store.ApprovalApproved || a.Status == store.ApprovalResponded)
+func letsGoOn(a domain.Approval) bool {
+	return a.DecidedBy == byUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 }
 
 // settleAnswers sees to the answers of a run that has ended: what its agent
 // was given and has not taken, what it was to be given when it asked again, and
 // questions of dead agents that its conversation has left behind. stopped says
 // that somebody wished it to end, which is later than any answer.
-func (h *Hub) settleAnswers(t *store.Tx, run Run, stopped bool) error {
-	if run.State == store.Completed {
+func (h *Hub) settleAnswers(t store.Tx, run domain.Run, stopped bool) error {
+	if run.State == domain.Completed {
 		if err := h.overtake(t, run); err != nil {
 			return err
 		}
@@ -73,9 +76,9 @@ func (h *Hub) settleAnswers(t *store.Tx, run Run, stopped bool) error {
 	}
 	for _, a := range untaken {
 		switch {
-		case run.State == store.Completed && h.isForeign(run):
+		case run.State == domain.Completed && h.isForeign(run):
 			err = t.TakeAnswer(a.ID, run.ID)
-		case run.State == store.Completed:
+		case run.State == domain.Completed:
 			err = h.askAgain(t, a, whyIgnored)
 		case stopped:
 			err = h.letLie(t, a, whyStopped)
@@ -91,7 +94,7 @@ func (h *Hub) settleAnswers(t *store.Tx, run Run, stopped bool) error {
 
 // settleCarried sees to the answers that waited for a question to be asked
 // again, once nothing of the thread is left that would ask it.
-func (h *Hub) settleCarried(t *store.Tx, run Run, stopped bool) error {
+func (h *Hub) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 	if more, err := t.HasUnfinished(h.ctx, run.Thread, run.ID); err != nil || more {
 		return err
 	}
@@ -103,7 +106,7 @@ func (h *Hub) settleCarried(t *store.Tx, run Run, stopped bool) error {
 		switch {
 		case stopped:
 			err = h.letLie(t, a, whyStopped)
-		case run.State != store.Completed:
+		case run.State != domain.Completed:
 			err = h.askAgain(t, a, whyNotTold)
 		default:
 			// An agent may put its question in other words, and one that was told
@@ -127,22 +130,22 @@ func (h *Hub) settleCarried(t *store.Tx, run Run, stopped bool) error {
 
 // isForeign reports whether a run has an executor that somebody else wrote,
 // which does not tell what its agent takes.
-func (h *Hub) isForeign(run Run) bool {
+func (h *Hub) isForeign(run domain.Run) bool {
 	agent, err := h.resolve(run.Agent)
 	return err == nil && agent.Driver == "executor"
 }
 
 // askAgain asks a human again what was answered without anybody knowing that
 // the agent has acted on it.
-func (h *Hub) askAgain(t *store.Tx, a Approval, why string) error {
+func (h *Hub) askAgain(t store.Tx, a domain.Approval, why string) error {
 	run, err := t.Run(h.ctx, a.Run)
 	if err != nil {
 		return err
 	}
-	again := Approval{
+	again := domain.Approval{
 		ID: uuid.NewString(), Thread: a.Thread, Run: a.Run, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
 		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel,
-		Status: store.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now,
+		Status: domain.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now(),
 		Reopens: a.ID, Reopened: fmt.Sprintf(why, answered(a)),
 	}
 	if a.CallID == a.ID { // no call of the agent's
@@ -165,7 +168,7 @@ func (h *Hub) askAgain(t *store.Tx, a Approval, why string) error {
 }
 
 // letLie gives up an answer that nobody is to act on any more.
-func (h *Hub) letLie(t *store.Tx, a Approval, why string) error {
+func (h *Hub) letLie(t store.Tx, a domain.Approval, why string) error {
 	run, err := t.Run(h.ctx, a.Run)
 	if err != nil {
 		return err
@@ -178,7 +181,7 @@ func (h *Hub) letLie(t *store.Tx, a Approval, why string) error {
 }
 
 // noteFate keeps in the conversation what became of an answer.
-func (h *Hub) noteFate(t *store.Tx, a Approval, run Run, text string) error {
+func (h *Hub) noteFate(t store.Tx, a domain.Approval, run domain.Run, text string) error {
 	n := noteOf(a)
 	n.Delivery = text
 	return h.note(t, run, kindApproval, a.ID, n.Title+" — "+text, encode(n))
@@ -187,7 +190,7 @@ func (h *Hub) noteFate(t *store.Tx, a Approval, run Run, text string) error {
 // overtake closes the questions of dead agents that a conversation has left
 // behind: somebody let it go on since, and that turn has ended without asking
 // them again.
-func (h *Hub) overtake(t *store.Tx, run Run) error {
+func (h *Hub) overtake(t store.Tx, run domain.Run) error {
 	stale, err := t.StaleApprovals(h.ctx, run.Thread)
 	if err != nil {
 		return err
@@ -196,7 +199,7 @@ func (h *Hub) overtake(t *store.Tx, run Run) error {
 		if a.Run >= run.ID || !a.Created.Before(run.Created) { // it was asked since that was wanted
 			continue
 		}
-		a.Status, a.DecidedBy = store.ApprovalCancelled, byOvertaken
+		a.Status, a.DecidedBy = domain.ApprovalCancelled, byOvertaken
 		if err := h.resolveApproval(t, a); err != nil {
 			return err
 		}
@@ -205,7 +208,7 @@ func (h *Hub) overtake(t *store.Tx, run Run) error {
 }
 
 // applyTaken notes which answers a run's agent has taken.
-func (h *Hub) applyTaken(t *store.Tx, data json.RawMessage, run Run) error {
+func (h *Hub) applyTaken(t store.Tx, data json.RawMessage, run domain.Run) error {
 	var p catalog.PermissionTaken
 	if err := json.Unmarshal(data, &p); err != nil {
 		return err

@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // turns are what an agent does in its first turn, in its second one, and so on.
@@ -50,7 +51,7 @@ func says(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 var exited = catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: codeAgentExited, Message: "it ended"}}
 
 // approval is a question as it is now.
-func approval(t *testing.T, h *Hub, id string) Approval {
+func approval(t *testing.T, h *Hub, id string) domain.Approval {
 	t.Helper()
 	a, err := h.Approval(context.Background(), id)
 	require.NoError(t, err)
@@ -71,7 +72,7 @@ func notes(t *testing.T, h *Hub, run string) (list []string) {
 }
 
 // lastOf is the last run of a conversation, when it has ended.
-func lastOf(t *testing.T, h *Hub, thread string, source string) (s Session) {
+func lastOf(t *testing.T, h *Hub, thread string, source string) (s domain.Session) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var err error
@@ -103,7 +104,7 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 			first := pendingOf(t, h, 1)[0]
 			approve(t, h, first, "")
 			if strings.HasPrefix(name, "the hub") {
-				inState(t, h, s, store.Running)
+				inState(t, h, s, domain.Running)
 				require.NoError(t, h.Close())
 				h = openHub(t, path, play)
 			}
@@ -115,7 +116,7 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 			assert.True(t, again.Stale)
 			assert.Equal(t, []string{first.Tool, string(first.Input), first.ToolUseID()}, []string{again.Tool, string(again.Input), again.ToolUseID()})
 			was := approval(t, h, first.ID)
-			assert.Equal(t, []any{store.ApprovalApproved, byUser, again.ID, true}, []any{was.Status, was.DecidedBy, was.ReopenedAs, was.Taken.IsZero()})
+			assert.Equal(t, []any{domain.ApprovalApproved, byUser, again.ID, true}, []any{was.Status, was.DecidedBy, was.ReopenedAs, was.Taken.IsZero()})
 			said := notes(t, h, s.UUID)
 			require.Len(t, said, 1, "the history has the answer")
 			assert.Contains(t, said[0], "approved before, but")
@@ -145,7 +146,7 @@ func TestAnAnswerThatWasTakenIsNotAskedAgain(t *testing.T) {
 	s := launch(t, h, "p")
 	a := pendingOf(t, h, 1)[0]
 	approve(t, h, a, "")
-	assert.Equal(t, store.Failed, await(t, h, s).State)
+	assert.Equal(t, domain.Failed, await(t, h, s).State)
 	pendingOf(t, h, 0)
 	assert.False(t, approval(t, h, a.ID).Taken.IsZero())
 	assert.Empty(t, notes(t, h, s.UUID))
@@ -167,10 +168,10 @@ func TestAStopTakesAnAnswerBack(t *testing.T) {
 	s := launch(t, h, "p")
 	a := pendingOf(t, h, 1)[0]
 	approve(t, h, a, "")
-	inState(t, h, s, store.Running)
+	inState(t, h, s, domain.Running)
 	_, err := h.Interrupt(context.Background(), s.UUID, "")
 	require.NoError(t, err)
-	assert.Equal(t, store.Interrupted, await(t, h, s).State)
+	assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	pendingOf(t, h, 0)
 	said := notes(t, h, s.UUID)
 	require.Len(t, said, 1)
@@ -182,9 +183,9 @@ func TestATimeoutTakesNoAnswerBack(t *testing.T) {
 	h := openHub(t, database(t), hears(hang))
 	s := launch(t, h, "p")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
-	inState(t, h, s, store.Running)
+	inState(t, h, s, domain.Running)
 	h.expire(s.Run.ID)
-	assert.Equal(t, store.TimedOut, await(t, h, s).State)
+	assert.Equal(t, domain.TimedOut, await(t, h, s).State)
 	assert.NotEmpty(t, pendingOf(t, h, 1)[0].Reopened)
 }
 
@@ -226,7 +227,7 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	approve(t, h, first, "")
 	again := pendingOf(t, h, 1)[0]
 	approve(t, h, again, "")
-	assert.Equal(t, store.Completed, lastOf(t, h, "a", SourceDecision).State)
+	assert.Equal(t, domain.Completed, lastOf(t, h, "a", SourceDecision).State)
 	pendingOf(t, h, 0)
 	asked, err := h.SessionOf(context.Background(), first.Run)
 	require.NoError(t, err)
@@ -280,14 +281,14 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 	require.NoError(t, h.Close())
 	h = openHub(t, path, play)
 	pendingOf(t, h, 1)
-	assert.Equal(t, store.Failed, await(t, h, launchIn(t, h, "a", "a turn that does not end well")).State)
+	assert.Equal(t, domain.Failed, await(t, h, launchIn(t, h, "a", "a turn that does not end well")).State)
 	pendingOf(t, h, 1)
 	await(t, h, launchIn(t, h, "a", "another turn"))
 	pendingOf(t, h, 0)
 	a := approval(t, h, first.ID)
-	assert.Equal(t, []string{store.ApprovalCancelled, byOvertaken}, []string{a.Status, a.DecidedBy})
+	assert.Equal(t, []string{domain.ApprovalCancelled, byOvertaken}, []string{a.Status, a.DecidedBy})
 	_, err := h.Decide(context.Background(), Decision{ID: first.ID, Decision: "approve"})
-	assert.Equal(t, KindAlreadyDecided, kindOf(t, err))
+	assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 }
 
 // A turn that was wanted before the question was there knows nothing of it.
@@ -306,7 +307,7 @@ func TestAQuestionIsNotOvertakenByATurnThatWaitedAlready(t *testing.T) {
 	require.True(t, first.Created.After(queued.Created))
 	require.NoError(t, h.Close())
 	h = openHub(t, path, play)
-	assert.Equal(t, store.Completed, await(t, h, queued).State)
+	assert.Equal(t, domain.Completed, await(t, h, queued).State)
 	assert.Equal(t, first.ID, pendingOf(t, h, 1)[0].ID)
 }
 
@@ -329,13 +330,13 @@ func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
 
 // reopened is a question that was approved, and is open again since its agent
 // ended before it was known to have acted on that.
-func reopened(t *testing.T, h *Hub, thread string) (first, again Approval) {
+func reopened(t *testing.T, h *Hub, thread string) (first, again domain.Approval) {
 	t.Helper()
 	await(t, h, launchAndApprove(t, h, thread, &first))
 	return first, pendingOf(t, h, 1)[0]
 }
 
-func launchAndApprove(t *testing.T, h *Hub, thread string, first *Approval) Session {
+func launchAndApprove(t *testing.T, h *Hub, thread string, first *domain.Approval) domain.Session {
 	t.Helper()
 	s := launchIn(t, h, thread, "p")
 	*first = pendingOf(t, h, 1)[0]
@@ -351,7 +352,7 @@ func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T
 	h := openHub(t, path, play)
 	first, again := reopened(t, h, "a")
 	launchIn(t, h, "a", "go on")
-	var asked Approval
+	var asked domain.Approval
 	require.Eventually(t, func() bool {
 		asked = pendingOf(t, h, 1)[0]
 		return asked.ID != again.ID
@@ -359,7 +360,7 @@ func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T
 	assert.Equal(t, []any{first.ID, again.Reopened, false}, []any{asked.Reopens, asked.Reopened, asked.Stale})
 	assert.Contains(t, asked.Reopened, "may have been carried out")
 	assert.Equal(t, asked.ID, approval(t, h, first.ID).ReopenedAs)
-	assert.Equal(t, store.ApprovalCancelled, approval(t, h, again.ID).Status)
+	assert.Equal(t, domain.ApprovalCancelled, approval(t, h, again.ID).Status)
 
 	require.NoError(t, h.Close())
 	h = openHub(t, path, play)
@@ -385,7 +386,7 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 			path := database(t)
 			play := turns(c.first, asks, says)
 			h := openHub(t, path, play)
-			var open Approval
+			var open domain.Approval
 			if c.stale {
 				launchIn(t, h, "a", "p")
 				open = pendingOf(t, h, 1)[0]

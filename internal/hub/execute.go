@@ -7,9 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Values of Run.ErrorCode that are ours.
@@ -48,7 +51,7 @@ type liveRun struct {
 }
 
 // start runs a run after the commit of its transition to starting.
-func (h *Hub) start(t *store.Tx, run Run, token string) {
+func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
 		live := &liveRun{ctx: ctx, cancel: cancel, token: token, task: run.UUID, ended: make(chan struct{}), answered: make(chan struct{})}
@@ -66,7 +69,7 @@ func (h *Hub) start(t *store.Tx, run Run, token string) {
 }
 
 // limitOf is how long a run may take.
-func (h *Hub) limitOf(run Run) time.Duration {
+func (h *Hub) limitOf(run domain.Run) time.Duration {
 	if run.Timeout > 0 {
 		return run.Timeout
 	}
@@ -75,7 +78,7 @@ func (h *Hub) limitOf(run Run) time.Duration {
 
 // stop ends a run's agent. Without an executor there is none yet, and the
 // goroutine that waits for one is told.
-func (l *liveRun) stop(h *Hub, run Run) {
+func (l *liveRun) stop(h *Hub, run domain.Run) {
 	h.mu.Lock()
 	lease := l.lease
 	h.mu.Unlock()
@@ -110,7 +113,7 @@ func (l *liveRun) stop(h *Hub, run Run) {
 }
 
 // execute takes a run from starting to its end.
-func (h *Hub) execute(run Run, live *liveRun) {
+func (h *Hub) execute(run domain.Run, live *liveRun) {
 	defer h.keys.release(run.Thread)
 	defer h.dropTokens(run.ID)
 	result, err := h.attempt(run, live)
@@ -125,7 +128,7 @@ func (h *Hub) execute(run Run, live *liveRun) {
 		return // Close has marked it as interrupted
 	}
 	for full := false; ; full = true {
-		werr := h.write(h.ctx, func(t *store.Tx) error {
+		werr := h.write(h.ctx, func(t store.Tx) error {
 			if full { // what came with the end is lost
 				return h.finishFull(t, run.ID)
 			}
@@ -146,7 +149,7 @@ func (h *Hub) execute(run Run, live *liveRun) {
 }
 
 // finishFull ends a run whose end could not be kept at first.
-func (h *Hub) finishFull(t *store.Tx, id int64) error {
+func (h *Hub) finishFull(t store.Tx, id int64) error {
 	run, err := t.Run(h.ctx, id)
 	if err != nil || run.State.Ended() {
 		return err
@@ -156,7 +159,7 @@ func (h *Hub) finishFull(t *store.Tx, id int64) error {
 
 // attempt runs a prompt with an executor. An error means that there was none,
 // or that it has gone.
-func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, error) {
+func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResult, error) {
 	var result catalog.ExecutePromptResult
 	thread, err := h.store.Thread(live.ctx, run.Thread)
 	if err != nil {
@@ -168,14 +171,14 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 	}
 	h.standing.begin(run.ID, agent)
 	defer h.standing.end(run.ID)
-	lease, err := h.executors.Acquire(live.ctx, Want{Thread: thread.UUID, Agent: agent})
+	lease, err := h.executors.Acquire(live.ctx, leaseFor(thread.UUID, agent))
 	if err != nil {
 		return result, err
 	}
 	defer lease.Release()
 	defer h.throttle.join(lease)()
 	h.standing.has(run.ID, agent, lease)
-	err = h.write(live.ctx, func(t *store.Tx) error {
+	err = h.write(live.ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)
 		if err != nil {
 			return err
@@ -185,7 +188,7 @@ func (h *Hub) attempt(run Run, live *liveRun) (catalog.ExecutePromptResult, erro
 			live.lease = lease
 			h.mu.Unlock()
 		})
-		return h.transition(t, &run, store.Running, outcome{})
+		return h.transition(t, &run, domain.Running, outcome{})
 	})
 	if err != nil {
 		return result, err
@@ -230,7 +233,7 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 }
 
 // finish brings a run to the end that its executor reported.
-func (h *Hub) finish(t *store.Tx, id int64, result catalog.ExecutePromptResult, failure error) error {
+func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, failure error) error {
 	run, err := t.Run(h.ctx, id)
 	if err != nil {
 		return err
@@ -249,7 +252,7 @@ func (h *Hub) finish(t *store.Tx, id int64, result catalog.ExecutePromptResult, 
 	if e := result.Error; e != nil {
 		why.code, why.message = e.Code, e.Message
 	}
-	if failure != nil && run.State != store.Starting || why.code == codeAgentExited {
+	if failure != nil && run.State != domain.Starting || why.code == codeAgentExited {
 		// It did not take its question back: that stays, and its answer resumes
 		// the run.
 		if err := h.keepApprovals(t, run); err != nil {
@@ -257,36 +260,36 @@ func (h *Hub) finish(t *store.Tx, id int64, result catalog.ExecutePromptResult, 
 		}
 	}
 	switch {
-	case run.State == store.Interrupting && run.ErrorCode == codeTimeout:
-		return h.transition(t, &run, store.TimedOut, outcome{stop: result.StopReason, reason: "timeout"})
-	case run.State == store.Interrupting:
-		return h.transition(t, &run, store.Interrupted, outcome{stop: result.StopReason})
+	case run.State == domain.Interrupting && run.ErrorCode == codeTimeout:
+		return h.transition(t, &run, domain.TimedOut, outcome{stop: result.StopReason, reason: "timeout"})
+	case run.State == domain.Interrupting:
+		return h.transition(t, &run, domain.Interrupted, outcome{stop: result.StopReason})
 	case failure != nil:
 		return h.finishWithout(t, run, failure)
 	case result.Status == catalog.StatusCompleted:
-		return h.transition(t, &run, store.Completed, why)
+		return h.transition(t, &run, domain.Completed, why)
 	case result.Status == catalog.StatusCancelled:
-		return h.transition(t, &run, store.Interrupted, why)
+		return h.transition(t, &run, domain.Interrupted, why)
 	}
 	if why.code == "" {
 		why.code, why.message = "EXECUTOR_ERROR", "the executor reported a failure without saying which"
 	}
-	return h.transition(t, &run, store.Failed, why)
+	return h.transition(t, &run, domain.Failed, why)
 }
 
 // finishWithout ends a run whose executor could not be had, or has gone.
-func (h *Hub) finishWithout(t *store.Tx, run Run, failure error) error {
-	var known *Error
+func (h *Hub) finishWithout(t store.Tx, run domain.Run, failure error) error {
+	var known *domain.Error
 	switch {
-	case run.State != store.Starting:
-		return h.transition(t, &run, store.Interrupted, outcome{
+	case run.State != domain.Starting:
+		return h.transition(t, &run, domain.Interrupted, outcome{
 			code: codeExecutorGone, message: "the executor ended while this ran; continue it to go on where it was", reason: "executor_gone",
 		})
 	case errors.As(failure, &known):
-		return h.transition(t, &run, store.Failed, outcome{code: codeStart, message: known.Message})
+		return h.transition(t, &run, domain.Failed, outcome{code: codeStart, message: known.Message})
 	case errors.Is(failure, context.Canceled):
-		return h.transition(t, &run, store.Interrupted, outcome{reason: "user_cancelled"})
+		return h.transition(t, &run, domain.Interrupted, outcome{reason: "user_cancelled"})
 	}
 	h.log.Error("an executor could not be started", "err", failure)
-	return h.transition(t, &run, store.Failed, outcome{code: codeStart, message: "the agent could not be started: " + failure.Error()})
+	return h.transition(t, &run, domain.Failed, outcome{code: codeStart, message: "the agent could not be started: " + failure.Error()})
 }

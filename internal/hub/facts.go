@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"unicode"
 
-	"github.com/aymanbagabas/go-udiff"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/filediff"
 )
 
 // planData is what clients see of a plan.
@@ -21,7 +20,7 @@ type planData struct {
 	Entries []catalog.PlanEntry `json:"entries"`
 }
 
-func (h *Hub) applyPlan(t *store.Tx, r *report, run Run) error {
+func (h *Hub) applyPlan(t store.Tx, r *report, run domain.Run) error {
 	var plan catalog.Plan
 	if err := json.Unmarshal(r.data, &plan); err != nil {
 		return err
@@ -59,7 +58,7 @@ func planText(plan catalog.Plan) string {
 
 // note keeps in a run's conversation what was just announced: where it is new
 // at its end, else where it stands.
-func (h *Hub) note(t *store.Tx, run Run, kind, key, text string, data json.RawMessage) error {
+func (h *Hub) note(t store.Tx, run domain.Run, kind, key, text string, data json.RawMessage) error {
 	item, err := t.NotedItem(h.ctx, run.ID, kind, key)
 	isNew := errors.Is(err, store.ErrNotFound)
 	if err != nil && !isNew {
@@ -70,9 +69,9 @@ func (h *Hub) note(t *store.Tx, run Run, kind, key, text string, data json.RawMe
 		if kind == kindApproval {
 			role = "user"
 		}
-		item = Item{Thread: run.Thread, Run: run.ID, Kind: kind, Key: key, Role: role, Created: t.Now}
+		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kind, Key: key, Role: role, Created: t.Now()}
 	}
-	item.Seq, item.Content, item.Data, item.Updated = t.Seq(), text, data, t.Now
+	item.Seq, item.Content, item.Data, item.Updated = t.Seq(), text, data, t.Now()
 	if isNew {
 		return t.InsertItem(&item)
 	}
@@ -93,7 +92,7 @@ type usageData struct {
 	catalog.Usage
 }
 
-func (h *Hub) applyUsage(t *store.Tx, r *report, run Run) error {
+func (h *Hub) applyUsage(t store.Tx, r *report, run domain.Run) error {
 	var u catalog.Usage
 	if err := json.Unmarshal(r.data, &u); err != nil {
 		return err
@@ -137,7 +136,7 @@ type settingsData struct {
 	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
 }
 
-func (h *Hub) applyNative(t *store.Tx, r *report, run Run) error {
+func (h *Hub) applyNative(t store.Tx, r *report, run domain.Run) error {
 	var n catalog.NativeSession
 	if err := json.Unmarshal(r.data, &n); err != nil {
 		return err
@@ -154,7 +153,7 @@ func (h *Hub) applyNative(t *store.Tx, r *report, run Run) error {
 	h.forget(t, run.ID)
 	if lost {
 		const text = "The agent had lost its session; a new one was given the conversation so far."
-		item := Item{Thread: run.Thread, Run: run.ID, Kind: kindSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Content: text, Created: t.Now, Updated: t.Now}
+		item := domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Content: text, Created: t.Now(), Updated: t.Now()}
 		if item.Seq, err = h.announceItem(t, run, conversationData{EventType: kindSystem, MessageID: item.Key, Role: "system", Content: text, ContentType: kindSystem, Subtype: "session_replaced"}); err != nil {
 			return err
 		}
@@ -197,7 +196,7 @@ func (h *Hub) diffOf(data json.RawMessage) (*fileDiff, error) {
 	if d.Binary {
 		return &d, nil
 	}
-	d.diff = UnifiedDiff(h.opts.Root, d.Path, d.Before, d.After)
+	d.diff = filediff.Unified(h.opts.Root, d.Path, d.Before, d.After)
 	for line := range strings.Lines(d.diff) {
 		switch {
 		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
@@ -210,30 +209,9 @@ func (h *Hub) diffOf(data json.RawMessage) (*fileDiff, error) {
 	return &d, nil
 }
 
-// UnifiedDiff is how a file changed, as git shows it: paths are relative to
-// root where they lie in it, and /dev/null where there is no file.
-func UnifiedDiff(root, path string, before, after *string) string {
-	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
-		path = rel
-	}
-	path = filepath.ToSlash(path)
-	name := func(prefix string, text *string) (string, string) {
-		if text == nil {
-			return "/dev/null", ""
-		}
-		if strings.ContainsFunc(path, unicode.IsControl) { // as git writes it: a name has one line
-			return strconv.Quote(prefix + path), *text
-		}
-		return prefix + path, *text
-	}
-	oldName, oldText := name("a/", before)
-	newName, newText := name("b/", after)
-	return udiff.Unified(oldName, newName, oldText, newText)
-}
-
-func (h *Hub) applyChange(t *store.Tx, r *report, run Run) error {
+func (h *Hub) applyChange(t store.Tx, r *report, run domain.Run) error {
 	d := r.diff
-	change := store.Change{Run: run.ID, Path: d.Path, Before: d.Before, After: d.After, Binary: d.Binary, Seq: t.Seq() + 1, Updated: t.Now}
+	change := domain.Change{Run: run.ID, Path: d.Path, Before: d.Before, After: d.After, Binary: d.Binary, Seq: t.Seq() + 1, Updated: t.Now()}
 	if err := t.PutChange(change); err != nil {
 		return err
 	}

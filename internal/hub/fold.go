@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // Kinds of items.
@@ -41,7 +44,7 @@ type fold struct {
 }
 
 // foldOf is the fold of a run, from the log if it is not in memory.
-func (h *Hub) foldOf(t *store.Tx, run int64) (*fold, error) {
+func (h *Hub) foldOf(t store.Tx, run int64) (*fold, error) {
 	if f := h.folds[run]; f != nil {
 		return f, nil
 	}
@@ -69,7 +72,7 @@ func foldKind(event string) string {
 }
 
 // applyReport makes an event, and where need be an item, of one report.
-func (h *Hub) applyReport(t *store.Tx, r *report) (err error) {
+func (h *Hub) applyReport(t store.Tx, r *report) (err error) {
 	defer func() {
 		if err != nil {
 			delete(h.folds, r.run)
@@ -106,7 +109,7 @@ func (h *Hub) applyReport(t *store.Tx, r *report) (err error) {
 		if err := json.Unmarshal(r.data, &p); err != nil {
 			return err
 		}
-		return t.PutProcess(store.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
+		return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
 	case catalog.EventPermissionTaken:
 		return h.applyTaken(t, r.data, run)
 	case catalog.EventMode:
@@ -135,7 +138,7 @@ type rawData struct {
 }
 
 // withIDs is an object with the ids of a run.
-func withIDs(run Run, object json.RawMessage) json.RawMessage {
+func withIDs(run domain.Run, object json.RawMessage) json.RawMessage {
 	b := encode(idsOf(run))
 	if len(object) > 2 && object[0] == '{' {
 		b = append(append(b[:len(b)-1], ','), object[1:]...)
@@ -143,7 +146,7 @@ func withIDs(run Run, object json.RawMessage) json.RawMessage {
 	return b
 }
 
-func (h *Hub) applyDelta(t *store.Tx, r *report, event string) error {
+func (h *Hub) applyDelta(t store.Tx, r *report, event string) error {
 	text := r.delta.Delta.Text
 	if text == "" {
 		return nil
@@ -177,7 +180,7 @@ func (h *Hub) applyDelta(t *store.Tx, r *report, event string) error {
 	if err != nil {
 		return err
 	}
-	if f.last, err = t.Append(Event{Type: event, Thread: thread, Run: r.run, Key: f.key, Text: text}); err != nil {
+	if f.last, err = t.Append(domain.Event{Type: event, Thread: thread, Run: r.run, Key: f.key, Text: text}); err != nil {
 		return err
 	}
 	f.text.WriteString(text)
@@ -185,7 +188,7 @@ func (h *Hub) applyDelta(t *store.Tx, r *report, event string) error {
 }
 
 // threadOf is the thread of a run that has a fold.
-func (h *Hub) threadOf(t *store.Tx, run int64) (int64, error) {
+func (h *Hub) threadOf(t store.Tx, run int64) (int64, error) {
 	if s, ok := h.known(run); ok {
 		return s.Run.Thread, nil
 	}
@@ -195,15 +198,15 @@ func (h *Hub) threadOf(t *store.Tx, run int64) (int64, error) {
 
 // closeMessage makes an item of the message that is open, and changes run to
 // what is known then.
-func (h *Hub) closeMessage(t *store.Tx, run *Run) error {
+func (h *Hub) closeMessage(t store.Tx, run *domain.Run) error {
 	f, err := h.foldOf(t, run.ID)
 	if err != nil || f.kind == "" {
 		return err
 	}
 	text := f.text.String()
-	item := Item{
+	item := domain.Item{
 		Thread: run.Thread, Run: run.ID, Kind: f.kind, Key: f.key, Role: "assistant", Content: text,
-		Created: t.Now, Updated: t.Now,
+		Created: t.Now(), Updated: t.Now(),
 	}
 	kind, key := f.kind, f.key
 	delete(h.folds, run.ID)
@@ -255,7 +258,7 @@ type conversationData struct {
 }
 
 // announceItem adds conversation_updated to the log.
-func (h *Hub) announceItem(t *store.Tx, run Run, data conversationData) (int64, error) {
+func (h *Hub) announceItem(t store.Tx, run domain.Run, data conversationData) (int64, error) {
 	data.ids = idsOf(run)
 	if s, ok := h.known(run.ID); ok {
 		data.NativeID = s.Thread.NativeSession
@@ -273,12 +276,12 @@ func (h *Hub) announceItem(t *store.Tx, run Run, data conversationData) (int64, 
 		}
 	}
 	data.Truncated = cut
-	return t.Append(Event{Type: EventConversation, Thread: run.Thread, Run: run.ID, Data: encode(data)})
+	return t.Append(domain.Event{Type: EventConversation, Thread: run.Thread, Run: run.ID, Data: encode(data)})
 }
 
 // addPrompt makes an item of what the user said.
-func (h *Hub) addPrompt(t *store.Tx, run Run, thread Thread) error {
-	item := Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Role: "user", Content: run.Prompt, Created: t.Now, Updated: t.Now}
+func (h *Hub) addPrompt(t store.Tx, run domain.Run, thread domain.Thread) error {
+	item := domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Role: "user", Content: run.Prompt, Created: t.Now(), Updated: t.Now()}
 	var err error
 	item.Key = fmt.Sprintf("msg-%d", t.Seq()+1)
 	if item.Seq, err = h.announceItem(t, run, conversationData{
@@ -290,7 +293,7 @@ func (h *Hub) addPrompt(t *store.Tx, run Run, thread Thread) error {
 }
 
 // closeFold closes what is open when a run ends.
-func (h *Hub) closeFold(t *store.Tx, run *Run) error {
+func (h *Hub) closeFold(t store.Tx, run *domain.Run) error {
 	defer delete(h.folds, run.ID)
 	if err := h.closeMessage(t, run); err != nil {
 		return err

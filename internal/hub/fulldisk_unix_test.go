@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // fillDisk makes files of this process grow no more, which the database
@@ -82,10 +83,10 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 		}
 		return completed
 	})
-	works := inState(t, h, launch(t, h, "work"), store.Running)
+	works := inState(t, h, launch(t, h, "work"), domain.Running)
 	asks := launch(t, h, "ask")
 	question := pendingOf(t, h, 1)[0]
-	inState(t, h, asks, store.WaitingInput)
+	inState(t, h, asks, domain.WaitingInput)
 	require.Eventually(t, func() bool {
 		info, err := os.Stat(reservePath(path))
 		return err == nil && info.Size() == reserveBytes
@@ -93,13 +94,13 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 
 	free := fillDisk(t, path)
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
-	assert.Equal(t, KindUnavailable, kindOf(t, err))
+	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	assert.ErrorContains(t, err, "the disk is full")
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "and again"})
-	assert.Equal(t, KindUnavailable, kindOf(t, err))
+	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	assert.NotEmpty(t, h.Issues())
 	assert.NoFileExists(t, reservePath(path), "what was set aside is given up")
-	list, err := h.Sessions(context.Background(), RunFilter{})
+	list, err := h.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err, "what there is can be read")
 	assert.Len(t, list, 2)
 	assert.Eventually(t, func() bool { // what is kept is announced a moment later
@@ -111,20 +112,20 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	<-stopped
 	free()
 	later := launch(t, h, "later") // before it is tried again to keep how the others ended
-	for _, s := range []Session{works, asks} {
+	for _, s := range []domain.Session{works, asks} {
 		s = await(t, h, s)
-		assert.Equal(t, store.Failed, s.State)
+		assert.Equal(t, domain.Failed, s.State)
 		assert.Equal(t, "STORE_FULL", s.ErrorCode)
 	}
 	close(over)
 	later = await(t, h, later)
-	assert.Equal(t, store.Completed, later.State, "what is started once there is room goes on: %s", later.Error)
+	assert.Equal(t, domain.Completed, later.State, "what is started once there is room goes on: %s", later.Error)
 	assert.Equal(t, "before, after", later.Result, "and what it says is kept")
 	close(release)
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, question.ID, left[0].ID)
 	assert.True(t, left[0].Stale, "it can be answered still")
-	assert.Equal(t, store.Completed, await(t, h, launch(t, h, "short")).State)
+	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "short")).State)
 	require.Eventually(t, func() bool { return len(h.Issues()) == 0 }, within, time.Millisecond)
 	events, err := h.store.Events(context.Background(), 0, 10_000)
 	require.NoError(t, err)
@@ -159,10 +160,10 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 		}
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
 	})
-	works := inState(t, h, launch(t, h, "work"), store.Running)
+	works := inState(t, h, launch(t, h, "work"), domain.Running)
 	asks := launch(t, h, "ask")
 	question := pendingOf(t, h, 1)[0]
-	inState(t, h, asks, store.WaitingInput)
+	inState(t, h, asks, domain.WaitingInput)
 	free := fillDisk(t, path)
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
 	assert.ErrorContains(t, err, "the disk is full")
@@ -170,9 +171,9 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	<-stopped
 	free()
 	close(release) // a second before it is tried again to keep how they ended
-	for _, s := range []Session{works, asks} {
+	for _, s := range []domain.Session{works, asks} {
 		s = await(t, h, s)
-		assert.Equal(t, store.Failed, s.State)
+		assert.Equal(t, domain.Failed, s.State)
 		assert.Equal(t, "STORE_FULL", s.ErrorCode)
 	}
 	left := pendingOf(t, h, 1)
@@ -190,14 +191,14 @@ func TestAnAnswerThatAFullDiskLeftOpenIsAskedAgain(t *testing.T) {
 	s := launch(t, h, "p")
 	a := pendingOf(t, h, 1)[0]
 	approve(t, h, a, "")
-	inState(t, h, s, store.Running)
+	inState(t, h, s, domain.Running)
 	require.Eventually(t, func() bool {
 		info, err := os.Stat(reservePath(path))
 		return err == nil && info.Size() == reserveBytes
 	}, within, time.Millisecond)
 	free := fillDisk(t, path)
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
-	assert.Equal(t, KindUnavailable, kindOf(t, err))
+	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	free()
 	assert.Equal(t, codeStoreFull, await(t, h, s).ErrorCode)
 	await(t, h, launch(t, h, "when there is room"))

@@ -7,10 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 const within = time.Minute
@@ -44,7 +47,7 @@ func verdictText(r catalog.RequestPermissionResult) string {
 }
 
 // pendingOf waits until so many questions wait for a human.
-func pendingOf(t *testing.T, h *Hub, n int) (list []Approval) {
+func pendingOf(t *testing.T, h *Hub, n int) (list []domain.Approval) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		list, _ = h.Approvals(context.Background(), "")
@@ -54,7 +57,7 @@ func pendingOf(t *testing.T, h *Hub, n int) (list []Approval) {
 }
 
 // inState waits until a run is in a state.
-func inState(t *testing.T, h *Hub, s Session, state State) (now Session) {
+func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now domain.Session) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var err error
@@ -64,7 +67,7 @@ func inState(t *testing.T, h *Hub, s Session, state State) (now Session) {
 	return now
 }
 
-func approve(t *testing.T, h *Hub, a Approval, scope string) {
+func approve(t *testing.T, h *Hub, a domain.Approval, scope string) {
 	t.Helper()
 	_, err := h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", Scope: scope})
 	require.NoError(t, err)
@@ -73,13 +76,13 @@ func approve(t *testing.T, h *Hub, a Approval, scope string) {
 // kindOf is the kind of an error of the hub.
 func kindOf(t *testing.T, err error) string {
 	t.Helper()
-	var e *Error
+	var e *domain.Error
 	require.ErrorAs(t, err, &e)
 	return e.Kind
 }
 
 // launchIn launches in a conversation of the caller's.
-func launchIn(t *testing.T, h *Hub, thread, prompt string) Session {
+func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {
 	t.Helper()
 	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: SourceTask, ThreadAlias: thread})
 	require.NoError(t, err)
@@ -124,15 +127,15 @@ func (p *prompts) all() []string {
 }
 
 // insert puts a run into a state without its history.
-func insert(t *testing.T, h *Hub, state State) Run {
+func insert(t *testing.T, h *Hub, state domain.State) domain.Run {
 	t.Helper()
 	r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
-	require.NoError(t, h.store.Write(context.Background(), func(tx *store.Tx) error {
-		thread := Thread{UUID: r.UUID + "-thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now, Active: tx.Now}
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
+		thread := domain.Thread{UUID: r.UUID + "-thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
 		if err := h.addThread(tx, &thread, ""); err != nil {
 			return err
 		}
-		r.Thread, r.State, r.Created, r.Active = thread.ID, state, tx.Now, tx.Now
+		r.Thread, r.State, r.Created, r.Active = thread.ID, state, tx.Now(), tx.Now()
 		return tx.InsertRun(&r)
 	}))
 	return r

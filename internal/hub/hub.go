@@ -8,36 +8,32 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Executors starts executors and finds them again.
 type Executors interface {
 	// Acquire returns an executor for a purpose, and starts one if need be. It
 	// waits while there is no room for one.
-	Acquire(ctx context.Context, want Want) (Lease, error)
+	Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error)
 	// HasRoom reports whether Acquire would not have to wait. It is asked again
 	// when a run has ended, whose lease was released before.
-	HasRoom(want Want) bool
+	HasRoom(want catalog.LeaseRequest) bool
 	// Count is how many executors there are.
 	Count() int
 }
 
-// Want says what an executor is for.
-type Want struct {
-	Thread string       // the thread's UUID; "" for a human's terminal
-	Agent  config.Agent // what it will run
-}
-
 // A Lease is an executor that somebody uses.
-type Lease interface {
-	catalog.Executor
-	// Release gives it back; it may be ended when nobody uses it.
-	Release()
-	// Kill ends the executor and all of its agents at once.
-	Kill()
+type Lease = catalog.Lease
+
+// leaseFor is what is asked of the executors for an agent of a thread.
+func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
 }
 
 // Agents knows the configured agents.
@@ -48,10 +44,11 @@ type Agents interface {
 
 // Options configure a Hub.
 type Options struct {
-	Database   string // its path
-	DatabaseID string // that it must have been made with; "" for any
-	Root       string // of the project
-	Agents     Agents
+	// OpenStore opens the store, with what it is to tell the hub.
+	OpenStore func(ctx context.Context, opts store.Options) (store.Store, error)
+	Database  string // the store's path
+	Root      string // of the project
+	Agents    Agents
 	// Keys and Rules, if set, are those of the configuration as it is now: it
 	// may change while the hub runs. They are asked often.
 	Keys  func() map[string]config.Key
@@ -70,7 +67,7 @@ type Options struct {
 	// time to return memory to the system.
 	Idle func()
 	// KillAgents ends agents that a dead process left behind.
-	KillAgents func([]store.Process)
+	KillAgents func([]domain.Process)
 	// Valid, if set, tells whether this process is still the project's hub. It
 	// is asked often, and must be cheap.
 	Valid func() error
@@ -83,7 +80,7 @@ type Options struct {
 // A Hub keeps the domain. Its methods may be called from any goroutine.
 type Hub struct {
 	opts      Options
-	store     *store.Store
+	store     store.Store
 	standing  standing
 	executors Executors
 	log       *slog.Logger
@@ -109,7 +106,7 @@ type Hub struct {
 	live      map[int64]*liveRun
 	waiting   map[string]chan verdict // by approval
 	awaiting  map[int64][]chan struct{}
-	tokens    map[[32]byte]store.Token
+	tokens    map[[32]byte]domain.Token
 	terminals map[string]*terminal
 	spawning  int                    // terminals whose start is not answered
 	secrets   map[string]chan string // requests for keys that wait for a human
@@ -124,8 +121,8 @@ type Hub struct {
 }
 
 // Open opens the database, picks up what a dead process left behind, and
-// starts the runs that are queued. An error is a *store.OpenError or one of
-// the file system.
+// starts the runs that are queued. An error is that of
+// Options.OpenStore, or one of the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
 	h, err := openOnce(ctx, opts)
 	if !store.IsFull(err) || os.Remove(reservePath(opts.Database)) != nil {
@@ -151,7 +148,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
-		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]store.Token), sessions: newRecentSessions(),
+		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
 		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
 	}
@@ -161,14 +158,14 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = store.Open(ctx, opts.Database, store.Options{ID: opts.DatabaseID, Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
-		return nil, store.Locked(opts.Database, err)
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
 	h.executors = opts.Executors(h)
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
-		return nil, store.Locked(opts.Database, err)
+		return nil, err
 	}
 	h.beginSettle()
 	return h, nil
@@ -217,7 +214,7 @@ func (h *Hub) Abandon(ctx context.Context) error {
 	return h.write(ctx, h.shutDown)
 }
 
-func (h *Hub) shutDown(t *store.Tx) error {
+func (h *Hub) shutDown(t store.Tx) error {
 	return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
 }
 
@@ -290,7 +287,7 @@ func (h *Hub) Issues() []string {
 }
 
 // write is the store's Write with errors that can be told.
-func (h *Hub) write(ctx context.Context, change func(*store.Tx) error) error {
+func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
 	return h.noteWrite(h.store.Write(ctx, change))
 }
 
@@ -302,7 +299,7 @@ func (h *Hub) noteWrite(err error) error {
 		h.diskIsFull(err)
 	case err == nil && h.full.Load():
 		h.diskHasRoom()
-	case isLost(err):
+	case store.IsLost(err):
 		h.storeIsLost(err)
 	}
 	return stored(err)

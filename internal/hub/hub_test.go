@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -19,7 +22,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,9 +49,11 @@ type executors struct {
 	stops map[string]context.CancelFunc
 }
 
-func (x *executors) Acquire(context.Context, Want) (Lease, error) { return &leased{executors: x}, nil }
-func (x *executors) Count() int                                   { return 1 }
-func (x *executors) HasRoom(Want) bool                            { return true }
+func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) {
+	return &leased{executors: x}, nil
+}
+func (x *executors) Count() int                        { return 1 }
+func (x *executors) HasRoom(catalog.LeaseRequest) bool { return true }
 
 // leased is the executor that all share.
 type leased struct {
@@ -137,7 +141,7 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 	t.Helper()
 	x := &executors{play: play, stops: make(map[string]context.CancelFunc)}
 	opts := Options{
-		Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour},
+		OpenStore: sqlite.Opener(database, ""), Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour},
 		Getenv:    func(string) string { return "" },
 		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
 	}
@@ -185,14 +189,14 @@ func subscribe(t *testing.T, h *Hub, f Filter, since int64) *collected {
 	return c
 }
 
-func launch(t *testing.T, h *Hub, prompt string) Session {
+func launch(t *testing.T, h *Hub, prompt string) domain.Session {
 	t.Helper()
 	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: SourceTask})
 	require.NoError(t, err)
 	return s
 }
 
-func await(t *testing.T, h *Hub, s Session) Session {
+func await(t *testing.T, h *Hub, s domain.Session) domain.Session {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -212,9 +216,9 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	})
 	events := subscribe(t, h, Filter{}, -1)
 	s := await(t, h, launch(t, h, "say hello"))
-	assert.Equal(t, store.Completed, s.State)
+	assert.Equal(t, domain.Completed, s.State)
 	assert.Equal(t, "Done.", s.Result)
-	assert.Equal(t, "task-0001", store.TaskName(s.Task))
+	assert.Equal(t, "task-0001", domain.TaskName(s.Task))
 
 	c, err := h.Conversation(context.Background(), s.SessionID, Page{})
 	require.NoError(t, err)
@@ -240,14 +244,14 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 		return completed
 	})
 	s := launch(t, h, "write")
-	var pending []Approval
+	var pending []domain.Approval
 	require.Eventually(t, func() bool {
 		pending, _ = h.Approvals(context.Background(), "")
 		return len(pending) == 1
 	}, time.Minute, time.Millisecond)
 	now, err := h.Session(context.Background(), s.RunID)
 	require.NoError(t, err)
-	assert.Equal(t, store.WaitingInput, now.State)
+	assert.Equal(t, domain.WaitingInput, now.State)
 
 	_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny"})
 	assert.ErrorContains(t, err, "comment")
@@ -283,7 +287,7 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	assert.True(t, pending[0].Stale)
 	left, err := h.Session(context.Background(), s.SessionID)
 	require.NoError(t, err)
-	assert.Equal(t, store.Interrupted, left.State)
+	assert.Equal(t, domain.Interrupted, left.State)
 
 	_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
 	require.NoError(t, err)
@@ -307,15 +311,15 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 	first := launch(t, h, "work")
 	<-begun
 	second := launch(t, h, "wait in the queue")
-	assert.Equal(t, store.Queued, second.State)
+	assert.Equal(t, domain.Queued, second.State)
 	got, err := h.Interrupt(context.Background(), second.UUID, "")
 	require.NoError(t, err)
-	assert.Equal(t, store.Cancelled, got.State)
+	assert.Equal(t, domain.Cancelled, got.State)
 	got, err = h.Interrupt(context.Background(), first.UUID, "")
 	require.NoError(t, err)
-	assert.Equal(t, store.Interrupting, got.State)
+	assert.Equal(t, domain.Interrupting, got.State)
 	close(seen)
-	assert.Equal(t, store.Interrupted, await(t, h, first).State)
+	assert.Equal(t, domain.Interrupted, await(t, h, first).State)
 	_, err = h.Interrupt(context.Background(), first.UUID, "")
 	assert.ErrorContains(t, err, "has ended already")
 
@@ -324,10 +328,10 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	fourth := launch(t, h, "a run that waits for a human gives its slot up")
 	<-begun
-	for _, s := range []Session{third, fourth} {
+	for _, s := range []domain.Session{third, fourth} {
 		_, err = h.Interrupt(context.Background(), s.UUID, "")
 		require.NoError(t, err)
-		assert.Equal(t, store.Interrupted, await(t, h, s).State)
+		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	}
 	p, err := h.Approvals(context.Background(), "")
 	require.NoError(t, err)
@@ -339,7 +343,7 @@ func TestAReportedEndCountsIfTheAnswerIsLost(t *testing.T) {
 		_ = x.daemon.ReportCompletion(ctx, catalog.ReportCompletionParams{SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Status: catalog.StatusCompleted})
 		return lost
 	})
-	assert.Equal(t, store.Completed, await(t, h, launch(t, h, "work")).State)
+	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "work")).State)
 }
 
 func TestAQuestionOutlivesItsAgent(t *testing.T) {
@@ -357,7 +361,7 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 				}
 				asking, cut := context.WithCancel(ctx)
 				go x.ask(asking, "Write", map[string]string{"file_path": "a"})
-				for pending := []Approval{}; len(pending) == 0 && ctx.Err() == nil; {
+				for pending := []domain.Approval{}; len(pending) == 0 && ctx.Err() == nil; {
 					pending, _ = x.daemon.(*Hub).Approvals(ctx, "")
 				}
 				cut()

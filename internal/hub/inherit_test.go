@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // reader asks to read, and then to write.
@@ -29,7 +30,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 	spec := LaunchSpec{Prompt: "p", Source: SourceExecute, ThreadAlias: "a", Tools: []string{"Read"}, Mode: catalog.ModePlan, Timeout: time.Hour, Quiet: true}
 	h := openHub(t, path, reader)
 	// A thread that has another mode than the run.
-	await(t, h, func() Session {
+	await(t, h, func() domain.Session {
 		s := launchIn(t, h, "a", "first")
 		approve(t, h, pendingOf(t, h, 1)[0], "")
 		approve(t, h, pendingOf(t, h, 1)[0], "")
@@ -40,7 +41,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 	pendingOf(t, h, 1)
 	require.NoError(t, h.Close())
 
-	same := func(s Session) {
+	same := func(s domain.Session) {
 		t.Helper()
 		assert.Equal(t, []any{spec.Tools, spec.Mode, spec.Timeout, true}, []any{s.Tools, s.Mode, s.Timeout, s.Quiet})
 	}
@@ -78,7 +79,7 @@ func TestAPromptWithoutAModeHasTheConversations(t *testing.T) {
 }
 
 func TestAForkPassesNothingUnasked(t *testing.T) {
-	yes := Settings{SkipPermissions: true, AutoAcceptEdits: true, DisallowedTools: []string{"X"}}
+	yes := domain.Settings{SkipPermissions: true, AutoAcceptEdits: true, DisallowedTools: []string{"X"}}
 	for name, c := range map[string]struct {
 		spec LaunchSpec
 		mode string // of the fork
@@ -120,24 +121,24 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 		return completed
 	}, func(o *Options) { o.Limits.MaxRuns, o.Limits.QueueCap = 1, 2 })
 	busy := launch(t, h, "busy")
-	inState(t, h, busy, store.Running)
+	inState(t, h, busy, domain.Running)
 	launch(t, h, "busy")
 	launch(t, h, "busy")
 	approve(t, h, pendingOf(t, h, 1)[0], "") // the queue is full, but an answer is taken
 	resumed, err := h.Session(context.Background(), "a")
 	require.NoError(t, err)
 	require.Equal(t, SourceDecision, resumed.Source)
-	require.Equal(t, store.Queued, resumed.State)
-	interrupt := func(s Session) {
+	require.Equal(t, domain.Queued, resumed.State)
+	interrupt := func(s domain.Session) {
 		t.Helper()
 		_, err := h.Interrupt(context.Background(), s.UUID, "")
 		require.NoError(t, err)
 		await(t, h, s)
 	}
-	for _, s := range []Session{resumed, busy} {
+	for _, s := range []domain.Session{resumed, busy} {
 		interrupt(s)
 	}
-	list, err := h.Sessions(context.Background(), RunFilter{States: []State{store.Starting, store.Running, store.Queued}})
+	list, err := h.Sessions(context.Background(), domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.Queued}})
 	require.NoError(t, err)
 	for _, s := range list {
 		interrupt(s)

@@ -8,40 +8,43 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Launch makes a run and starts it as soon as there is a slot. What it
 // returns is the run as it was committed.
-func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
+func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, error) {
 	if strings.TrimSpace(spec.Prompt) == "" {
-		return Session{}, invalid("prompt", "a text that is not empty", "an empty string")
+		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
 	}
 	agent, err := h.resolveFor(isRestricted(ctx), spec.Agent)
 	if err != nil {
-		return Session{}, err
+		return domain.Session{}, err
 	}
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
-		return Session{}, err
+		return domain.Session{}, err
 	}
 	if spec.Mode != "" { // else the conversation's
 		if spec.Mode, err = checkMode(spec.Mode); err != nil {
-			return Session{}, err
+			return domain.Session{}, err
 		}
 	}
 	run := newRun(spec, agent.Name)
 	restrict(ctx, &run)
-	err = h.write(ctx, func(t *store.Tx) error {
+	err = h.write(ctx, func(t store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
-				return invalid("task_id", "an id that is new", "the id of another run")
+				return domain.Invalid("task_id", "an id that is new", "the id of another run")
 			}
-			if store.IsTaskName(spec.CallerID) {
-				return invalid("task_id", "an id of another form than those that are given out here", fmt.Sprintf("%q", spec.CallerID))
+			if domain.IsTaskName(spec.CallerID) {
+				return domain.Invalid("task_id", "an id of another form than those that are given out here", fmt.Sprintf("%q", spec.CallerID))
 			}
 		}
 		thread, err := h.threadFor(t, spec, agent.Name)
@@ -49,7 +52,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 			return err
 		}
 		if spec.Agent != "" && spec.Agent != thread.Agent {
-			return invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
+			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
 		}
 		run.Agent = thread.Agent
 		if isRestricted(ctx) && thread.Agent != agent.Name {
@@ -60,30 +63,30 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (Session, error) {
 		return h.add(t, &run, thread, spec.Draft)
 	})
 	if err != nil {
-		return Session{}, err
+		return domain.Session{}, err
 	}
 	return h.session(ctx, run.ID)
 }
 
 // newRun is a run that is not kept yet.
-func newRun(spec LaunchSpec, agent string) Run {
+func newRun(spec LaunchSpec, agent string) domain.Run {
 	id := uuid.Must(uuid.NewV7())
-	return Run{
+	return domain.Run{
 		UUID: id.String(), SessionID: uuid.NewString(), RunID: uuid.NewString(), CallerID: spec.CallerID,
 		Prompt: spec.Prompt, Title: spec.Title, Agent: agent, Source: spec.Source, Priority: spec.Priority, Mode: spec.Mode,
 		Tools: spec.Tools, Timeout: spec.Timeout, Quiet: spec.Quiet, Metadata: spec.Metadata,
 	}
 }
 
-// following is a run after another one that may do what that one might.
-func following(from Run, prompt, agent string) Run {
-	run := newRun(LaunchSpec{Prompt: prompt, Mode: from.Mode, Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
+// following is a run after another one of a thread that may do what that one might.
+func following(thread domain.Thread, from domain.Run, prompt, agent string) domain.Run {
+	run := newRun(LaunchSpec{Prompt: prompt, Mode: thread.ModeAfter(from), Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
 	run.Parent = from.ID
 	return run
 }
 
 // threadFor is the thread that spec names, or a new one.
-func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, error) {
+func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	if spec.chat {
 		return h.chatThread(t, spec, agent)
 	}
@@ -98,24 +101,24 @@ func (h *Hub) threadFor(t *store.Tx, spec LaunchSpec, agent string) (Thread, err
 			return thread, err
 		}
 		if !errors.Is(err, store.ErrNotFound) {
-			return Thread{}, err
+			return domain.Thread{}, err
 		}
-		if store.IsTaskName(spec.ThreadAlias) {
-			return Thread{}, invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
+		if domain.IsTaskName(spec.ThreadAlias) {
+			return domain.Thread{}, domain.Invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
 		}
 	}
 	return h.newThread(t, spec, agent)
 }
 
-func (h *Hub) newThread(t *store.Tx, spec LaunchSpec, agent string) (Thread, error) {
-	thread := Thread{
+func (h *Hub) newThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+	thread := domain.Thread{
 		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: firstOf(spec.Mode, catalog.ModeDefault), Model: spec.Model,
-		Settings: spec.Settings, Created: t.Now, Active: t.Now,
+		Settings: spec.Settings, Created: t.Now(), Active: t.Now(),
 	}
 	return thread, h.addThread(t, &thread, spec.ThreadAlias)
 }
 
-func (h *Hub) addThread(t *store.Tx, thread *Thread, alias string) error {
+func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
 	if err := t.InsertThread(thread); err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func (h *Hub) addThread(t *store.Tx, thread *Thread, alias string) error {
 }
 
 // add keeps a run in its thread and queues it, unless it is a draft.
-func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
+func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool) error {
 	if run.Source != SourceDecision { // an answer is not refused
 		if err := h.checkRoom(t); err != nil {
 			return err
@@ -140,12 +143,12 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 			run.Parent = last.ID
 		}
 	}
-	run.Thread, run.State = thread.ID, unborn
+	run.Thread, run.State = thread.ID, domain.New
 	if draft {
-		run.State = store.Draft
+		run.State = domain.Draft
 	}
 	run.Agent = thread.Agent // a conversation keeps its agent
-	run.Created, run.Active = t.Now, t.Now
+	run.Created, run.Active = t.Now(), t.Now()
 	if run.Mode == "" {
 		run.Mode = thread.Mode
 	}
@@ -165,20 +168,20 @@ func (h *Hub) add(t *store.Tx, run *Run, thread Thread, draft bool) error {
 }
 
 // checkRoom refuses a run for which the queue has no room.
-func (h *Hub) checkRoom(t *store.Tx) error {
+func (h *Hub) checkRoom(t store.Tx) error {
 	counts, err := t.Load(h.ctx)
 	if err != nil {
 		return err
 	}
-	if counts[store.Queued] >= h.opts.Limits.QueueCap {
-		return errorf(KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[store.Queued])
+	if counts[domain.Queued] >= h.opts.Limits.QueueCap {
+		return domain.Errorf(domain.KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[domain.Queued])
 	}
 	return nil
 }
 
 // enqueue puts what the user says into the conversation and queues its run. A
 // conversation that goes on is not put away.
-func (h *Hub) enqueue(t *store.Tx, run *Run, thread Thread) error {
+func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 	archived := thread.Archived
 	if archived {
 		thread.Archived = false
@@ -190,7 +193,7 @@ func (h *Hub) enqueue(t *store.Tx, run *Run, thread Thread) error {
 		return err
 	}
 	// The thread is touched by the transition.
-	if err := h.transition(t, run, store.Queued, outcome{}); err != nil || !archived {
+	if err := h.transition(t, run, domain.Queued, outcome{}); err != nil || !archived {
 		return err
 	}
 	return h.announce(t, EventSettings, *run, settingsData{ids: idsOf(*run), EventType: "settings_updated", Archived: &thread.Archived, Reason: "continued"})
@@ -200,25 +203,25 @@ func (h *Hub) enqueue(t *store.Tx, run *Run, thread Thread) error {
 // thread's last run or has not ended, where it queues behind what is there,
 // else in a fork of the thread, as with Fork. A draft is launched: it has
 // nothing that could be followed.
-func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) {
-	var run Run
-	err := h.write(ctx, func(t *store.Tx) error {
+func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, error) {
+	var run domain.Run
+	err := h.write(ctx, func(t store.Tx) error {
 		from, err := h.find(t, spec.From)
 		if err != nil {
 			return err
 		}
-		if from.State == store.Draft {
+		if from.State == domain.Draft {
 			run = from
 			return h.launchDraft(ctx, t, &run, spec)
 		}
 		if strings.TrimSpace(spec.Prompt) == "" {
-			return invalid("query", "a text that is not empty", "nothing")
+			return domain.Invalid("query", "a text that is not empty", "nothing")
 		}
-		if from.State == store.Discarded {
-			return errorf(KindBadState, "%s is %s: there is nothing to continue", store.TaskName(from.Task), from.State)
+		if from.State == domain.Discarded {
+			return domain.Errorf(domain.KindBadState, "%s is %s: there is nothing to continue", domain.TaskName(from.Task), from.State)
 		}
 		if spec.Fork && !from.State.Ended() { // what it will have said is not known yet
-			return errorf(KindBadState, "%s is %s: it can be forked when it has ended", store.TaskName(from.Task), from.State)
+			return domain.Errorf(domain.KindBadState, "%s is %s: it can be forked when it has ended", domain.TaskName(from.Task), from.State)
 		}
 		thread, err := t.Thread(h.ctx, from.Thread)
 		if err != nil {
@@ -245,7 +248,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		if err != nil {
 			return err
 		}
-		run = following(from, spec.Prompt, agent.Name)
+		run = following(thread, from, spec.Prompt, agent.Name)
 		run.Source, run.Priority, run.Metadata = spec.Source, spec.Priority, spec.Metadata
 		if len(spec.Tools) > 0 {
 			run.Tools = spec.Tools
@@ -257,15 +260,15 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (Session, error) 
 		return h.add(t, &run, thread, false)
 	})
 	if err != nil {
-		return Session{}, err
+		return domain.Session{}, err
 	}
 	return h.session(ctx, run.ID)
 }
 
 // launchDraft queues a draft, with what spec changes of it.
-func (h *Hub) launchDraft(ctx context.Context, t *store.Tx, run *Run, spec ContinueSpec) error {
+func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec ContinueSpec) error {
 	if spec.Fork {
-		return errorf(KindBadState, "%s is a draft: there is nothing to fork", store.TaskName(run.Task))
+		return domain.Errorf(domain.KindBadState, "%s is a draft: there is nothing to fork", domain.TaskName(run.Task))
 	}
 	thread, err := t.Thread(h.ctx, run.Thread)
 	if err != nil {
@@ -307,11 +310,11 @@ func (h *Hub) launchDraft(ctx context.Context, t *store.Tx, run *Run, spec Conti
 
 // fork is a new thread that shares another one up to a run. Its agent begins
 // with the transcript: its own session knows more than it should.
-func (h *Hub) fork(t *store.Tx, from Thread, at Run) (Thread, error) {
+func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run) (domain.Thread, error) {
 	fork := from
 	fork.ID, fork.UUID, fork.NativeSession = 0, uuid.Must(uuid.NewV7()).String(), ""
 	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
-	fork.Created, fork.Active = t.Now, t.Now
+	fork.Created, fork.Active = t.Now(), t.Now()
 	// What was accepted for one conversation is not for another.
 	fork.Mode = asking(fork.Mode)
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
@@ -335,14 +338,14 @@ func resolveIn(agents Agents, name string) (config.Agent, error) {
 	var untrusted *config.NotTrustedError
 	switch {
 	case errors.As(err, &unknown):
-		return agent, &Error{
-			Kind: KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: fmt.Sprintf("%q", name), Accepted: unknown.Known,
+		return agent, &domain.Error{
+			Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: fmt.Sprintf("%q", name), Accepted: unknown.Known,
 			Message: err.Error(), Err: err,
 		}
 	case errors.As(err, &untrusted):
-		return agent, &Error{Kind: KindNotTrusted, Message: err.Error(), Err: err}
+		return agent, &domain.Error{Kind: domain.KindNotTrusted, Message: err.Error(), Err: err}
 	case err != nil:
-		return agent, &Error{Kind: KindExecutor, Message: err.Error(), Err: err}
+		return agent, &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}
 	}
 	return agent, nil
 }
@@ -362,9 +365,9 @@ func (h *Hub) directory(path string) (string, error) {
 	info, err := os.Stat(full)
 	switch {
 	case err != nil:
-		return "", invalid("working_dir", "a directory that exists", fmt.Sprintf("%q", path))
+		return "", domain.Invalid("working_dir", "a directory that exists", fmt.Sprintf("%q", path))
 	case !info.IsDir():
-		return "", invalid("working_dir", "a directory", fmt.Sprintf("the file %q", path))
+		return "", domain.Invalid("working_dir", "a directory", fmt.Sprintf("the file %q", path))
 	}
 	return filepath.Clean(full), nil
 }
@@ -376,7 +379,7 @@ func checkMode(mode string) (string, error) {
 	case catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan:
 		return mode, nil
 	}
-	return "", invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode),
+	return "", domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode),
 		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
 }
 
@@ -387,6 +390,6 @@ func (h *Hub) checkHeld(name, mode string) error {
 	if err != nil || agent.Driver != "command" || mode != catalog.ModePlan {
 		return nil
 	}
-	return invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode),
+	return domain.Invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode),
 		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass)
 }

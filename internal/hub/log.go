@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // How much of the log is kept in memory for subscribers. One that falls
@@ -17,8 +19,8 @@ const (
 
 // An eventLog is the end of the log in memory, and who wants to hear of more.
 type eventLog struct {
-	mu       sync.Mutex // guards the fields below
-	recent   []Event    // a ring: the oldest is at first
+	mu       sync.Mutex     // guards the fields below
+	recent   []domain.Event // a ring: the oldest is at first
 	first    int
 	count    int
 	bytes    int
@@ -29,7 +31,7 @@ type eventLog struct {
 // A watcher is told that there is more, or is given each event at once.
 type watcher struct {
 	wake chan struct{}
-	each func(Event)
+	each func(domain.Event)
 }
 
 // woken tells that there is more.
@@ -44,19 +46,19 @@ func newEventLog() *eventLog {
 	return &eventLog{watchers: make(map[*watcher]struct{})}
 }
 
-func size(e Event) int { return len(e.Data) + len(e.Text) + 64 }
+func size(e domain.Event) int { return len(e.Data) + len(e.Text) + 64 }
 
 // add takes events that were committed, in order.
-func (l *eventLog) add(events []Event) {
+func (l *eventLog) add(events []domain.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.recent == nil {
-		l.recent = make([]Event, keepEvents)
+		l.recent = make([]domain.Event, keepEvents)
 	}
 	for _, e := range events {
 		for l.count == keepEvents || l.count > 0 && l.bytes+size(e) > keepBytes {
 			l.bytes -= size(l.recent[l.first])
-			l.recent[l.first] = Event{}
+			l.recent[l.first] = domain.Event{}
 			l.first = (l.first + 1) % keepEvents
 			l.count--
 		}
@@ -78,7 +80,7 @@ func (l *eventLog) add(events []Event) {
 
 // after copies what came after a seq, at most limit events; ok is false if some
 // of that is in the store alone. Who waits for more holds nothing meanwhile.
-func (l *eventLog) after(seq int64, limit int) (events []Event, ok bool) {
+func (l *eventLog) after(seq int64, limit int) (events []domain.Event, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if seq >= l.lastSeq {
@@ -90,7 +92,7 @@ func (l *eventLog) after(seq int64, limit int) (events []Event, ok bool) {
 	}
 	n := int(min(l.lastSeq-seq, int64(limit)))
 	skip := int(seq + 1 - oldest)
-	events = make([]Event, n)
+	events = make([]domain.Event, n)
 	for i := range events {
 		events[i] = l.recent[(l.first+skip+i)%keepEvents]
 	}
@@ -130,13 +132,13 @@ func (l *eventLog) watch(w *watcher) (stop func()) {
 }
 
 // committed is called by the writer after each commit.
-func (h *Hub) committed(events []Event) {
+func (h *Hub) committed(events []domain.Event) {
 	h.freshen(events)
 	h.events.add(events)
 }
 
 // freshen keeps the sessions in memory true to what was committed.
-func (h *Hub) freshen(events []Event) {
+func (h *Hub) freshen(events []domain.Event) {
 	for _, e := range events {
 		if e.Run == 0 {
 			continue
@@ -154,8 +156,8 @@ func (h *Hub) freshen(events []Event) {
 // Watch calls f with every event after its commit, in order, with the session
 // that it belongs to (as it is known now; the zero Session if there is none).
 // f runs in the writer's goroutine: it must not block and not call the hub.
-func (h *Hub) Watch(f func(Event, Session)) (stop func()) {
-	return h.events.watch(&watcher{each: func(e Event) {
+func (h *Hub) Watch(f func(domain.Event, domain.Session)) (stop func()) {
+	return h.events.watch(&watcher{each: func(e domain.Event) {
 		s, ok := h.known(e.Run)
 		if !ok && e.Run != 0 { // there were too many others since
 			s, _ = h.store.Session(h.ctx, e.Run)
@@ -175,7 +177,7 @@ func (h *Hub) LastSeq() int64 { return h.events.last() }
 // each with the session it belongs to, as it is now; it ends when f returns
 // false. Unlike Watch it reads the store, in the caller's goroutine. What of it is
 // damaged it leaves out.
-func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f func(Event, Session) bool) error {
+func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f func(domain.Event, domain.Session) bool) error {
 	for since < upTo {
 		page, err := h.readLog(ctx, since)
 		if err != nil {
@@ -189,7 +191,7 @@ func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f f
 				continue
 			}
 			s, err := h.store.Session(ctx, e.Run)
-			if store.IsCorrupt(err) { // the next one may not be
+			if store.IsDamaged(err) { // the next one may not be
 				continue
 			}
 			if err != nil {

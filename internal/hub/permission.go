@@ -7,16 +7,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // A verdict is how a question ended.
 type verdict struct {
-	approval  Approval
+	approval  domain.Approval
 	cancelled bool // the run is ending: nobody decided
 }
 
@@ -36,23 +39,23 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		return h.checkUnasked(ctx, token.Run, h.withoutSecrets(p, token.Thread))
 	}
 	if strings.TrimSpace(p.ToolName) == "" {
-		return result, invalid("tool_name", "the name of a tool", "an empty string")
+		return result, domain.Invalid("tool_name", "the name of a tool", "an empty string")
 	}
 	if p.ToolInput != nil && p.ToolParams != nil && !toolinput.Same(p.ToolInput, p.ToolParams) {
-		return result, invalid("tool_params", "nothing beside tool_input, or the same", "another input")
+		return result, domain.Invalid("tool_params", "nothing beside tool_input, or the same", "another input")
 	}
 	a := approvalOf(h.withoutSecrets(p, token.Thread))
 	h.endMessage(token.Run)
 	answered := make(chan verdict, 1)
 	var ruled ruling
-	var carried *Approval
+	var carried *domain.Approval
 	var foreign bool
-	err = h.write(ctx, func(t *store.Tx) error {
+	err = h.write(ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, token.Run)
 		if err != nil {
 			return err
 		}
-		if !run.State.Active() || run.State == store.Interrupting {
+		if !run.State.Active() || run.State == domain.Interrupting {
 			ruled, carried = ruling{}, nil
 			answered <- verdict{cancelled: true}
 			return nil
@@ -62,13 +65,13 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 			return err
 		}
 		foreign = h.isForeign(run)
-		a.Thread, a.Run, a.AwaitedBy, a.Created = thread.ID, run.ID, run.ID, t.Now
-		if a.Type == store.FunctionCall {
+		a.Thread, a.Run, a.AwaitedBy, a.Created = thread.ID, run.ID, run.ID, t.Now()
+		if a.Type == domain.FunctionCall {
 			rules, err := t.Rules(h.ctx, thread.ID)
 			if err != nil {
 				return err
 			}
-			if ruled = h.rule(questionOf(a), thread, run, rules, t.Now); ruled.reason != "" {
+			if ruled = h.rule(questionOf(a), thread, run, rules, t.Now()); ruled.reason != "" {
 				return h.answeredByPolicy(t, a)
 			}
 		}
@@ -76,7 +79,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 			return err
 		}
 		if foreign {
-			a.Deadline = t.Now.Add(foreignPatience)
+			a.Deadline = t.Now().Add(foreignPatience)
 		}
 		t.AfterCommit(func() {
 			h.mu.Lock()
@@ -88,7 +91,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	switch {
 	case err != nil:
 		if ctx.Err() != nil && h.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
-			h.closeAlone(a.ID, store.ApprovalCancelled, "end")
+			h.closeAlone(a.ID, domain.ApprovalCancelled, "end")
 		}
 		return result, err
 	case ruled.reason != "":
@@ -111,13 +114,13 @@ func (h *Hub) checkUnasked(ctx context.Context, id int64, p catalog.RequestPermi
 	a := approvalOf(p)
 	var ruled ruling
 	var cancelled bool
-	err := h.write(ctx, func(t *store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		ruled, cancelled = ruling{approved: true}, false
 		run, err := t.Run(h.ctx, id)
 		if err != nil {
 			return err
 		}
-		if cancelled = !run.State.Active() || run.State == store.Interrupting; cancelled {
+		if cancelled = !run.State.Active() || run.State == domain.Interrupting; cancelled {
 			return nil
 		}
 		thread, err := t.Thread(h.ctx, run.Thread)
@@ -131,24 +134,24 @@ func (h *Hub) checkUnasked(ctx context.Context, id int64, p catalog.RequestPermi
 		denied := ruling{}
 		for _, name := range p.Unasked {
 			a.Tool = name
-			r := h.rule(questionOf(a), thread, run, rules, t.Now)
+			r := h.rule(questionOf(a), thread, run, rules, t.Now())
 			if r.approved || r.reason == "" {
 				return nil
 			}
 			denied = r
 		}
 		ruled = denied
-		a.Tool, a.Thread, a.Run, a.Created = firstOf(p.ToolName, a.Tool), thread.ID, run.ID, t.Now
+		a.Tool, a.Thread, a.Run, a.Created = firstOf(p.ToolName, a.Tool), thread.ID, run.ID, t.Now()
 		return h.keepRuling(t, &a, run, ruled)
 	})
 	return catalog.RequestPermissionResult{Approved: ruled.approved && !cancelled, Reason: ruled.reason, Cancelled: cancelled}, err
 }
 
 // keepRuling keeps and announces a question that the policy has answered.
-func (h *Hub) keepRuling(t *store.Tx, a *Approval, run Run, r ruling) error {
-	a.Status, a.DecidedBy, a.Decided = store.ApprovalDenied, r.reason, t.Now
+func (h *Hub) keepRuling(t store.Tx, a *domain.Approval, run domain.Run, r ruling) error {
+	a.Status, a.DecidedBy, a.Decided = domain.ApprovalDenied, r.reason, t.Now()
 	if r.approved {
-		a.Status = store.ApprovalApproved
+		a.Status = domain.ApprovalApproved
 	}
 	if err := t.InsertApproval(a); err != nil {
 		return err
@@ -160,18 +163,18 @@ func (h *Hub) keepRuling(t *store.Tx, a *Approval, run Run, r ruling) error {
 }
 
 // approvalOf is what an executor asks, as a row.
-func approvalOf(p catalog.RequestPermissionParams) Approval {
+func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	input := p.ToolInput
 	if input == nil {
 		input = p.ToolParams
 	}
-	a := Approval{
-		ID: uuid.NewString(), Type: store.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
-		ToolKind: p.ToolKind, Paths: p.Paths, Status: store.ApprovalPending, Question: questionHash(p.ToolName, input), InputFixed: p.InputFixed, NameByKind: p.NameByKind,
+	a := domain.Approval{
+		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: questionHash(p.ToolName, input), InputFixed: p.InputFixed, NameByKind: p.NameByKind,
 	}
 	switch {
 	case p.IsQuestion:
-		a.Type = store.HumanContact
+		a.Type = domain.HumanContact
 		a.Question = questionHash(p.ToolName+"\x00"+p.Title, input)
 	case saysNothing(input): // then it is known by what was shown of it
 		a.Question = questionHash(p.ToolName+"\x00"+p.Title, encode(struct {
@@ -195,7 +198,7 @@ func approvalOf(p catalog.RequestPermissionParams) Approval {
 
 // takeCarried hands out a decision that a human made for a dead process. It is
 // used up when the agent has taken it.
-func (h *Hub) takeCarried(t *store.Tx, a Approval) (*Approval, error) {
+func (h *Hub) takeCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
 	known, err := t.CarriedDecision(h.ctx, a.Thread, a.Question)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
@@ -215,7 +218,7 @@ func (h *Hub) takeCarried(t *store.Tx, a Approval) (*Approval, error) {
 
 // answeredByPolicy lets go what waited for a question that the policy has
 // answered now: a human's answer to it, and its asking.
-func (h *Hub) answeredByPolicy(t *store.Tx, a Approval) error {
+func (h *Hub) answeredByPolicy(t store.Tx, a domain.Approval) error {
 	known, err := t.CarriedDecision(h.ctx, a.Thread, a.Question)
 	if err == nil {
 		err = h.letLie(t, known, whyRuled)
@@ -230,7 +233,7 @@ func (h *Hub) answeredByPolicy(t *store.Tx, a Approval) error {
 // supersede closes the question of a dead process that is asked again: one
 // question waits for one answer. It returns the last of them that asks again
 // what was answered, or nil.
-func (h *Hub) supersede(t *store.Tx, a Approval) (reopened *Approval, err error) {
+func (h *Hub) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approval, err error) {
 	stale, err := t.StaleApprovals(h.ctx, a.Thread)
 	if err != nil {
 		return nil, err
@@ -239,7 +242,7 @@ func (h *Hub) supersede(t *store.Tx, a Approval) (reopened *Approval, err error)
 		if old.Question != a.Question {
 			continue
 		}
-		old.Status, old.DecidedBy = store.ApprovalCancelled, "end"
+		old.Status, old.DecidedBy = domain.ApprovalCancelled, "end"
 		if err := h.resolveApproval(t, old); err != nil {
 			return nil, err
 		}
@@ -253,7 +256,7 @@ func (h *Hub) supersede(t *store.Tx, a Approval) (reopened *Approval, err error)
 // askInstead is ask for a question that may have been open already, of a
 // process that is dead. What that said of an earlier answer holds for this one
 // too: it may have been carried out.
-func (h *Hub) askInstead(t *store.Tx, a *Approval, run *Run) error {
+func (h *Hub) askInstead(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	old, err := h.supersede(t, *a)
 	if err != nil {
 		return err
@@ -273,7 +276,7 @@ func (h *Hub) askInstead(t *store.Tx, a *Approval, run *Run) error {
 }
 
 // ask keeps a question, and makes its run wait.
-func (h *Hub) ask(t *store.Tx, a *Approval, run *Run) error {
+func (h *Hub) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	if err := h.closeMessage(t, run); err != nil {
 		return err
 	}
@@ -286,15 +289,15 @@ func (h *Hub) ask(t *store.Tx, a *Approval, run *Run) error {
 	if err := h.announce(t, EventApproval, *run, approvalData(*a, *run)); err != nil {
 		return err
 	}
-	if run.State == store.Running {
-		return h.transition(t, run, store.WaitingInput, outcome{reason: "approval"})
+	if run.State == domain.Running {
+		return h.transition(t, run, domain.WaitingInput, outcome{reason: "approval"})
 	}
 	return nil
 }
 
 // linkTool shows a question at its tool call, which begins with it if the
 // agent asks before it tells of the call.
-func (h *Hub) linkTool(t *store.Tx, a Approval, run Run) error {
+func (h *Hub) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
 	item, err := t.ToolItem(h.ctx, run.ID, a.ToolUseID())
 	switch {
 	case err == nil:
@@ -302,10 +305,10 @@ func (h *Hub) linkTool(t *store.Tx, a Approval, run Run) error {
 		return t.UpdateItem(item)
 	case !errors.Is(err, store.ErrNotFound):
 		return err
-	case a.Type != store.FunctionCall || a.CallID == a.ID: // no call of the agent's
+	case a.Type != domain.FunctionCall || a.CallID == a.ID: // no call of the agent's
 		return nil
 	}
-	item = newTool(run, a.ToolUseID(), t.Now)
+	item = newTool(run, a.ToolUseID(), t.Now())
 	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
 	data := toolData{Paths: a.Paths}
 	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
@@ -341,7 +344,7 @@ type newApprovalData struct {
 	Truncated  bool            `json:"truncated,omitempty"`
 }
 
-func approvalData(a Approval, run Run) newApprovalData {
+func approvalData(a domain.Approval, run domain.Run) newApprovalData {
 	ambiguity, title := Presented(a)
 	d := newApprovalData{
 		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, ToolName: a.Tool, ToolInput: a.Input, ToolKind: a.ToolKind,
@@ -357,7 +360,7 @@ func approvalData(a Approval, run Run) newApprovalData {
 }
 
 // awaitVerdict waits for a human.
-func (h *Hub) awaitVerdict(ctx context.Context, a Approval, answered chan verdict) (catalog.RequestPermissionResult, error) {
+func (h *Hub) awaitVerdict(ctx context.Context, a domain.Approval, answered chan verdict) (catalog.RequestPermissionResult, error) {
 	defer func() {
 		h.mu.Lock()
 		delete(h.waiting, a.ID)
@@ -376,7 +379,7 @@ func (h *Hub) awaitVerdict(ctx context.Context, a Approval, answered chan verdic
 		}
 		return resultOf(v.approval), nil
 	case <-late:
-		h.closeAlone(a.ID, store.ApprovalExpired, "timeout")
+		h.closeAlone(a.ID, domain.ApprovalExpired, "timeout")
 		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
 	case <-h.ctx.Done():
 		// Any answer would be taken for a human's: the agent would go on without
@@ -386,7 +389,7 @@ func (h *Hub) awaitVerdict(ctx context.Context, a Approval, answered chan verdic
 	case <-ctx.Done(): // the agent asks no more, or has gone
 		h.awaitEnd(a.Run, linkPatience)
 		if h.ctx.Err() == nil {
-			h.closeAlone(a.ID, store.ApprovalCancelled, "end")
+			h.closeAlone(a.ID, domain.ApprovalCancelled, "end")
 		}
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}
@@ -411,19 +414,19 @@ func (h *Hub) awaitEnd(run int64, most time.Duration) {
 }
 
 // resultOf is a decision as an executor is told it.
-func resultOf(a Approval) catalog.RequestPermissionResult {
-	r := catalog.RequestPermissionResult{Approved: a.Status == store.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
+func resultOf(a domain.Approval) catalog.RequestPermissionResult {
+	r := catalog.RequestPermissionResult{Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
 	if letsGoOn(a) {
 		r.ApprovalID = a.ID
 	}
 	switch a.Status {
-	case store.ApprovalResponded:
+	case domain.ApprovalResponded:
 		r.Approved, r.Reason, r.Comment = true, "user_responded", a.Response
-	case store.ApprovalApproved:
+	case domain.ApprovalApproved:
 		if a.DecidedBy == byUser {
 			r.Reason = "user_approved"
 		}
-	case store.ApprovalDenied:
+	case domain.ApprovalDenied:
 		if a.DecidedBy == byUser {
 			r.Reason = "user_denied"
 		}
@@ -435,12 +438,12 @@ const byUser = "user"
 
 // closeAlone closes a question that nobody waits for any more.
 func (h *Hub) closeAlone(id, status, by string) {
-	err := h.write(h.ctx, func(t *store.Tx) error {
+	err := h.write(h.ctx, func(t store.Tx) error {
 		a, err := t.Approval(h.ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		if err != nil || a.Status != store.ApprovalPending || a.Stale || h.isDoomed(a.Run) {
+		if err != nil || a.Status != domain.ApprovalPending || a.Stale || h.isDoomed(a.Run) {
 			return err
 		}
 		a.Status, a.DecidedBy = status, by

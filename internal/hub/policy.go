@@ -6,9 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A ruling is what the policy says without asking: nothing, if reason is "".
@@ -19,7 +20,7 @@ type ruling struct {
 
 // rule applies the policy in its order (docs/protocol.md, "Questions"):
 // bypass, until it expires > deny rules > allow rules > mode > ask.
-func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now time.Time) ruling {
+func (h *Hub) rule(q question, thread domain.Thread, run domain.Run, rules []domain.Rule, now time.Time) ruling {
 	s := thread.Settings
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || now.Before(*s.SkipPermissionsUntil))
 	if bypass || run.Mode == catalog.ModeBypass {
@@ -47,7 +48,7 @@ func (h *Hub) rule(q question, thread Thread, run Run, rules []store.Rule, now t
 }
 
 // matchRules names the first rule of an effect that fits, or returns "".
-func (h *Hub) matchRules(effect string, q question, thread Thread, run Run, rules []store.Rule) string {
+func (h *Hub) matchRules(effect string, q question, thread domain.Thread, run domain.Run, rules []domain.Rule) string {
 	listed := thread.Settings.DisallowedTools
 	if effect == config.EffectAllow {
 		listed = thread.Settings.AllowedTools

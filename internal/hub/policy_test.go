@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // What may run, as lists of tools spell it.
@@ -71,47 +72,47 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		{Effect: "allow", Tool: "Bash", Command: "make && make test", Source: "user"},
 		{Effect: "allow", Tool: "Sh", Command: "*", Source: "user"},
 	})}}
-	allow := func(thread int64, tool, command string) store.Rule {
-		return store.Rule{Thread: thread, Effect: "allow", Tool: tool, Command: command}
+	allow := func(thread int64, tool, command string) domain.Rule {
+		return domain.Rule{Thread: thread, Effect: "allow", Tool: tool, Command: command}
 	}
-	deny := func(thread int64, tool string) store.Rule {
-		return store.Rule{Thread: thread, Effect: "deny", Tool: tool}
+	deny := func(thread int64, tool string) domain.Rule {
+		return domain.Rule{Thread: thread, Effect: "deny", Tool: tool}
 	}
 	for name, c := range map[string]struct {
 		tool, kind, input string
 		mode              string
 		tools             []string
-		settings          Settings
-		rules             []store.Rule
+		settings          domain.Settings
+		rules             []domain.Rule
 		want              string // "" is asked
 	}{
 		"nothing is known: ask":                          {tool: "Write"},
 		"bypass beats a deny rule":                       {tool: "WebFetch", mode: "bypassPermissions", want: "true mode=bypassPermissions"},
-		"bypass by settings":                             {tool: "X", settings: Settings{SkipPermissions: true, DisallowedTools: []string{"X"}}, want: "true mode=bypassPermissions"},
-		"bypass before its end":                          {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &future}, want: "true mode=bypassPermissions"},
-		"bypass at its end":                              {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &now}},
-		"bypass after its end":                           {tool: "X", settings: Settings{SkipPermissions: true, SkipPermissionsUntil: &past}},
-		"an end alone is no bypass":                      {tool: "X", settings: Settings{SkipPermissionsUntil: &future}},
+		"bypass by settings":                             {tool: "X", settings: domain.Settings{SkipPermissions: true, DisallowedTools: []string{"X"}}, want: "true mode=bypassPermissions"},
+		"bypass before its end":                          {tool: "X", settings: domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &future}, want: "true mode=bypassPermissions"},
+		"bypass at its end":                              {tool: "X", settings: domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &now}},
+		"bypass after its end":                           {tool: "X", settings: domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &past}},
+		"an end alone is no bypass":                      {tool: "X", settings: domain.Settings{SkipPermissionsUntil: &future}},
 		"tools that were not allowed":                    {tool: "Write", tools: []string{"Read"}, want: "false rule=tools"},
 		"tools that were allowed are asked for still":    {tool: "Write", tools: []string{"Read", "Write"}},
-		"tools before allow rules":                       {tool: "Write", tools: []string{"Read"}, rules: []store.Rule{allow(1, "Write", "")}, want: "false rule=tools"},
+		"tools before allow rules":                       {tool: "Write", tools: []string{"Read"}, rules: []domain.Rule{allow(1, "Write", "")}, want: "false rule=tools"},
 		"deny beats allow":                               {tool: "WebFetch", want: "false rule=user"},
-		"deny by list beats allow by list":               {tool: "X", settings: Settings{AllowedTools: []string{"X"}, DisallowedTools: []string{"X"}}, want: "false rule=X"},
-		"deny of the project beats allow of the session": {tool: "X", rules: []store.Rule{allow(1, "X", ""), deny(0, "X")}, want: "false rule=project"},
-		"deny of the session beats allow of the project": {tool: "X", rules: []store.Rule{allow(0, "X", ""), deny(1, "X")}, want: "false rule=session"},
-		"allow of the session":                           {tool: "X", rules: []store.Rule{allow(1, "X", "")}, want: "true rule=session"},
-		"allow of the project":                           {tool: "X", rules: []store.Rule{allow(0, "X", "")}, want: "true rule=project"},
-		"a rule of a command is for it alone":            {tool: "Bash", input: `{"command":"ls -l"}`, rules: []store.Rule{allow(1, "Bash", "ls")}},
-		"a rule of this command":                         {tool: "Bash", input: `{"command":"ls"}`, rules: []store.Rule{allow(1, "Bash", "ls")}, want: "true rule=session"},
-		"allow beats the mode":                           {tool: "Bash", mode: "plan", rules: []store.Rule{allow(1, "Bash", "")}, want: "true rule=session"},
-		"deny beats the mode":                            {tool: "Edit", mode: "acceptEdits", settings: Settings{DisallowedTools: []string{"Edit"}}, want: "false rule=Edit"},
-		"a list allows a command":                        {tool: "Bash", input: `{"command":"git log"}`, settings: Settings{AllowedTools: []string{"Bash(git:*)"}}, want: "true rule=Bash(git:*)"},
-		"but not a chained one":                          {tool: "Bash", input: `{"command":"git log; rm x"}`, settings: Settings{AllowedTools: []string{"Bash(git:*)"}}},
-		"a list denies a command":                        {tool: "Bash", input: `{"command":"rm x"}`, settings: Settings{DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
-		"and one that goes on":                           {tool: "Bash", input: `{"command":"rm x; true"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
-		"and one behind another":                         {tool: "Bash", input: `{"command":"true && rm x"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
-		"and one inside another":                         {tool: "Bash", input: `{"command":"echo $(rm x)"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
-		"a chain of what is not denied":                  {tool: "Bash", input: `{"command":"ls; farm x"}`, settings: Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "true rule=Bash"},
+		"deny by list beats allow by list":               {tool: "X", settings: domain.Settings{AllowedTools: []string{"X"}, DisallowedTools: []string{"X"}}, want: "false rule=X"},
+		"deny of the project beats allow of the session": {tool: "X", rules: []domain.Rule{allow(1, "X", ""), deny(0, "X")}, want: "false rule=project"},
+		"deny of the session beats allow of the project": {tool: "X", rules: []domain.Rule{allow(0, "X", ""), deny(1, "X")}, want: "false rule=session"},
+		"allow of the session":                           {tool: "X", rules: []domain.Rule{allow(1, "X", "")}, want: "true rule=session"},
+		"allow of the project":                           {tool: "X", rules: []domain.Rule{allow(0, "X", "")}, want: "true rule=project"},
+		"a rule of a command is for it alone":            {tool: "Bash", input: `{"command":"ls -l"}`, rules: []domain.Rule{allow(1, "Bash", "ls")}},
+		"a rule of this command":                         {tool: "Bash", input: `{"command":"ls"}`, rules: []domain.Rule{allow(1, "Bash", "ls")}, want: "true rule=session"},
+		"allow beats the mode":                           {tool: "Bash", mode: "plan", rules: []domain.Rule{allow(1, "Bash", "")}, want: "true rule=session"},
+		"deny beats the mode":                            {tool: "Edit", mode: "acceptEdits", settings: domain.Settings{DisallowedTools: []string{"Edit"}}, want: "false rule=Edit"},
+		"a list allows a command":                        {tool: "Bash", input: `{"command":"git log"}`, settings: domain.Settings{AllowedTools: []string{"Bash(git:*)"}}, want: "true rule=Bash(git:*)"},
+		"but not a chained one":                          {tool: "Bash", input: `{"command":"git log; rm x"}`, settings: domain.Settings{AllowedTools: []string{"Bash(git:*)"}}},
+		"a list denies a command":                        {tool: "Bash", input: `{"command":"rm x"}`, settings: domain.Settings{DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
+		"and one that goes on":                           {tool: "Bash", input: `{"command":"rm x; true"}`, settings: domain.Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
+		"and one behind another":                         {tool: "Bash", input: `{"command":"true && rm x"}`, settings: domain.Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
+		"and one inside another":                         {tool: "Bash", input: `{"command":"echo $(rm x)"}`, settings: domain.Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
+		"a chain of what is not denied":                  {tool: "Bash", input: `{"command":"ls; farm x"}`, settings: domain.Settings{AllowedTools: []string{"Bash"}, DisallowedTools: []string{"Bash(rm:*)"}}, want: "true rule=Bash"},
 		"a rule allows a command":                        {tool: "Bash", input: `{"command":"git status"}`, want: "true rule=user"},
 		"a rule allows no chain":                         {tool: "Bash", input: `{"command":"git status;ls"}`},
 		"nor what is put in":                             {tool: "Bash", input: `{"command":"git $(ls)"}`},
@@ -121,9 +122,9 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		"wherever it stands":                             {tool: "Bash", input: `{"command":"git $( rm -rf x)"}`, want: "false rule=user"},
 		"and behind a word of the shell":                 {tool: "Bash", input: `{"command":"if true; then ! rm -rf x; fi"}`, want: "false rule=user"},
 		"and behind a blank":                             {tool: "Bash", input: `{"command":" rm -rf x"}`, want: "false rule=user"},
-		"a human's no is for a part of a chain too":      {tool: "Bash", input: `{"command":"true; ls"}`, rules: []store.Rule{{Thread: 1, Effect: "deny", Tool: "Bash", Command: "ls"}}, want: "false rule=session"},
-		"a human's yes is for the whole":                 {tool: "Bash", input: `{"command":"true; ls"}`, rules: []store.Rule{allow(1, "Bash", "ls")}},
-		"a human's yes to a chain":                       {tool: "Bash", input: `{"command":"true; ls"}`, rules: []store.Rule{allow(1, "Bash", "true; ls")}, want: "true rule=session"},
+		"a human's no is for a part of a chain too":      {tool: "Bash", input: `{"command":"true; ls"}`, rules: []domain.Rule{{Thread: 1, Effect: "deny", Tool: "Bash", Command: "ls"}}, want: "false rule=session"},
+		"a human's yes is for the whole":                 {tool: "Bash", input: `{"command":"true; ls"}`, rules: []domain.Rule{allow(1, "Bash", "ls")}},
+		"a human's yes to a chain":                       {tool: "Bash", input: `{"command":"true; ls"}`, rules: []domain.Rule{allow(1, "Bash", "true; ls")}, want: "true rule=session"},
 		"a glob over commands knows slashes":             {tool: "Bash", input: `{"command":"rm -rf /a/b"}`, want: "false rule=user"},
 		"a glob over paths":                              {tool: "Read", input: `{"file_path":"/p/src/a.go"}`, want: "true rule=project"},
 		"outside of it":                                  {tool: "Read", input: `{"file_path":"/p/doc/a.go"}`},
@@ -132,18 +133,18 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		"another agent's rule":                           {tool: "Special"},
 		"acceptEdits passes edits":                       {tool: "Write", mode: "acceptEdits", want: "true mode=acceptEdits"},
 		"acceptEdits passes what is an edit":             {tool: "patch", kind: "edit", mode: "acceptEdits", want: "true mode=acceptEdits"},
-		"auto-accept passes edits":                       {tool: "MultiEdit", settings: Settings{AutoAcceptEdits: true}, want: "true mode=acceptEdits"},
+		"auto-accept passes edits":                       {tool: "MultiEdit", settings: domain.Settings{AutoAcceptEdits: true}, want: "true mode=acceptEdits"},
 		"acceptEdits asks for commands":                  {tool: "Bash", mode: "acceptEdits"},
 		"plan denies commands":                           {tool: "Bash", mode: "plan", want: "false mode=plan"},
 		"plan denies edits":                              {tool: "Edit", mode: "plan", want: "false mode=plan"},
 		"plan denies deletions":                          {tool: "trash", kind: "delete", mode: "plan", want: "false mode=plan"},
 		"plan asks for reading":                          {tool: "Read", kind: "read", mode: "plan"},
-		"a member of an odd type is no command":          {tool: "Bash", input: `{"command":["rm","x"],"file_path":7}`, rules: []store.Rule{allow(1, "Bash", "rm x")}},
+		"a member of an odd type is no command":          {tool: "Bash", input: `{"command":["rm","x"],"file_path":7}`, rules: []domain.Rule{allow(1, "Bash", "rm x")}},
 		"an input that is no object":                     {tool: "Bash", input: `[]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := questionOf(Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)})
-			got := h.rule(q, Thread{ID: 1, Agent: "fake", Settings: c.settings}, Run{Mode: c.mode, Tools: c.tools}, c.rules, now)
+			q := questionOf(domain.Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)})
+			got := h.rule(q, domain.Thread{ID: 1, Agent: "fake", Settings: c.settings}, domain.Run{Mode: c.mode, Tools: c.tools}, c.rules, now)
 			text := ""
 			if got.reason != "" {
 				text = fmt.Sprint(got.approved, " ", got.reason)
@@ -202,12 +203,12 @@ func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
 		"docs/alias/k":                    "user", "docs/nowhere": "user", "other/docs/alias/k": "user", "secret/k": "user",
 		"docs/out/a": "", "other/docs/a": "", "docs/out/../a": "", "docs/alias/../docs/a": "project",
 	} {
-		r := h.rule(question{tool: "Read", paths: []string{path}}, Thread{CWD: root}, Run{}, nil, time.Now())
+		r := h.rule(question{tool: "Read", paths: []string{path}}, domain.Thread{CWD: root}, domain.Run{}, nil, time.Now())
 		assert.Equal(t, want, strings.TrimPrefix(r.reason, "rule="), path)
 	}
-	r := h.rule(question{tool: "Read", paths: []string{"docs/loop/a"}}, Thread{CWD: root}, Run{}, nil, time.Now())
+	r := h.rule(question{tool: "Read", paths: []string{"docs/loop/a"}}, domain.Thread{CWD: root}, domain.Run{}, nil, time.Now())
 	assert.True(t, r.approved || r.reason == "", "and a loop ends")
-	lists := Thread{CWD: root, Settings: Settings{DisallowedTools: []string{"Write(" + filepath.ToSlash(root) + "/secret/k)"}}}
-	r = (&Hub{opts: Options{Root: root}}).rule(question{tool: "Write", paths: []string{"docs/alias/k"}}, lists, Run{}, nil, time.Now())
+	lists := domain.Thread{CWD: root, Settings: domain.Settings{DisallowedTools: []string{"Write(" + filepath.ToSlash(root) + "/secret/k)"}}}
+	r = (&Hub{opts: Options{Root: root}}).rule(question{tool: "Write", paths: []string{"docs/alias/k"}}, lists, domain.Run{}, nil, time.Now())
 	assert.Contains(t, r.reason, "rule=Write(", "lists know links too")
 }

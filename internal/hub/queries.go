@@ -8,76 +8,79 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // errNoRun says that an id names nothing.
-func errNoRun(id string) *Error {
-	return errorf(KindRunNotFound, "no run, session or task has the id %q", id)
+func errNoRun(id string) *domain.Error {
+	return domain.Errorf(domain.KindRunNotFound, "no run, session or task has the id %q", id)
 }
 
 // find is the run that an id of any kind names, inside a change.
-func (h *Hub) find(t *store.Tx, id string) (Run, error) {
+func (h *Hub) find(t store.Tx, id string) (domain.Run, error) {
 	n, err := t.Find(h.ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return Run{}, errNoRun(id)
+		return domain.Run{}, errNoRun(id)
 	}
 	if err != nil {
-		return Run{}, err
+		return domain.Run{}, err
 	}
 	return t.Run(h.ctx, n)
 }
 
 // Session is the run that an id of any kind names: a session's, a run's, a
 // task's, a thread's (its last run), or the caller's own.
-func (h *Hub) Session(ctx context.Context, id string) (Session, error) {
+func (h *Hub) Session(ctx context.Context, id string) (domain.Session, error) {
 	n, err := h.store.Find(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return Session{}, errNoRun(id)
+		return domain.Session{}, errNoRun(id)
 	}
 	if err != nil {
-		return Session{}, stored(err)
+		return domain.Session{}, stored(err)
 	}
 	return h.session(ctx, n)
 }
 
-func (h *Hub) session(ctx context.Context, run int64) (Session, error) {
+func (h *Hub) session(ctx context.Context, run int64) (domain.Session, error) {
 	s, err := h.store.Session(ctx, run)
 	return s, stored(err)
 }
 
 // SessionOfNative is the last run of the thread that has an agent's own
 // session.
-func (h *Hub) SessionOfNative(ctx context.Context, native string) (Session, error) {
+func (h *Hub) SessionOfNative(ctx context.Context, native string) (domain.Session, error) {
 	thread, err := h.store.FindNative(ctx, native)
 	if errors.Is(err, store.ErrNotFound) {
-		return Session{}, errorf(KindRunNotFound, "no session of an agent has the id %q", native)
+		return domain.Session{}, domain.Errorf(domain.KindRunNotFound, "no session of an agent has the id %q", native)
 	}
 	if err != nil {
-		return Session{}, stored(err)
+		return domain.Session{}, stored(err)
 	}
 	last, err := h.store.LastRun(ctx, thread)
 	if err != nil {
-		return Session{}, stored(err)
+		return domain.Session{}, stored(err)
 	}
 	return h.session(ctx, last.ID)
 }
 
 // Sessions lists runs, the newest first.
-func (h *Hub) Sessions(ctx context.Context, f RunFilter) ([]Session, error) {
+func (h *Hub) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
 	list, err := h.store.Sessions(ctx, f)
 	return list, stored(err)
 }
 
 // Counts tells how many runs are in which state.
-func (h *Hub) Counts(ctx context.Context) (Counts, error) {
+func (h *Hub) Counts(ctx context.Context) (domain.Counts, error) {
 	c, err := h.store.Counts(ctx)
 	return c, stored(err)
 }
 
 // Output is what the agent of one run said, without the runs before it.
-func (h *Hub) Output(ctx context.Context, s Session) (string, error) {
+func (h *Hub) Output(ctx context.Context, s domain.Session) (string, error) {
 	items, err := h.items(ctx, s.Run.ID)
 	if err != nil {
 		return "", stored(err)
@@ -92,13 +95,13 @@ func (h *Hub) Output(ctx context.Context, s Session) (string, error) {
 }
 
 // Search finds items by words.
-func (h *Hub) Search(ctx context.Context, words string, limit, offset int) ([]Hit, error) {
+func (h *Hub) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	hits, err := h.store.Search(ctx, words, limit, offset)
 	return hits, stored(err)
 }
 
 // Changes lists the files that a run changed.
-func (h *Hub) Changes(ctx context.Context, id string) ([]Change, error) {
+func (h *Hub) Changes(ctx context.Context, id string) ([]domain.Change, error) {
 	s, err := h.Session(ctx, id)
 	if err != nil {
 		return nil, err
@@ -109,7 +112,7 @@ func (h *Hub) Changes(ctx context.Context, id string) ([]Change, error) {
 
 // Approvals lists the questions that wait for a human: of one run, or of all
 // where id is "".
-func (h *Hub) Approvals(ctx context.Context, id string) ([]Approval, error) {
+func (h *Hub) Approvals(ctx context.Context, id string) ([]domain.Approval, error) {
 	var run int64
 	if id != "" {
 		s, err := h.Session(ctx, id)
@@ -128,13 +131,13 @@ const shownID = 8
 // Approval finds a question by its id, or by its call's, or by a
 // beginning of its id that is at least as long as what is shown of it and that
 // no other one has.
-func (h *Hub) Approval(ctx context.Context, id string) (Approval, error) {
+func (h *Hub) Approval(ctx context.Context, id string) (domain.Approval, error) {
 	a, err := h.store.Approval(ctx, id)
 	if errors.Is(err, store.ErrNotFound) && len(id) >= shownID {
 		a, err = h.store.ApprovalBeginning(ctx, id)
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return a, errorf(KindApprovalNotFound, "approval not found: %s", id)
+		return a, domain.Errorf(domain.KindApprovalNotFound, "approval not found: %s", id)
 	}
 	if errors.Is(err, store.ErrAmbiguous) {
 		return a, errAmbiguous(id)
@@ -142,12 +145,12 @@ func (h *Hub) Approval(ctx context.Context, id string) (Approval, error) {
 	return a, stored(err)
 }
 
-func errAmbiguous(id string) *Error {
-	return invalid("call_id", "the id of one approval, or approval_id", fmt.Sprintf("%q, which several have", id))
+func errAmbiguous(id string) *domain.Error {
+	return domain.Invalid("call_id", "the id of one approval, or approval_id", fmt.Sprintf("%q, which several have", id))
 }
 
 // SessionOf is the session of a row, such as an approval's or an item's.
-func (h *Hub) SessionOf(ctx context.Context, run int64) (Session, error) {
+func (h *Hub) SessionOf(ctx context.Context, run int64) (domain.Session, error) {
 	if s, ok := h.known(run); ok {
 		return s, nil
 	}
@@ -155,7 +158,7 @@ func (h *Hub) SessionOf(ctx context.Context, run int64) (Session, error) {
 }
 
 // RecentPaths are the directories of threads, the last used first.
-func (h *Hub) RecentPaths(ctx context.Context, limit int) ([]RecentPath, error) {
+func (h *Hub) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
 	list, err := h.store.RecentPaths(ctx, limit)
 	return list, stored(err)
 }
@@ -178,10 +181,10 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 		return catalog.CreateMessageResult{}, err
 	}
 	if p.Message.Role != "user" && p.Message.Role != "assistant" {
-		return catalog.CreateMessageResult{}, invalid("message.role", "a role", p.Message.Role, "user", "assistant")
+		return catalog.CreateMessageResult{}, domain.Invalid("message.role", "a role", p.Message.Role, "user", "assistant")
 	}
-	var item Item
-	err := h.write(ctx, func(t *store.Tx) error {
+	var item domain.Item
+	err := h.write(ctx, func(t store.Tx) error {
 		run, err := h.find(t, p.TaskID)
 		if err != nil {
 			return err
@@ -190,7 +193,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 			return err
 		}
 		text := textOf(p.Message.Content)
-		item = Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Key: fmt.Sprintf("msg-%d", t.Seq()+1), Role: p.Message.Role, Content: text, Created: t.Now, Updated: t.Now}
+		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Key: fmt.Sprintf("msg-%d", t.Seq()+1), Role: p.Message.Role, Content: text, Created: t.Now(), Updated: t.Now()}
 		if item.Seq, err = h.announceItem(t, run, conversationData{EventType: kindMessage, MessageID: item.Key, Role: item.Role, Content: text, ContentType: "text", Subtype: p.Message.Type}); err != nil {
 			return err
 		}
@@ -209,13 +212,13 @@ func (h *Hub) Status(ctx context.Context) (Status, error) {
 	if s.Counts, err = h.store.Counts(ctx); err != nil {
 		return s, stored(err)
 	}
-	if s.Running, err = h.store.Sessions(ctx, RunFilter{States: []State{store.Starting, store.Running, store.WaitingInput, store.Interrupting}, Limit: 100}); err != nil {
+	if s.Running, err = h.store.Sessions(ctx, domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}, Limit: 100}); err != nil {
 		return s, stored(err)
 	}
-	if s.Queued, err = h.store.Sessions(ctx, RunFilter{States: []State{store.Queued}, Limit: 100}); err != nil {
+	if s.Queued, err = h.store.Sessions(ctx, domain.RunFilter{States: []domain.State{domain.Queued}, Limit: 100}); err != nil {
 		return s, stored(err)
 	}
-	slices.SortStableFunc(s.Queued, func(a, b Session) int {
+	slices.SortStableFunc(s.Queued, func(a, b domain.Session) int {
 		if a.Priority != b.Priority {
 			return b.Priority - a.Priority
 		}
@@ -227,12 +230,12 @@ func (h *Hub) Status(ctx context.Context) (Status, error) {
 }
 
 // known is a session from memory, where only its ids matter.
-func (h *Hub) known(run int64) (Session, bool) { return h.sessions.of(run) }
+func (h *Hub) known(run int64) (domain.Session, bool) { return h.sessions.of(run) }
 
 // remember keeps a session in memory for its ids.
-func (h *Hub) remember(s Session) { h.sessions.keep(s) }
+func (h *Hub) remember(s domain.Session) { h.sessions.keep(s) }
 
 // forget drops what is in memory of a session that changes.
-func (h *Hub) forget(t *store.Tx, run int64) {
+func (h *Hub) forget(t store.Tx, run int64) {
 	t.AfterCommit(func() { h.sessions.drop(run) })
 }

@@ -7,9 +7,10 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -39,7 +40,7 @@ type others struct {
 	files           []file
 }
 
-func questionOf(a Approval) question {
+func questionOf(a domain.Approval) question {
 	in := toolinput.Read(a.Input)
 	q := question{
 		tool: a.Tool, byKind: a.NameByKind, kind: a.ToolKind, paths: a.Paths, hash: a.Question, input: a.Input,
@@ -84,7 +85,7 @@ func (q question) couldBeAny() bool { return q.byKind && len(catalog.ToolsOfKind
 
 // couldBeDenied reports whether a tool of which nothing is known could be one
 // that a rule denies. Then no rule for all tools allows it: it is asked.
-func (h *Hub) couldBeDenied(q question, thread Thread, run Run, rules []store.Rule) bool {
+func (h *Hub) couldBeDenied(q question, thread domain.Thread, run domain.Run, rules []domain.Rule) bool {
 	if !q.couldBeAny() {
 		return false
 	}
@@ -105,13 +106,13 @@ const sameInput = "\x00"
 
 // remembered are the rules that a decision becomes: the tool, and where it runs
 // commands, this one alone; where it can be read in several ways, each of them.
-func remembered(a Approval, thread int64, effect string) []store.Rule {
+func remembered(a domain.Approval, thread int64, effect string) []domain.Rule {
 	q := questionOf(a)
-	rule := store.Rule{Thread: thread, Effect: effect, Tool: q.tool, Command: q.command}
+	rule := domain.Rule{Thread: thread, Effect: effect, Tool: q.tool, Command: q.command}
 	if q.command == "" && (q.kind == "execute" || q.oddCommand) || q.isUnclear() {
 		rule.Command = sameInput + a.Question
 	}
-	rules := []store.Rule{rule}
+	rules := []domain.Rule{rule}
 	if q.isUnclear() {
 		for _, command := range q.others.commands {
 			if command != "" {
@@ -178,8 +179,8 @@ func formerHash(tool string, input json.RawMessage) string {
 // Presented is the title of a question as people are to be shown it, and why
 // programs may read the tool's input differently, "" if they do not. The title
 // says so too: each client shows it, and perhaps but one way to read the input.
-func Presented(a Approval) (ambiguity, title string) {
-	if a.Type != store.FunctionCall {
+func Presented(a domain.Approval) (ambiguity, title string) {
+	if a.Type != domain.FunctionCall {
 		return "", a.Title
 	}
 	if ambiguity = toolinput.Read(a.Input).Ambiguity; ambiguity == "" {

@@ -8,16 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // verdictOn is what the policy says of a call, "" if it is asked.
-func verdictOn(h *Hub, a Approval, thread Thread, run Run, rules ...store.Rule) string {
+func verdictOn(h *Hub, a domain.Approval, thread domain.Thread, run domain.Run, rules ...domain.Rule) string {
 	a.Question = questionHash(a.Tool, a.Input)
 	r := h.rule(questionOf(a), thread, run, rules, time.Unix(1000, 0))
 	if r.reason == "" {
@@ -44,29 +45,29 @@ func TestAnInputWithTwoReadingsIsAllowedByNothingAndDeniedByEither(t *testing.T)
 		`{"COMMAND":"rm -rf ~"}`, `{"command":"make test","Command":["rm","-rf","~"]}`, `{"command":"make test","Command":["sh","-c","true; rm -rf ~"]}`,
 		`{"command":"make test","x":1,"X":2,"Command":"time rm -rf ~"}`,
 	} {
-		a := Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(input)}
-		assert.Empty(t, verdictOn(allowing, a, Thread{}, Run{}), input)
-		settings := Thread{Settings: Settings{AllowedTools: []string{"Bash", "Bash(make test)", "Bash(make:*)", "*"}}}
-		assert.Empty(t, verdictOn(&Hub{}, a, settings, Run{}), input)
-		assert.Equal(t, "false rule=tools", verdictOn(allowing, a, Thread{}, Run{Tools: []string{"Bash", "Bash(make test)"}}), input)
-		assert.Empty(t, verdictOn(&Hub{}, a, Thread{}, Run{},
-			store.Rule{Effect: "allow", Tool: "Bash"}, store.Rule{Effect: "allow", Tool: "Bash", Command: "make test"},
-			store.Rule{Effect: "allow", Tool: "Bash", Command: sameInput + questionHash("Bash", a.Input)}), input)
-		assert.Equal(t, "false rule=user", verdictOn(denying, a, Thread{}, Run{}), input)
-		assert.Contains(t, verdictOn(allowing, a, Thread{Settings: Settings{DisallowedTools: []string{"Bash(rm:*)"}}}, Run{}), "false", input)
-		assert.Equal(t, "false rule=project", verdictOn(allowing, a, Thread{}, Run{}, store.Rule{Effect: "deny", Tool: "Bash", Command: "rm -rf ~"}), input)
-		ambiguity, title := Presented(Approval{Type: store.FunctionCall, Tool: "Bash", Title: "make test", Input: a.Input})
+		a := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(input)}
+		assert.Empty(t, verdictOn(allowing, a, domain.Thread{}, domain.Run{}), input)
+		settings := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash", "Bash(make test)", "Bash(make:*)", "*"}}}
+		assert.Empty(t, verdictOn(&Hub{}, a, settings, domain.Run{}), input)
+		assert.Equal(t, "false rule=tools", verdictOn(allowing, a, domain.Thread{}, domain.Run{Tools: []string{"Bash", "Bash(make test)"}}), input)
+		assert.Empty(t, verdictOn(&Hub{}, a, domain.Thread{}, domain.Run{},
+			domain.Rule{Effect: "allow", Tool: "Bash"}, domain.Rule{Effect: "allow", Tool: "Bash", Command: "make test"},
+			domain.Rule{Effect: "allow", Tool: "Bash", Command: sameInput + questionHash("Bash", a.Input)}), input)
+		assert.Equal(t, "false rule=user", verdictOn(denying, a, domain.Thread{}, domain.Run{}), input)
+		assert.Contains(t, verdictOn(allowing, a, domain.Thread{Settings: domain.Settings{DisallowedTools: []string{"Bash(rm:*)"}}}, domain.Run{}), "false", input)
+		assert.Equal(t, "false rule=project", verdictOn(allowing, a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm -rf ~"}), input)
+		ambiguity, title := Presented(domain.Approval{Type: domain.FunctionCall, Tool: "Bash", Title: "make test", Input: a.Input})
 		assert.NotEmpty(t, ambiguity)
 		assert.Contains(t, title, ambiguity, "every client shows it")
 		assert.Contains(t, title, "make test")
 	}
 	for _, input := range []string{`{"file_path":"/p/a.key","File_Path":"/p/a"}`, `{"file_path":"/p/a","file_path":"/p/a.key"}`, `{"file_path":"/p/a","FILE_PATH":["/p/a.key"]}`} {
-		a := Approval{Tool: "Edit", ToolKind: "edit", Input: json.RawMessage(input)}
-		assert.Empty(t, verdictOn(allowing, a, Thread{}, Run{Mode: catalog.ModeAcceptEdits}), input)
-		assert.Empty(t, verdictOn(allowing, a, Thread{Settings: Settings{AutoAcceptEdits: true}}, Run{}), input)
-		assert.Equal(t, "false rule=user", verdictOn(denying, a, Thread{}, Run{}), input)
-		assert.Equal(t, "false mode=plan", verdictOn(allowing, a, Thread{}, Run{Mode: catalog.ModePlan}), input)
-		assert.Contains(t, verdictOn(denying, a, Thread{}, Run{Mode: catalog.ModeBypass}), "true", "who has allowed everything is not asked")
+		a := domain.Approval{Tool: "Edit", ToolKind: "edit", Input: json.RawMessage(input)}
+		assert.Empty(t, verdictOn(allowing, a, domain.Thread{}, domain.Run{Mode: catalog.ModeAcceptEdits}), input)
+		assert.Empty(t, verdictOn(allowing, a, domain.Thread{Settings: domain.Settings{AutoAcceptEdits: true}}, domain.Run{}), input)
+		assert.Equal(t, "false rule=user", verdictOn(denying, a, domain.Thread{}, domain.Run{}), input)
+		assert.Equal(t, "false mode=plan", verdictOn(allowing, a, domain.Thread{}, domain.Run{Mode: catalog.ModePlan}), input)
+		assert.Contains(t, verdictOn(denying, a, domain.Thread{}, domain.Run{Mode: catalog.ModeBypass}), "true", "who has allowed everything is not asked")
 	}
 }
 
@@ -80,8 +81,8 @@ func TestAListIsNoCommandThatARuleAllows(t *testing.T) {
 		{Effect: "allow", Tool: "Read", Path: "*", Source: "user"},
 	}
 	h := &Hub{opts: Options{Root: "/p", Rules: always(list)}}
-	call := func(input string) Approval {
-		return Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(input)}
+	call := func(input string) domain.Approval {
+		return domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(input)}
 	}
 	for input, want := range map[string]string{
 		`{"command":["ls"]}`:                      "",
@@ -101,33 +102,33 @@ func TestAListIsNoCommandThatARuleAllows(t *testing.T) {
 		`{"command":"bash --norc"}`:                                   "",
 		`{"command":"` + strings.Repeat("bash -c ", 100_000) + `rm"}`: "",
 	} {
-		assert.Equal(t, want, verdictOn(h, call(input), Thread{}, Run{}), input)
+		assert.Equal(t, want, verdictOn(h, call(input), domain.Thread{}, domain.Run{}), input)
 	}
-	whole := Thread{Settings: Settings{AllowedTools: []string{"Bash"}}}
-	assert.Equal(t, "true rule=Bash", verdictOn(h, call(`{"command":["ls"]}`), whole, Run{}), "the tool as such is allowed")
-	a := Approval{Tool: "Read", Paths: []string{"/p/a"}, Input: json.RawMessage(`{"file_path":["/etc/passwd"]}`)}
-	assert.Empty(t, verdictOn(h, a, Thread{}, Run{}), "what it touches is not what its locations say")
+	whole := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash"}}}
+	assert.Equal(t, "true rule=Bash", verdictOn(h, call(`{"command":["ls"]}`), whole, domain.Run{}), "the tool as such is allowed")
+	a := domain.Approval{Tool: "Read", Paths: []string{"/p/a"}, Input: json.RawMessage(`{"file_path":["/etc/passwd"]}`)}
+	assert.Empty(t, verdictOn(h, a, domain.Thread{}, domain.Run{}), "what it touches is not what its locations say")
 
 	words := call(`{"command":["ls","-l"]}`)
 	words.Question = questionHash(words.Tool, words.Input)
 	for _, rule := range remembered(words, 0, "allow") {
-		assert.Equal(t, "true rule=project", verdictOn(&Hub{}, words, Thread{}, Run{}, rule))
+		assert.Equal(t, "true rule=project", verdictOn(&Hub{}, words, domain.Thread{}, domain.Run{}, rule))
 		for _, other := range []string{`{"command":"[\"ls\",\"-l\"]"}`, `{"command":["ls","-l","x"]}`, `{"command":"ls -l"}`, `{}`} {
-			assert.Empty(t, verdictOn(&Hub{}, call(other), Thread{}, Run{}, rule), other)
+			assert.Empty(t, verdictOn(&Hub{}, call(other), domain.Thread{}, domain.Run{}, rule), other)
 		}
 	}
 }
 
 func TestAToolThatIsKnownByItsKindAlone(t *testing.T) {
 	const dangerous = `{"command":"rm x","file_path":"/p/my.key"}`
-	byKind := func(kind, input string) Approval {
-		return Approval{Tool: catalog.ToolOfKind(kind), ToolKind: kind, NameByKind: true, Title: "Read all", Input: json.RawMessage(input)}
+	byKind := func(kind, input string) domain.Approval {
+		return domain.Approval{Tool: catalog.ToolOfKind(kind), ToolKind: kind, NameByKind: true, Title: "Read all", Input: json.RawMessage(input)}
 	}
 	rule := func(effect, tool, command, path string) config.Rule {
 		return config.Rule{Effect: effect, Tool: tool, Command: command, Path: path, Source: "user"}
 	}
 	for name, c := range map[string]struct {
-		a     Approval
+		a     domain.Approval
 		rules []config.Rule
 		want  string
 	}{
@@ -138,7 +139,7 @@ func TestAToolThatIsKnownByItsKindAlone(t *testing.T) {
 		"the name of its kind":                        {byKind("read", `{}`), []config.Rule{rule("allow", "Read", "", "")}, "true rule=user"},
 		"another tool of its kind is not allowed":     {byKind("edit", `{}`), []config.Rule{rule("allow", "Write", "", "")}, ""},
 		"but denied":                                  {byKind("edit", `{}`), []config.Rule{rule("deny", "Write", "", ""), rule("allow", "Edit", "", "")}, "false rule=user"},
-		"one that is named is not":                    {Approval{Tool: "Edit", ToolKind: "edit"}, []config.Rule{rule("deny", "Write", "", ""), rule("allow", "Edit", "", "")}, "true rule=user"},
+		"one that is named is not":                    {domain.Approval{Tool: "Edit", ToolKind: "edit"}, []config.Rule{rule("deny", "Write", "", ""), rule("allow", "Edit", "", "")}, "true rule=user"},
 		"a tool of another kind":                      {byKind("edit", `{}`), []config.Rule{rule("deny", "Bash", "", ""), rule("allow", "Edit", "", "")}, "true rule=user"},
 		"what it runs is denied whatever it is":       {byKind("other", dangerous), []config.Rule{rule("deny", "Bash", "rm *", ""), rule("allow", "*", "", "")}, "false rule=user"},
 		"and what it touches":                         {byKind("other", dangerous), []config.Rule{rule("deny", "Edit", "", "*.key"), rule("allow", "*", "", "")}, "false rule=user"},
@@ -148,29 +149,29 @@ func TestAToolThatIsKnownByItsKindAlone(t *testing.T) {
 		"tools of which nothing is known are allowed": {byKind("other", `{}`), []config.Rule{rule("allow", "other", "", "")}, "true rule=user"},
 		"or denied": {byKind("other", `{}`), []config.Rule{rule("deny", "other", "", "")}, "false rule=user"},
 	} {
-		assert.Equal(t, c.want, verdictOn(&Hub{opts: Options{Root: "/p", Rules: always(c.rules)}}, c.a, Thread{Agent: "fake"}, Run{}), name)
+		assert.Equal(t, c.want, verdictOn(&Hub{opts: Options{Root: "/p", Rules: always(c.rules)}}, c.a, domain.Thread{Agent: "fake"}, domain.Run{}), name)
 	}
 	h := &Hub{}
 	other, edit := byKind("other", dangerous), byKind("edit", `{}`)
-	lists := func(denied ...string) Thread {
-		return Thread{Settings: Settings{DisallowedTools: denied, AllowedTools: []string{"*"}}}
+	lists := func(denied ...string) domain.Thread {
+		return domain.Thread{Settings: domain.Settings{DisallowedTools: denied, AllowedTools: []string{"*"}}}
 	}
-	assert.Contains(t, verdictOn(h, other, lists("Bash(rm:*)"), Run{}), "false")
-	assert.Empty(t, verdictOn(h, other, lists("Bash"), Run{}))
-	assert.Contains(t, verdictOn(h, edit, lists("Write"), Run{}), "false")
-	assert.Equal(t, "false rule=tools", verdictOn(h, other, Thread{}, Run{Tools: []string{"Read"}}))
-	assert.Contains(t, verdictOn(h, edit, Thread{}, Run{}, store.Rule{Effect: "deny", Tool: "Write"}), "false")
-	assert.Contains(t, verdictOn(h, other, Thread{}, Run{}, store.Rule{Effect: "deny", Tool: "Bash", Command: "rm x"}), "false")
-	assert.Empty(t, verdictOn(h, other, Thread{}, Run{}, store.Rule{Effect: "allow", Tool: "Read"}))
-	assert.Empty(t, verdictOn(h, other, Thread{}, Run{Mode: catalog.ModeAcceptEdits}))
-	assert.Equal(t, "true mode=acceptEdits", verdictOn(h, edit, Thread{}, Run{Mode: catalog.ModeAcceptEdits}))
+	assert.Contains(t, verdictOn(h, other, lists("Bash(rm:*)"), domain.Run{}), "false")
+	assert.Empty(t, verdictOn(h, other, lists("Bash"), domain.Run{}))
+	assert.Contains(t, verdictOn(h, edit, lists("Write"), domain.Run{}), "false")
+	assert.Equal(t, "false rule=tools", verdictOn(h, other, domain.Thread{}, domain.Run{Tools: []string{"Read"}}))
+	assert.Contains(t, verdictOn(h, edit, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Write"}), "false")
+	assert.Contains(t, verdictOn(h, other, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm x"}), "false")
+	assert.Empty(t, verdictOn(h, other, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "Read"}))
+	assert.Empty(t, verdictOn(h, other, domain.Thread{}, domain.Run{Mode: catalog.ModeAcceptEdits}))
+	assert.Equal(t, "true mode=acceptEdits", verdictOn(h, edit, domain.Thread{}, domain.Run{Mode: catalog.ModeAcceptEdits}))
 }
 
 func TestAStandingRuleOfAFormerVersionStillDeniesItsInput(t *testing.T) {
-	a := Approval{Tool: "Tool", ToolKind: "execute", Input: json.RawMessage(`{"b":1,"a":"x"}`)}
+	a := domain.Approval{Tool: "Tool", ToolKind: "execute", Input: json.RawMessage(`{"b":1,"a":"x"}`)}
 	former := sameInput + formerHash(a.Tool, a.Input)
-	assert.Contains(t, verdictOn(&Hub{}, a, Thread{}, Run{}, store.Rule{Effect: "deny", Tool: "Tool", Command: former}), "false")
-	assert.Empty(t, verdictOn(&Hub{}, a, Thread{}, Run{}, store.Rule{Effect: "allow", Tool: "Tool", Command: former}), "it could be another's too")
+	assert.Contains(t, verdictOn(&Hub{}, a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Tool", Command: former}), "false")
+	assert.Empty(t, verdictOn(&Hub{}, a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "Tool", Command: former}), "it could be another's too")
 }
 
 func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {
@@ -196,10 +197,10 @@ func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {
 	} {
 		d.ID = a.ID
 		_, err := h.Decide(ctx, d)
-		assert.Equal(t, KindInvalid, kindOf(t, err), "%+v", d)
+		assert.Equal(t, domain.KindInvalid, kindOf(t, err), "%+v", d)
 	}
 	_, err := h.Decide(ctx, Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"Command":"make test","command":"rm -rf ~"}`)})
-	assert.Equal(t, KindInvalid, kindOf(t, err))
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	_, err = h.Decide(ctx, Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"make test"}`)})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"command":"make test"}`, string((<-answers).UpdatedInput), "it is not the same as what was asked")

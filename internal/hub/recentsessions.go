@@ -1,6 +1,10 @@
 package hub
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
 
 // How many sessions are kept in memory at most, and how long their texts are
 // together, in bytes: prompts and results may be of megabytes.
@@ -13,17 +17,19 @@ const (
 // goroutine.
 type recentSessions struct {
 	mu    sync.Mutex // guards the fields below
-	byRun map[int64]Session
+	byRun map[int64]domain.Session
 	bytes int
 }
 
-func newRecentSessions() *recentSessions { return &recentSessions{byRun: make(map[int64]Session)} }
+func newRecentSessions() *recentSessions {
+	return &recentSessions{byRun: make(map[int64]domain.Session)}
+}
 
-func sessionSize(s Session) int {
+func sessionSize(s domain.Session) int {
 	return len(s.Prompt) + len(s.Result) + len(s.Error) + len(s.Run.Title) + len(s.Metadata) + len(s.Progress) + len(s.Thread.Settings.MCPServers)
 }
 
-func (r *recentSessions) of(run int64) (Session, bool) {
+func (r *recentSessions) of(run int64) (domain.Session, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, there := r.byRun[run]
@@ -31,7 +37,7 @@ func (r *recentSessions) of(run int64) (Session, bool) {
 }
 
 // keep keeps a session, and forgets all others where there is no room for it.
-func (r *recentSessions) keep(s Session) {
+func (r *recentSessions) keep(s domain.Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropLocked(s.Run.ID)

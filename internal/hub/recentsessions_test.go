@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/stretchr/testify/assert"
 )
 
 // However long prompts and results are, few megabytes of them stay in memory.
@@ -14,7 +14,7 @@ func TestRecentSessionsAreBounded(t *testing.T) {
 	r := newRecentSessions()
 	large := strings.Repeat("x", 1<<20)
 	for run := range int64(100) {
-		s := Session{Run: store.Run{ID: run, Prompt: large, Result: large}}
+		s := domain.Session{Run: domain.Run{ID: run, Prompt: large, Result: large}}
 		r.keep(s)
 		r.keep(s) // which counts once
 		known, there := r.of(run)
@@ -27,7 +27,7 @@ func TestRecentSessionsAreBounded(t *testing.T) {
 	_, there := r.of(99)
 	assert.False(t, there)
 	for run := range int64(3 * sessionsKept) {
-		r.keep(Session{Run: store.Run{ID: run}})
+		r.keep(domain.Session{Run: domain.Run{ID: run}})
 		assert.LessOrEqual(t, len(r.byRun), sessionsKept)
 	}
 	for run := range int64(3 * sessionsKept) {

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // recover picks up what a process that is dead left behind: its runs become
@@ -21,7 +23,7 @@ func (h *Hub) recover(ctx context.Context) error {
 		return err
 	}
 	// Not h.write: Open itself sees to a disk that is full.
-	err = h.store.Write(ctx, func(t *store.Tx) error {
+	err = h.store.Write(ctx, func(t store.Tx) error {
 		if err := h.abandon(t, codeOrphaned, "the process that ran this has died; continue it to go on where it was"); err != nil {
 			return err
 		}
@@ -43,8 +45,8 @@ func (h *Hub) recover(ctx context.Context) error {
 
 // abandon interrupts everything that has an agent. Questions stay pending,
 // marked stale: whoever asked them is gone.
-func (h *Hub) abandon(t *store.Tx, code, message string) error {
-	runs, err := t.RunsIn(h.ctx, store.Starting, store.Running, store.WaitingInput, store.Interrupting)
+func (h *Hub) abandon(t store.Tx, code, message string) error {
+	runs, err := t.RunsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func (h *Hub) abandon(t *store.Tx, code, message string) error {
 			return err
 		}
 		to := outcome{code: code, message: message, reason: "orphaned", leaveApprovals: true}
-		if err := h.transition(t, &run, store.Interrupted, to); err != nil {
+		if err := h.transition(t, &run, domain.Interrupted, to); err != nil {
 			return err
 		}
 	}
@@ -61,7 +63,7 @@ func (h *Hub) abandon(t *store.Tx, code, message string) error {
 }
 
 // keepApprovals marks a run's questions as stale: they stay when it ends.
-func (h *Hub) keepApprovals(t *store.Tx, run Run) error {
+func (h *Hub) keepApprovals(t store.Tx, run domain.Run) error {
 	pending, err := t.PendingApprovals(h.ctx, run.ID)
 	if err != nil {
 		return err

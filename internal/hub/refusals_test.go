@@ -8,11 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A question that waits for more than a day is answered, and the run goes on as if it had
@@ -31,17 +34,17 @@ func TestAQuestionMayWaitForADay(t *testing.T) {
 		for range 2 {
 			a := pendingOf(t, h, 1)[0]
 			time.Sleep(25 * time.Hour)
-			inState(t, h, s, store.WaitingInput)
+			inState(t, h, s, domain.WaitingInput)
 			approve(t, h, a, "")
 		}
 		s = await(t, h, s)
-		assert.Equal(t, store.Completed, s.State, s.Error)
+		assert.Equal(t, domain.Completed, s.State, s.Error)
 		assert.Equal(t, "before yes user_approved yes user_approved", wholeText(t, h, s))
 	})
 }
 
 // wholeText is all that the agent said in a run.
-func wholeText(t *testing.T, h *Hub, s Session) (text string) {
+func wholeText(t *testing.T, h *Hub, s domain.Session) (text string) {
 	t.Helper()
 	c, err := h.Conversation(context.Background(), s.UUID, Page{})
 	require.NoError(t, err)
@@ -98,7 +101,7 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 		})
 		for prompt := range why {
 			s := await(t, h, launch(t, h, prompt))
-			assert.Equal(t, store.Failed, s.State, prompt)
+			assert.Equal(t, domain.Failed, s.State, prompt)
 			assert.Equal(t, codeOutputMissing, s.ErrorCode, prompt)
 			assert.Contains(t, s.Error, "output is missing", prompt)
 			assert.Contains(t, wholeText(t, h, s), "after", "the rest is there: %s", prompt)
@@ -107,7 +110,7 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 		assert.Equal(t, "OWN", s.ErrorCode)
 		for _, prompt := range []string{"another's", "twice"} {
 			s = await(t, h, launch(t, h, prompt))
-			assert.Equal(t, store.Completed, s.State, prompt)
+			assert.Equal(t, domain.Completed, s.State, prompt)
 		}
 	})
 }
@@ -123,8 +126,8 @@ func TestARunWhoseReportsCouldNotBeKeptDoesNotComplete(t *testing.T) {
 		return completed
 	})
 	s := launch(t, h, "p")
-	inState(t, h, s, store.Running)
-	h.store.Enqueue(func(*store.Tx) error {
+	inState(t, h, s, domain.Running)
+	h.store.Enqueue(func(store.Tx) error {
 		close(held)
 		<-hold                  // until the reports and the end wait for one transaction
 		h.folds[s.Run.ID] = nil // a defect
@@ -138,7 +141,7 @@ func TestARunWhoseReportsCouldNotBeKeptDoesNotComplete(t *testing.T) {
 	h.intake.mu.Unlock()
 	close(hold)
 	s = await(t, h, s)
-	assert.Equal(t, store.Failed, s.State)
+	assert.Equal(t, domain.Failed, s.State)
 	assert.Equal(t, codeOutputMissing, s.ErrorCode)
 }
 

@@ -65,7 +65,7 @@ func (s *Subscription) replay() error {
 // seen.
 func (s *Subscription) showPending(seen map[string]bool) error {
 	pending, err := s.hub.store.PendingApprovals(s.ctx, s.run)
-	if store.IsCorrupt(err) {
+	if store.IsDamaged(err) {
 		err = s.tellDamage(0, 0, "not all questions that wait for an answer can be read")
 	}
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Subscription) showPending(seen map[string]bool) error {
 			continue
 		}
 		run, err := s.hub.store.Run(s.ctx, a.Run)
-		if store.IsCorrupt(err) {
+		if store.IsDamaged(err) {
 			if err := s.tellDamage(0, 0, "the session of a question that waits for an answer cannot be read"); err != nil {
 				return err
 			}

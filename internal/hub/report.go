@@ -8,8 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // Beyond highWater reports, or highBytes of them, that wait for their commit, executors are
@@ -81,7 +84,7 @@ const askAgainAfter = 100 * time.Millisecond
 func (in *intake) ask() {
 	var taken []report
 	began, whole := false, false
-	in.hub.store.Enqueue(func(t *store.Tx) (err error) {
+	in.hub.store.Enqueue(func(t store.Tx) (err error) {
 		began = true
 		taken = in.take()
 		defer func() {
@@ -139,7 +142,7 @@ func (in *intake) close() {
 // applyReports makes events and items of reports. One that makes no sense is
 // logged and left out, and its run will not have completed; it takes no other
 // with it.
-func (h *Hub) applyReports(t *store.Tx, reports []report) error {
+func (h *Hub) applyReports(t store.Tx, reports []report) error {
 	for i := range reports {
 		if !h.goesOn(reports[i].run) {
 			continue
@@ -299,7 +302,7 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	return result, err
 }
 
-func joinPrompts(s Settings) string {
+func joinPrompts(s domain.Settings) string {
 	text := s.SystemPrompt
 	for _, more := range []string{s.AppendSystemPrompt, s.CustomInstructions} {
 		if more == "" {
@@ -318,7 +321,7 @@ func joinPrompts(s Settings) string {
 const maxTranscript = 1 << 20
 
 // transcript is the conversation before a run, as an agent can be told it.
-func (h *Hub) transcript(ctx context.Context, s Session) ([]catalog.Message, error) {
+func (h *Hub) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
 	chain, err := h.chain(ctx, s)
 	if err != nil {
 		return nil, err
@@ -326,7 +329,7 @@ func (h *Hub) transcript(ctx context.Context, s Session) ([]catalog.Message, err
 	chain = chain[:len(chain)-1] // without the run itself
 	list, size := []catalog.Message{}, 0
 	for n := len(chain) - 1; n >= 0 && size < maxTranscript; n-- {
-		if chain[n].State == store.Cancelled { // it was taken back before an agent has seen it
+		if chain[n].State == domain.Cancelled { // it was taken back before an agent has seen it
 			continue
 		}
 		said, err := h.told(ctx, chain[n].ID)

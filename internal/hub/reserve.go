@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // reserveBytes is how much of the disk is set aside, so that there is room to
@@ -129,7 +131,7 @@ var diskFull = outcome{
 }
 
 // endAll ends the runs that are doomed, in as few bytes as can be.
-func (h *Hub) endAll(t *store.Tx) error {
+func (h *Hub) endAll(t store.Tx) error {
 	doomed := h.doomedRuns()
 	for _, id := range doomed {
 		run, err := t.Run(h.ctx, id)
@@ -156,8 +158,8 @@ func (h *Hub) endAll(t *store.Tx) error {
 
 // endsWhenFull reports whether a run in a state is ended by a full disk. One
 // that is being interrupted ends by itself.
-func endsWhenFull(s State) bool {
-	return s == store.Starting || s == store.Running || s == store.WaitingInput
+func endsWhenFull(s domain.State) bool {
+	return s == domain.Starting || s == domain.Running || s == domain.WaitingInput
 }
 
 // isDoomed reports whether a full disk does not let a run go on.
@@ -175,14 +177,14 @@ func (h *Hub) doomedRuns() []int64 {
 }
 
 // failFull ends a run for which there is no room.
-func (h *Hub) failFull(t *store.Tx, run Run) error {
+func (h *Hub) failFull(t store.Tx, run domain.Run) error {
 	if err := t.SetMeta(metaUnsettled, "1"); err != nil {
 		return err
 	}
 	if err := h.keepApprovals(t, run); err != nil {
 		return err
 	}
-	return h.transition(t, &run, store.Failed, diskFull)
+	return h.transition(t, &run, domain.Failed, diskFull)
 }
 
 // stopAgents ends the agents of the runs whose ends cannot be kept yet.
@@ -204,11 +206,11 @@ func (h *Hub) stopAgents() {
 const metaUnsettled = "unsettled"
 
 // settle closes what was left open in runs when the disk was full.
-func (h *Hub) settle(t *store.Tx) error {
+func (h *Hub) settle(t store.Tx) error {
 	if open, err := t.Meta(h.ctx, metaUnsettled); err != nil || open == "" {
 		return err
 	}
-	runs, err := t.RunsIn(h.ctx, store.Failed)
+	runs, err := t.RunsIn(h.ctx, domain.Failed)
 	if err != nil {
 		return err
 	}
@@ -250,7 +252,7 @@ func (h *Hub) diskHasRoom() {
 }
 
 // endAgent ends the agent of a run that has ended otherwise.
-func (h *Hub) endAgent(t *store.Tx, run Run) {
+func (h *Hub) endAgent(t store.Tx, run domain.Run) {
 	h.mu.Lock()
 	live := h.live[run.ID]
 	h.mu.Unlock()
@@ -260,7 +262,7 @@ func (h *Hub) endAgent(t *store.Tx, run Run) {
 }
 
 // endLive ends the agent of a run that has not ended yet.
-func (h *Hub) endLive(run Run) {
+func (h *Hub) endLive(run domain.Run) {
 	h.mu.Lock()
 	live := h.live[run.ID]
 	h.mu.Unlock()

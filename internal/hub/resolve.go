@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -22,9 +23,9 @@ type resolvedData struct {
 	Edited       bool   `json:"input_was_edited,omitempty"`
 }
 
-func resolvedOf(a Approval, run Run) resolvedData {
+func resolvedOf(a domain.Approval, run domain.Run) resolvedData {
 	return resolvedData{
-		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == store.ApprovalApproved, Decision: a.Status,
+		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == domain.ApprovalApproved, Decision: a.Status,
 		ResponseText: firstOf(a.Response, a.Comment), Comment: a.Comment, Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, ToolName: a.Tool,
 		ToolUseID: a.ToolUseID(), Edited: a.UpdatedInput != nil,
 	}
@@ -32,8 +33,8 @@ func resolvedOf(a Approval, run Run) resolvedData {
 
 // resolveApproval keeps a question's end, announces it, wakes who waits for
 // it, and lets its run go on if that waits for nothing else.
-func (h *Hub) resolveApproval(t *store.Tx, a Approval) error {
-	a.Decided = t.Now
+func (h *Hub) resolveApproval(t store.Tx, a domain.Approval) error {
+	a.Decided = t.Now()
 	if !letsGoOn(a) {
 		a.AwaitedBy = 0
 	}
@@ -51,14 +52,14 @@ func (h *Hub) resolveApproval(t *store.Tx, a Approval) error {
 		return err
 	}
 	t.AfterCommit(func() { h.answer(a) })
-	if run.State != store.WaitingInput {
+	if run.State != domain.WaitingInput {
 		return nil
 	}
 	pending, err := t.PendingApprovals(h.ctx, run.ID)
 	if err != nil || len(pending) > 0 {
 		return err
 	}
-	return h.transition(t, &run, store.Running, outcome{reason: "approval"})
+	return h.transition(t, &run, domain.Running, outcome{reason: "approval"})
 }
 
 // answerNote is what the conversation holds of an answer.
@@ -73,14 +74,14 @@ type answerNote struct {
 	Delivery   string `json:"delivery,omitempty"` // what became of the answer, where the agent is not known to have taken it
 }
 
-func noteOf(a Approval) answerNote {
+func noteOf(a domain.Approval) answerNote {
 	return answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: firstOf(a.Title, a.Subject, a.Tool), Response: firstOf(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
 }
 
 // noteAnswer keeps what a human has said in the conversation, where it is more
 // than leave for what a tool call shows already, and what the policy has denied.
-func (h *Hub) noteAnswer(t *store.Tx, run Run, a Approval) error {
-	if a.Status != store.ApprovalDenied && (a.DecidedBy != byUser || a.Status == store.ApprovalApproved && a.UpdatedInput == nil) {
+func (h *Hub) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
+	if a.Status != domain.ApprovalDenied && (a.DecidedBy != byUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
 	n := noteOf(a)
@@ -96,12 +97,12 @@ func (h *Hub) noteAnswer(t *store.Tx, run Run, a Approval) error {
 }
 
 // answer wakes the executor that asked.
-func (h *Hub) answer(a Approval) {
+func (h *Hub) answer(a domain.Approval) {
 	h.mu.Lock()
 	answered := h.waiting[a.ID]
 	delete(h.waiting, a.ID)
 	h.mu.Unlock()
 	if answered != nil {
-		answered <- verdict{approval: a, cancelled: a.Status == store.ApprovalCancelled}
+		answered <- verdict{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
 	}
 }

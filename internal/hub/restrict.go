@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
@@ -27,13 +29,13 @@ func isRestricted(ctx context.Context) bool { return ctx.Value(restrictedKey{}) 
 const trustMember = "workspace_trusted"
 
 // restrict marks a run that is launched with ctx, where that is restricted.
-func restrict(ctx context.Context, run *Run) {
+func restrict(ctx context.Context, run *domain.Run) {
 	if isRestricted(ctx) {
 		run.Metadata = withMember(run.Metadata, trustMember, json.RawMessage("false"))
 	}
 }
 
-func wasRestricted(run Run) bool {
+func wasRestricted(run domain.Run) bool {
 	var m map[string]json.RawMessage
 	return json.Unmarshal(run.Metadata, &m) == nil && string(m[trustMember]) == "false"
 }
@@ -45,12 +47,12 @@ func (h *Hub) resolveFor(restricted bool, name string) (config.Agent, error) {
 	}
 	c, err := h.opts.Restricted()
 	if err != nil {
-		return config.Agent{}, &Error{Kind: KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
+		return config.Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
 	agent, err := resolveIn(c, name)
 	var untrusted *config.NotTrustedError
 	if errors.As(err, &untrusted) {
-		return agent, &Error{Kind: KindNotTrusted, Err: err, Message: fmt.Sprintf(
+		return agent, &domain.Error{Kind: domain.KindNotTrusted, Err: err, Message: fmt.Sprintf(
 			"the agent %q is defined by this project's %s, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor, or take another agent",
 			untrusted.Agent, filepath.Base(untrusted.File))}
 	}
@@ -58,7 +60,7 @@ func (h *Hub) resolveFor(restricted bool, name string) (config.Agent, error) {
 }
 
 // keysOf are the keys that the configuration has for a run.
-func (h *Hub) keysOf(run Run) map[string]config.Key {
+func (h *Hub) keysOf(run domain.Run) map[string]config.Key {
 	if !wasRestricted(run) || h.opts.Restricted == nil {
 		return h.configuredKeys()
 	}

@@ -7,12 +7,15 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 const projectFile = `
@@ -53,7 +56,7 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	restricted := Restricted(ctx)
 	refused := func(err error) {
 		t.Helper()
-		assert.Equal(t, KindNotTrusted, kindOf(t, err))
+		assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 		assert.Contains(t, err.Error(), "this editor does not trust the workspace")
 	}
 	_, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: "project"})
@@ -67,7 +70,7 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	// Others trust it as before; what they have begun cannot be gone on with.
 	trusted, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"})
 	require.NoError(t, err)
-	assert.Equal(t, store.Completed, await(t, h, trusted).State)
+	assert.Equal(t, domain.Completed, await(t, h, trusted).State)
 	_, err = h.Continue(restricted, ContinueSpec{From: trusted.SessionID, Prompt: "p"})
 	refused(err)
 	draft, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Draft: true})
@@ -76,11 +79,11 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	refused(err)
 	draft, err = h.Continue(ctx, ContinueSpec{From: draft.SessionID})
 	require.NoError(t, err)
-	assert.Equal(t, store.Completed, await(t, h, draft).State)
+	assert.Equal(t, domain.Completed, await(t, h, draft).State)
 
 	mine, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)})
 	require.NoError(t, err)
-	assert.Equal(t, store.Completed, await(t, h, mine).State)
+	assert.Equal(t, domain.Completed, await(t, h, mine).State)
 	assert.JSONEq(t, `{"workspace_trusted":false,"a":1}`, string(mine.Metadata))
 	_, err = h.Continue(restricted, ContinueSpec{From: mine.SessionID, Prompt: "p"})
 	require.NoError(t, err)
@@ -108,7 +111,7 @@ func TestWhatARestrictedEditorLaunchedIsRestrictedWhileItRuns(t *testing.T) {
 		if err = <-outcomes; c.free {
 			require.NoError(t, err)
 		} else {
-			assert.Equal(t, KindNoAPIKey, kindOf(t, err))
+			assert.Equal(t, domain.KindNoAPIKey, kindOf(t, err))
 			approve(t, h, pendingOf(t, h, 1)[0], "")
 		}
 		await(t, h, s)
@@ -124,10 +127,10 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Agent: "project", ThreadAlias: "theirs"})
 	require.NoError(t, err)
 	asked := pendingOf(t, h, 1)[0]
-	require.NoError(t, h.store.Write(context.Background(), func(tx *store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
 	_, err = h.Decide(Restricted(context.Background()), Decision{ID: asked.ID, Decision: "approve"})
-	assert.Equal(t, KindNotTrusted, kindOf(t, err))
+	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
 	_, err = h.Launch(Restricted(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
-	assert.Equal(t, KindNotTrusted, kindOf(t, err))
+	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 }

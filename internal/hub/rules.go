@@ -6,16 +6,18 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A StandingRule is what a human has decided for all questions like one: for a
 // conversation, or the whole project.
 type StandingRule struct {
-	store.Rule
-	Command   string // what the tool runs; "" where any input will do, and where SameInput
-	SameInput bool   // it holds for one input only
-	InProject bool   // else in a conversation, Thread
-	Thread    Thread // not set if InProject
+	domain.Rule
+	Command   string        // what the tool runs; "" where any input will do, and where SameInput
+	SameInput bool          // it holds for one input only
+	InProject bool          // else in a conversation, Thread
+	Thread    domain.Thread // not set if InProject
 }
 
 // Rules lists the standing rules, the oldest first.
@@ -43,10 +45,10 @@ func (h *Hub) Rules(ctx context.Context) ([]StandingRule, error) {
 // ForgetRule takes back a standing rule: from now on what it settled is asked.
 // The error is of KindRuleNotFound if there is none.
 func (h *Hub) ForgetRule(ctx context.Context, id int64) error {
-	return h.write(ctx, func(t *store.Tx) error {
+	return h.write(ctx, func(t store.Tx) error {
 		err := t.DeleteRule(id)
 		if errors.Is(err, store.ErrNotFound) {
-			return errorf(KindRuleNotFound, "no standing rule has the id %d", id)
+			return domain.Errorf(domain.KindRuleNotFound, "no standing rule has the id %d", id)
 		}
 		return err
 	})

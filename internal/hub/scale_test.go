@@ -8,11 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // pausing are executors that note when they are told to pause and to go on.
@@ -26,7 +29,7 @@ type pausingLease struct {
 	owner *pausing
 }
 
-func (p *pausing) Acquire(ctx context.Context, w Want) (Lease, error) {
+func (p *pausing) Acquire(ctx context.Context, w catalog.LeaseRequest) (Lease, error) {
 	l, err := p.Executors.Acquire(ctx, w)
 	return pausingLease{l, p}, err
 }
@@ -42,7 +45,7 @@ func (l pausingLease) ResumeNotifications(context.Context) error {
 }
 
 // logOf is the log from its beginning.
-func logOf(t *testing.T, h *Hub) (list []Event) {
+func logOf(t *testing.T, h *Hub) (list []domain.Event) {
 	t.Helper()
 	for after := int64(0); ; after = list[len(list)-1].Seq {
 		page, err := h.store.Events(t.Context(), after, 4096)
@@ -78,8 +81,8 @@ func TestAnExecutorThatIsFasterThanTheDiskPausesAndNothingIsLost(t *testing.T) {
 		o.Executors = func(d catalog.Daemon) Executors { p.Executors = others(d); return p }
 	})
 	s := launch(t, h, "p")
-	inState(t, h, s, store.Running)
-	h.store.Enqueue(func(*store.Tx) error {
+	inState(t, h, s, domain.Running)
+	h.store.Enqueue(func(store.Tx) error {
 		close(written)
 		<-proceed
 		return nil

@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // schedule starts queued runs while there are slots: higher priority first,
 // first come first served inside a priority, one run of a thread at a time.
 // One for which there is no executor waits for the next time.
-func (h *Hub) schedule(t *store.Tx) error {
+func (h *Hub) schedule(t store.Tx) error {
 	if h.isClosing() {
 		return nil
 	}
@@ -25,19 +27,20 @@ func (h *Hub) schedule(t *store.Tx) error {
 			busy += n
 		}
 	}
-	if counts[store.Queued] == 0 || busy >= h.opts.Limits.MaxRuns {
+	if counts[domain.Queued] == 0 || busy >= h.opts.Limits.MaxRuns {
 		return nil
 	}
 	next, err := h.startable(t, h.opts.Limits.MaxRuns-busy)
 	if err != nil {
 		return err
 	}
-	for _, run := range next {
+	for _, s := range next {
+		run := s.Run
 		token, err := h.newToken(t, run)
 		if err != nil {
 			return err
 		}
-		if err := h.transition(t, &run, store.Starting, outcome{}); err != nil {
+		if err := h.transition(t, &run, domain.Starting, outcome{}); err != nil {
 			return err
 		}
 		h.start(t, run, token)
@@ -47,16 +50,16 @@ func (h *Hub) schedule(t *store.Tx) error {
 
 // startable lists at most so many runs that can start: those for whose agent
 // there is no executor stay in the queue, and hold up no others.
-func (h *Hub) startable(t *store.Tx, most int) ([]Run, error) {
+func (h *Hub) startable(t store.Tx, most int) ([]domain.Session, error) {
 	for limit := most; ; limit *= 4 {
 		queued, err := t.Startable(h.ctx, limit)
 		if err != nil {
 			return nil, err
 		}
-		next := make([]Run, 0, most)
-		for _, run := range queued {
-			if len(next) < most && h.hasRoom(t, run) {
-				next = append(next, run)
+		next := make([]domain.Session, 0, most)
+		for _, s := range queued {
+			if len(next) < most && h.hasRoom(s) {
+				next = append(next, s)
 			}
 		}
 		if len(next) == most || len(queued) < limit {
@@ -65,58 +68,58 @@ func (h *Hub) startable(t *store.Tx, most int) ([]Run, error) {
 	}
 }
 
-func (h *Hub) hasRoom(t *store.Tx, run Run) bool {
-	agent, err := h.resolve(run.Agent)
+// hasRoom reports whether there is an executor for a session that is queued.
+func (h *Hub) hasRoom(s domain.Session) bool {
+	agent, err := h.resolve(s.Run.Agent)
 	if err != nil {
 		return true // it is to fail, with that
 	}
-	thread, err := t.Thread(h.ctx, run.Thread)
-	return err != nil || h.executors.HasRoom(Want{Thread: thread.UUID, Agent: agent})
+	return h.executors.HasRoom(leaseFor(s.Thread.UUID, agent))
 }
 
 // Interrupt ends a run: one that is queued is cancelled, one that runs is
 // interrupted and can be continued. It returns before the agent has ended.
-func (h *Hub) Interrupt(ctx context.Context, id, reason string) (Session, error) {
+func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session, error) {
 	if reason == "" {
 		reason = "user_cancelled"
 	}
-	var run Run
-	err := h.write(ctx, func(t *store.Tx) error {
+	var run domain.Run
+	err := h.write(ctx, func(t store.Tx) error {
 		var err error
 		if run, err = h.find(t, id); err != nil {
 			return err
 		}
 		switch {
-		case run.State == store.Draft:
-			return h.transition(t, &run, store.Discarded, outcome{reason: reason})
-		case run.State == store.Queued:
-			return h.transition(t, &run, store.Cancelled, outcome{reason: reason})
-		case run.State == store.Interrupting:
+		case run.State == domain.Draft:
+			return h.transition(t, &run, domain.Discarded, outcome{reason: reason})
+		case run.State == domain.Queued:
+			return h.transition(t, &run, domain.Cancelled, outcome{reason: reason})
+		case run.State == domain.Interrupting:
 			return nil // it is ending already
 		case run.State.Ended():
-			return errorf(KindNotCancellable, "%s has ended already: it is %s", store.TaskName(run.Task), run.State)
+			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
 		}
-		return h.transition(t, &run, store.Interrupting, outcome{reason: reason})
+		return h.transition(t, &run, domain.Interrupting, outcome{reason: reason})
 	})
 	if err != nil {
-		return Session{}, err
+		return domain.Session{}, err
 	}
 	return h.session(ctx, run.ID)
 }
 
 // Cancel is Interrupt.
-func (h *Hub) Cancel(ctx context.Context, id, reason string) (Session, error) {
+func (h *Hub) Cancel(ctx context.Context, id, reason string) (domain.Session, error) {
 	return h.Interrupt(ctx, id, reason)
 }
 
 // expire ends a run that took too long.
 func (h *Hub) expire(id int64) {
-	err := h.write(h.ctx, func(t *store.Tx) error {
+	err := h.write(h.ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, id)
-		if err != nil || run.State.Ended() || run.State == store.Interrupting {
+		if err != nil || run.State.Ended() || run.State == domain.Interrupting {
 			return err
 		}
-		return h.transition(t, &run, store.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may; raise limits.run_timeout, or continue it"})
+		return h.transition(t, &run, domain.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may; raise limits.run_timeout, or continue it"})
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		h.log.Warn("a run could not be timed out", "err", err)
@@ -124,7 +127,7 @@ func (h *Hub) expire(id int64) {
 }
 
 // Await waits until a run has ended, or ctx.
-func (h *Hub) Await(ctx context.Context, id string) (Session, error) {
+func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
 	s, err := h.Session(ctx, id)
 	if err != nil {
 		return s, err
@@ -160,4 +163,4 @@ func (h *Hub) awaitNoMore(run int64, waiter chan struct{}) {
 	h.awaiting[run] = left
 }
 
-var errClosing = errorf(KindUnavailable, "duet-rpc is ending")
+var errClosing = domain.Errorf(domain.KindUnavailable, "duet-rpc is ending")

@@ -12,11 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
@@ -35,11 +38,11 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 		}
 		return completed
 	}, func(o *Options) { o.Limits.MaxRuns = 2 })
-	var sessions []Session
+	var sessions []domain.Session
 	for i, priority := range []int{0, 0, 0, 0, 5, 1, 5} {
 		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: fmt.Sprint(i), Priority: priority})
 		require.NoError(t, err)
-		assert.Equal(t, i >= 2, s.State == store.Queued, "it starts at once if there is a slot")
+		assert.Equal(t, i >= 2, s.State == domain.Queued, "it starts at once if there is a slot")
 		sessions = append(sessions, s)
 	}
 	status, err := h.Status(context.Background())
@@ -55,11 +58,11 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 	}
 	for i, s := range sessions {
 		sessions[i] = await(t, h, s)
-		assert.Equal(t, store.Completed, sessions[i].State)
+		assert.Equal(t, domain.Completed, sessions[i].State)
 	}
 	assert.EqualValues(t, 2, most.Load())
 	assert.Len(t, seen.all(), len(sessions))
-	slices.SortStableFunc(sessions, func(a, b Session) int { return a.Started.Compare(b.Started) })
+	slices.SortStableFunc(sessions, func(a, b domain.Session) int { return a.Started.Compare(b.Started) })
 	var order []string
 	for _, s := range sessions {
 		order = append(order, s.Prompt)
@@ -83,16 +86,16 @@ func TestARunThatWaitsForAHumanGivesItsSlotUpAndTakesItBack(t *testing.T) {
 	question := pendingOf(t, h, 1)[0]
 	works := launch(t, h, "work")
 	waits := launch(t, h, "wait")
-	inState(t, h, works, store.Running)
+	inState(t, h, works, domain.Running)
 	approve(t, h, question, "")
-	inState(t, h, asks, store.Running) // without queueing, one too many for a while
-	assert.Equal(t, store.Queued, inState(t, h, waits, store.Queued).State)
+	inState(t, h, asks, domain.Running) // without queueing, one too many for a while
+	assert.Equal(t, domain.Queued, inState(t, h, waits, domain.Queued).State)
 	release <- struct{}{}
 	release <- struct{}{}
-	inState(t, h, waits, store.Running)
+	inState(t, h, waits, domain.Running)
 	close(release)
-	for _, s := range []Session{asks, works, waits} {
-		assert.Equal(t, store.Completed, await(t, h, s).State)
+	for _, s := range []domain.Session{asks, works, waits} {
+		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
 }
 
@@ -105,20 +108,20 @@ func TestABusyThreadQueuesItsNextPrompt(t *testing.T) {
 		return completed
 	})
 	a1 := launchIn(t, h, "a", "a1")
-	inState(t, h, a1, store.Running)
+	inState(t, h, a1, domain.Running)
 	a2 := launchIn(t, h, "a", "a2")
 	a3, err := h.Continue(context.Background(), ContinueSpec{From: a2.UUID, Prompt: "a3"})
 	require.NoError(t, err)
 	b1 := launchIn(t, h, "b", "b1")
-	inState(t, h, b1, store.Running) // another thread goes on
-	for _, s := range []Session{a2, a3} {
-		assert.Equal(t, store.Queued, inState(t, h, s, store.Queued).State)
+	inState(t, h, b1, domain.Running) // another thread goes on
+	for _, s := range []domain.Session{a2, a3} {
+		assert.Equal(t, domain.Queued, inState(t, h, s, domain.Queued).State)
 		assert.Equal(t, a1.Thread.ID, s.Thread.ID)
 	}
 	assert.Equal(t, a1.SessionID, a2.ParentSession)
 	assert.Equal(t, a2.SessionID, a3.ParentSession)
 	close(release)
-	for _, s := range []Session{a1, a2, a3, b1} {
+	for _, s := range []domain.Session{a1, a2, a3, b1} {
 		await(t, h, s)
 	}
 	var inA []string
@@ -136,11 +139,11 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 	waits := launch(t, h, "waits")
 	launch(t, h, "waits")
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one too many"})
-	assert.Equal(t, KindQueueFull, kindOf(t, err))
+	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
 	assert.ErrorContains(t, err, "limits.queue_cap")
 	_, err = h.Continue(context.Background(), ContinueSpec{From: waits.UUID, Prompt: "one too many"})
-	assert.Equal(t, KindQueueFull, kindOf(t, err))
-	list, err := h.Sessions(context.Background(), RunFilter{})
+	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
+	list, err := h.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err)
 	assert.Len(t, list, 3, "nothing is left of it")
 	_, err = h.Cancel(context.Background(), waits.UUID, "")
@@ -156,16 +159,16 @@ func TestARunThatTakesTooLongIsTimedOut(t *testing.T) {
 		own, err := h.Launch(context.Background(), LaunchSpec{Prompt: "own", Timeout: time.Minute})
 		require.NoError(t, err)
 		time.Sleep(time.Minute - time.Second)
-		assert.Equal(t, store.Running, inState(t, h, own, store.Running).State)
+		assert.Equal(t, domain.Running, inState(t, h, own, domain.Running).State)
 		time.Sleep(2 * time.Second)
 		own = await(t, h, own)
-		assert.Equal(t, store.TimedOut, own.State)
+		assert.Equal(t, domain.TimedOut, own.State)
 		assert.Equal(t, "TIMEOUT", own.ErrorCode)
 		assert.Contains(t, own.Error, "limits.run_timeout")
 		time.Sleep(58 * time.Minute)
-		assert.Equal(t, store.Running, inState(t, h, byDefault, store.Running).State)
+		assert.Equal(t, domain.Running, inState(t, h, byDefault, domain.Running).State)
 		time.Sleep(time.Minute)
-		assert.Equal(t, store.TimedOut, await(t, h, byDefault).State)
+		assert.Equal(t, domain.TimedOut, await(t, h, byDefault).State)
 	})
 }
 
@@ -188,9 +191,9 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 		approve(t, h, pending[0], "")
 		time.Sleep(18 * time.Second)
 		synctest.Wait()
-		assert.Equal(t, store.Running, inState(t, h, s, store.Running).State)
+		assert.Equal(t, domain.Running, inState(t, h, s, domain.Running).State)
 		time.Sleep(5 * time.Second)
-		assert.Equal(t, store.TimedOut, await(t, h, s).State, "its minute has gone")
+		assert.Equal(t, domain.TimedOut, await(t, h, s).State, "its minute has gone")
 	})
 }
 
@@ -202,7 +205,7 @@ type crashing struct {
 	killed atomic.Int64
 }
 
-func (c *crashing) Acquire(ctx context.Context, _ Want) (Lease, error) {
+func (c *crashing) Acquire(ctx context.Context, _ catalog.LeaseRequest) (Lease, error) {
 	if c.held != nil {
 		select {
 		case <-c.held:
@@ -242,7 +245,7 @@ func TestWhenTheExecutorGoes(t *testing.T) {
 			return completed
 		}, withExecutors(&crashing{}))
 		s := await(t, h, launch(t, h, "p"))
-		assert.Equal(t, store.Interrupted, s.State)
+		assert.Equal(t, domain.Interrupted, s.State)
 		assert.Equal(t, "EXECUTOR_GONE", s.ErrorCode)
 		assert.Equal(t, "half a sen", s.Result, "what it said is kept")
 		next, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
@@ -258,22 +261,22 @@ func TestWhenTheExecutorGoes(t *testing.T) {
 			return completed
 		}, withExecutors(&crashing{}))
 		s := await(t, h, launch(t, h, "p"))
-		assert.Equal(t, store.Interrupted, s.State)
+		assert.Equal(t, domain.Interrupted, s.State)
 		pendingOf(t, h, 0)
 	})
 	t.Run("before it comes", func(t *testing.T) {
 		h := openHub(t, database(t), hang, withExecutors(&crashing{refuse: errors.New("no such program")}))
 		s := await(t, h, launch(t, h, "p"))
-		assert.Equal(t, store.Failed, s.State)
+		assert.Equal(t, domain.Failed, s.State)
 		assert.Equal(t, "START_FAILED", s.ErrorCode)
 		assert.Contains(t, s.Error, "no such program")
 	})
 	t.Run("interrupted before it comes", func(t *testing.T) {
 		h := openHub(t, database(t), hang, withExecutors(&crashing{held: make(chan struct{})}))
-		s := inState(t, h, launch(t, h, "p"), store.Starting)
+		s := inState(t, h, launch(t, h, "p"), domain.Starting)
 		_, err := h.Interrupt(context.Background(), s.UUID, "")
 		require.NoError(t, err)
-		assert.Equal(t, store.Interrupted, await(t, h, s).State)
+		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	})
 }
 
@@ -285,7 +288,7 @@ func TestAnExecutorThatDoesNotEndATaskIsKilled(t *testing.T) {
 			<-release // whatever it is told
 			return completed
 		}, withExecutors(c))
-		s := inState(t, h, launch(t, h, "p"), store.Running)
+		s := inState(t, h, launch(t, h, "p"), domain.Running)
 		synctest.Wait()
 		_, err := h.Interrupt(context.Background(), s.UUID, "")
 		require.NoError(t, err)
@@ -294,7 +297,7 @@ func TestAnExecutorThatDoesNotEndATaskIsKilled(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		assert.EqualValues(t, 1, c.killed.Load())
 		close(release)
-		assert.Equal(t, store.Interrupted, await(t, h, s).State)
+		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	})
 }
 
@@ -320,10 +323,10 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 	assert.Error(t, err)
 
 	h = openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult { seen.add(x); return completed })
-	assert.Equal(t, store.Completed, await(t, h, queued).State)
+	assert.Equal(t, domain.Completed, await(t, h, queued).State)
 	left, err := h.Session(context.Background(), runs.UUID)
 	require.NoError(t, err)
-	assert.Equal(t, store.Interrupted, left.State)
+	assert.Equal(t, domain.Interrupted, left.State)
 	assert.Equal(t, "SHUTDOWN", left.ErrorCode)
 	assert.Equal(t, "half", left.Result)
 	assert.Equal(t, []string{"runs", "queued"}, seen.all())
@@ -334,27 +337,27 @@ func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
 	path := database(t)
 	h := openHub(t, path, hang)
 	h.Drain(context.Background())
-	var left []Run
+	var left []domain.Run
 	for _, state := range everyState {
 		left = append(left, insert(t, h, state))
 	}
-	require.NoError(t, h.store.Write(context.Background(), func(tx *store.Tx) error {
-		return tx.PutProcess(store.Process{PID: 99, Mark: "mark", Run: 1})
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
+		return tx.PutProcess(domain.Process{PID: 99, Mark: "mark", Run: 1})
 	}))
 	require.NoError(t, h.store.Close()) // without the hub's knowledge
 	h.cancel()
 
-	var killed []store.Process
+	var killed []domain.Process
 	h = openHub(t, path, func(context.Context, *turn) catalog.ExecutePromptResult { return completed },
-		func(o *Options) { o.KillAgents = func(list []store.Process) { killed = append(killed, list...) } })
-	assert.Equal(t, []store.Process{{PID: 99, Mark: "mark", Run: 1}}, killed)
+		func(o *Options) { o.KillAgents = func(list []domain.Process) { killed = append(killed, list...) } })
+	assert.Equal(t, []domain.Process{{PID: 99, Mark: "mark", Run: 1}}, killed)
 	for i, was := range everyState {
 		want := was
 		switch {
 		case was.Active():
-			want = store.Interrupted
-		case was == store.Queued:
-			want = store.Completed
+			want = domain.Interrupted
+		case was == domain.Queued:
+			want = domain.Completed
 		}
 		s, err := h.Session(context.Background(), left[i].UUID)
 		require.NoError(t, err)
@@ -367,7 +370,7 @@ func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	release := make(chan struct{})
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-release; return completed },
 		func(o *Options) { o.Limits.MaxRuns = 1 })
-	runs := inState(t, h, launch(t, h, "runs"), store.Running)
+	runs := inState(t, h, launch(t, h, "runs"), domain.Running)
 	queued := launch(t, h, "queued")
 	short, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
@@ -377,19 +380,19 @@ func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	drained.Go(func() { h.Drain(context.Background()) })
 	close(release)
 	drained.Wait()
-	assert.Equal(t, store.Completed, await(t, h, runs).State)
+	assert.Equal(t, domain.Completed, await(t, h, runs).State)
 	late := launch(t, h, "late")
-	for _, s := range []Session{queued, late} {
+	for _, s := range []domain.Session{queued, late} {
 		now, err := h.Session(context.Background(), s.UUID)
 		require.NoError(t, err)
-		assert.Equal(t, store.Queued, now.State)
+		assert.Equal(t, domain.Queued, now.State)
 	}
 }
 
 // What waits for a human is not waited for: its question stays.
 func TestDrainDoesNotWaitForAHuman(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
-	inState(t, h, launch(t, h, "asks"), store.WaitingInput)
+	inState(t, h, launch(t, h, "asks"), domain.WaitingInput)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	h.Drain(ctx)
@@ -417,7 +420,7 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	assert.Empty(t, h.awaiting)
 	h.mu.Unlock()
 	_, err = h.Await(context.Background(), "nobody")
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 	waited := make(chan error, 1)
 	go func() {
 		_, err := h.Await(context.Background(), s.UUID)
@@ -426,7 +429,7 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	require.NoError(t, h.Close())
 	err = <-waited
 	if err != nil { // or it saw the end that Close made
-		assert.Equal(t, KindUnavailable, kindOf(t, err))
+		assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	}
 }
 
@@ -436,30 +439,30 @@ func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
 		spec LaunchSpec
 		kind string
 	}{
-		"no prompt":       {LaunchSpec{Prompt: " \n\t"}, KindInvalid},
-		"unknown agent":   {LaunchSpec{Prompt: "p", Agent: "nobody"}, KindUnknownAgent},
-		"no directory":    {LaunchSpec{Prompt: "p", CWD: "not-there"}, KindInvalid},
-		"a file":          {LaunchSpec{Prompt: "p", CWD: filepath.Base(h.store.Path())}, KindInvalid},
-		"unknown mode":    {LaunchSpec{Prompt: "p", Mode: "yolo"}, KindInvalid},
-		"mode with blank": {LaunchSpec{Prompt: "p", Mode: "plan "}, KindInvalid},
+		"no prompt":       {LaunchSpec{Prompt: " \n\t"}, domain.KindInvalid},
+		"unknown agent":   {LaunchSpec{Prompt: "p", Agent: "nobody"}, domain.KindUnknownAgent},
+		"no directory":    {LaunchSpec{Prompt: "p", CWD: "not-there"}, domain.KindInvalid},
+		"a file":          {LaunchSpec{Prompt: "p", CWD: filepath.Base(h.store.Path())}, domain.KindInvalid},
+		"unknown mode":    {LaunchSpec{Prompt: "p", Mode: "yolo"}, domain.KindInvalid},
+		"mode with blank": {LaunchSpec{Prompt: "p", Mode: "plan "}, domain.KindInvalid},
 	} {
 		_, err := h.Launch(context.Background(), c.spec)
 		require.Error(t, err, name)
 		assert.Equal(t, c.kind, kindOf(t, err), name)
 	}
 	_, err := h.Continue(context.Background(), ContinueSpec{From: "nobody", Prompt: "p"})
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"})
 	require.NoError(t, err)
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"})
-	assert.Equal(t, KindInvalid, kindOf(t, err), "an id of the caller's is used once")
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "an id of the caller's is used once")
 	status, err := h.Status(context.Background())
 	require.NoError(t, err)
-	assert.Equal(t, Counts{store.Running: 1}, withoutStarting(status.Counts))
+	assert.Equal(t, domain.Counts{domain.Running: 1}, withoutStarting(status.Counts))
 }
 
-func withoutStarting(c Counts) Counts {
-	return Counts{store.Running: c[store.Running] + c[store.Starting]}
+func withoutStarting(c domain.Counts) domain.Counts {
+	return domain.Counts{domain.Running: c[domain.Running] + c[domain.Starting]}
 }
 
 // crowded are executors of which there is none for some threads.
@@ -469,7 +472,7 @@ type crowded struct {
 	full map[string]bool // by thread
 }
 
-func (c *crowded) HasRoom(want Want) bool {
+func (c *crowded) HasRoom(want catalog.LeaseRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.full[want.Thread]
@@ -493,7 +496,7 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 		}
 	})
 	hold := launchIn(t, h, "hold", "hold")
-	inState(t, h, hold, store.Running)
+	inState(t, h, hold, domain.Running)
 	c.mu.Lock()
 	for n := range 9 { // the threads of a caller are known when they are there
 		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true})
@@ -501,20 +504,20 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 		c.full[s.Thread.UUID] = true
 	}
 	c.mu.Unlock()
-	var queued []Session
+	var queued []domain.Session
 	for n := range 9 {
 		queued = append(queued, launchIn(t, h, fmt.Sprint("full-", n), "waits"))
 	}
-	assert.Equal(t, store.Completed, await(t, h, launchIn(t, h, "other", "passes")).State)
+	assert.Equal(t, domain.Completed, await(t, h, launchIn(t, h, "other", "passes")).State)
 	for _, s := range queued {
-		assert.Equal(t, store.Queued, inState(t, h, s, store.Queued).State)
+		assert.Equal(t, domain.Queued, inState(t, h, s, domain.Queued).State)
 	}
 	c.mu.Lock()
 	c.full = nil
 	c.mu.Unlock()
 	close(goOn) // the end of a run, after which it is looked again
 	for _, s := range queued {
-		assert.Equal(t, store.Completed, await(t, h, s).State)
+		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
 	assert.Equal(t, []string{"hold", "passes"}, said.all()[:2])
 }
@@ -534,9 +537,9 @@ func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
 			continue
 		}
 		for _, err := range []error{err, changed} {
-			var e *Error
+			var e *domain.Error
 			require.ErrorAs(t, err, &e)
-			assert.Equal(t, KindInvalid, e.Kind)
+			assert.Equal(t, domain.KindInvalid, e.Kind)
 			assert.Equal(t, "permission_mode", e.Param)
 			assert.Contains(t, e.Expected, "the agent fake can be held to")
 			assert.NotContains(t, e.Accepted, "plan")

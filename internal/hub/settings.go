@@ -2,22 +2,26 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // UpdateSettings changes the thread of a run.
-func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (Session, error) {
+func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (domain.Session, error) {
 	if c.Mode != nil {
 		if _, err := checkMode(*c.Mode); err != nil || *c.Mode == "" {
-			return Session{}, invalid("permission_mode", "a permission mode", "another value",
+			return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "another value",
 				catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
 		}
 	}
-	var run Run
-	err := h.write(ctx, func(t *store.Tx) error {
+	var run domain.Run
+	err := h.write(ctx, func(t store.Tx) error {
 		var err error
 		if run, err = h.find(t, id); err != nil {
 			return err
@@ -45,13 +49,10 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		if c.SkipPermissions != nil {
 			thread.Settings.SkipPermissionsUntil = nil
 			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
-				until := t.Now.Add(*d).UTC()
+				until := t.Now().Add(*d).UTC()
 				thread.Settings.SkipPermissionsUntil = &until
 				data.SkipUntil = until.Format(time.RFC3339)
 			}
-		}
-		if err := t.UpdateThread(thread); err != nil {
-			return err
 		}
 		set(&run.Title, c.Title)
 		set(&run.Mode, c.Mode)
@@ -59,9 +60,12 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 			return err
 		}
 		if c.Mode != nil { // whichever run of the thread was named
-			if err := h.setModes(t, thread.ID, *c.Mode); err != nil {
+			if err := h.setModes(t, &thread, *c.Mode); err != nil {
 				return err
 			}
+		}
+		if err := t.UpdateThread(thread); err != nil {
+			return err
 		}
 		h.forget(t, run.ID)
 		if err := h.announce(t, EventSettings, run, data); err != nil {
@@ -70,15 +74,21 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		return h.reconsider(t, thread.ID)
 	})
 	if err != nil {
-		return Session{}, err
+		return domain.Session{}, err
 	}
 	return h.session(ctx, run.ID)
 }
 
-// setModes changes the mode of the runs of a thread: also of those that have
-// ended, since what follows one begins with its mode.
-func (h *Hub) setModes(t *store.Tx, thread int64, mode string) error {
-	runs, err := t.RunsOfThread(h.ctx, thread, 0)
+// setModes changes the mode of a thread's runs that have not ended. Those that
+// have are not touched, however many there are: what follows them begins with the
+// thread's.
+func (h *Hub) setModes(t store.Tx, thread *domain.Thread, mode string) error {
+	last, err := t.LastRun(h.ctx, thread.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	thread.Settings.ModeRun = last.ID
+	runs, err := t.UnfinishedRuns(h.ctx, thread.ID)
 	if err != nil {
 		return err
 	}

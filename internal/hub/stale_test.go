@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
@@ -66,7 +67,7 @@ func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
 	require.NoError(t, err)
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, pending[1].ID, left[0].ID)
-	list, err := h.Sessions(context.Background(), RunFilter{})
+	list, err := h.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err)
 	assert.Len(t, list, 2, "nothing was resumed")
 	approve(t, h, left[0], "")
@@ -116,9 +117,9 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 			_, _ = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
 		}
 		now, err := h.Session(context.Background(), s.UUID)
-		return err == nil && now.State == store.Completed
+		return err == nil && now.State == domain.Completed
 	}, within, time.Millisecond)
-	list, err := h.Sessions(context.Background(), RunFilter{})
+	list, err := h.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err)
 	assert.Len(t, list, 2, "it was resumed once")
 	assert.Equal(t, "yes user_approved, yes user_approved", list[0].Result)

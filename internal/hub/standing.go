@@ -7,8 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 // Changes tell whether the configuration has changed, see [config.Live].
@@ -162,7 +165,7 @@ func (s *standing) once() error {
 	if same {
 		return nil
 	}
-	err := s.hub.write(s.hub.ctx, func(t *store.Tx) error { return s.hub.reconsiderIn(t, 0) })
+	err := s.hub.write(s.hub.ctx, func(t store.Tx) error { return s.hub.reconsiderIn(t, 0) })
 	if err == nil {
 		s.mu.Lock()
 		s.generation = now
@@ -175,16 +178,16 @@ func (s *standing) once() error {
 // or idle. They are not asked to end: nobody trusts them.
 func (h *Hub) revoke(runs map[int64]projectRun) error {
 	h.log.Warn("the project's file is not trusted any more; the agents that it defines are ended")
-	err := h.write(h.ctx, func(t *store.Tx) error {
+	err := h.write(h.ctx, func(t store.Tx) error {
 		for id := range runs {
 			run, err := t.Run(h.ctx, id)
-			if errors.Is(err, store.ErrNotFound) || err == nil && (!run.State.Active() || run.State == store.Interrupting) {
+			if errors.Is(err, store.ErrNotFound) || err == nil && (!run.State.Active() || run.State == domain.Interrupting) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			if err := h.transition(t, &run, store.Interrupting, outcome{
+			if err := h.transition(t, &run, domain.Interrupting, outcome{
 				code: codeRevoked, reason: "trust_revoked",
 				message: "its agent is defined by the project's file, which is not trusted any more: look at it with `duet-rpc trust`, then continue",
 			}); err != nil {
@@ -210,7 +213,7 @@ func (h *Hub) revoke(runs map[int64]projectRun) error {
 	if err != nil {
 		return err
 	}
-	var theirs []store.Process
+	var theirs []domain.Process
 	for _, p := range all {
 		if _, ok := runs[p.Run]; ok {
 			theirs = append(theirs, p)

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // changing is a configuration that a test changes.
@@ -52,7 +53,7 @@ func (c *changing) options(o *Options) {
 		defer c.mu.Unlock()
 		return c.rules
 	}
-	o.KillAgents = func(list []store.Process) {
+	o.KillAgents = func(list []domain.Process) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, p := range list {
@@ -82,12 +83,12 @@ func TestANewRuleCountsAtOnce(t *testing.T) {
 	c.deny("Write")
 	later, err := h.Launch(context.Background(), LaunchSpec{Prompt: "c"})
 	require.NoError(t, err)
-	for _, s := range []Session{open, next, later} {
-		assert.Equal(t, store.Completed, await(t, h, s).State)
+	for _, s := range []domain.Session{open, next, later} {
+		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
 	a, err := h.Approval(context.Background(), asked.ID)
 	require.NoError(t, err)
-	assert.Equal(t, []string{store.ApprovalDenied, "rule=user"}, []string{a.Status, a.DecidedBy})
+	assert.Equal(t, []string{domain.ApprovalDenied, "rule=user"}, []string{a.Status, a.DecidedBy})
 	c.set(func() { c.rules = nil })
 	last, err := h.Launch(context.Background(), LaunchSpec{Prompt: "d"})
 	require.NoError(t, err)
@@ -101,7 +102,7 @@ type killable struct {
 	kills atomic.Int64
 }
 
-func (k *killable) Acquire(ctx context.Context, want Want) (Lease, error) {
+func (k *killable) Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error) {
 	l, err := k.Executors.Acquire(ctx, want)
 	return &killableLease{l, &k.kills}, err
 }
@@ -146,18 +147,18 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 			return x
 		}
 	})
-	launch := func(prompt, agent string) Session {
+	launch := func(prompt, agent string) domain.Session {
 		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Agent: agent})
 		require.NoError(t, err)
 		return s
 	}
 	for _, agent := range []string{"theirs", "speaks"} {
-		require.Equal(t, store.Completed, await(t, h, launch("idle", agent)).State)
+		require.Equal(t, domain.Completed, await(t, h, launch("idle", agent)).State)
 	}
 	asks, works, mine := launch("ask", "theirs"), launch("work", "theirs"), launch("mine", "mine")
 	asked := pendingOf(t, h, 1)[0]
-	inState(t, h, works, store.Running)
-	inState(t, h, mine, store.Running)
+	inState(t, h, works, domain.Running)
+	inState(t, h, mine, domain.Running)
 
 	c.deny("Nothing")
 	require.Eventually(t, func() bool {
@@ -165,19 +166,19 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 		defer h.standing.mu.Unlock()
 		return h.standing.generation == c.Generation()
 	}, within, followEvery/10)
-	inState(t, h, works, store.Running) // a change alone ends nothing
+	inState(t, h, works, domain.Running) // a change alone ends nothing
 
 	c.set(func() { c.revoked = true })
-	for _, s := range []Session{asks, works} {
+	for _, s := range []domain.Session{asks, works} {
 		ended := await(t, h, s)
-		assert.Equal(t, store.Interrupted, ended.State)
+		assert.Equal(t, domain.Interrupted, ended.State)
 		assert.Equal(t, codeRevoked, ended.ErrorCode)
 		assert.Contains(t, ended.Error, "not trusted any more")
 	}
 	a, err := h.Approval(context.Background(), asked.ID)
 	require.NoError(t, err)
-	assert.Equal(t, store.ApprovalCancelled, a.Status)
-	assert.Equal(t, store.Running, inState(t, h, mine, store.Running).State)
+	assert.Equal(t, domain.ApprovalCancelled, a.Status)
+	assert.Equal(t, domain.Running, inState(t, h, mine, domain.Running).State)
 	require.Eventually(t, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -8,9 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/google/uuid"
 )
 
 const (
@@ -54,8 +56,8 @@ type Subscription struct {
 // merged are deltas of one message that wait to go out together.
 type merged struct {
 	run   subscribedRun
-	event Event // the last
-	first int64 // the seq of the first
+	event domain.Event // the last
+	first int64        // the seq of the first
 	text  []byte
 }
 
@@ -94,7 +96,7 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, since int64, deliver func
 	if since < 0 {
 		s.cursor = h.events.last()
 	} else if last := h.events.last(); since > last {
-		return nil, invalid("since", "a seq of this log", "one after its end")
+		return nil, domain.Invalid("since", "a seq of this log", "one after its end")
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.last.Store(time.Now().UnixNano())
@@ -208,15 +210,15 @@ func (s *Subscription) wait() error {
 }
 
 // isDelta reports whether an event is one of those that may be merged.
-func isDelta(e Event) bool { return e.Key != "" }
+func isDelta(e domain.Event) bool { return e.Key != "" }
 
 // wants reports whether the filter chooses an event.
-func (s *Subscription) wants(e Event) bool {
+func (s *Subscription) wants(e domain.Event) bool {
 	return (s.run == 0 || e.Run == s.run) && (s.thread == 0 || e.Thread == s.thread) && (s.types == nil || s.types[e.Type])
 }
 
 // take delivers an event, or merges it with others.
-func (s *Subscription) take(e Event) error {
+func (s *Subscription) take(e domain.Event) error {
 	s.cursor = e.Seq
 	if e.Damaged() { // nobody knows whose it was
 		return s.lost(e.Seq, e.Seq)
@@ -246,9 +248,9 @@ func (s *Subscription) take(e Event) error {
 	return s.send(Notice{Seq: e.Seq, Type: e.Type, Time: e.Time, Data: e.Data})
 }
 
-func (s *Subscription) merge(e Event) error {
+func (s *Subscription) merge(e domain.Event) error {
 	run, err := s.runOf(e.Run)
-	if store.IsCorrupt(err) { // once: all its deltas are lost
+	if store.IsDamaged(err) { // once: all its deltas are lost
 		return s.lost(e.Seq, e.Seq)
 	}
 	if err != nil || run.quiet {
@@ -290,7 +292,7 @@ func (s *Subscription) runOf(id int64) (subscribedRun, error) {
 	switch {
 	case err == nil:
 		run.ids = idsOf(session.Run)
-	case store.IsCorrupt(err):
+	case store.IsDamaged(err):
 		run.quiet = true
 	default:
 		return run, err

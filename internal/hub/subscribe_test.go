@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // said is the text of the deltas of one type, in the order of their arrival.
@@ -180,9 +181,9 @@ func TestReplayBeginsAfterWhatWasSeen(t *testing.T) {
 	}
 	last := list[len(list)-1].Seq
 	_, err := h.Subscribe(context.Background(), Filter{}, last+1, all.deliver)
-	assert.Equal(t, KindInvalid, kindOf(t, err), "beyond the end")
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "beyond the end")
 	_, err = h.Subscribe(context.Background(), Filter{Run: "nobody"}, -1, all.deliver)
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
 func TestFiltersChoose(t *testing.T) {
@@ -197,7 +198,7 @@ func TestFiltersChoose(t *testing.T) {
 	}{
 		"all":          {Filter{}, "a1b1a2", 3},
 		"a run":        {Filter{Run: a1.RunID}, "a1", 1},
-		"a task":       {Filter{Run: store.TaskName(b1.Task)}, "b1", 1},
+		"a task":       {Filter{Run: domain.TaskName(b1.Task)}, "b1", 1},
 		"a thread":     {Filter{Run: a1.Thread.UUID}, "a1a2", 2},
 		"a last run":   {Filter{Run: a2.SessionID}, "a2", 1},
 		"only its end": {Filter{Run: a1.RunID, Types: []string{EventStatus}}, "", 1},
@@ -254,7 +255,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 	approve(t, h, a, "")
 	await(t, h, s)
 	pendingOf(t, h, 1)
-	inState(t, h, other, store.WaitingInput)
+	inState(t, h, other, domain.WaitingInput)
 	got := subscribe(t, h, Filter{Run: other.RunID}, -1)
 	// What was committed is announced a moment later, so more may come.
 	require.Eventually(t, func() bool { return slices.Contains(got.types(), EventApproval) }, within, time.Millisecond)
@@ -264,7 +265,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 // the past or from the log.
 func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 	h := openHub(t, database(t), hang)
-	s := inState(t, h, launch(t, h, "p"), store.Running)
+	s := inState(t, h, launch(t, h, "p"), domain.Running)
 	for range 20 {
 		c := &collected{}
 		sub, err := h.Subscribe(context.Background(), Filter{Types: []string{EventApproval, EventResolved}}, -1, c.deliver)
@@ -413,11 +414,11 @@ func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
 	end := make(chan struct{})
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-end; return completed },
 		func(o *Options) { o.Limits.MaxRuns = 1 })
-	first := inState(t, h, launch(t, h, "first"), store.Running)
+	first := inState(t, h, launch(t, h, "first"), domain.Running)
 	second := launch(t, h, "second") // begins in the transaction that ends the first
 	var mu sync.Mutex
-	var lost []Event
-	defer h.Watch(func(e Event, s Session) {
+	var lost []domain.Event
+	defer h.Watch(func(e domain.Event, s domain.Session) {
 		mu.Lock()
 		defer mu.Unlock()
 		if s.Run.ID != e.Run {
@@ -428,7 +429,7 @@ func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
 	clear(h.sessions.byRun)
 	h.sessions.bytes = 0
 	for i := range sessionsKept - 1 {
-		h.sessions.byRun[int64(-i-1)] = Session{}
+		h.sessions.byRun[int64(-i-1)] = domain.Session{}
 	}
 	h.sessions.mu.Unlock()
 	close(end)
@@ -444,11 +445,11 @@ func TestWatchSeesEachEventOnceInOrder(t *testing.T) {
 	var mu sync.Mutex
 	var seqs []int64
 	var ended []string
-	stop := h.Watch(func(e Event, s Session) {
+	stop := h.Watch(func(e domain.Event, s domain.Session) {
 		mu.Lock()
 		defer mu.Unlock()
 		seqs = append(seqs, e.Seq)
-		if e.Type == EventStatus && s.State == store.Completed {
+		if e.Type == EventStatus && s.State == domain.Completed {
 			ended = append(ended, s.UUID)
 		}
 	})

@@ -4,8 +4,9 @@ import (
 	"context"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/history"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A historyIntake sees to it that one history is taken over at a time, and that
@@ -25,7 +26,7 @@ func (i *historyIntake) begin(ctx context.Context) (taking context.Context, rele
 	case i.closed:
 		return nil, nil, errClosing
 	case i.cancel != nil:
-		return nil, nil, errorf(KindBadState, "a history is being taken over already; try again when that is done")
+		return nil, nil, domain.Errorf(domain.KindBadState, "a history is being taken over already; try again when that is done")
 	}
 	taking, cancel := context.WithCancel(ctx)
 	i.cancel = cancel
@@ -49,7 +50,7 @@ func (i *historyIntake) close() {
 // TakeHistory takes the history of another database into the hub's own, beside
 // all that goes on: a conversation at a time, and no events tell of it. What was
 // taken when it fails, or ctx ends, stays, and is passed over by the next try.
-func (h *Hub) TakeHistory(ctx context.Context, from *store.Foreign, was string) (history.Result, error) {
+func (h *Hub) TakeHistory(ctx context.Context, from history.Source, was string) (history.Result, error) {
 	ctx, release, err := h.histories.begin(ctx)
 	if err != nil {
 		return history.Result{}, err

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // A Terminal is what is known of a terminal.
@@ -23,7 +25,7 @@ type Terminal struct {
 	Rows    int
 	Tmux    string // the tmux session, if it is one
 	Agents  bool   // an agent runs it: people can watch, and do nothing else
-	Run     *Session
+	Run     *domain.Session
 	Started time.Time
 	Views   int  // how many watch it
 	Taken   bool // somebody has its descriptor
@@ -58,9 +60,9 @@ func (h *Hub) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams, 
 	if p.CWD, err = h.directory(p.CWD); err != nil {
 		return nil, err
 	}
-	lease, err := h.executors.Acquire(ctx, Want{Agent: config.Agent{Driver: "command"}})
+	lease, err := h.executors.Acquire(ctx, catalog.LeaseRequest{Driver: "command"})
 	if err != nil {
-		return nil, &Error{Kind: KindExecutor, Message: "no executor could be started: " + err.Error(), Err: err}
+		return nil, &domain.Error{Kind: domain.KindExecutor, Message: "no executor could be started: " + err.Error(), Err: err}
 	}
 	p.SessionToken = ""
 	p.TmuxSessionName = tmuxName.Replace(p.TmuxSessionName)
@@ -139,7 +141,7 @@ func (h *Hub) terminal(id string) (*terminal, error) {
 	if term := h.terminals[id]; term != nil && term.ID != "" {
 		return term, nil
 	}
-	return nil, errorf(KindTerminalNotFound, "no terminal has the id %q", id)
+	return nil, domain.Errorf(domain.KindTerminalNotFound, "no terminal has the id %q", id)
 }
 
 // terminalLease is the executor of a terminal that people may use.
@@ -156,7 +158,7 @@ func (h *Hub) terminalLease(id string) (Lease, error) {
 // usable is an error for a terminal that people may only watch.
 func (t *terminal) usable() error {
 	if t.lease == nil {
-		return errorf(KindTerminalReadOnly, "the terminal %s is an agent's: it can be watched, and no more; stop its task to end it", t.ID)
+		return domain.Errorf(domain.KindTerminalReadOnly, "the terminal %s is an agent's: it can be watched, and no more; stop its task to end it", t.ID)
 	}
 	return nil
 }
@@ -172,7 +174,7 @@ func (h *Hub) TerminalWrite(ctx context.Context, p catalog.TerminalWriteParams) 
 	taken := term != nil && term.holder != nil
 	h.mu.Unlock()
 	if taken {
-		return errorf(KindTerminalTaken, "somebody has the descriptor of the terminal %s, and types on it", p.TerminalID)
+		return domain.Errorf(domain.KindTerminalTaken, "somebody has the descriptor of the terminal %s, and types on it", p.TerminalID)
 	}
 	return lease.TerminalWrite(ctx, p)
 }
@@ -280,8 +282,8 @@ func (h *Hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) erro
 		}
 	}
 	h.mu.Unlock()
-	h.store.Enqueue(func(t *store.Tx) error {
-		e := Event{Type: EventTerminalExit, Data: encode(p)}
+	h.store.Enqueue(func(t store.Tx) error {
+		e := domain.Event{Type: EventTerminalExit, Data: encode(p)}
 		if run, err := h.find(t, p.TaskID); err == nil {
 			e.Run, e.Thread = run.ID, run.Thread
 		}

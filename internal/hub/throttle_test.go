@@ -10,10 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A slow lease is an executor that takes its time to be told to pause, or to go
@@ -84,7 +87,7 @@ type slowExecutors struct {
 	lease *slowLease
 }
 
-func (x *slowExecutors) Acquire(ctx context.Context, w Want) (Lease, error) {
+func (x *slowExecutors) Acquire(ctx context.Context, w catalog.LeaseRequest) (Lease, error) {
 	l, err := x.Executors.Acquire(ctx, w)
 	x.lease.Lease = l
 	return x.lease, err
@@ -106,10 +109,10 @@ func TestAnExecutorThatIsToldLateIsNotLeftShut(t *testing.T) {
 			o.Executors = func(d catalog.Daemon) Executors { x.Executors = others(d); return x }
 		})
 		s := launch(t, h, "p")
-		inState(t, h, s, store.Running)
-		h.store.Enqueue(func(*store.Tx) error { time.Sleep(10 * time.Millisecond); return nil }, func(error) {}) // the disk is slow
+		inState(t, h, s, domain.Running)
+		h.store.Enqueue(func(store.Tx) error { time.Sleep(10 * time.Millisecond); return nil }, func(error) {}) // the disk is slow
 		s = await(t, h, s)
-		assert.Equal(t, store.Completed, s.State, s.Error)
+		assert.Equal(t, domain.Completed, s.State, s.Error)
 		assert.Positive(t, x.lease.times(), "it was told to pause")
 	})
 }

@@ -10,22 +10,24 @@ import (
 	"maps"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 var (
-	errInvalidToken = errorf(KindInvalidToken, "the session token is unknown, or its run has ended")
-	errOthersToken  = errorf(KindInvalidToken, "the session token is that of another conversation, or of another task in it")
+	errInvalidToken = domain.Errorf(domain.KindInvalidToken, "the session token is unknown, or its run has ended")
+	errOthersToken  = domain.Errorf(domain.KindInvalidToken, "the session token is that of another conversation, or of another task in it")
 )
 
 // newToken makes the token by which an executor speaks for a run: 256 random
 // bits, of which only a hash is kept. It is good until the run ends, however
 // long that waits for a human.
-func (h *Hub) newToken(t *store.Tx, run Run) (string, error) {
+func (h *Hub) newToken(t store.Tx, run domain.Run) (string, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	text := hex.EncodeToString(secret)
 	hash := sha256.Sum256([]byte(text))
-	token := store.Token{Hash: hash[:], Thread: run.Thread, Run: run.ID}
+	token := domain.Token{Hash: hash[:], Thread: run.Thread, Run: run.ID}
 	if err := t.PutToken(token); err != nil {
 		return "", err
 	}
@@ -41,31 +43,31 @@ func (h *Hub) newToken(t *store.Tx, run Run) (string, error) {
 func (h *Hub) dropTokens(run int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	maps.DeleteFunc(h.tokens, func(_ [32]byte, token store.Token) bool { return token.Run == run })
+	maps.DeleteFunc(h.tokens, func(_ [32]byte, token domain.Token) bool { return token.Run == run })
 }
 
 // token finds what a token stands for.
-func (h *Hub) token(text string) (store.Token, error) {
+func (h *Hub) token(text string) (domain.Token, error) {
 	token, _, err := h.speaker(text)
 	return token, err
 }
 
 // speaker is token with the run that it is for, nil if that has ended.
-func (h *Hub) speaker(text string) (store.Token, *liveRun, error) {
+func (h *Hub) speaker(text string) (domain.Token, *liveRun, error) {
 	hash := sha256.Sum256([]byte(text))
 	h.mu.Lock()
 	token, ok := h.tokens[hash]
 	live := h.live[token.Run]
 	h.mu.Unlock()
 	if !ok || subtle.ConstantTimeCompare(token.Hash, hash[:]) != 1 {
-		return store.Token{}, nil, errInvalidToken
+		return domain.Token{}, nil, errInvalidToken
 	}
 	return token, live, nil
 }
 
 // speakerOf is speaker for a token that is refused for the task of another
 // run: task is any id of it, or "" where none is named.
-func (h *Hub) speakerOf(ctx context.Context, text, task string) (store.Token, *liveRun, error) {
+func (h *Hub) speakerOf(ctx context.Context, text, task string) (domain.Token, *liveRun, error) {
 	token, live, err := h.speaker(text)
 	if err != nil || task == "" || live != nil && live.task == task { // nearly always
 		return token, live, err
@@ -73,9 +75,9 @@ func (h *Hub) speakerOf(ctx context.Context, text, task string) (store.Token, *l
 	id, err := h.store.Find(ctx, task)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && id != token.Run:
-		return store.Token{}, nil, errOthersToken
+		return domain.Token{}, nil, errOthersToken
 	case err != nil:
-		return store.Token{}, nil, stored(err)
+		return domain.Token{}, nil, stored(err)
 	}
 	return token, live, nil
 }

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // toolData is the part of a tool call that is kept as JSON.
@@ -17,7 +20,7 @@ type toolData struct {
 	Terminal string     `json:"terminal,omitempty"`
 }
 
-func (h *Hub) applyTool(t *store.Tx, r *report, run *Run) error {
+func (h *Hub) applyTool(t store.Tx, r *report, run *domain.Run) error {
 	var call catalog.ToolCall
 	if err := json.Unmarshal(r.data, &call); err != nil {
 		return err
@@ -34,7 +37,7 @@ func (h *Hub) applyTool(t *store.Tx, r *report, run *Run) error {
 		return err
 	}
 	if isNew {
-		item = newTool(*run, call.ToolID, t.Now)
+		item = newTool(*run, call.ToolID, t.Now())
 	}
 	before := item
 	mergeTool(&item, call)
@@ -55,14 +58,14 @@ func (h *Hub) applyTool(t *store.Tx, r *report, run *Run) error {
 }
 
 // newTool is a tool call of which nothing is known yet.
-func newTool(run Run, id string, now time.Time) Item {
-	return Item{Thread: run.Thread, Run: run.ID, Kind: kindTool, Key: id, Role: "assistant", Status: "pending", Created: now, Updated: now}
+func newTool(run domain.Run, id string, now time.Time) domain.Item {
+	return domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindTool, Key: id, Role: "assistant", Status: "pending", Created: now, Updated: now}
 }
 
 // changeTool announces and keeps a tool call that has changed.
-func (h *Hub) changeTool(t *store.Tx, run Run, before Item, item *Item, event string) error {
+func (h *Hub) changeTool(t store.Tx, run domain.Run, before domain.Item, item *domain.Item, event string) error {
 	var err error
-	item.Updated = t.Now
+	item.Updated = t.Now()
 	if item.Seq, err = h.announceTool(t, run, before, *item, event); err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ func (h *Hub) changeTool(t *store.Tx, run Run, before Item, item *Item, event st
 }
 
 // mergeTool takes into an item what a report says of it.
-func mergeTool(item *Item, call catalog.ToolCall) {
+func mergeTool(item *domain.Item, call catalog.ToolCall) {
 	set := func(field *string, value string) {
 		if value != "" {
 			*field = value
@@ -113,7 +116,7 @@ func textOf(v json.RawMessage) string {
 
 // announceTool tells of a tool call. Its end tells again what it gets and does
 // only where that is another thing than before.
-func (h *Hub) announceTool(t *store.Tx, run Run, before, item Item, event string) (int64, error) {
+func (h *Hub) announceTool(t store.Tx, run domain.Run, before, item domain.Item, event string) (int64, error) {
 	data := conversationData{
 		EventType: event, ContentType: "tool_use", ToolName: item.Tool, ToolTitle: item.Title, ToolKind: item.ToolKind,
 		ToolStatus: item.Status, ParentID: item.ParentID, ToolID: item.Key,

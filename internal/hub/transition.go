@@ -3,26 +3,12 @@ package hub
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
-
-// unborn is what a run that is no draft is before it is queued, in the same
-// transaction: nobody ever sees it, and it was nothing before.
-const unborn State = ""
-
-// transitions are the changes of state that there are.
-var transitions = map[State][]State{
-	unborn:             {store.Queued},
-	store.Draft:        {store.Queued, store.Discarded},
-	store.Queued:       {store.Starting, store.Cancelled},
-	store.Starting:     {store.Running, store.Interrupting, store.Interrupted, store.Failed},
-	store.Running:      {store.WaitingInput, store.Interrupting, store.Completed, store.Failed, store.Interrupted},
-	store.WaitingInput: {store.Running, store.Interrupting, store.Completed, store.Failed, store.Interrupted},
-	store.Interrupting: {store.Interrupted, store.TimedOut, store.Failed},
-}
 
 // An outcome is why a run changes its state.
 type outcome struct {
@@ -42,15 +28,15 @@ type outcome struct {
 // transition is the one function that changes the state of a run: the row,
 // its event, and where the run ends or is about to, its open approvals, in
 // one transaction. It changes run too.
-func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
+func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outcome) error {
 	from := run.State
-	if !slices.Contains(transitions[from], to) {
-		return errorf(KindBadState, "%s is %s, so it cannot become %s", store.TaskName(run.Task), from, to)
+	if !from.CanBecome(to) {
+		return domain.Errorf(domain.KindBadState, "%s is %s, so it cannot become %s", domain.TaskName(run.Task), from, to)
 	}
-	stopped := from == store.Interrupting && run.ErrorCode != codeTimeout || to == store.Cancelled
-	run.State, run.Active = to, t.Now
-	if to == store.Starting {
-		run.Started = t.Now
+	stopped := from == domain.Interrupting && run.ErrorCode != codeTimeout || to == domain.Cancelled
+	run.State, run.Active = to, t.Now()
+	if to == domain.Starting {
+		run.Started = t.Now()
 	}
 	if why.code != "" {
 		run.ErrorCode = why.code
@@ -62,7 +48,7 @@ func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
 		run.Stop = why.stop
 	}
 	if to.Ended() {
-		run.Ended = t.Now
+		run.Ended = t.Now()
 		if why.leaveOpen {
 			delete(h.folds, run.ID)
 		} else if err := h.closeFold(t, run); err != nil {
@@ -72,7 +58,7 @@ func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
 			return err
 		}
 	}
-	if (to.Ended() || to == store.Interrupting) && !why.leaveApprovals {
+	if (to.Ended() || to == domain.Interrupting) && !why.leaveApprovals {
 		if err := h.closeApprovals(t, *run); err != nil {
 			return err
 		}
@@ -100,13 +86,13 @@ func (h *Hub) transition(t *store.Tx, run *Run, to State, why outcome) error {
 }
 
 // follow brings what is in memory after the commit.
-func (h *Hub) follow(t *store.Tx, run Run, from State) {
+func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 	t.AfterCommit(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		live := h.live[run.ID]
 		if live != nil {
-			live.asks = run.State == store.WaitingInput
+			live.asks = run.State == domain.WaitingInput
 		}
 		switch {
 		case run.State.Ended():
@@ -115,17 +101,17 @@ func (h *Hub) follow(t *store.Tx, run Run, from State) {
 			}
 			delete(h.awaiting, run.ID)
 			delete(h.live, run.ID)
-			maps.DeleteFunc(h.tokens, func(_ [32]byte, token store.Token) bool { return token.Run == run.ID })
+			maps.DeleteFunc(h.tokens, func(_ [32]byte, token domain.Token) bool { return token.Run == run.ID })
 			if live != nil {
 				live.clock.stop()
 				h.calmDown()
 			}
 		case live == nil:
-		case run.State == store.Interrupting:
+		case run.State == domain.Interrupting:
 			go live.stop(h, run)
-		case run.State == store.WaitingInput:
+		case run.State == domain.WaitingInput:
 			live.clock.pause()
-		case from == store.WaitingInput && run.State == store.Running:
+		case from == domain.WaitingInput && run.State == domain.Running:
 			live.clock.resume()
 		}
 	})
@@ -152,33 +138,33 @@ func (h *Hub) calmDown() {
 }
 
 // touch notes that something happened in a thread.
-func (h *Hub) touch(t *store.Tx, id int64) (Thread, error) {
+func (h *Hub) touch(t store.Tx, id int64) (domain.Thread, error) {
 	thread, err := t.Thread(h.ctx, id)
 	if err != nil {
 		return thread, err
 	}
-	thread.Active = t.Now
+	thread.Active = t.Now()
 	return thread, t.UpdateThread(thread)
 }
 
 // slotsChanged reports whether a transition may let a queued run start.
-func slotsChanged(from, to State) bool {
-	return to == store.Queued || holdsSlot(from) && !holdsSlot(to) || from.Active() && to.Ended() // its executor is free
+func slotsChanged(from, to domain.State) bool {
+	return to == domain.Queued || holdsSlot(from) && !holdsSlot(to) || from.Active() && to.Ended() // its executor is free
 }
 
 // holdsSlot reports whether a run in this state counts against max_runs. One
 // that waits for a human does not, and takes its slot back without queueing.
-func holdsSlot(s State) bool { return s.Active() && s != store.WaitingInput }
+func holdsSlot(s domain.State) bool { return s.Active() && s != domain.WaitingInput }
 
 // StatusOf is a state in the words of HumanLayer.
-func StatusOf(s State) string {
+func StatusOf(s domain.State) string {
 	switch s {
-	case store.Queued:
-		return string(store.Starting)
-	case store.TimedOut:
-		return string(store.Failed)
-	case store.Cancelled:
-		return string(store.Interrupted)
+	case domain.Queued:
+		return string(domain.Starting)
+	case domain.TimedOut:
+		return string(domain.Failed)
+	case domain.Cancelled:
+		return string(domain.Interrupted)
 	}
 	return string(s)
 }
@@ -207,15 +193,15 @@ type ids struct {
 	TaskID    string `json:"task_id"`
 }
 
-func idsOf(r Run) ids { return ids{r.SessionID, r.RunID, store.TaskName(r.Task)} }
+func idsOf(r domain.Run) ids { return ids{r.SessionID, r.RunID, domain.TaskName(r.Task)} }
 
-func (h *Hub) announceState(t *store.Tx, run Run, thread Thread, from State, reason string) error {
+func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, from domain.State, reason string) error {
 	data := statusData{
 		ids: idsOf(run), ThreadID: thread.UUID, OldStatus: StatusOf(from), NewStatus: StatusOf(run.State),
 		OldState: string(from), State: string(run.State), Title: run.Title, Agent: run.Agent,
 		Reason: reason, StopReason: run.Stop,
 	}
-	if run.State.Ended() || run.State == store.Interrupting {
+	if run.State.Ended() || run.State == domain.Interrupting {
 		data.Error, data.ErrorCode = run.Error, run.ErrorCode
 	}
 	if run.Parent != 0 {
@@ -229,8 +215,8 @@ func (h *Hub) announceState(t *store.Tx, run Run, thread Thread, from State, rea
 }
 
 // announce adds an event of a run to the log.
-func (h *Hub) announce(t *store.Tx, kind string, run Run, data any) error {
-	_, err := t.Append(Event{Type: kind, Thread: run.Thread, Run: run.ID, Data: encode(data)})
+func (h *Hub) announce(t store.Tx, kind string, run domain.Run, data any) error {
+	_, err := t.Append(domain.Event{Type: kind, Thread: run.Thread, Run: run.ID, Data: encode(data)})
 	return err
 }
 

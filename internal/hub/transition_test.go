@@ -6,28 +6,31 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // The states that may follow each other, and what the end of an executor or of the
 // process adds to it.
-var allowed = map[State]string{
-	unborn:             "queued",
-	store.Draft:        "queued discarded",
-	store.Queued:       "starting cancelled",
-	store.Starting:     "running interrupting interrupted failed",
-	store.Running:      "waiting_input completed failed interrupting interrupted",
-	store.WaitingInput: "running completed failed interrupting interrupted",
-	store.Interrupting: "interrupted timed_out failed",
+var allowed = map[domain.State]string{
+	domain.New:          "queued",
+	domain.Draft:        "queued discarded",
+	domain.Queued:       "starting cancelled",
+	domain.Starting:     "running interrupting interrupted failed",
+	domain.Running:      "waiting_input completed failed interrupting interrupted",
+	domain.WaitingInput: "running completed failed interrupting interrupted",
+	domain.Interrupting: "interrupted timed_out failed",
 }
 
-var everyState = []State{
-	unborn, store.Draft, store.Queued, store.Starting, store.Running, store.WaitingInput, store.Interrupting,
-	store.Completed, store.Failed, store.TimedOut, store.Cancelled, store.Interrupted, store.Discarded,
+var everyState = []domain.State{
+	domain.New, domain.Draft, domain.Queued, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting,
+	domain.Completed, domain.Failed, domain.TimedOut, domain.Cancelled, domain.Interrupted, domain.Discarded,
 }
 
 func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
@@ -37,7 +40,7 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 		for _, to := range everyState {
 			run := insert(t, h, from)
 			before := h.events.last()
-			err := h.write(context.Background(), func(tx *store.Tx) error {
+			err := h.write(context.Background(), func(tx store.Tx) error {
 				run := run
 				return h.transition(tx, &run, to, outcome{code: "CODE", message: "message", stop: "stop"})
 			})
@@ -51,7 +54,7 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 				assert.Equal(t, before+1, h.events.last(), "one event")
 				continue
 			}
-			assert.Equal(t, KindBadState, kindOf(t, err), "%s to %s", from, to)
+			assert.Equal(t, domain.KindBadState, kindOf(t, err), "%s to %s", from, to)
 			assert.Equal(t, from, now.State)
 			assert.Empty(t, now.ErrorCode)
 			assert.True(t, now.Ended.IsZero())
@@ -61,10 +64,10 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 }
 
 func TestStatesInTheWordsOfSeed001(t *testing.T) {
-	for state, want := range map[State]string{
-		store.Queued: "starting", store.Starting: "starting", store.Running: "running", store.WaitingInput: "waiting_input",
-		store.Interrupting: "interrupting", store.Completed: "completed", store.Failed: "failed", store.TimedOut: "failed",
-		store.Cancelled: "interrupted", store.Interrupted: "interrupted", store.Draft: "draft", store.Discarded: "discarded",
+	for state, want := range map[domain.State]string{
+		domain.Queued: "starting", domain.Starting: "starting", domain.Running: "running", domain.WaitingInput: "waiting_input",
+		domain.Interrupting: "interrupting", domain.Completed: "completed", domain.Failed: "failed", domain.TimedOut: "failed",
+		domain.Cancelled: "interrupted", domain.Interrupted: "interrupted", domain.Draft: "draft", domain.Discarded: "discarded",
 	} {
 		assert.Equal(t, want, StatusOf(state))
 	}
@@ -85,14 +88,14 @@ func TestADraftIsDiscarded(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "later", Draft: true})
 	require.NoError(t, err)
-	assert.Equal(t, store.Draft, s.State)
+	assert.Equal(t, domain.Draft, s.State)
 	s, err = h.Interrupt(context.Background(), s.UUID, "")
 	require.NoError(t, err)
-	assert.Equal(t, store.Discarded, s.State)
+	assert.Equal(t, domain.Discarded, s.State)
 	_, err = h.Cancel(context.Background(), s.UUID, "")
-	assert.Equal(t, KindNotCancellable, kindOf(t, err))
+	assert.Equal(t, domain.KindNotCancellable, kindOf(t, err))
 	_, err = h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
-	assert.Equal(t, KindBadState, kindOf(t, err))
+	assert.Equal(t, domain.KindBadState, kindOf(t, err))
 }
 
 func TestADraftIsLaunched(t *testing.T) {
@@ -103,8 +106,8 @@ func TestADraftIsLaunched(t *testing.T) {
 		return completed
 	}, func(o *Options) { o.Limits.QueueCap = 1 })
 	events := subscribe(t, h, Filter{Types: []string{EventStatus}}, -1)
-	draft := func(prompt string) Session {
-		s, err := h.Launch(ctx, LaunchSpec{Prompt: prompt, Draft: true, Settings: Settings{MaxTurns: 3}, Metadata: []byte(`{"a":1}`)})
+	draft := func(prompt string) domain.Session {
+		s, err := h.Launch(ctx, LaunchSpec{Prompt: prompt, Draft: true, Settings: domain.Settings{MaxTurns: 3}, Metadata: []byte(`{"a":1}`)})
 		require.NoError(t, err)
 		return s
 	}
@@ -113,15 +116,15 @@ func TestADraftIsLaunched(t *testing.T) {
 	_, err := h.UpdateSettings(ctx, own.SessionID, SettingsChange{Title: &title, Mode: &mode})
 	require.NoError(t, err)
 	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID, Fork: true})
-	assert.Equal(t, KindBadState, kindOf(t, err))
+	assert.Equal(t, domain.KindBadState, kindOf(t, err))
 
-	launched, err := h.Continue(ctx, ContinueSpec{From: own.SessionID, Settings: func(s *Settings) { s.SystemPrompt, s.MaxTurns = "Be kind.", 0 }})
+	launched, err := h.Continue(ctx, ContinueSpec{From: own.SessionID, Settings: func(s *domain.Settings) { s.SystemPrompt, s.MaxTurns = "Be kind.", 0 }})
 	require.NoError(t, err)
 	assert.Equal(t, own.SessionID, launched.SessionID, "it is the same run")
 	assert.Equal(t, []any{"Named", "plan", "Be kind.", 3}, []any{launched.Title, launched.Mode, launched.Thread.Settings.SystemPrompt, launched.Thread.Settings.MaxTurns})
 	assert.JSONEq(t, `{"a":1}`, string(launched.Metadata))
 	await(t, h, launched)
-	launched, err = h.Continue(ctx, ContinueSpec{From: store.TaskName(other.Task), Prompt: "another", Priority: 7, Metadata: []byte(`{"b":2}`)})
+	launched, err = h.Continue(ctx, ContinueSpec{From: domain.TaskName(other.Task), Prompt: "another", Priority: 7, Metadata: []byte(`{"b":2}`)})
 	require.NoError(t, err)
 	assert.Equal(t, []any{"another", 7}, []any{launched.Prompt, launched.Priority})
 	assert.JSONEq(t, `{"b":2}`, string(launched.Metadata))
@@ -137,7 +140,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	assert.Equal(t, want, events.states())
 
 	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID})
-	assert.Equal(t, KindInvalid, kindOf(t, err), "it is no draft any more, so it is asked something")
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "it is no draft any more, so it is asked something")
 }
 
 func TestADraftNeedsRoomInTheQueue(t *testing.T) {
@@ -147,10 +150,10 @@ func TestADraftNeedsRoomInTheQueue(t *testing.T) {
 	h.Drain(context.Background()) // nothing is started
 	waiting := launch(t, h, "first")
 	_, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
-	assert.Equal(t, KindQueueFull, kindOf(t, err))
+	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
 	_, err = h.Cancel(context.Background(), waiting.SessionID, "")
 	require.NoError(t, err)
 	s, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
 	require.NoError(t, err)
-	assert.Equal(t, store.Queued, s.State)
+	assert.Equal(t, domain.Queued, s.State)
 }

@@ -4,25 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
-)
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 
-// What the hub keeps, under the names by which the rest of the program knows it.
-type (
-	Session    = store.Session
-	Run        = store.Run
-	Thread     = store.Thread
-	Settings   = store.Settings
-	State      = store.State
-	Event      = store.Event
-	Item       = store.Item
-	Hit        = store.Hit
-	Approval   = store.Approval
-	Change     = store.Change
-	RunFilter  = store.RunFilter
-	Counts     = store.Counts
-	RecentPath = store.RecentPath
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // Where a run came from (Run.Source).
@@ -44,7 +28,7 @@ type LaunchSpec struct {
 	Source   string
 	Model    string
 	Mode     string // permission mode; "": the thread's, and of a new one default
-	Settings Settings
+	Settings domain.Settings
 	Priority int
 	Timeout  time.Duration // 0: the configured one
 	Tools    []string      // allowed; empty: all
@@ -66,8 +50,8 @@ type ContinueSpec struct {
 	Prompt   string // may be empty where From is a draft: its own
 	Fork     bool   // also from the last run
 	Source   string
-	Settings func(*Settings) // changes what the thread has; nil: nothing
-	Tools    []string        // allowed from now on; empty: as before
+	Settings func(*domain.Settings) // changes what the thread has; nil: nothing
+	Tools    []string               // allowed from now on; empty: as before
 	Priority int
 	Metadata json.RawMessage
 }
@@ -130,9 +114,9 @@ type Notice struct {
 type Status struct {
 	Started   time.Time
 	MaxRuns   int
-	Counts    Counts
-	Running   []Session // those that have an agent
-	Queued    []Session // in the order in which they will start
+	Counts    domain.Counts
+	Running   []domain.Session // those that have an agent
+	Queued    []domain.Session // in the order in which they will start
 	Executors int
 	Pending   int // approvals
 	LastSeq   int64

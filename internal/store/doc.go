@@ -1,12 +1,8 @@
-// Package store keeps threads, runs, approvals and events in SQLite. It has rows and queries, and no opinion on
-// which change of a row is allowed: that is package hub's.
+// Package store says what the program asks of whatever keeps its values: one
+// interface, [Store], for all that reads and writes, and the errors that a caller
+// can do something about. It has no opinion on which change is allowed; that is
+// decided by who makes it.
 //
-// There is one writer goroutine. What is asked of it while it is busy is
-// committed together afterwards (group commit); what waits for its commit with
-// [Store.Write] survives a power cut, what is queued with [Store.Enqueue]
-// survives any kill of the process. Events get their numbers in the
-// transaction that they are part of, so the log has no gaps, and they are
-// announced after its commit, in order.
-//
-// Reads go beside the writer on connections of their own.
+// Package sqlite beside it is the store that the program uses. Package storetest
+// has the tests that any store has to pass.
 package store

@@ -1,100 +1,94 @@
 package store
 
 import (
-	"context"
-	"database/sql"
-	"encoding/json"
-	"fmt"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A Tx is a transaction under way. It belongs to the change that it was given
-// to, and sees what that changed.
-type Tx struct {
-	queries
-	Now time.Time // of this change
-
-	places  *places
-	seq     int64
-	events  []Event
-	after   []func()
-	words   bool // items were written whose words are to be indexed
-	changed int  // statements since the checkpointer was told
+// A ConversationWriter keeps conversations, their runs and what is in them.
+type ConversationWriter interface {
+	// InsertThread adds a thread and sets its ID.
+	InsertThread(th *domain.Thread) error
+	// UpdateThread writes everything of a thread that can change.
+	UpdateThread(th domain.Thread) error
+	// InsertRun adds a run, numbers it, sets its ID and Task, and makes it found
+	// by its ids. A number whose name is somebody's id already is left out.
+	InsertRun(r *domain.Run) error
+	// UpdateRun writes everything of a run that can change.
+	UpdateRun(r domain.Run) error
+	// SetPrompt changes what a draft asks for. What was asked once stays:
+	// UpdateRun does not write it.
+	SetPrompt(run int64, prompt string) error
+	// MoveDirectories changes the directories of threads, and the files that runs
+	// have changed, that are from, or below it, as after a move of the project.
+	MoveDirectories(from, to string) error
+	// SetAlias makes a run, or a thread where run is 0, found by an id.
+	SetAlias(alias string, run, thread int64) error
+	// DropAlias makes an id name nothing.
+	DropAlias(alias string) error
+	// IsTaken reports whether an id names something.
+	IsTaken(alias string) (bool, error)
+	// InsertItem adds an item and sets its ID.
+	InsertItem(i *domain.Item) error
+	// UpdateItem writes everything of an item that can change.
+	UpdateItem(i domain.Item) error
+	// PutChange keeps how a run changed a file. What the file was before is kept
+	// from the first time.
+	PutChange(c domain.Change) error
 }
 
-// AfterCommit runs f in the writer's goroutine when the transaction was
-// committed and its events were announced, before whoever waits for the
-// change goes on. f must not block.
-func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
-
-// queries are what can be asked of a store, and of a transaction.
-type queries struct{ s *statements }
-
-var background = context.Background()
-
-// exec runs a statement that changes something.
-func (t *Tx) exec(query string, args ...any) (sql.Result, error) {
-	t.changed++
-	return t.s.exec(background, query, args...)
+// An ApprovalWriter keeps questions and rules.
+type ApprovalWriter interface {
+	// InsertApproval adds an approval. Its CallID is changed if another one has
+	// it: old clients know an approval by nothing else.
+	InsertApproval(a *domain.Approval) error
+	// UpdateApproval writes everything of an approval that can change.
+	UpdateApproval(a domain.Approval) error
+	// TakeAnswer notes that the agent of a run has taken the answer to an
+	// approval. An answer that this run was not given, or that was taken, is left
+	// alone.
+	TakeAnswer(id string, run int64) error
+	// PutRule adds a rule, unless it is there.
+	PutRule(r domain.Rule) error
+	// DeleteRule takes a rule away. The error is ErrNotFound if there is none.
+	DeleteRule(id int64) error
 }
 
-// changeOne runs a statement that must change one row.
-func (t *Tx) changeOne(what, query string, args ...any) error {
-	result, err := t.exec(query, args...)
-	if err != nil {
-		return fmt.Errorf("changing %s: %w", what, err)
-	}
-	if n, err := result.RowsAffected(); err != nil || n != 1 {
-		return fmt.Errorf("changing %s: %w", what, ErrNotFound)
-	}
-	return nil
+// An ExecutorWriter keeps what is known of executors.
+type ExecutorWriter interface {
+	// PutToken adds a token.
+	PutToken(token domain.Token) error
+	// DropTokens forgets the tokens of a run.
+	DropTokens(run int64) error
+	// PutProcess notes that an agent was started.
+	PutProcess(p domain.Process) error
+	// DropProcess notes that an agent has ended.
+	DropProcess(mark string) error
+	// NoteKeyAccess adds to the audit log of keys. outcome is in words; it never
+	// has the key.
+	NoteKeyAccess(run int64, service, outcome string) error
+	// SetMeta sets a named value.
+	SetMeta(key, value string) error
 }
 
-// nano is a time as it is kept: nanoseconds since 1970, 0 for none.
-func nano(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
+// A Tx is a change under way: all of it is kept, or nothing. It belongs to the
+// function that it was given to, and sees what that has changed. Only one is under
+// way at a time.
+type Tx interface {
+	Reader
+	ConversationWriter
+	ApprovalWriter
+	ExecutorWriter
 
-func fromNano(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, n).UTC()
-}
-
-// asJSON is a value as it is kept in a text column; the zero value of T is "".
-func asJSON[T any](v T, empty bool) string {
-	if empty {
-		return ""
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("store: %T has no JSON: %v", v, err))
-	}
-	return string(b)
-}
-
-func fromJSON[T any](text string) (v T) {
-	if text != "" {
-		_ = json.Unmarshal([]byte(text), &v) // what we wrote ourselves
-	}
-	return v
-}
-
-// Meta is a named value, or "" if it was never set.
-func (q queries) Meta(ctx context.Context, key string) (string, error) {
-	v, err := one(ctx, q.s, scanValue[string], "SELECT value FROM meta WHERE key = ?", key)
-	if err == ErrNotFound {
-		return "", nil
-	}
-	return v, err
-}
-
-// SetMeta sets a named value.
-func (t *Tx) SetMeta(key, value string) error {
-	_, err := t.exec("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
-	return err
+	// Now is the time of the change.
+	Now() time.Time
+	// Append adds an event to the log and returns its number.
+	Append(e domain.Event) (int64, error)
+	// Seq is the number of the last event of the log, this transaction's included.
+	Seq() int64
+	// AfterCommit runs f in the writer's goroutine when the transaction was
+	// committed and its events were announced, before whoever waits for the change
+	// goes on. f must not block.
+	AfterCommit(f func())
 }

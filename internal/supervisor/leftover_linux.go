@@ -6,16 +6,16 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"golang.org/x/sys/unix"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"golang.org/x/sys/unix"
 )
 
 // KillAgents ends agents that have lost their executor, and everything that
 // they started. They are known by the mark in their environment: by now a
 // process id may be somebody else's. All processes of the machine are looked
 // at once, however many agents there are.
-func KillAgents(left []store.Process) {
+func KillAgents(left []domain.Process) {
 	if len(left) == 0 {
 		return
 	}

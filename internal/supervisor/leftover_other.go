@@ -2,7 +2,7 @@
 
 package supervisor
 
-import "github.com/duet-rpc/duet-rpc/internal/store"
+import "github.com/duet-rpc/duet-rpc/internal/domain"
 
 // KillAgents does nothing: there are no executors here.
-func KillAgents([]store.Process) {}
+func KillAgents([]domain.Process) {}

@@ -9,13 +9,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // KillAgents ends agents that have lost their executor, with their process
 // groups. One whose process does not have its mark in its environment has
 // ended long ago, and the process id is somebody else's.
-func KillAgents(left []store.Process) {
+func KillAgents(left []domain.Process) {
 	for _, p := range left {
 		if p.PID <= 1 || unix.Kill(p.PID, 0) != nil {
 			continue

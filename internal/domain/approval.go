@@ -1,0 +1,74 @@
+package domain
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// An Approval is a question to a human: may a tool run (function_call), or
+// something else (human_contact).
+type Approval struct {
+	ID           string // a UUID
+	Thread       int64
+	Run          int64
+	Type         string // function_call or human_contact
+	CallID       string // no other approval's: see ToolUseID and InsertApproval
+	Tool         string
+	Input        json.RawMessage
+	Title        string
+	Subject      string
+	ToolKind     string
+	Paths        []string
+	Diffs        json.RawMessage // a list of catalog.FileDiff
+	Options      json.RawMessage // a list of catalog.PermissionOption
+	Channel      json.RawMessage
+	Status       string // pending, approved, denied, responded, expired, cancelled
+	Stale        bool   // the process that asked is dead
+	Carried      bool   // decided while stale: answers the same question when it is asked again
+	Question     string // a hash of tool and input, by which it is known again
+	Created      time.Time
+	Deadline     time.Time // zero: none
+	Decided      time.Time // zero: not yet
+	DecidedBy    string    // user, rule, mode, timeout, end, overtaken
+	Comment      string
+	Response     string
+	Option       string
+	UpdatedInput json.RawMessage
+	InputFixed   bool // whoever asks would not heed a changed input
+	NameByKind   bool // the agent has not named the tool: Tool is made of ToolKind
+
+	// What becomes of a human's answer that lets an agent go on.
+	AwaitedBy  int64     // the run whose agent waits for it, or has it and is not known to have gone on from it; 0: none
+	Taken      time.Time // when the agent was known to have gone on from it; zero: it is not
+	ReopenedAs string    // the ID of the question that asks the same again, since that never came; or ""
+	Reopens    string    // the ID of the question that this one asks again, or ""
+	Reopened   string    // why, in words
+}
+
+// Values of Approval.Status.
+const (
+	ApprovalPending   = "pending"
+	ApprovalApproved  = "approved"
+	ApprovalDenied    = "denied"
+	ApprovalResponded = "responded"
+	ApprovalExpired   = "expired"
+	ApprovalCancelled = "cancelled"
+)
+
+// Values of Approval.Type.
+const (
+	FunctionCall = "function_call"
+	HumanContact = "human_contact"
+)
+
+// ToolUseID is the agent's own id of the tool call, or ID. Agents number their
+// calls in each session anew.
+func (a Approval) ToolUseID() string { return strings.TrimSuffix(a.CallID, a.CallMark()) }
+
+// InputEditable reports whether a decision may change the tool's input.
+func (a Approval) InputEditable() bool { return a.Type == FunctionCall && !a.InputFixed }
+
+// CallMark is what is added to the id of a call that another approval has, so
+// that CallID is unique.
+func (a Approval) CallMark() string { return "." + a.ID[:min(len(a.ID), 8)] }

@@ -1,0 +1,53 @@
+package domain
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// An Item is an entry of a conversation, folded from events: a message, a
+// thought, or a tool call with its result.
+type Item struct {
+	ID       int64
+	Thread   int64
+	Run      int64
+	Seq      int64  // of the event that made or changed it last
+	Kind     string // message, thinking, tool_call, system, plan, diff, approval
+	Key      string // the agent's id of it, or one of ours
+	Role     string // user or assistant
+	Content  string
+	Tool     string
+	Title    string
+	ToolKind string
+	Input    json.RawMessage
+	Status   string // of a tool call: pending, in_progress, completed, failed
+	Result   string
+	ParentID string
+	Data     json.RawMessage // of a tool call: paths, diffs, terminal; of a plan: entries; of a diff: path, added, removed; of an approval: what was asked and answered
+	Approval string          // the id of the last approval that it needed
+	Created  time.Time
+	Updated  time.Time
+}
+
+// A Hit is an item that a search found.
+type Hit struct {
+	Item
+	Snippet string // what was found, marked by « and »
+	Rank    float64
+}
+
+// Events is how many events of a conversation the item is: a tool call has its
+// result behind it, as soon as there is one.
+func (i Item) Events() int {
+	if i.Kind == "tool_call" && (i.Status == "completed" || i.Status == "failed" || i.Result != "") {
+		return 2
+	}
+	return 1
+}
+
+// IsNote reports whether the item is what no agent and no human has said: a
+// plan, a changed file, an answer. Some clients are told nothing of them.
+func (i Item) IsNote() bool { return IsNote(i.Kind) }
+
+// IsNote reports whether items of a kind are notes, as of [Item.IsNote].
+func IsNote(kind string) bool { return kind == "plan" || kind == "diff" || kind == "approval" }

@@ -1,0 +1,94 @@
+package domain
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Run is one prompt and its execution. Task, session and run are names of
+// it: every one of its ids finds it.
+type Run struct {
+	ID        int64
+	UUID      string // UUIDv7, ours
+	Task      int64  // the number in task-0001
+	SessionID string // a UUID, HumanLayer's session_id
+	RunID     string // a UUID, HumanLayer's run_id
+	CallerID  string // the caller's own id of it, or ""
+	Thread    int64
+	Parent    int64 // the run that it continues, or 0
+	Prompt    string
+	Title     string
+	Agent     string
+	Source    string // who asked for it: task, session, chat, execute, prompt, decision
+	State     State
+	Priority  int // higher first
+	Mode      string
+	Tools     []string      // allowed; empty: all
+	Timeout   time.Duration // 0: the configured one
+	Quiet     bool          // no deltas are wanted
+	Created   time.Time
+	Started   time.Time // zero before
+	Ended     time.Time // zero before
+	Active    time.Time // when something happened last
+	Error     string
+	ErrorCode string // in capitals: ORPHANED, TIMEOUT, AGENT_EXITED, ...
+	Stop      string // the agent's stop reason
+	Result    string // the last message of the agent
+	Messages  int    // how many the agent sent
+	Tokens    Tokens
+	Progress  json.RawMessage
+	Metadata  json.RawMessage
+}
+
+// Tokens is what a run cost.
+type Tokens struct {
+	Input       int64   `json:"input,omitempty"`
+	Output      int64   `json:"output,omitempty"`
+	CacheRead   int64   `json:"cache_read,omitempty"`
+	CacheWrite  int64   `json:"cache_write,omitempty"`
+	ContextUsed int64   `json:"context_used,omitempty"`
+	ContextSize int64   `json:"context_size,omitempty"`
+	CostUSD     float64 `json:"cost_usd,omitempty"`
+}
+
+// A Session is a run together with its thread: what most callers want to see.
+type Session struct {
+	Run
+	Thread        Thread
+	ParentSession string // SessionID of the run that it continues, or ""
+}
+
+// A RunFilter chooses runs. The zero value means all.
+type RunFilter struct {
+	States   []State
+	Agent    string
+	Source   string
+	Thread   int64
+	Archived *bool // of the thread
+	Leaves   bool  // only the last run of each thread
+	Before   int64 // only runs with a smaller row: for paging
+	Limit    int   // at most that many; 0: 1,000
+}
+
+// A RunHead is what of a run its conversation needs, without its texts.
+type RunHead struct {
+	ID        int64
+	SessionID string
+	State     State
+	ErrorCode string
+}
+
+// TaskName is the number of a run as seed 000 spells it, such as task-0001.
+func TaskName(n int64) string { return fmt.Sprintf("task-%04d", n) }
+
+// IsTaskName reports whether an id is of the form that TaskName gives, so that
+// it is, was or may become the name of a run.
+func IsTaskName(id string) bool {
+	digits, ok := strings.CutPrefix(id, "task-")
+	return ok && len(digits) >= 4 && strings.Trim(digits, "0123456789") == ""
+}
+
+// Counts are how many runs are in which state.
+type Counts map[State]int

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What a query or a change may fail with, for errors.Is. What none of them is
+// can only be logged.
+var (
+	// ErrNotFound is what a query for one value returns if there is none.
+	ErrNotFound = errors.New("not found")
+	// ErrAmbiguous is returned for an id that several values have.
+	ErrAmbiguous = errors.New("several have this id")
+	// ErrClosed is what who writes gets when the store has been closed.
+	ErrClosed = errors.New("the store is closed")
+	// ErrFull: there is no room for more. Nothing was changed.
+	ErrFull = errors.New("there is no room for more")
+	// ErrLocked: another process has the store and does not let go of it.
+	// Nothing was changed.
+	ErrLocked = errors.New("another process has the store")
+	// ErrDamaged: what was asked for cannot be read, or cannot be what was written.
+	ErrDamaged = errors.New("the store is damaged")
+)
+
+// A LostError says that the store, what belongs to it, or what gives the right
+// to write it, was removed or replaced while it was open. What is written then
+// is where nobody will find it again.
+type LostError struct{ Err error }
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the database was removed or replaced while it was open: %v", e.Err)
+}
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// IsFull reports whether err means that there is no room for more.
+func IsFull(err error) bool { return errors.Is(err, ErrFull) }
+
+// IsLocked reports whether err means that another process has the store.
+func IsLocked(err error) bool { return errors.Is(err, ErrLocked) }
+
+// IsDamaged reports whether err means that the store is damaged.
+func IsDamaged(err error) bool { return errors.Is(err, ErrDamaged) }
+
+// IsLost reports whether err means that nobody will find what is written.
+func IsLost(err error) bool {
+	var lost *LostError
+	return errors.As(err, &lost)
+}

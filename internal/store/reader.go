@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// A ThreadReader finds conversations.
+type ThreadReader interface {
+	// Thread finds a thread by its row.
+	Thread(ctx context.Context, id int64) (domain.Thread, error)
+	// FindThread is the thread that an id of any kind names.
+	FindThread(ctx context.Context, alias string) (int64, error)
+	// FindNative is the thread that has an agent's own session.
+	FindNative(ctx context.Context, native string) (int64, error)
+	// NamesThread reports whether an id names a conversation, rather than one of
+	// its runs.
+	NamesThread(ctx context.Context, alias string) (bool, error)
+	// RecentPaths are the directories of threads, the last used first, with how
+	// often each was used.
+	RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error)
+	// HasUnfinished reports whether a thread has a run beside one that has not
+	// ended and is no draft.
+	HasUnfinished(ctx context.Context, thread, beside int64) (bool, error)
+}
+
+// A RunReader finds runs.
+type RunReader interface {
+	// Run finds a run by its row.
+	Run(ctx context.Context, id int64) (domain.Run, error)
+	// Find is the run that an id of any kind names: one of the run's own, or one
+	// of its thread's, which means the thread's last run.
+	Find(ctx context.Context, alias string) (int64, error)
+	// Session finds a run by its row, with its thread.
+	Session(ctx context.Context, id int64) (domain.Session, error)
+	// Sessions lists runs, the newest first.
+	Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error)
+	// RunsOfThread lists the runs of a thread, the oldest first, up to the run
+	// upTo, or all if that is 0.
+	RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error)
+	// RunHeads is RunsOfThread without most of it.
+	RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error)
+	// LastRun is the last run of a thread, drafts aside.
+	LastRun(ctx context.Context, thread int64) (domain.Run, error)
+	// RunsIn lists the runs that are in one of the states, the oldest first.
+	RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error)
+	// Startable lists the queued runs whose thread has no active run, in the order
+	// in which they are to start: by priority, then by age.
+	Startable(ctx context.Context, limit int) ([]domain.Session, error)
+	// UnfinishedRuns lists the runs of a thread that have not ended, drafts
+	// included, the oldest first.
+	UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error)
+	// Load is Counts for the states that scheduling looks at.
+	Load(ctx context.Context) (domain.Counts, error)
+	// Counts tells how many runs are in which state.
+	Counts(ctx context.Context) (domain.Counts, error)
+}
+
+// A EventReader reads the log.
+type EventReader interface {
+	// Events lists the log from after seq on, at most limit entries. With an error
+	// it returns those before what could not be read.
+	Events(ctx context.Context, after int64, limit int) ([]domain.Event, error)
+	// LastSeq is the number of the last event, or 0.
+	LastSeq(ctx context.Context) (int64, error)
+	// OpenDeltas lists the deltas of a run that no item holds yet.
+	OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error)
+	// HasOpenDeltas reports whether OpenDeltas has any.
+	HasOpenDeltas(ctx context.Context, run int64) (bool, error)
+}
+
+// A ItemReader reads what was said and done.
+type ItemReader interface {
+	// ItemsOfRun lists what a run added to its conversation, in order.
+	ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error)
+	// ToolItem is the tool call of a run that has the agent's id.
+	ToolItem(ctx context.Context, run int64, key string) (domain.Item, error)
+	// NotedItem is what a run has one of at most: a plan, the note of a change of
+	// the file that is its key, or of the answer to the approval that is.
+	NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error)
+	// OpenTools lists the tool calls of a run that have not ended.
+	OpenTools(ctx context.Context, run int64) ([]domain.Item, error)
+	// Changes lists the files that a run changed, by path.
+	Changes(ctx context.Context, run int64) ([]domain.Change, error)
+}
+
+// A ApprovalReader finds questions.
+type ApprovalReader interface {
+	// Approval finds an approval by its id, or by its CallID. Databases from
+	// before that was unique have several for one: then the only pending one is
+	// meant, or it is ErrAmbiguous.
+	Approval(ctx context.Context, id string) (domain.Approval, error)
+	// ApprovalBeginning finds the one approval whose id begins like that.
+	ApprovalBeginning(ctx context.Context, beginning string) (domain.Approval, error)
+	// Approvals finds approvals by their ids.
+	Approvals(ctx context.Context, ids []string) (map[string]domain.Approval, error)
+	// PendingApprovals lists what waits for a human, the oldest first: of one run,
+	// or of all where run is 0.
+	PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error)
+	// StaleApprovals lists what dead processes of a thread have asked and waits
+	// for a human, the oldest first.
+	StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error)
+	// CarriedDecision is a decision of a thread, made for a dead process, that
+	// answers the same question.
+	CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error)
+	// CarriedDecisions lists the decisions of a thread that were made for dead
+	// processes and have answered nothing yet, the oldest first.
+	CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error)
+	// UntakenAnswers lists the answers that a run's agent was given and is not
+	// known to have taken, the oldest first.
+	UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error)
+	// HasAsked reports whether a run has asked for a tool, whoever answered.
+	HasAsked(ctx context.Context, run int64, tool string) (bool, error)
+	// Rules lists the rules of a thread and of the whole project, the oldest
+	// first.
+	Rules(ctx context.Context, thread int64) ([]domain.Rule, error)
+	// AllRules lists the rules of all threads and of the project, the oldest
+	// first.
+	AllRules(ctx context.Context) ([]domain.Rule, error)
+}
+
+// A ExecutorReader finds what executors left.
+type ExecutorReader interface {
+	// Processes lists the agents that may still be alive.
+	Processes(ctx context.Context) ([]domain.Process, error)
+	// Tokens lists the tokens of runs that have not ended.
+	Tokens(ctx context.Context) ([]domain.Token, error)
+	// KeyAccesses lists the audit log of keys, the newest first.
+	KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error)
+	// Meta is a named value, or "" if it was never set.
+	Meta(ctx context.Context, key string) (string, error)
+}
+
+// A Reader answers what can be asked of a store, and inside a change.
+type Reader interface {
+	ThreadReader
+	RunReader
+	EventReader
+	ItemReader
+	ApprovalReader
+	ExecutorReader
+}

@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.input, a.title, a.subject, a.tool_kind, a.paths, a.diffs, a.options, a.channel,
+	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input, a.input_fixed,
+	a.name_by_kind, a.awaited_by, a.taken, a.reopens, a.reopened, a.reopened_as`
+
+func scanApproval(row scanner) (domain.Approval, error) {
+	var (
+		a                              domain.Approval
+		input, diffs, options, channel jsonText
+		updated                        jsonText
+		paths                          string
+		created, deadline              int64
+		decided, taken                 int64
+	)
+	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
+		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed,
+		&a.NameByKind, &a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs)
+	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = input.raw(), diffs.list(), options.list(), channel.raw(), updated.raw()
+	a.Paths = fromJSON[[]string](paths)
+	a.Created, a.Deadline, a.Decided, a.Taken = fromNano(created), fromNano(deadline), fromNano(decided), fromNano(taken)
+	return a, err
+}
+
+// Approval finds an approval by its id, or by its CallID. Databases from before
+// that was unique have several for one: then the only pending one is meant, or
+// it is store.ErrAmbiguous.
+func (q queries) Approval(ctx context.Context, id string) (domain.Approval, error) {
+	a, err := one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id = ?", id)
+	if err != store.ErrNotFound {
+		return a, err
+	}
+	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.call_id = ? ORDER BY a.status = 'pending' DESC, a.n DESC LIMIT 2", id)
+	switch {
+	case err != nil:
+		return domain.Approval{}, err
+	case len(fit) == 0:
+		return domain.Approval{}, store.ErrNotFound
+	case len(fit) == 2 && (fit[0].Status == domain.ApprovalPending) == (fit[1].Status == domain.ApprovalPending):
+		return domain.Approval{}, store.ErrAmbiguous
+	}
+	return fit[0], nil
+}
+
+// Approvals finds approvals by their ids.
+func (q queries) Approvals(ctx context.Context, ids []string) (map[string]domain.Approval, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	list, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id IN (SELECT value FROM json_each(?))", asJSON(ids, false))
+	found := make(map[string]domain.Approval, len(list))
+	for _, a := range list {
+		found[a.ID] = a
+	}
+	return found, err
+}
+
+// ApprovalBeginning finds the one approval whose id begins like that.
+func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (domain.Approval, error) {
+	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id >= ? AND a.id < ? ORDER BY a.id LIMIT 2", beginning, beginning+"g")
+	if err == nil && len(fit) != 1 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return domain.Approval{}, err
+	}
+	return fit[0], nil
+}
+
+// PendingApprovals lists what waits for a human, the oldest first: of one run, or of
+// all where run is 0.
+func (q queries) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
+	if run != 0 {
+		return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.run = ? AND a.status = 'pending' ORDER BY a.n", run)
+	}
+	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' ORDER BY a.n")
+}
+
+// CarriedDecision is a decision of a thread, made for a dead process, that
+// answers the same question.
+func (q queries) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
+	return one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1", thread, question)
+}
+
+// CarriedDecisions lists the decisions of a thread that were made for dead
+// processes and have answered nothing yet, the oldest first.
+func (q queries) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
+	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.carried = 1 ORDER BY a.n", thread)
+}
+
+// UntakenAnswers lists the answers that a run's agent was given and is not
+// known to have taken, the oldest first.
+func (q queries) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
+	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n", run)
+}
+
+// StaleApprovals lists what dead processes of a thread have asked and waits
+// for a human, the oldest first.
+func (q queries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
+	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n", thread)
+}
+
+// HasAsked reports whether a run has asked for a tool, whoever answered.
+func (q queries) HasAsked(ctx context.Context, run int64, tool string) (bool, error) {
+	return one(ctx, q.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND tool = ?)", run, tool)
+}
+
+// TakeAnswer notes that the agent of a run has taken the answer to an
+// approval. An answer that this run was not given, or that was taken, is left
+// alone.
+func (t *Tx) TakeAnswer(id string, run int64) error {
+	_, err := t.exec("UPDATE approvals SET awaited_by = 0, taken = ? WHERE id = ? AND awaited_by = ? AND status IN ('approved', 'responded')", nano(t.now), id, run)
+	return err
+}
+
+// InsertApproval adds an approval. Its CallID is changed if another one has it:
+// old clients know an approval by nothing else.
+func (t *Tx) InsertApproval(a *domain.Approval) error {
+	a.CallID = a.ToolUseID() // should the transaction be tried again
+	taken, err := one(context.Background(), t.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?) OR EXISTS (SELECT 1 FROM approvals WHERE id = ?)", a.CallID, a.CallID)
+	if err != nil {
+		return err
+	}
+	if taken {
+		a.CallID += a.CallMark()
+	}
+	_, err = t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
+			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input, input_fixed,
+			name_by_kind, awaited_by, reopens, reopened)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.Thread, a.Run, a.Type, a.CallID, a.Tool, string(a.Input), a.Title, a.Subject, a.ToolKind, asJSON(a.Paths, len(a.Paths) == 0),
+		string(a.Diffs), string(a.Options), string(a.Channel), a.Status, a.Stale, a.Carried, a.Question, nano(a.Created), nano(a.Deadline),
+		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.InputFixed,
+		a.NameByKind, a.AwaitedBy, a.Reopens, a.Reopened)
+	return err
+}
+
+// UpdateApproval writes everything of an approval that can change.
+func (t *Tx) UpdateApproval(a domain.Approval) error {
+	return t.changeOne("an approval", `UPDATE approvals SET status = ?, stale = ?, carried = ?, decided = ?, decided_by = ?, comment = ?, response = ?, option = ?, updated_input = ?,
+			awaited_by = ?, taken = ?, reopened_as = ? WHERE id = ?`,
+		a.Status, a.Stale, a.Carried, nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput),
+		a.AwaitedBy, nano(a.Taken), a.ReopenedAs, a.ID)
+}

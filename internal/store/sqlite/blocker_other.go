@@ -1,0 +1,5 @@
+//go:build !unix
+
+package sqlite
+
+func blocker(string) int { return 0 }

@@ -1,0 +1,40 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// blocker is the process that keeps others from writing a database, 0 if that is
+// not known. It must not be called while this process has the database open: with
+// a file all locks on it are closed (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
+func blocker(path string) int {
+	for _, lock := range []struct {
+		file        string
+		start, size int64
+	}{
+		{path + "-shm", 120, 8}, // https://sqlite.org/walformat.html#wal_index_locking_matrix
+		{path, 1 << 30, 512},    // PENDING, RESERVED and SHARED, in os.h
+	} {
+		if pid := lockedBy(lock.file, lock.start, lock.size); pid > 0 {
+			return pid
+		}
+	}
+	return 0
+}
+
+func lockedBy(path string, start, size int64) int {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: start, Len: size}
+	if unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock) != nil || lock.Type == unix.F_UNLCK {
+		return 0
+	}
+	return int(lock.Pid)
+}

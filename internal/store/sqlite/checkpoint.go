@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+const (
+	// checkpointAfter is after how many changed rows the checkpointer goes to
+	// work.
+	checkpointAfter = 1000
+	// checkpointPause is between its passes, which each wait for the disk twice.
+	checkpointPause = 3 * time.Second
+	// pageSize is SQLite's, in bytes (https://sqlite.org/pragma.html#pragma_page_size).
+	pageSize = 4096
+	// walMost is the length of SQLite's write-ahead log, in pages, from
+	// which on the writer makes a pass itself, and walAgain is when that is tried
+	// again, if readers were in the way.
+	walMost  = 4 << 10
+	walAgain = 100 * time.Millisecond
+	// restAfter is the silence after which what the work took is given back.
+	restAfter = time.Second
+)
+
+// A checkpointer brings what was committed from SQLite's write-ahead log into
+// the database, beside the writer: SQLite would do it in a commit, which then
+// takes ten times as long and everybody waits for. Only the writer can begin
+// the log anew, and only once nothing of it is missing in the database and nobody
+// reads in it. While it writes without a pause that has to be asked for, each time
+// the log has grown to walMost (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
+type checkpointer struct {
+	db     *sql.DB
+	writer *writer
+}
+
+func newCheckpointer(path string, w *writer) (*checkpointer, error) {
+	db, err := sql.Open("sqlite", dsn(path, "_pragma=busy_timeout(5000)&_pragma=synchronous(1)&_pragma=cache_size(-200)"))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return &checkpointer{db: db, writer: w}, nil
+}
+
+// loop works until the writer has ended.
+func (c *checkpointer) loop() {
+	defer c.db.Close()
+	due := c.writer.due
+	var pause, rest <-chan time.Time
+	var commits int64  // when rest began
+	var last time.Time // when the log was too long
+	for {
+		select {
+		case <-due:
+			due, pause = nil, time.After(c.bring())
+		case <-c.writer.long:
+			if pause == nil || time.Since(last) >= walAgain {
+				due, pause = nil, time.After(c.bring())
+				last = time.Now()
+			}
+		case <-pause:
+			due, pause = c.writer.due, nil
+			continue
+		case <-rest:
+			if c.writer.commits.Load() == commits {
+				c.writer.ask(truncate + shrink)
+				c.db.ExecContext(context.Background(), shrink)
+				rest = nil
+				continue
+			}
+		case <-c.writer.ended:
+			return
+		}
+		commits = c.writer.commits.Load()
+		rest = time.After(restAfter)
+	}
+}
+
+// bring brings what is due into the database, and returns when to do so again at
+// the earliest.
+func (c *checkpointer) bring() time.Duration {
+	if c.pass() <= walMost {
+		return checkpointPause
+	}
+	c.pass() // so that little is left for the writer
+	c.writer.ask(restart)
+	return walAgain
+}
+
+// pass brings into the database what can be brought without waiting for
+// anybody, and returns how long the log is. What fails is done by a later
+// pass, or by who opens the database next.
+func (c *checkpointer) pass() (frames int) {
+	var busy, done int
+	if err := c.db.QueryRowContext(context.Background(), passive).Scan(&busy, &frames, &done); err != nil {
+		return 0
+	}
+	return frames
+}
+
+const (
+	passive = "PRAGMA wal_checkpoint(PASSIVE)"
+	// Readers are waited for, but not so long that anybody notices who writes.
+	restart  = "PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(RESTART); PRAGMA busy_timeout = 5000;"
+	truncate = "PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 5000;"
+	shrink   = "PRAGMA shrink_memory"
+)

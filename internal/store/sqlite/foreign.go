@@ -1,0 +1,260 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// A Foreign is a database that may be anybody's, open for reading. Its schema
+// is ours, object by object; what is in its rows may be anything.
+type Foreign struct {
+	queries
+	Version int // of its format
+
+	db   *sql.DB
+	copy string // the directory of a copy; "" if there is none
+}
+
+// OpenForeign opens the database at path, which must be a file, not a link or a
+// pipe, for reading. Neither it nor what lies beside it is changed, and with a
+// write-ahead log beside it, which cannot be read without that, a copy is read.
+// Errors are *OpenError: where the schema is not ours nothing is read.
+func OpenForeign(ctx context.Context, path string) (*Foreign, error) {
+	if info, err := os.Lstat(path); err != nil {
+		return nil, &OpenError{path, "unreadable", err}
+	} else if !info.Mode().IsRegular() {
+		return nil, &OpenError{path, "unreadable", errors.New("it is no regular file")}
+	}
+	if err := checkHeader(path); err != nil {
+		return nil, err
+	}
+	f := &Foreign{}
+	if err := f.open(ctx, path); err != nil {
+		f.Close()
+		return nil, &OpenError{path, reason(err), err}
+	}
+	return f, nil
+}
+
+func (f *Foreign) open(ctx context.Context, path string) (err error) {
+	name, query := path, "&immutable=1" // nothing is made or locked beside the file
+	if wal, err := os.Lstat(path + "-wal"); err == nil && wal.Mode().IsRegular() && wal.Size() > 0 {
+		if name, err = f.copyOf(path); err != nil {
+			return err
+		}
+		query = ""
+	}
+	f.db, err = sql.Open("sqlite", dsn(name, "mode=ro&_pragma=query_only(1)&_pragma=cell_size_check(1)"+query))
+	if err != nil {
+		return err
+	}
+	f.db.SetMaxOpenConns(1)
+	if err = f.limit(ctx); err != nil {
+		return err
+	}
+	f.queries = queries{newStatements(f.db, nil)}
+	if err = f.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&f.Version); err != nil {
+		return err
+	}
+	if f.Version < 1 || f.Version > len(migrations) {
+		return fmt.Errorf("its format is %d, this program knows 1 to %d", f.Version, len(migrations))
+	}
+	return checkSchema(ctx, f.db, f.Version)
+}
+
+// copyOf copies the database and its log into a directory of their own.
+func (f *Foreign) copyOf(path string) (string, error) {
+	var err error
+	if f.copy, err = os.MkdirTemp(filepath.Dir(path), ".reading-*"); err != nil {
+		if f.copy, err = os.MkdirTemp("", "duet-rpc-reading-*"); err != nil {
+			return "", err
+		}
+	}
+	to := filepath.Join(f.copy, "database")
+	for _, suffix := range []string{"", "-wal"} {
+		if err := copyFile(to+suffix, path+suffix); err != nil {
+			return "", err
+		}
+	}
+	return to, nil
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// limit bounds what a row or a statement of it can cost.
+// https://sqlite.org/c3ref/limit.html
+func (f *Foreign) limit(ctx context.Context) error {
+	conn, err := f.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for id, most := range map[int]int{
+		sqlite3.SQLITE_LIMIT_LENGTH: 128 << 20, sqlite3.SQLITE_LIMIT_ATTACHED: 0, sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+	} {
+		if _, err := driver.Limit(conn, id, most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the database, and removes the copy if one was made.
+func (f *Foreign) Close() (err error) {
+	if f.s != nil {
+		f.s.close()
+	}
+	if f.db != nil {
+		err = f.db.Close()
+	}
+	if f.copy != "" {
+		err = errors.Join(err, os.RemoveAll(f.copy))
+	}
+	return err
+}
+
+// Threads lists threads from after the one with the id after on, by their ids.
+func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]domain.Thread, error) {
+	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id > ? ORDER BY t.id LIMIT ?", after, limit)
+}
+
+// NewestThreads lists the threads in which something happened last.
+func (f *Foreign) NewestThreads(ctx context.Context, limit int) ([]domain.Thread, error) {
+	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t ORDER BY t.active DESC LIMIT ?", limit)
+}
+
+// LongestThread is how many items the thread has that has the most.
+func (f *Foreign) LongestThread(ctx context.Context) (items int, err error) {
+	return one(ctx, f.s, scanValue[int], "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM items JOIN runs ON runs.id = items.run GROUP BY runs.thread)")
+}
+
+// Tally counts.
+func (f *Foreign) Tally(ctx context.Context) (t domain.Tally, err error) {
+	const (
+		ended   = "('completed', 'failed', 'timed_out', 'cancelled', 'interrupted', 'discarded')"
+		waiting = "('queued', 'draft')"
+		servers = `settings LIKE '%"mcp_servers":%'`
+	)
+	for _, c := range []struct {
+		into *int
+		from string
+	}{
+		{&t.Threads, "threads"},
+		{&t.Runs, "runs"},
+		{&t.Items, "items"},
+		{&t.Changes, "changes"},
+		{&t.Waiting, "runs WHERE state IN " + waiting},
+		{&t.Unfinished, "runs WHERE state NOT IN " + waiting + " AND state NOT IN " + ended},
+		{&t.Rules, "rules"},
+		{&t.Questions, "approvals WHERE status = 'pending'"},
+		{&t.Carried, "approvals WHERE carried = 1"},
+		{&t.Settings, "threads WHERE settings NOT IN ('', '{}')"},
+		{&t.MCPServers, "threads WHERE " + servers},
+		{&t.NativeSessions, "threads WHERE native_session != ''"},
+		{&t.Tokens, "tokens"},
+		{&t.Agents, "processes"},
+	} {
+		if *c.into, err = one(ctx, f.s, scanValue[int], "SELECT count(*) FROM "+c.from); err != nil {
+			return t, err
+		}
+	}
+	for _, from := range []string{"threads WHERE mode NOT IN ('', 'default')", "runs WHERE mode NOT IN ('', 'default')"} {
+		n, err := one(ctx, f.s, scanValue[int], "SELECT count(*) FROM "+from)
+		if err != nil {
+			return t, err
+		}
+		t.Modes += n
+	}
+	return t, nil
+}
+
+// metaID is the key under which a database holds its id.
+const metaID = "database_id"
+
+// errReplaced says that a database is another one than the one that was meant.
+var errReplaced = errors.New("another database was written over the project's")
+
+// checkID compares the id that a database was made with. Its schema must have
+// been looked at.
+func checkID(ctx context.Context, db querier, version int, id string) error {
+	if id == "" {
+		return nil
+	}
+	if version == 0 {
+		return errReplaced // it has not even been begun
+	}
+	rows, err := db.QueryContext(ctx, "SELECT 1 FROM meta WHERE key = ? AND value = ?", metaID, id)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if !rows.Next() && rows.Err() == nil {
+		return errReplaced
+	}
+	return rows.Err()
+}
+
+// ID is the id that the database was made with, or "".
+func (f *Foreign) ID(ctx context.Context) (string, error) { return f.Meta(ctx, metaID) }
+
+// Create makes a database with an id at path, where there must be none, has
+// fill add to it, if that is not nil, and closes it.
+func Create(ctx context.Context, path, id string, fill func(*Store) error) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return &OpenError{path, "unreadable", err}
+	}
+	f.Close()
+	s, err := Open(ctx, path, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := s.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if err := s.Write(ctx, func(t store.Tx) error { return t.SetMeta(metaID, id) }); err != nil || fill == nil {
+		return err
+	}
+	return fill(s)
+}
+
+// MoveDirectories changes the directories of threads, and the files that runs
+// have changed, that are from, or below it, as after a move of the project.
+func (t *Tx) MoveDirectories(from, to string) error {
+	sep := string(filepath.Separator)
+	from, to = strings.TrimSuffix(from, sep), strings.TrimSuffix(to, sep)
+	// Not LIKE: a path may have what is special there.
+	_, err := t.exec("UPDATE threads SET cwd = ?1 || substr(cwd, length(?2) + 1) WHERE cwd = ?2 OR substr(cwd, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
+	if err != nil {
+		return err
+	}
+	// A run that goes on after a move may have changed a file in both places.
+	_, err = t.exec("UPDATE OR IGNORE changes SET path = ?1 || substr(path, length(?2) + 1) WHERE substr(path, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
+	return err
+}

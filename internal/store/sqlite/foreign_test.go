@@ -1,0 +1,193 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func execute(t *testing.T, path, statements string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Exec(statements)
+	require.NoError(t, err)
+}
+
+// Whatever a schema has that is not ours, or has not: it is found before a
+// table is looked at, by whoever opens the database.
+func TestASchemaThatIsNotOurs(t *testing.T) {
+	for name, c := range map[string]struct{ change, says string }{
+		"a trigger":               {"CREATE TRIGGER x AFTER INSERT ON runs BEGIN DELETE FROM threads; END", `trigger "x"`},
+		"a view":                  {"CREATE VIEW x AS SELECT 1", `view "x"`},
+		"a view instead of ours":  {"DROP TABLE rules; CREATE VIEW rules AS SELECT 1 AS id, 0 AS thread, 'allow' AS effect, '*' AS tool, '' AS command, 1 AS created", `view "rules"`},
+		"a virtual table":         {"CREATE VIRTUAL TABLE x USING fts5 (y)", `table "x"`},
+		"an index":                {"CREATE INDEX x ON runs (abs(id))", `index "x"`},
+		"a column":                {"ALTER TABLE runs ADD COLUMN x DEFAULT (1)", `table "runs"`},
+		"a table that is missing": {"DROP TABLE rules", `missing: table "rules"`},
+		"many":                    {"CREATE TABLE a(x);CREATE TABLE b(x);CREATE TABLE c(x);CREATE TABLE d(x);CREATE TABLE e(x);CREATE TABLE f(x)", "1 more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, _ := database(t)
+			execute(t, path, c.change)
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			_, openErr := Open(ctx, path, store.Options{})
+			_, foreignErr := OpenForeign(ctx, path)
+			for _, err := range []error{openErr, foreignErr, Check(ctx, path), Inspect(ctx, path, "")} {
+				var failed *OpenError
+				require.ErrorAs(t, err, &failed)
+				assert.Equal(t, "altered", failed.Reason)
+				require.ErrorAs(t, err, new(*AlteredError))
+				assert.Contains(t, err.Error(), c.says)
+				assert.Contains(t, err.Error(), "move it away")
+			}
+			now, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, content, now, "byte for byte")
+		})
+	}
+}
+
+// A log beside a database can change its schema, too.
+func TestASchemaInALog(t *testing.T) {
+	path, _ := database(t)
+	db, err := sql.Open("sqlite", "file:"+path)
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Exec("CREATE TRIGGER x AFTER INSERT ON runs BEGIN DELETE FROM threads; END")
+	require.NoError(t, err)
+	left := filepath.Join(t.TempDir(), "duet.db")
+	before := make(map[string][]byte)
+	for _, suffix := range []string{"", "-wal"} { // as a kill leaves them
+		before[suffix], err = os.ReadFile(path + suffix)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(left+suffix, before[suffix], 0o600))
+	}
+	_, err = OpenForeign(ctx, left)
+	require.ErrorAs(t, err, new(*AlteredError))
+	files, err := os.ReadDir(filepath.Dir(left))
+	require.NoError(t, err)
+	assert.Len(t, files, 2, "nothing was made beside it")
+	for suffix, content := range before {
+		now, err := os.ReadFile(left + suffix)
+		require.NoError(t, err)
+		assert.Equal(t, content, now)
+	}
+	_, err = Open(ctx, left, store.Options{})
+	require.ErrorAs(t, err, new(*AlteredError))
+}
+
+func TestAForeignDatabaseIsOnlyRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "duet.db")
+	require.NoError(t, Create(ctx, path, "the id", func(s *Store) error {
+		addRun(t, s, newThread(t, s, "").ID, domain.Queued)
+		return nil
+	}))
+	require.ErrorContains(t, Create(ctx, path, "another", nil), "exists")
+	f, err := OpenForeign(ctx, path)
+	require.NoError(t, err)
+	defer f.Close()
+	id, err := f.ID(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, "the id", id)
+	tally, err := f.Tally(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Tally{Threads: 1, Runs: 1, Waiting: 1}, tally)
+	_, err = f.db.ExecContext(ctx, "DELETE FROM runs")
+	require.Error(t, err)
+	_, err = f.db.ExecContext(ctx, "ATTACH ':memory:' AS other")
+	require.Error(t, err)
+
+	for _, bad := range []string{filepath.Dir(path), path + "none"} {
+		_, err := OpenForeign(ctx, bad)
+		require.ErrorAs(t, err, new(*OpenError))
+	}
+	_, err = OpenForeign(ctx, path+"none")
+	assert.True(t, errors.Is(err, os.ErrNotExist))
+	execute(t, path, "PRAGMA user_version = 0")
+	_, err = OpenForeign(ctx, path)
+	require.ErrorContains(t, err, "its format is 0")
+}
+
+// A database that was copied over the user's own, into the same file.
+func TestAnotherDatabaseInTheSameFile(t *testing.T) {
+	path, theirs := filepath.Join(t.TempDir(), "duet.db"), filepath.Join(t.TempDir(), "duet.db")
+	require.NoError(t, Create(ctx, path, "mine", nil))
+	require.NoError(t, Create(ctx, theirs, "theirs", nil))
+	s, err := Open(ctx, path, store.Options{ID: "mine"})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	for _, log := range []bool{false, true} {
+		content, err := os.ReadFile(theirs)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		if log {
+			db, err := sql.Open("sqlite", "file:"+theirs)
+			require.NoError(t, err)
+			defer db.Close()
+			_, err = db.Exec("INSERT INTO rules (thread, effect, tool, created) VALUES (0, 'allow', '*', 1)")
+			require.NoError(t, err)
+			content, err := os.ReadFile(theirs + "-wal")
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path+"-wal", content, 0o600))
+		}
+		_, err = Open(ctx, path, store.Options{ID: "mine"})
+		var failed *OpenError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, "replaced", failed.Reason)
+		assert.Contains(t, err.Error(), path)
+	}
+}
+
+func TestDirectoriesMove(t *testing.T) {
+	s := openNew(t)
+	want := map[string]string{
+		"/a/p": "/b/q", "/a/p/": "/b/q/", "/a/p/x": "/b/q/x", "/a/p2": "/a/p2", "/a": "/a", "/a/P/x": "/a/P/x", "/a/p/%_ä": "/b/q/%_ä",
+	}
+	ids := make(map[string]int64)
+	write(t, s, func(tx store.Tx) error {
+		for dir := range want {
+			th := domain.Thread{UUID: dir, CWD: dir}
+			if err := tx.InsertThread(&th); err != nil {
+				return err
+			}
+			ids[dir] = th.ID
+		}
+		return tx.MoveDirectories("/a/p", "/b/q")
+	})
+	for was, now := range want {
+		th, err := s.Thread(ctx, ids[was])
+		require.NoError(t, err)
+		assert.Equal(t, now, th.CWD, was)
+	}
+}
+
+func TestFilesThatWereChangedMoveWithTheirProject(t *testing.T) {
+	s := openNew(t)
+	const run = 7
+	write(t, s, func(tx store.Tx) error {
+		for _, path := range []string{"/a/p/x", "/a/p2/x", "y", "/a/p/both", "/b/q/both"} {
+			if err := tx.PutChange(domain.Change{Run: run, Path: path}); err != nil {
+				return err
+			}
+		}
+		return tx.MoveDirectories("/a/p", "/b/q")
+	})
+	changes, err := s.Changes(ctx, run)
+	require.NoError(t, err)
+	var paths []string
+	for _, c := range changes {
+		paths = append(paths, c.Path)
+	}
+	assert.ElementsMatch(t, []string{"/b/q/x", "/a/p2/x", "y", "/a/p/both", "/b/q/both"}, paths)
+}

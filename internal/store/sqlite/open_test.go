@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// database makes a file with a few rows in it and returns its bytes.
+func database(t *testing.T) (path string, content []byte) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "duet.db")
+	s := openAt(t, path)
+	addRun(t, s, newThread(t, s, "").ID, domain.Queued)
+	require.NoError(t, s.Close())
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return path, content
+}
+
+func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
+	_, good := database(t)
+	newer := append([]byte{}, good...)
+	binary.BigEndian.PutUint32(newer[60:], uint32(len(migrations)+1))
+	noTables := append([]byte{}, good...)
+	for i := 100; i < 4096; i++ { // the schema's page
+		noTables[i] = 0xff
+	}
+	for name, c := range map[string]struct {
+		content []byte
+		reason  string
+		says    []string
+	}{
+		"newer":       {newer, "newer", []string{"newer duet-rpc", "use that version", fmt.Sprint(len(migrations) + 1)}},
+		"foreign":     {[]byte("this is a text that somebody keeps here, and it is rather longer than the hundred bytes that the header of a database has"), "corrupt", []string{"not an SQLite database", "move it away"}},
+		"short":       {good[:50], "corrupt", []string{"too short", ".recover"}},
+		"one byte":    {[]byte("x"), "corrupt", []string{"too short"}},
+		"99 bytes":    {good[:99], "corrupt", []string{"too short"}},
+		"header only": {good[:100], "corrupt", []string{"damaged"}},
+		"cut":         {good[:len(good)/2], "corrupt", []string{"cut off", fmt.Sprint(len(good)), ".recover"}},
+		"cut a bit":   {good[:len(good)-1], "corrupt", []string{"cut off"}},
+		"garbage":     {noTables, "corrupt", []string{"damaged", "backup"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "duet.db")
+			require.NoError(t, os.WriteFile(path, c.content, 0o600))
+			_, err := Open(ctx, path, store.Options{})
+			var failed *OpenError
+			require.ErrorAs(t, err, &failed)
+			assert.Equal(t, c.reason, failed.Reason, err)
+			assert.Equal(t, path, failed.Path)
+			for _, text := range append(c.says, path) {
+				assert.Contains(t, err.Error(), text)
+			}
+			now, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, c.content, now, "byte for byte")
+		})
+	}
+}
+
+func TestAnEmptyFileAndTheKnownVersionAreOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "duet.db")
+	require.NoError(t, os.WriteFile(path, nil, 0o644))
+	s := openAt(t, path)
+	write(t, s, appendEvent("a"))
+	require.NoError(t, s.Close())
+	s = openAt(t, path)
+	requireGapless(t, allEvents(t, s), 1)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+	assert.Equal(t, len(migrations), userVersion(t, path))
+}
+
+func userVersion(t *testing.T, path string) (v int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsn(path, ""))
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.QueryRow("PRAGMA user_version").Scan(&v))
+	return v
+}
+
+// A process that is killed leaves a log; the file alone is not all of it.
+func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "duet.db")
+	s := openAt(t, path)
+	for range 50 {
+		write(t, s, appendEvent("e"))
+	}
+	for _, suffix := range []string{"", "-wal"} { // as a kill would leave them
+		content, err := os.ReadFile(path + suffix)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path+".copy"+suffix, content, 0o600))
+	}
+	requireGapless(t, allEvents(t, openAt(t, path+".copy")), 50)
+}
+
+// A database of an earlier format is brought to today's, with all it has.
+func TestADatabaseOfAnEarlierFormat(t *testing.T) {
+	was := migrations
+	defer func() { migrations = was }()
+	for format := 1; format < len(was); format++ {
+		path := filepath.Join(t.TempDir(), "duet.db")
+		migrations = was[:format]
+		s := openAt(t, path)
+		write(t, s, appendEvent("a"))
+		require.NoError(t, s.Close())
+		assert.Equal(t, format, userVersion(t, path))
+		migrations = was
+		s = openAt(t, path)
+		requireGapless(t, allEvents(t, s), 1)
+		write(t, s, func(tx store.Tx) error {
+			return tx.InsertItem(&domain.Item{Thread: 1, Run: 1, Seq: 1, Kind: "plan", Content: "- [ ] Look"})
+		})
+		found, err := s.NotedItem(ctx, 1, "plan", "")
+		require.NoError(t, err)
+		assert.Equal(t, "- [ ] Look", found.Content)
+		require.NoError(t, s.Close())
+		assert.Equal(t, len(was), userVersion(t, path))
+	}
+}
+
+func TestAMigrationIsWholeOrNotAtAll(t *testing.T) {
+	path, _ := database(t)
+	was := migrations
+	defer func() { migrations = was }()
+
+	migrations = append(append([]string{}, was...), "CREATE TABLE extra (x); INSERT INTO nowhere VALUES (1);")
+	_, err := Open(ctx, path, store.Options{})
+	require.ErrorContains(t, err, fmt.Sprintf("migrating from format %d", len(was)))
+	assert.Equal(t, len(was), userVersion(t, path))
+
+	migrations[len(was)] = "CREATE TABLE extra (x);"
+	s := openAt(t, path)
+	require.NoError(t, s.Close())
+	assert.Equal(t, len(was)+1, userVersion(t, path))
+
+	migrations = was // the program of before
+	_, err = Open(ctx, path, store.Options{})
+	var failed *OpenError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, "newer", failed.Reason)
+}
+
+func TestADirectoryThatIsNotThereIsAnOpenError(t *testing.T) {
+	_, err := Open(ctx, filepath.Join(t.TempDir(), "no", "duet.db"), store.Options{})
+	var failed *OpenError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, "unreadable", failed.Reason)
+	_, err = Open(ctx, t.TempDir(), store.Options{})
+	require.ErrorAs(t, err, &failed, "a directory")
+}

@@ -1,0 +1,38 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// Rules lists the rules of a thread and of the whole project, the oldest first.
+func (q queries) Rules(ctx context.Context, thread int64) ([]domain.Rule, error) {
+	return all(ctx, q.s, scanRule, "SELECT "+ruleColumns+" FROM rules WHERE thread IN (0, ?) ORDER BY id", thread)
+}
+
+// AllRules lists the rules of all threads and of the project, the oldest first.
+func (q queries) AllRules(ctx context.Context) ([]domain.Rule, error) {
+	return all(ctx, q.s, scanRule, "SELECT "+ruleColumns+" FROM rules ORDER BY id")
+}
+
+const ruleColumns = "id, thread, effect, tool, command, created"
+
+func scanRule(row scanner) (r domain.Rule, err error) {
+	var created int64
+	err = row.Scan(&r.ID, &r.Thread, &r.Effect, &r.Tool, &r.Command, &created)
+	r.Created = fromNano(created)
+	return r, err
+}
+
+// PutRule adds a rule, unless it is there.
+func (t *Tx) PutRule(r domain.Rule) error {
+	_, err := t.exec("INSERT INTO rules (thread, effect, tool, command, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		r.Thread, r.Effect, r.Tool, r.Command, nano(t.now))
+	return err
+}
+
+// DeleteRule takes a rule away. The error is store.ErrNotFound if there is none.
+func (t *Tx) DeleteRule(id int64) error {
+	return t.changeOne("a rule", "DELETE FROM rules WHERE id = ?", id)
+}

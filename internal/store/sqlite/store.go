@@ -1,0 +1,232 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A Store is an open database. Its methods may be called from any goroutine.
+type Store struct {
+	queries
+	path    string
+	readers *sql.DB
+	writers *sql.DB
+	writer  *writer
+	ended   sync.WaitGroup
+}
+
+// An OpenError says why a database cannot be used. The file was not changed.
+type OpenError struct {
+	Path   string
+	Reason string // corrupt, newer, altered (then Err is an *AlteredError), replaced, locked, or unreadable
+	Err    error
+}
+
+func (e *OpenError) Unwrap() error { return failed(e.Err) }
+
+func (e *OpenError) Error() string {
+	switch e.Reason {
+	case "newer":
+		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an empty one", e.Path, e.Err)
+	case "locked":
+		return fmt.Sprintf("the database %s is in the hands of another process, which does not let go of it: it was stopped, or hangs; end it and try again (%v)", e.Path, e.Err)
+	case "corrupt":
+		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
+	case "replaced":
+		return fmt.Sprintf("%v in the file %s; it was left as it is: move it away to begin with an empty one; `duet-rpc trust --database FILE` shows what it holds, and takes over its history", e.Err, e.Path)
+	case "altered":
+		return fmt.Sprintf("the database %s was altered (%v), so that it could do what nobody asked for; it was left as it is: restore it from a backup, take out what is named there with sqlite3, or move it away to begin with an empty one", e.Path, e.Err)
+	}
+	return fmt.Sprintf("the database %s cannot be opened: %v", e.Path, e.Err)
+}
+
+// Open opens the database at path, and creates it or brings it up to date if
+// need be. What it cannot open it leaves as it is, and tells by *OpenError.
+// Only one process may have it open for writing: see package project's lock.
+func Open(ctx context.Context, path string, opts store.Options) (*Store, error) {
+	if err := Inspect(ctx, path, opts.ID); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path}
+	var err error
+	if s.writers, err = sql.Open("sqlite", dsn(path, "_txlock=immediate&_pragma=busy_timeout(5000)")); err != nil {
+		return nil, &OpenError{path, "unreadable", err}
+	}
+	s.writers.SetMaxOpenConns(1)
+	if err := s.prepare(ctx, opts.ID); err != nil {
+		s.writers.Close()
+		return nil, err
+	}
+	if s.readers, err = sql.Open("sqlite", dsn(path, "_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=cache_size(-1000)")); err != nil {
+		s.writers.Close()
+		return nil, &OpenError{path, "unreadable", err}
+	}
+	s.readers.SetMaxOpenConns(4)
+	s.readers.SetMaxIdleConns(2)
+	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
+	s.queries = queries{newStatements(s.readers, opts.Damaged)}
+	if s.writer, err = newWriter(ctx, s.writers, opts); err == nil {
+		err = s.writer.identity(path, opts.Valid)
+	}
+	if err != nil {
+		s.readers.Close()
+		s.writers.Close()
+		return nil, &OpenError{path, reason(err), err}
+	}
+	checkpoints, err := newCheckpointer(path, s.writer)
+	if err != nil {
+		s.readers.Close()
+		s.writers.Close()
+		return nil, &OpenError{path, "unreadable", err}
+	}
+	s.ended.Go(s.writer.loop)
+	s.ended.Go(checkpoints.loop)
+	s.ended.Go(s.indexLoop)
+	s.writer.words <- struct{}{} // what was left
+	return s, nil
+}
+
+// Opener opens the database at path as a [store.Store]; id, if it is not "", is
+// the one that it must have been made with. See [Open].
+func Opener(path, id string) func(context.Context, store.Options) (store.Store, error) {
+	return func(ctx context.Context, opts store.Options) (store.Store, error) {
+		opts.ID = id
+		s, err := Open(ctx, path, opts)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+}
+
+// dsn is how the driver opens the database at path, for whatever purpose.
+func dsn(path, query string) string {
+	if query != "" {
+		query = "&" + query
+	}
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + defensive + query
+}
+
+// checkHeader looks at the file before SQLite does, so that a file that is
+// not ours, or a newer version's, is not touched at all.
+func checkHeader(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &OpenError{path, "unreadable", err}
+	}
+	defer f.Close()
+	head := make([]byte, 100)
+	n, err := io.ReadFull(f, head)
+	switch {
+	case n == 0 && errors.Is(err, io.EOF): // made, but nothing was ever committed
+		return nil
+	case err != nil:
+		return &OpenError{path, "corrupt", errors.New("it is too short")}
+	case string(head[:16]) != "SQLite format 3\x00":
+		return &OpenError{path, "corrupt", errors.New("it is not an SQLite database")}
+	}
+	if err := checkSize(f, head); err != nil {
+		return &OpenError{path, "corrupt", err}
+	}
+	// https://sqlite.org/fileformat2.html#user_version_number
+	return checkVersion(path, int(binary.BigEndian.Uint32(head[60:])))
+}
+
+// checkSize finds a database that was cut off, which SQLite does only when it
+// needs a page that is missing. With a log beside it that cannot be told: it
+// may hold the rest. https://sqlite.org/fileformat2.html#in_header_database_size
+func checkSize(f *os.File, head []byte) error {
+	if wal, err := os.Stat(f.Name() + "-wal"); err == nil && wal.Size() > 0 {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	pageSize := int64(binary.BigEndian.Uint16(head[16:]))
+	if pageSize == 1 {
+		pageSize = 1 << 16
+	}
+	valid := string(head[24:28]) == string(head[92:96])
+	if want := int64(binary.BigEndian.Uint32(head[28:])) * pageSize; valid && info.Size() < want {
+		return fmt.Errorf("it is cut off: %d of %d bytes", info.Size(), want)
+	}
+	return nil
+}
+
+func checkVersion(path string, version int) error {
+	if version > len(migrations) {
+		return &OpenError{path, "newer", fmt.Errorf("its format is %d, this program knows %d", version, len(migrations))}
+	}
+	return nil
+}
+
+// prepare sets what holds for the whole database, and migrates it.
+func (s *Store) prepare(ctx context.Context, id string) error {
+	fail := func(err error) error { return &OpenError{s.path, reason(err), err} }
+	conn, err := s.writers.Conn(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer conn.Close()
+	var version int
+	if err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return fail(err)
+	}
+	if err := checkVersion(s.path, version); err != nil {
+		return err
+	}
+	// Before anything else: with what a log adds to the file.
+	if err := checkSchema(ctx, conn, version); err != nil {
+		return fail(err)
+	}
+	if err := checkID(ctx, conn, version, id); err != nil {
+		return fail(err)
+	}
+	var mode string
+	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+		return fail(err)
+	}
+	for ; version < len(migrations); version++ {
+		// Whole or not at all: user_version is part of the transaction.
+		script := "BEGIN IMMEDIATE;" + migrations[version] + fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", version+1)
+		if _, err := conn.ExecContext(ctx, script); err != nil {
+			conn.ExecContext(ctx, "ROLLBACK")
+			return fail(fmt.Errorf("migrating from format %d: %w", version, err))
+		}
+	}
+	if err := os.Chmod(s.path, 0o600); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// Path is where the database is.
+func (s *Store) Path() string { return s.path }
+
+// Close commits what is queued, and closes the database.
+func (s *Store) Close() error {
+	s.writer.stop()
+	s.ended.Wait()
+	s.queries.s.close()
+	return errors.Join(s.readers.Close(), s.writers.Close())
+}
+
+// FreeBytes is about how much can still be written to the disk the database is on,
+// or a negative number if that is not known.
+func (s *Store) FreeBytes() int64 { return freeBytes(filepath.Dir(s.path)) }

@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+const threadColumns = `t.id, t.uuid, t.title, t.cwd, t.agent, t.native_session, t.mode, t.model, t.settings, t.parent, t.fork_run, t.archived, t.created, t.active`
+
+// threadRow takes a row of threadColumns.
+type threadRow struct {
+	domain.Thread
+	settings        string
+	created, active int64
+}
+
+func (r *threadRow) fields() []any {
+	return []any{
+		&r.ID, &r.UUID, &r.Title, &r.CWD, &r.Agent, &r.NativeSession, &r.Mode, &r.Model, &r.settings,
+		&r.Parent, &r.ForkRun, &r.Archived, &r.created, &r.active,
+	}
+}
+
+func (r *threadRow) thread() domain.Thread {
+	t := r.Thread
+	t.Settings = fromJSON[domain.Settings](r.settings)
+	t.Created, t.Active = fromNano(r.created), fromNano(r.active)
+	return t
+}
+
+func scanThread(row scanner) (domain.Thread, error) {
+	var r threadRow
+	err := row.Scan(r.fields()...)
+	return r.thread(), err
+}
+
+// Thread finds a thread by its row.
+func (q queries) Thread(ctx context.Context, id int64) (domain.Thread, error) {
+	return one(ctx, q.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id = ?", id)
+}
+
+// RecentPaths are the directories of threads, the last used first, with how
+// often each was used.
+func (q queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
+	return all(ctx, q.s, func(row scanner) (p domain.RecentPath, err error) {
+		var used int64
+		err = row.Scan(&p.Path, &used, &p.Count)
+		p.LastUsed = fromNano(used)
+		return p, err
+	}, "SELECT cwd, max(active) AS used, count(*) FROM threads GROUP BY cwd ORDER BY used DESC LIMIT ?", limit)
+}
+
+// InsertThread adds a thread and sets its ID.
+func (t *Tx) InsertThread(th *domain.Thread) error {
+	result, err := t.exec(`INSERT INTO threads (uuid, title, cwd, agent, native_session, mode, model, settings, parent, fork_run, archived, created, active)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		th.UUID, th.Title, th.CWD, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(th.Settings, false), th.Parent, th.ForkRun,
+		th.Archived, nano(th.Created), nano(th.Active))
+	if err != nil {
+		return err
+	}
+	th.ID, err = result.LastInsertId()
+	return err
+}
+
+// UpdateThread writes everything of a thread that can change.
+func (t *Tx) UpdateThread(th domain.Thread) error {
+	return t.changeOne("a thread", `UPDATE threads SET title = ?, agent = ?, native_session = ?, mode = ?, model = ?, settings = ?, archived = ?, active = ? WHERE id = ?`,
+		th.Title, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(th.Settings, false), th.Archived, nano(th.Active), th.ID)
+}

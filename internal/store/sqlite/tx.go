@@ -1,0 +1,106 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A Tx is a transaction under way. It belongs to the change that it was given
+// to, and sees what that changed.
+type Tx struct {
+	queries
+	now time.Time // of this change
+
+	places  *places
+	seq     int64
+	events  []domain.Event
+	after   []func()
+	words   bool // items were written whose words are to be indexed
+	changed int  // statements since the checkpointer was told
+}
+
+// Now is the time of the change.
+func (t *Tx) Now() time.Time { return t.now }
+
+// AfterCommit runs f in the writer's goroutine when the transaction was
+// committed and its events were announced, before whoever waits for the
+// change goes on. f must not block.
+func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
+
+// queries are what can be asked of a store, and of a transaction.
+type queries struct{ s *statements }
+
+var background = context.Background()
+
+// exec runs a statement that changes something.
+func (t *Tx) exec(query string, args ...any) (sql.Result, error) {
+	t.changed++
+	return t.s.exec(background, query, args...)
+}
+
+// changeOne runs a statement that must change one row.
+func (t *Tx) changeOne(what, query string, args ...any) error {
+	result, err := t.exec(query, args...)
+	if err != nil {
+		return fmt.Errorf("changing %s: %w", what, err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n != 1 {
+		return fmt.Errorf("changing %s: %w", what, store.ErrNotFound)
+	}
+	return nil
+}
+
+// nano is a time as it is kept: nanoseconds since 1970, 0 for none.
+func nano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func fromNano(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+// asJSON is a value as it is kept in a text column; the zero value of T is "".
+func asJSON[T any](v T, empty bool) string {
+	if empty {
+		return ""
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("store: %T has no JSON: %v", v, err))
+	}
+	return string(b)
+}
+
+func fromJSON[T any](text string) (v T) {
+	if text != "" {
+		_ = json.Unmarshal([]byte(text), &v) // what we wrote ourselves
+	}
+	return v
+}
+
+// Meta is a named value, or "" if it was never set.
+func (q queries) Meta(ctx context.Context, key string) (string, error) {
+	v, err := one(ctx, q.s, scanValue[string], "SELECT value FROM meta WHERE key = ?", key)
+	if err == store.ErrNotFound {
+		return "", nil
+	}
+	return v, err
+}
+
+// SetMeta sets a named value.
+func (t *Tx) SetMeta(key, value string) error {
+	_, err := t.exec("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
+	return err
+}

@@ -1,0 +1,333 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// maxBatch is how many operations share a transaction at most, so that one
+// that waits for its commit does not wait for too many others.
+const maxBatch = 512
+
+// An operation is a part of a transaction.
+type operation struct {
+	change  func(store.Tx) error
+	durable bool        // its commit survives a power cut
+	done    func(error) // after the commit, or instead of it
+
+	events []domain.Event
+	after  []func()
+	err    error
+}
+
+// A writer owns the only connection that writes.
+type writer struct {
+	conn      *sql.Conn
+	tx        *Tx
+	announce  func([]domain.Event)
+	valid     func() error // whether what is written is not lost
+	log       string       // where SQLite's write-ahead log is
+	ours      func() error // the same of the database alone, without what is beside it
+	last      time.Time    // when a commit ended
+	full      bool         // synchronous is FULL just now
+	committed int64        // the last seq in the log
+
+	mu      sync.Mutex // guards the fields below
+	wake    sync.Cond
+	queue   []*operation
+	stopped bool
+	asked   string // what the checkpointer wants to be run outside of a transaction
+
+	commits atomic.Int64
+	failing atomic.Bool // the last commit was none: the disk is full, mostly
+
+	due   chan struct{} // tells the checkpointer that there is work
+	long  chan struct{} // tells it that the log has become too long
+	words chan struct{} // tells the indexer that there is work
+	ended chan struct{} // closed at the end
+}
+
+func newWriter(ctx context.Context, db *sql.DB, opts store.Options) (*writer, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{conn: conn, announce: opts.Committed, due: make(chan struct{}, 1), long: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
+	if w.announce == nil {
+		w.announce = func([]domain.Event) {}
+	}
+	w.wake.L = &w.mu
+	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged)}, places: newPlaces()}
+	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", fmt.Sprintf("PRAGMA journal_size_limit = %d", walMost*pageSize), "PRAGMA cache_size = -2000"} {
+		if _, err := conn.ExecContext(ctx, pragma); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	w.committed, err = one(ctx, w.tx.s, scanValue[int64], "SELECT coalesce(max(seq), 0) FROM events")
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	w.tx.seq = w.committed
+	return w, nil
+}
+
+// Write runs change in a transaction and returns after its commit, which
+// survives a power cut. If change fails, nothing of it remains and its error
+// is returned. change runs in the writer's goroutine; it must not keep the Tx.
+// If ctx ends first, the change may still be made.
+func (s *Store) Write(ctx context.Context, change func(store.Tx) error) error {
+	done := make(chan error, 1)
+	s.writer.add(&operation{change: change, durable: true, done: func(err error) { done <- err }})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Enqueue is Write without waiting: done is called by the writer's goroutine
+// after the commit, which survives a kill of the process, or with an error
+// instead of it. It must not block.
+func (s *Store) Enqueue(change func(store.Tx) error, done func(error)) {
+	s.writer.add(&operation{change: change, done: done})
+}
+
+func (w *writer) add(op *operation) {
+	w.mu.Lock()
+	if w.stopped {
+		w.mu.Unlock()
+		op.done(store.ErrClosed)
+		return
+	}
+	w.queue = append(w.queue, op)
+	w.mu.Unlock()
+	w.wake.Signal()
+}
+
+func (w *writer) stop() {
+	w.mu.Lock()
+	w.stopped = true
+	w.mu.Unlock()
+	w.wake.Signal()
+}
+
+// next waits for operations; nil means the end.
+func (w *writer) next() []*operation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.queue) == 0 {
+		if w.asked != "" {
+			return []*operation{}
+		}
+		if w.stopped {
+			return nil
+		}
+		w.wake.Wait()
+	}
+	w.gather()
+	n := min(len(w.queue), maxBatch)
+	batch := w.queue[:n:n]
+	w.queue = w.queue[n:]
+	if len(w.queue) == 0 {
+		w.queue = nil
+	}
+	return batch
+}
+
+// gatherFor is how far apart commits are, unless somebody waits for one: each
+// writes several pages whatever it holds, and what comes meanwhile shares it.
+// The first after a silence is made at once.
+const gatherFor = 1500 * time.Microsecond
+
+// gather lets more come, if a commit was just made and nobody waits for the
+// next. mu is held, and released meanwhile.
+func (w *writer) gather() {
+	left := gatherFor - time.Since(w.last)
+	if left <= 0 || w.stopped || len(w.queue) >= maxBatch {
+		return
+	}
+	for _, op := range w.queue {
+		if op.durable {
+			return
+		}
+	}
+	w.mu.Unlock()
+	time.Sleep(left)
+	w.mu.Lock()
+}
+
+func (w *writer) loop() {
+	for batch := w.next(); batch != nil; batch = w.next() {
+		if len(batch) == 0 {
+			w.obey()
+			continue
+		}
+		err := w.commit(batch)
+		w.last = time.Now()
+		w.failing.Store(err != nil)
+		w.commits.Add(1)
+		var events []domain.Event
+		for _, op := range batch {
+			if err == nil && op.err == nil {
+				events = append(events, op.events...)
+			}
+		}
+		if len(events) > 0 {
+			w.announce(events)
+		}
+		for _, op := range batch {
+			if op.err == nil {
+				op.err = err
+			}
+			if op.err == nil {
+				for _, f := range op.after {
+					f()
+				}
+			}
+			op.done(op.err)
+		}
+		w.obey()
+	}
+	if w.valid() != nil {
+		w.rescue() // else it would go with the log that this process alone still has
+	}
+	close(w.ended)
+	w.tx.s.close()
+	w.conn.Close()
+}
+
+// ask has a statement run outside of a transaction.
+func (w *writer) ask(pragma string) {
+	w.mu.Lock()
+	w.asked = pragma
+	w.mu.Unlock()
+	w.wake.Signal()
+}
+
+// obey does what the checkpointer asks for, and tells it when there is
+// enough for it to do.
+func (w *writer) obey() {
+	w.mu.Lock()
+	asked := w.asked
+	w.asked = ""
+	w.mu.Unlock()
+	if asked != "" {
+		_, _ = w.conn.ExecContext(background, asked) // what fails is done later
+	}
+	if w.tx.words {
+		select {
+		case w.words <- struct{}{}:
+		default:
+		}
+		w.tx.words = false
+	}
+	if info, err := os.Stat(w.log); err == nil && info.Size() > walMost*pageSize {
+		select {
+		case w.long <- struct{}{}:
+		default:
+		}
+	}
+	if w.tx.changed < checkpointAfter {
+		return
+	}
+	select {
+	case w.due <- struct{}{}:
+		w.tx.changed = 0
+	default:
+	}
+}
+
+// commit runs the operations in one transaction. An operation that fails is
+// undone alone; an error of commit means that nothing was changed, or, a
+// *store.LostError, that nobody will find what was.
+func (w *writer) commit(batch []*operation) (err error) {
+	ctx := context.Background()
+	if err := w.valid(); err != nil {
+		return err
+	}
+	durable := false
+	for _, op := range batch {
+		durable = durable || op.durable
+	}
+	if durable != w.full {
+		level := "NORMAL"
+		if durable {
+			level = "FULL"
+		}
+		if _, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = "+level); err != nil {
+			return failed(err)
+		}
+		w.full = durable
+	}
+	t := w.tx
+	if _, err := t.s.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			t.s.exec(ctx, "ROLLBACK")
+			t.seq = w.committed
+		}
+	}()
+	for _, op := range batch {
+		if err := w.apply(ctx, op); err != nil {
+			return err
+		}
+	}
+	if _, err := t.s.exec(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	w.committed = t.seq
+	if err := w.valid(); err != nil && !w.rescue() {
+		return err
+	}
+	return nil
+}
+
+// apply runs one operation inside a savepoint. Its own failure is kept in op;
+// what apply returns is the end of the transaction.
+func (w *writer) apply(ctx context.Context, op *operation) error {
+	t := w.tx
+	t.now = time.Now()
+	t.events, t.after = nil, nil
+	seq := t.seq
+	if _, err := t.s.exec(ctx, "SAVEPOINT operation"); err != nil {
+		return err
+	}
+	op.err = run(t, op.change)
+	op.events, op.after = t.events, t.after
+	t.events, t.after = nil, nil
+	if op.err != nil {
+		t.seq = seq
+		if store.IsFull(op.err) { // SQLite may have rolled everything back already
+			return op.err
+		}
+		if _, err := t.s.exec(ctx, "ROLLBACK TO operation"); err != nil {
+			return err
+		}
+	}
+	_, err := t.s.exec(ctx, "RELEASE operation")
+	return err
+}
+
+// run calls change and turns a panic into an error, so that the writer lives.
+func run(t *Tx, change func(store.Tx) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a change panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return change(t)
+}

@@ -1,0 +1,47 @@
+package sqlite
+
+import (
+	"testing"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAFullDiskChangesNothing(t *testing.T) {
+	s := openNew(t)
+	write(t, s, appendEvent("before"))
+	write(t, s, func(store.Tx) error { // on the writer's own connection
+		_, err := s.writer.conn.ExecContext(ctx, "PRAGMA max_page_count = 1") // what there is stays the least
+		return err
+	})
+	big := make([]byte, 1<<20)
+	for i := range big {
+		big[i] = 'x'
+	}
+	others := make(chan error, 2)
+	begun, release := held(s)
+	<-begun
+	s.Enqueue(appendEvent("beside"), func(err error) { others <- err })
+	full := make(chan error, 1)
+	s.Enqueue(func(tx store.Tx) error {
+		tx.AfterCommit(func() { t.Error("it was not committed") })
+		return tx.SetMeta("big", string(big))
+	}, func(err error) { full <- err })
+	release()
+	err := <-full
+	require.Error(t, err)
+	assert.True(t, store.IsFull(err), err)
+	assert.False(t, store.IsDamaged(err))
+	assert.True(t, store.IsFull(<-others), "what shared the transaction was not kept, and is told so")
+
+	_, err = s.writer.conn.ExecContext(ctx, "PRAGMA max_page_count = 1000000")
+	require.NoError(t, err)
+	write(t, s, func(tx store.Tx) error { return tx.SetMeta("big", string(big)) })
+	write(t, s, appendEvent("after"))
+	requireGapless(t, allEvents(t, s), 2)
+	assert.False(t, store.IsFull(nil))
+	assert.False(t, store.IsFull(store.ErrNotFound))
+	assert.NotZero(t, s.FreeBytes())
+}
