@@ -44,6 +44,9 @@ type Options struct {
 	// CallTimeout is how long Conn.Call waits if its context has no deadline.
 	// Default 30 s.
 	CallTimeout time.Duration
+	// ConnEnded, if set, is called when a connection has ended, and is counted no
+	// more.
+	ConnEnded func()
 	// Released, if set, is called when a connection gave a large buffer back,
 	// and when a hundred connections have ended: a good time to return memory
 	// to the system.
@@ -195,6 +198,9 @@ func (s *Server) forget(c *Conn) {
 		s.gone = 0
 	}
 	s.mu.Unlock()
+	if s.opts.ConnEnded != nil {
+		s.opts.ConnEnded()
+	}
 	if crowded && s.opts.Released != nil {
 		s.opts.Released()
 	}

@@ -27,8 +27,8 @@ type listedAgent struct {
 func newAgentsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "agents",
-		Short: "List the agents that can be used, and what others need",
-		Long: `List the agents that can be used, and what others need.
+		Short: "List the agents you can use, and how to get others",
+		Long: `List the agents you can use, and how to get others.
 
 Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 		Args: noArguments,

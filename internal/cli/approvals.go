@@ -15,10 +15,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-const approvalsHelp = `List what agents ask: whether a tool may run, or something else. Whoever answers
-first wins, and there is no hurry.
+const approvalsHelp = `List the questions that agents ask: whether a tool may run, or anything else. A
+question stays open until somebody answers it; the first answer counts.
 
-An id may be shortened to a beginning that no other open question has.
+An id may be shortened, as long as no other open question begins the same.
 `
 
 func newApprovalsCommand(s *settings) *cobra.Command {
@@ -26,7 +26,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	var session string
 	cmd := &cobra.Command{
 		Use:   "approvals",
-		Short: "List and answer what agents ask",
+		Short: "List and answer the questions of agents",
 		Long:  approvalsHelp + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,8 +51,8 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until there is one")
-	cmd.Flags().StringVar(&session, "session", "", "only those of this session, by any of its ids")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until there is a question")
+	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, by any of its ids")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskIDs))
 	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
 	return cmd
@@ -81,7 +81,7 @@ func waitForQuestion(ctx context.Context, c *client.Client, session string) erro
 		select {
 		case <-asked: // and perhaps answered by now
 		case <-sub.Done():
-			return errors.Join(errors.New("the hub tells nothing more"), sub.Err())
+			return errors.Join(errors.New("the hub sends no more events"), sub.Err())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -99,9 +99,9 @@ func asksAgain(a wire.Approval) string {
 func newApprovalsShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "Show all of a question: the tool's input, the diff, the options",
-		Long: "Show all of a question: the tool's input, what it would change, the options; on a\n" +
-			"terminal with $PAGER or less.\n" + hubStatusHelp,
+		Short: "Show a whole question: the tool's input, the diff, the options",
+		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +
+			"a terminal with $PAGER or less.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, approvalIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,7 +36,7 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 }
 
 func scopeFlag(cmd *cobra.Command, d *wire.Decision) {
-	oneOf(cmd, &d.Scope, "scope", "whether it becomes a rule", "once", "session", "project")
+	oneOf(cmd, &d.Scope, "scope", "for how long the answer holds, without being asked again", "once", "session", "project")
 }
 
 func newApproveCommand(s *settings) *cobra.Command {
@@ -45,8 +45,8 @@ func newApproveCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Allow what an agent asks",
-		Long: "Allow what an agent asks, also with another input for the tool, or for the rest\n" +
-			"of the session or in the whole project.\n" + hubStatusHelp,
+		Long: "Allow what an agent asks: once, for the rest of the session or in the whole\n" +
+			"project. With --edit-input the tool runs with another input.\n" + hubStatusHelp,
 		Example:           "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session",
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, approvalIDs),
@@ -67,7 +67,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&input, "edit-input", "", "what the tool gets instead, a JSON object")
+	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
 	cmd.Flags().StringVar(&d.Comment, "comment", "", "why, for the record")
 	scopeFlag(cmd, &d)
 	return cmd
@@ -102,7 +102,7 @@ func newRespondCommand(s *settings) *cobra.Command {
 		Use:   "respond ID TEXT...",
 		Short: "Answer a question that is not about a tool",
 		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
-			"number (`duet-rpc approvals show ID`), or in your own words.\n" + hubStatusHelp,
+			"by the number that approvals show gives it, or in your own words.\n" + hubStatusHelp,
 		Args:              atLeast("ID", "TEXT"),
 		ValidArgsFunction: completeFirst(s, approvalIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -12,22 +12,23 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-const attachHelp = `Work in a terminal of the project's hub, as if it were this one: what you type
-goes there, what it prints comes here, and it has this one's size. C-] detaches,
-and the program goes on. Any number of people may be attached to a terminal; it
-has the size of whoever came, or changed theirs, last.
+const attachHelp = `Work in a terminal of the project's hub as if it were this one: what you type
+goes there, and what it prints appears here. C-] detaches; the program goes on.
+Any number of people can attach to a terminal; its size is that of the one who
+attached, or resized, last.
 
-Without TERMINAL the terminals are listed. An agent's can be watched, and no more.
+Without TERMINAL the terminals are listed. An agent's terminal can only be
+watched.
 
---new starts a program in a new terminal, your shell unless a command is given;
-with --tmux NAME in a tmux session, which another attach --new --tmux NAME joins.
-It gets TERM, EDITOR, SSH_AUTH_SOCK and the like as they are here.
+--new starts a program in a new terminal: the given command, else your shell. With
+--tmux NAME it runs in a tmux session, which others join with the same flags. The
+program gets TERM, EDITOR, SSH_AUTH_SOCK and similar variables from here.
 
-You first see what the terminal printed lately. If standard input is no
-terminal, it is typed, and then C-d.
+First you see what the terminal printed last. If standard input is not a
+terminal, its contents are typed there, followed by C-d.
 
-Exit status: that of the program; 128 and more if a signal ended it; 0 if you
-detached; 1 if there is no such terminal, or no hub runs here, or it has gone.`
+Exit status: that of the program; 128 or more if a signal ended it; 0 if you
+detached; 1 if there is no such terminal, or no hub runs here, or the hub ended.`
 
 func newAttachCommand(s *settings) *cobra.Command {
 	var o attach.Options
@@ -65,8 +66,8 @@ func newAttachCommand(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.New, "new", false, "start a program in a new terminal")
-	cmd.Flags().StringVar(&o.CWD, "cwd", "", "the directory in which a new one starts (default: this one)")
-	cmd.Flags().StringVar(&o.Tmux, "tmux", "", "the tmux session in which a new one runs")
+	cmd.Flags().StringVar(&o.CWD, "cwd", "", "the directory in which a new terminal starts (default: this one)")
+	cmd.Flags().StringVar(&o.Tmux, "tmux", "", "the tmux session in which a new terminal runs")
 	cmd.Flags().SetInterspersed(false) // flags behind the command are the command's
 	return cmd
 }

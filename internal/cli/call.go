@@ -16,15 +16,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
 
-const callHelp = `Call any method of the project's hub and print its result as JSON. The
-parameters are an argument, or standard input if that is -; without any there
-are none. ` + "`duet-rpc call listMethods`" + ` lists the methods.
+const callHelp = `Call any method of the project's hub and print its result as JSON. The second
+argument has the parameters; - means that standard input has them.
+` + "`duet-rpc call listMethods`" + ` lists the methods.
 
-What the hub refuses is said as
+If the hub refuses the call, the error is printed as
 
   duet-rpc: MESSAGE (code N, kind K)
 
-on standard error; with --json the error object goes to standard error as it is.
+on standard error; with --json as the JSON error object.
 
 Exit status: 0 if there is a result; 1 if it was refused, or no hub runs here;
 130 if you interrupted it, which cancels the request.`
@@ -68,7 +68,7 @@ func newCallCommand(s *settings) *cobra.Command {
 			return output.Raw(cmd.OutOrStdout(), indented.Bytes())
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long it may take, such as 30s (0: as long as it takes)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long the call may take, such as 30s (0: no limit)")
 	return cmd
 }
 

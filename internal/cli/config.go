@@ -12,14 +12,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-const configHelp = `Print the configuration that is in effect, and where each value comes from: a
-flag, the environment, the project's .duet.toml, the user's config.toml, or a
-default. Values of environment variables for agents are hidden.
+const configHelp = `Print the configuration in effect, and where each value comes from: a flag, the
+environment, the project's .duet.toml, your config.toml, or a default. The values
+of environment variables for agents are hidden.
 
 With --defaults, print a configuration file that describes every key. With
 --check, print only what is wrong.
 
-Exit status: 0 if it is right; 1 if anything in it is wrong.`
+Exit status: 0 if the configuration is right; 1 if anything in it is wrong.`
 
 func newConfigCommand(s *settings) *cobra.Command {
 	var defaults, check bool
@@ -79,7 +79,7 @@ func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error 
 		}
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("%d found wrong in the configuration; `duet-rpc config --defaults` shows every key and what it may be", len(problems))
+		return fmt.Errorf("the configuration has %s; `duet-rpc config --defaults` describes every key", output.Count(len(problems), "mistake"))
 	}
 	return nil
 }

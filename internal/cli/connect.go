@@ -17,11 +17,11 @@ import (
 
 // hubStatusHelp is what the commands over a hub have in common.
 const hubStatusHelp = `
-It talks to the project's hub, which is an editor's process or a daemon
-(` + "`duet-rpc daemon start`" + `). With --json the hub's answer is printed as it is.
+This talks to the project's hub, which is an editor's process or a daemon
+(` + "`duet-rpc daemon start`" + `). With --json the hub's answer is printed unchanged.
 
-Exit status: 0 if it was done; 1 if it was refused or failed, or no hub runs
-here or answers; 130 if you interrupted it, at once if you do so twice.`
+Exit status: 0 if it succeeded; 1 if it was refused or failed, or no hub runs
+here or answers; 130 if you interrupted it (press C-c twice to end at once).`
 
 // withHub runs do with a connection to the project's hub, until a signal
 // comes. What the hub refuses is said in its own words.

@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
-const daemonLogsHelp = `Print the log of the project's daemons; with --json an object a line. One that is longer than 8 MiB when a
-daemon is started is put aside, as daemon.log.1 beside it.
+const daemonLogsHelp = `Print the log of the project's daemons; with --json as one object a line. If the
+log is longer than 8 MiB when a daemon starts, it is first renamed to daemon.log.1.
 
 Exit status: 0 if it was printed, 1 if there is none.`
 
@@ -51,6 +51,6 @@ func newDaemonLogsCommand(s *settings) *cobra.Command {
 			}
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as it grows")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing as it grows")
 	return cmd
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
-const daemonStartHelp = `Start a hub for this project in the background, and return when it answers. A
-daemon that runs is as good; an editor's process that is the hub is not, since
-what it runs ends with it. It ends with daemon stop, or with a signal.
+const daemonStartHelp = `Start a hub for this project in the background, and return when it answers. If a
+daemon runs already, nothing is started. If an editor's process is the hub, the
+command fails, since what that process runs ends with the editor. The daemon runs
+until daemon stop or a signal.
 
-Exit status: 0 if a daemon answers, on each --listen too; 1 if not. With
---foreground 0 when it has been stopped.`
+Exit status: 0 if a daemon answers, and listens on each --listen; 1 if not. With
+--foreground 0 once it has been stopped.`
 
 func newDaemonStartCommand(s *settings) *cobra.Command {
 	var foreground bool
@@ -35,7 +36,7 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 			return startDaemon(cmd.Context(), cmd.OutOrStdout(), s)
 		},
 	}
-	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the hub, instead of starting one in the background")
+	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the hub in this process, instead of in the background")
 	return cmd
 }
 
@@ -65,7 +66,7 @@ func startDaemon(ctx context.Context, out io.Writer, s *settings) error {
 // checkWanted gives an error if a hub is not what daemon start is to start.
 func checkWanted(hub wire.HubStatus, s *settings) error {
 	if hub.Hub == config.HubEmbedded {
-		return fmt.Errorf("the hub here is process %d, which an editor or a command started: what runs ends with it; close that and try again, or set hub = \"daemon\" in your configuration", hub.PID)
+		return fmt.Errorf("the hub here is process %d, which an editor or a command started, and what runs in it ends with it; close that and try again, or set hub = \"daemon\" in your configuration", hub.PID)
 	}
 	for _, path := range s.Listen {
 		if !slices.ContainsFunc(hub.Subsystems.IPC.Sockets, func(socket string) bool { return sameFile(socket, path) }) {

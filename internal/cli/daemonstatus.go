@@ -11,14 +11,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-const daemonStatusHelp = `Tell whether a hub runs here, and what it does.
+const daemonStatusHelp = `Say whether a hub runs here, and what it does.
 
 Exit status: 0 if a hub runs here, 1 if not.`
 
 func newDaemonStatusCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Tell whether a hub runs here, and what it does",
+		Short: "Say whether a hub runs here, and what it does",
 		Long:  daemonStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

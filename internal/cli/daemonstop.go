@@ -18,11 +18,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-const daemonStopHelp = `Stop the project's hub, whoever started it, when what runs has ended: 15 s are
-the most that it is waited for, and what waits for a human is not. What is
-interrupted can be continued. An editor that is attached has no hub then until
-it needs one. With --force what runs is not waited for, and a hub that does not
-answer is killed.
+const daemonStopHelp = `Stop the project's hub, whoever started it, once the agents have finished. After
+15 s those that still work are interrupted, and so are at once those that wait
+for an answer; interrupted sessions can be continued. A connected editor gets a
+new hub as soon as it needs one. With --force nothing is waited for, and a hub
+that does not answer is killed.
 
 Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
 
@@ -54,7 +54,7 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 			return sayHub(cmd.OutOrStdout(), s, status, what)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "interrupt what runs, which can be continued; kill a hub that does not answer")
+	cmd.Flags().BoolVar(&force, "force", false, "do not wait for agents, and kill a hub that does not answer")
 	return cmd
 }
 
@@ -81,7 +81,7 @@ func stopHub(ctx context.Context, s *settings, p project.Project, force bool) (s
 		return status, true, err
 	case asking.Err() != nil:
 		pid, _ := p.Holder(ctx)
-		return status, false, fmt.Errorf("process %d has not ended yet; --force does not wait for what it runs", pid)
+		return status, false, fmt.Errorf("process %d has not ended yet; --force would not wait for its agents", pid)
 	}
 	return status, false, err
 }
@@ -124,7 +124,7 @@ func killHub(ctx context.Context, s *settings, p project.Project) (status wire.H
 		return status, errors.New("the hub has ended by itself")
 	}
 	if pid == 0 {
-		return status, fmt.Errorf("the hub does not answer, and %s does not tell which process it is: end it yourself", p.StateDir)
+		return status, fmt.Errorf("the hub does not answer, and nothing in %s says which process it is: end it yourself", p.StateDir)
 	}
 	process, err := os.FindProcess(pid) // the very one, where the system can hold one
 	if err != nil {

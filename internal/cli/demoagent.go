@@ -17,9 +17,9 @@ import (
 func newDemoAgentCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo-agent",
-		Short: "Be a scripted agent that needs no account, for trying things out and for tests",
-		Long: `demo-agent speaks the Agent Client Protocol on standard input and output. It has
-no model: words in the prompt say what it does.
+		Short: "Run a scripted agent that needs no account, for trials and tests",
+		Long: `The demo agent speaks the Agent Client Protocol on standard input and output. It
+has no model: words in the prompt say what it does.
 
 ` + demoagent.Help() + `
 Environment:
@@ -27,7 +27,7 @@ Environment:
   DUET_DEMO_STATE   where its sessions are kept, instead of duet/demo in
                     $XDG_STATE_HOME or ~/.local/state
 
-Exit status: 0 when its input has ended; 1 if it could not begin; 3 after the
+Exit status: 0 when its input has ended; 1 if it could not start; 3 after the
 word crash.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +46,7 @@ word crash.`,
 			}
 			if opts.StateDir == "" {
 				if opts.StateDir, err = demoagent.DefaultStateDir(); err != nil {
-					fmt.Fprintf(opts.Stderr, "duet-rpc demo-agent: %v; they are not kept\n", err)
+					fmt.Fprintf(opts.Stderr, "duet-rpc demo-agent: %v; sessions are not kept\n", err)
 				}
 			}
 			err = demoagent.Serve(cmd.Context(), os.Stdin, os.Stdout, opts)

@@ -10,18 +10,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
 
-const doctorHelp = `Look at what duet-rpc needs, say what was found, what is wrong and what to do.
+const doctorHelp = `Check everything that duet-rpc needs, and say what was found, what is wrong and
+what to do about it.
 
-It starts this program as an editor would, speaks with it, and runs a prompt with
-the demo agent. With --exchange the messages are shown.
+It starts this program as an editor would, exchanges messages with it, and runs a
+prompt with the demo agent. With --exchange the messages are shown.
 
-Exit status: 0 if all is well; 1 if something is wrong.`
+Exit status: 0 if everything is well; 1 if something is wrong.`
 
 func newDoctorCommand(s *settings) *cobra.Command {
 	var showExchange bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is found, what is wrong and what to do",
+		Short: "Check what duet-rpc needs, and say what is wrong and what to do",
 		Long:  doctorHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

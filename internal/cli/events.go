@@ -14,12 +14,12 @@ import (
 )
 
 const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
-the log, when it was, its type, its task, and the gist of it. With --json a line
-is {"seq","type","timestamp","data"}; docs/protocol.md lists the types.
+the log, the time, its type, its task, and a summary. With --json each line is
+{"seq","type","timestamp","data"}; docs/protocol.md lists the types.
 
-It goes on until you interrupt it, also when the hub is replaced by another one;
---since N begins with what the log has after N. With --no-follow it prints what
-the log has, all of it unless --since is given, and ends.
+It goes on until you interrupt it, even if the hub is replaced by another one;
+--since N begins with the events after number N. With --no-follow it prints what
+the log contains so far (all of it, unless --since is given) and ends.
 
 Exit status: 0 if the log was printed to its end; 1 if it was refused or no hub
 runs here; 130 if you interrupted it.`
@@ -63,11 +63,11 @@ func newEventsCommand(s *settings) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Int64Var(&o.since, "since", 0, "first what the log has after this number; 0: all of it")
+	f.Int64Var(&o.since, "since", 0, "begin with the events after this number; 0: with the first")
 	f.StringVar(&o.session, "session", "", "only events of this session, by any of its ids")
-	f.StringSliceVar(&o.types, "types", nil, "only these types, with commas between them")
-	f.BoolVarP(&o.follow, "follow", "f", true, "go on as events come")
-	f.BoolVar(&o.noFollow, "no-follow", false, "end with the log's end")
+	f.StringSliceVar(&o.types, "types", nil, "only these types, separated by commas")
+	f.BoolVarP(&o.follow, "follow", "f", true, "keep printing as events come")
+	f.BoolVar(&o.noFollow, "no-follow", false, "stop at the end of the log")
 	cmd.MarkFlagsMutuallyExclusive("follow", "no-follow")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskIDs))
 	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -169,6 +169,6 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-sub.Done():
-		return errors.Join(errors.New("the hub tells nothing more"), sub.Err())
+		return errors.Join(errors.New("the hub sends no more events"), sub.Err())
 	}
 }

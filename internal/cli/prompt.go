@@ -19,30 +19,31 @@ import (
 
 const promptHelp = `Run one prompt with an agent, and show what it does until it ends.
 
-It runs in the project's hub: an editor's process or a daemon if there is one,
-else in this process. Others who look at the hub see it, too, and may answer
-its questions.
+It runs in the project's hub: in an editor's process or a daemon if there is one,
+else in this process. Everybody connected to the hub can see it and answer its
+questions.
 
-What the agent says goes to standard output as it comes; what it does, its
-questions and its changes of files go to standard error. Questions are asked on
-the terminal: y allows, n denies and asks why, a allows the same for the rest
-of the session, e lets you edit the input first, where the agent heeds that, v
-shows all of what is too long for a screen, with $PAGER or less. What was typed
-before a question was asked is thrown away. --yes allows all, --deny denies all.
-Without a terminal and without either, questions are denied.
+What the agent says goes to standard output as it comes; what it does, what it
+asks and how it changes files goes to standard error. Questions are asked on the
+terminal: y allows, n denies and asks you why, a allows the same for the rest of
+the session, e lets you edit the tool's input first (if the agent supports that),
+and v shows a question that is too long for the screen, with $PAGER or less. What
+you typed before a question was shown is discarded. --yes allows everything,
+--deny denies everything. Without a terminal and without either flag, every
+question is denied.
 
-Characters that steer a terminal, change the direction of the text or are not
-seen are written out, as <U+202E>. Only in a pipe or a file standard output has
-what the agent says as it is.
+Characters that would control the terminal, change the direction of text or be
+invisible are written out, such as <U+202E>. If standard output is a pipe or a
+file, it gets the agent's words unchanged.
 
 Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` lists
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 
 The prompt is the arguments, or standard input if there are none. The session
-is kept: --continue goes on with it, by any of its ids, or with "last".
+is kept: continue it with --continue and any of its ids, or "last".
 
-Exit status: 0 if the agent completed; 1 if it failed, or somebody else ended
-it; 130 if you interrupted it (C-c; twice ends at once).`
+Exit status: 0 if the agent completed; 1 if it failed or somebody else ended
+it; 130 if you interrupted it (C-c; press it twice to end at once).`
 
 // promptOptions are the flags of the command.
 type promptOptions struct {
@@ -67,15 +68,15 @@ func newPromptCommand(s *settings) *cobra.Command {
 	}
 	f := cmd.Flags()
 	agentFlag(cmd, s, &o.agent, "the agent to run (default: default_agent, else the first that is found, else demo)")
-	f.StringVar(&o.cwd, "cwd", "", "the directory in which it works (default: the project's root)")
-	f.StringVar(&o.mode, "mode", "", "what it may do without asking: "+strings.Join(wire.Modes, ", "))
-	f.StringVar(&o.from, "continue", "", "go on with a session: one of its ids, or last")
-	f.BoolVarP(&o.yes, "yes", "y", false, "allow whatever the agent asks")
-	f.BoolVar(&o.deny, "deny", false, "deny whatever the agent asks")
+	f.StringVar(&o.cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
+	f.StringVar(&o.mode, "mode", "", "what the agent may do without asking: "+strings.Join(wire.Modes, ", "))
+	f.StringVar(&o.from, "continue", "", "continue a session: any of its ids, or last")
+	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
+	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
 	directories(cmd, "cwd")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(wire.Modes, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, func(ctx context.Context, c *client.Client) []string {
-		return append([]string{"last\tthe session that was begun last"}, taskIDs(ctx, c)...)
+		return append([]string{"last\tthe session that was started last"}, taskIDs(ctx, c)...)
 	}))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "agent")

@@ -21,31 +21,33 @@ import (
 
 const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
 
-An editor runs it with pipes on standard input and output and speaks JSON-RPC
-2.0 with it, each message behind a Content-Length header. Started on a
-terminal without a command it prints this help.
+The editor starts it with pipes on standard input and output and exchanges
+JSON-RPC 2.0 messages with it, each after a Content-Length header. On a terminal,
+without a command, it prints this help.
 
-Exit status: 0 however a session ended; 1 if it could not start, or a command
-failed; 130 if you interrupted it.`
+Exit status: 0 whichever way a session ended; 1 if it could not start, or a
+command failed; 130 if you interrupted it.`
 
 const environmentHelp = `
 Environment:
   DUET_RPC_LOG               a file for the log, instead of standard error
-  DUET_RPC_DEBUG             1: every message is in the log, without its secrets;
+  DUET_RPC_DEBUG             1: every message is logged, with secrets removed;
                              AIWG_IPC_DEBUG=1 does the same
   DUET_RPC_LOG_LEVEL         debug, info, warn or error (--log-level)
   DUET_RPC_READ_TIMEOUT      see --read-timeout
   DUET_RPC_MAX_FRAME_BYTES   see --max-frame-bytes
   DUET_RPC_MAX_HEADER_BYTES  see --max-header-bytes
   DUET_ROOT                  see --root
-  DUET_DATABASE_KEY          a secret of yours, 16 bytes or more, by which your
-                             databases are known where the home directory is a
-                             new one each time; else a file in it has one
+  DUET_DATABASE_KEY          a secret of yours, 16 bytes or more, that marks your
+                             databases as yours; only needed where the home
+                             directory is new each time, since a file there holds
+                             one otherwise
   DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_IDLE_AGENTS, DUET_HUB
                              see duet-rpc config --defaults
-  DUET_SAFE_DIRECTORIES      directories, with : between them, in which files of
-                             other users count, too; /* at the end: all below
-  NO_COLOR                   no colour, as --no-color
+  DUET_SAFE_DIRECTORIES      directories, separated by :, in which files of other
+                             users are accepted too; with /* at the end of one,
+                             in all directories below it
+  NO_COLOR                   no colour, like --no-color
 A flag wins over the environment.
 `
 

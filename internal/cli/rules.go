@@ -35,8 +35,8 @@ func ruleScope(r wire.Rule) string {
 func newRulesCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rules",
-		Short: "List what was decided for good, with --scope",
-		Long:  "List what was decided for good, with --scope, and is not asked any more.\n" + hubStatusHelp,
+		Short: "List the rules that were made by answers with --scope",
+		Long:  "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
@@ -60,8 +60,8 @@ func newRulesCommand(s *settings) *cobra.Command {
 func newForgetCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:     "forget ID",
-		Short:   "Take back what was decided for good, so that it is asked again",
-		Long:    "Take back what was decided for good, so that it is asked again.\n" + hubStatusHelp,
+		Short:   "Delete a rule, so that questions are asked again",
+		Long:    "Delete a rule that an answer with --scope has made, so that questions are asked\nagain.\n" + hubStatusHelp,
 		Example: "  duet-rpc approvals forget 3",
 		Args:    exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -10,9 +10,9 @@ func newServeCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
 		Short: "Serve an editor on standard input and output",
-		Long: `Serve an editor on standard input and output, also on a terminal.
+		Long: `Serve an editor on standard input and output, even if they are a terminal.
 
-Exit status: 0 however the session ended; 1 if it could not start.`,
+Exit status: 0 whichever way the session ended; 1 if it could not start.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return host.Serve(cmd.Context(), &s.Settings) },
 	}

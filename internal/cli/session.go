@@ -13,9 +13,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-const sessionHelp = `A session is a prompt and what an agent made of it; sessions that continue each
-other are a conversation. Every command takes every id: that of the session, or
-of its task, or of the conversation, which means its last session.
+const sessionHelp = `A session is a prompt and what an agent did about it; sessions that continue one
+another are a conversation. Name a session by its own id, by that of its task, or
+by that of its conversation, which means the last session in it.
 `
 
 func newSessionCommand(s *settings) *cobra.Command {
@@ -56,7 +56,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	oneOf(cmd, &p.Status, "status", "only sessions with this status",
 		"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded")
 	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
-	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many, 1000 at most")
+	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
 	return cmd
 }
@@ -64,8 +64,8 @@ func newSessionListCommand(s *settings) *cobra.Command {
 func newSessionShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show ID",
-		Short:             "Show a session, with the agent's last message",
-		Long:              "Show a session, with the agent's last message.\n" + hubStatusHelp,
+		Short:             "Show a session and the agent's last message",
+		Long:              "Show a session and the agent's last message.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -137,26 +137,26 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 		},
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
-	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which it works (default: the project's root)")
-	cmd.Flags().StringVar(&p.Title, "title", "", "what to call it")
+	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which the agent works (default: the project's root)")
+	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
 	cmd.Flags().StringVar(&p.Model, "model", "", "a model that the agent knows")
-	oneOf(cmd, &p.Mode, "mode", "what it may do without asking", wire.Modes...)
+	oneOf(cmd, &p.Mode, "mode", "what the agent may do without asking", wire.Modes...)
 	directories(cmd, "cwd", "add-dir")
-	cmd.Flags().StringArrayVar(&p.Dirs, "add-dir", nil, "another directory that it may use; may be given several times")
+	cmd.Flags().StringArrayVar(&p.Dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
 	waitFlag(cmd, &wait)
 	return cmd
 }
 
 func newSessionContinueCommand(s *settings) *cobra.Command {
-	return newContinuingCommand(s, "continue ID [TEXT...]", "Ask on in a session's conversation",
-		"Ask on in a session's conversation: in the same one if it is its last session or\n"+
-			"has not ended, else in a fork that begins there. The prompt is the other\narguments, or standard input if there are none.\n", false)
+	return newContinuingCommand(s, "continue ID [TEXT...]", "Continue a session with another prompt",
+		"Continue a session with another prompt: in the same conversation if it is the\n"+
+			"last session there or has not ended, else in a fork that begins after it. The\nprompt is the other arguments, or standard input if there are none.\n", false)
 }
 
 func newSessionForkCommand(s *settings) *cobra.Command {
-	return newContinuingCommand(s, "fork ID [TEXT...]", "Begin another conversation behind a session",
-		"Begin another conversation behind a session, which knows what was said until\n"+
-			"then, and leave the one that it is in as it is. The prompt is the other\narguments, or standard input if there are none.\n", true)
+	return newContinuingCommand(s, "fork ID [TEXT...]", "Start another conversation that begins with a session",
+		"Start another conversation that begins with everything said up to the end of a\n"+
+			"session; the conversation of that session stays as it is. The prompt is the other\narguments, or standard input if there are none.\n", true)
 }
 
 // newContinuingCommand makes a command that continues a session, or forks its
@@ -193,8 +193,8 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 func newSessionInterruptCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "interrupt ID",
-		Short:             "Begin to end a session; it can be continued",
-		Long:              "Begin to end a session, also while it waits for an answer. It can be continued.\n" + hubStatusHelp,
+		Short:             "Interrupt a session; it can be continued",
+		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {

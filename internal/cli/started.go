@@ -49,7 +49,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	}
 	err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), session)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		progress(cmd, s, "%s goes on; end it with: duet-rpc task cancel %s", task, task)
+		progress(cmd, s, "%s goes on; cancel it with: duet-rpc task cancel %s", task, task)
 	}
 	if err != nil {
 		return wire.OrGone(ctx, err)

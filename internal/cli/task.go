@@ -12,12 +12,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-const taskHelp = `A task is a prompt that an agent works on in the hub, while you do something
-else. Every command takes every id of it: task-0001, or that of its session.
+const taskHelp = `A task is a prompt that an agent works on in the hub while you do something else.
+Name it by its own id (task-0001) or by that of its session.
 `
 
 func newTaskCommand(s *settings) *cobra.Command {
-	return group("task", "Give tasks to the project's hub, and look after them", taskHelp+hubStatusHelp,
+	return group("task", "Submit tasks to the project's hub, list and cancel them", taskHelp+hubStatusHelp,
 		newTaskSubmitCommand(s), newTaskListCommand(s), newTaskGetCommand(s), newTaskCancelCommand(s), newTaskStatsCommand(s))
 }
 
@@ -34,7 +34,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 		Use:         "submit [TEXT...]",
 		Annotations: startingDaemon(),
 		Short:       "Start a task, or queue it, and print its id",
-		Long: "Start a task, or queue it if no place is free, and print its id. The prompt is\n" +
+		Long: "Start a task, or queue it if as many run as may, and print its id. The prompt is\n" +
 			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -54,10 +54,10 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 		},
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
-	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which it works (default: the project's root)")
+	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which the agent works (default: the project's root)")
 	directories(cmd, "cwd")
-	cmd.Flags().StringVar(&p.Title, "title", "", "what to call it")
-	cmd.Flags().IntVar(&p.Priority, "priority", 0, "which goes first when others wait: the higher one")
+	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
+	cmd.Flags().IntVar(&p.Priority, "priority", 0, "of tasks that wait, the highest priority starts first")
 	waitFlag(cmd, &wait)
 	return cmd
 }
@@ -92,15 +92,15 @@ func newTaskListCommand(s *settings) *cobra.Command {
 	}
 	oneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "cancelled")
 	agentFlag(cmd, s, &p.Agent, "only tasks of this agent")
-	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many, 1000 at most")
+	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	return cmd
 }
 
 func newTaskGetCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "get ID",
-		Short:             "Show a task, with what the agent said so far",
-		Long:              "Show a task, with what the agent said so far.\n" + hubStatusHelp,
+		Short:             "Show a task and what its agent has said so far",
+		Long:              "Show a task and what its agent has said so far.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -127,8 +127,8 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:               "cancel ID",
-		Short:             "Cancel a queued task, or begin to end a running one",
-		Long:              "Cancel a queued task, or begin to end a running one.\n" + hubStatusHelp,
+		Short:             "Cancel a task that is queued or running",
+		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -19,18 +19,18 @@ import (
 const trustHelp = `Show what the project's .duet.toml asks for - the agent that it chooses, programs
 that it runs, variables that it sets, keys that it uses, limits that it raises,
 tool calls that it allows - and, if you say yes, trust it. Until then none of
-that has an effect; limits that are lower than yours and deny rules always count.
+that has an effect; limits lower than yours and deny rules always have.
 
-Trust is for the file as it is: when a byte of it changes, you are asked again.
-Programs that it names are not looked into.
+You trust the file as it is: whenever it changes, you are asked again. The
+programs that it names are not examined.
 
-With --database, show what a database holds that was set aside because you did
+With --database, show what is in a database that was set aside because you did
 not make it on this machine, and, if you say yes, take over its history: the
-conversations and what was done in them, but nothing that acts. It is the newest
-that was set aside, or FILE. A hub that runs does it, unless it is FILE from
-elsewhere, or large: then end the hub before.
+conversations and what was done in them, but no rules, settings or pending work.
+Without FILE it is the database that was set aside last. If a hub runs it does
+this itself; for a FILE from elsewhere, or a large one, stop the hub first.
 
-Exit status: 0 if it is trusted, or shown, or trusted no longer; 1 if there was
+Exit status: 0 if the file is trusted, shown or no longer trusted; 1 if there was
 no terminal to ask on and no --yes, or the answer was no, or there is no file.`
 
 // trustOptions are the flags of the command.
@@ -42,7 +42,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 	var o trustOptions
 	cmd := &cobra.Command{
 		Use:   "trust [--database [FILE]]",
-		Short: "Look at what the project's configuration runs, and allow it",
+		Short: "Review what the project's configuration would run, and allow it",
 		Long:  trustHelp,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -78,10 +78,10 @@ func newTrustCommand(s *settings) *cobra.Command {
 			return trust(cmd, s, store, file, o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "trust the file no longer, and end the agents that it defines")
+	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "no longer trust the file, and end the agents that it defines")
 	cmd.Flags().BoolVar(&o.show, "show", false, "only show what the file asks for and whether it is trusted")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "trust without asking")
-	cmd.Flags().BoolVar(&o.database, "database", false, "look at a database that you did not make, and take over its history")
+	cmd.Flags().BoolVar(&o.database, "database", false, "review a database that you did not make, and take over its history")
 	cmd.MarkFlagsMutuallyExclusive("revoke", "show", "yes")
 	cmd.MarkFlagsMutuallyExclusive("revoke", "database")
 	return cmd
@@ -94,7 +94,7 @@ func revoke(cmd *cobra.Command, s *settings, store *config.TrustStore, path stri
 	if s.json {
 		return output.JSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is not trusted; where a hub runs, agents that it defines are ended.\n", output.Quoted(path))
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no longer trusted; a hub that runs ends the agents that it defines.\n", output.Quoted(path))
 	return err
 }
 
@@ -131,7 +131,7 @@ func trust(cmd *cobra.Command, s *settings, store *config.TrustStore, file *conf
 		return err
 	}
 	trusted = true
-	fmt.Fprintln(out, "You trust it from now on, as it is.")
+	fmt.Fprintln(out, "You trust it now, until it changes.")
 	return nil
 }
 

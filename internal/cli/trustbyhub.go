@@ -23,7 +23,7 @@ func (f *foreignDatabase) takeByHub(ctx context.Context, s *settings, p project.
 		history.Result
 		Database string
 	}
-	alone := fmt.Errorf("%w; end it, and take the history over then: close the editors of this project, run `duet-rpc daemon stop`, then `duet-rpc trust --database %s`",
+	alone := fmt.Errorf("%w; stop that one first: close the editors of this project, run `duet-rpc daemon stop`, then `duet-rpc trust --database %s`",
 		running, output.Quoted(f.Database))
 	directory := filepath.Dir(f.Database)
 	if filepath.Dir(directory) != p.StateDir {

@@ -161,14 +161,14 @@ func (f *foreignDatabase) print(out io.Writer) {
 		{n.Settings, "conversations with settings"},
 		{n.Questions, "open questions"},
 		{n.Carried, "answers that are kept for later"},
-		{n.NativeSessions, "conversations that agents keep themselves"},
+		{n.NativeSessions, "sessions that agents keep themselves"},
 		{n.Processes, "processes"},
 	} {
 		if x.n == 0 {
 			continue
 		}
 		if !begun {
-			fmt.Fprintln(out, "It also has what is never taken over, whatever you say:")
+			fmt.Fprintln(out, "It also holds this, which is never taken over:")
 			begun = true
 		}
 		fmt.Fprintf(out, "  %s: %d\n", x.what, x.n)
@@ -191,6 +191,6 @@ func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Proje
 		return err
 	}
 	f.Taken, f.Result = true, &result
-	fmt.Fprintf(out, "Taken over: %s.\nThe database is at %q; nobody needs it any more.\n", result.Summary(), f.Now)
+	fmt.Fprintf(out, "Taken over: %s.\nThe old database is at %q, and is no longer needed.\n", result.Summary(), f.Now)
 	return nil
 }

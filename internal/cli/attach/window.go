@@ -107,7 +107,7 @@ func (w *window) run(ctx context.Context, o Options) (status int, err error) {
 		fmt.Fprint(w.out, w.modes.undo(), "\r\n")
 	}
 	if errors.Is(err, errDetached) {
-		fmt.Fprintf(w.side, "— detached; it goes on: duet-rpc attach %s\r\n", output.Line(w.id))
+		fmt.Fprintf(w.side, "— detached; the program goes on; come back with: duet-rpc attach %s\r\n", output.Line(w.id))
 		return 0, nil
 	}
 	if w.c.Dropped() > 0 || w.lost.Load() {

@@ -21,16 +21,16 @@ func checkDatabase(p project.Project) Finding {
 	defer cancel()
 	found, err := database.Look(ctx, p)
 	if errors.As(err, new(*database.KeyError)) {
-		f.State, f.Found, f.Todo = Wrong, err.Error(), "sessions are not available until this is mended"
+		f.State, f.Found, f.Todo = Wrong, err.Error(), "sessions are not available until this is fixed"
 		return f
 	}
 	if err != nil {
-		f.State, f.Found, f.Todo = Wrong, err.Error(), "sessions are not available until this is mended; the file was not touched"
+		f.State, f.Found, f.Todo = Wrong, err.Error(), "sessions are not available until this is fixed; the file was not touched"
 		return f
 	}
 	if len(found.Strange) > 0 {
-		f.State, f.Found = Wrong, "duet-rpc has not put this there, and it would change the database: "+strings.Join(found.Strange, ", ")
-		f.Todo = "look where it comes from; it is moved away, and not used, when sessions are needed next"
+		f.State, f.Found = Wrong, "duet-rpc did not put this there, and it would change the database: "+strings.Join(found.Strange, ", ")
+		f.Todo = "find out where it comes from; it is moved away, unused, the next time that sessions are needed"
 		return f
 	}
 	switch found.Kind {
@@ -39,11 +39,11 @@ func checkDatabase(p project.Project) Finding {
 		return f
 	case origin.Foreign:
 		f.State, f.Found = Wrong, p.Database()+" was not made by you on this machine (or by an earlier duet-rpc, or with another DUET_DATABASE_KEY), so it is not used"
-		f.Todo = "it is moved away when sessions are needed next; " + database.ShowAside
+		f.Todo = "it is moved away the next time that sessions are needed; " + database.ShowAside
 		return f
 	case origin.Copied:
-		f.State, f.Found = Note, fmt.Sprintf("a copy of the one that was at %s", found.Was)
-		f.Todo = "when sessions are needed next it begins a life of its own with the history of that one"
+		f.State, f.Found = Note, fmt.Sprintf("a copy of the database that was at %s", found.Was)
+		f.Todo = "the next time that sessions are needed it becomes a database of its own, with the same history"
 		return f
 	}
 	return checkOwnDatabase(ctx, p)
@@ -59,7 +59,7 @@ func checkOwnDatabase(ctx context.Context, p project.Project) Finding {
 	switch {
 	case tellsTodo:
 		f.State, f.Found = Wrong, err.Error()
-		f.Todo = "sessions are not available until this is mended; the file was not touched"
+		f.Todo = "sessions are not available until this is fixed; the file was not touched"
 	case err != nil:
 		f.State, f.Found, f.Todo = Wrong, err.Error(), "look at the permissions of the file and its directory"
 	default:

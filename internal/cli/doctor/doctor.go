@@ -60,7 +60,7 @@ func checkPath(self string) Finding {
 		f.State, f.Found = Note, "duet-rpc is not on PATH"
 		f.Todo = fmt.Sprintf("put %s on PATH, or name this program in the editor's settings", filepath.Dir(self))
 	case !sameFile(found, self):
-		f.State, f.Found = Note, "another program comes first: "+found
+		f.State, f.Found = Note, "another duet-rpc comes first on PATH: "+found
 		f.Todo = "remove it, or name this program in the editor's settings"
 	default:
 		f.State, f.Found = OK, found
@@ -95,7 +95,7 @@ func checkLimits(s *host.Settings) Finding {
 	l := s.Limits
 	return Finding{
 		Check: "limits", State: OK,
-		Found: fmt.Sprintf("body %d bytes, header section %d bytes, %v for a frame", l.MaxFrame, l.MaxHeader, l.Timeout),
+		Found: fmt.Sprintf("messages of at most %d bytes, headers of at most %d bytes, %v for one to arrive", l.MaxFrame, l.MaxHeader, l.Timeout),
 	}
 }
 
@@ -109,7 +109,7 @@ func checkExchange(self string, show io.Writer) Finding {
 		f.Todo = "run duet-rpc --log-level debug and look at what it logs"
 		return f
 	}
-	f.Found = fmt.Sprintf("%d messages there and back in %v", n, time.Since(began).Round(100*time.Microsecond))
+	f.Found = fmt.Sprintf("%d requests answered in %v", n, time.Since(began).Round(100*time.Microsecond))
 	return f
 }
 

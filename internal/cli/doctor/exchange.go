@@ -86,7 +86,7 @@ func converse(in io.Writer, out *frame.Reader, show io.Writer) (int, error) {
 		fmt.Fprintf(show, "editor → duet-rpc\n%s\n\n", indented(request))
 		began := time.Now()
 		if _, err := in.Write(request); err != nil {
-			return i, fmt.Errorf("it does not take requests: %w", err)
+			return i, fmt.Errorf("it does not accept requests: %w", err)
 		}
 		var m frame.Message
 		if err := out.Next(&m); err != nil {

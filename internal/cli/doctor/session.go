@@ -24,7 +24,7 @@ func examineSessions(s *host.Settings) []Finding {
 		return []Finding{{Check: "project", State: Wrong, Found: err.Error(), Todo: "name a directory with --root"}}
 	}
 	if err := p.Check(); err != nil {
-		return []Finding{{Check: "project", State: Wrong, Found: err.Error(), Todo: "sessions are not available until this is mended; nothing was touched"}}
+		return []Finding{{Check: "project", State: Wrong, Found: err.Error(), Todo: "sessions are not available until this is fixed; nothing was touched"}}
 	}
 	found := fmt.Sprintf("%s, kept in %s", p.Root, p.StateDir)
 	list := []Finding{{Check: "project", State: OK, Found: found}}
@@ -36,7 +36,7 @@ func examineSessions(s *host.Settings) []Finding {
 	list = append(list, checkAside(p)...)
 	c, err := s.Config()
 	if err != nil {
-		list = append(list, Finding{Check: "configuration", State: Wrong, Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "mend the lines that are named; `duet-rpc config --defaults` describes every key"})
+		list = append(list, Finding{Check: "configuration", State: Wrong, Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "fix the lines that are named; `duet-rpc config --defaults` describes every key"})
 		return list
 	}
 	return append(list, checkTrust(c), checkAgents(c), checkSession(s))
@@ -60,7 +60,7 @@ func checkHub(s *host.Settings, p project.Project) Finding {
 	case errors.As(err, &nobody) && host.WantsDaemon(s):
 		f.Found = "none runs here; an editor or a prompt starts a daemon"
 	case errors.As(err, &nobody):
-		f.Found = "none runs here; an editor's process will be it, or `duet-rpc daemon start`"
+		f.Found = "none runs here; an editor starts one, and so does `duet-rpc daemon start`"
 	case errors.As(err, new(*host.SilentError)):
 		f.State, f.Found, f.Todo = Wrong, err.Error(), "look at `duet-rpc daemon logs` for what it did last"
 	default:
@@ -74,7 +74,7 @@ func checkTrust(c *config.Config) Finding {
 	f := Finding{Check: "configuration", State: OK, Found: "nothing wrong"}
 	if len(c.Untrusted) > 0 {
 		f.State, f.Found = Note, "parts of it have no effect: the project's .duet.toml is not trusted"
-		f.Todo = "look at what it runs, and trust it: duet-rpc trust"
+		f.Todo = "review what it would run, and trust it: duet-rpc trust"
 	}
 	return f
 }

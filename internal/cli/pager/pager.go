@@ -47,7 +47,7 @@ func Start(out io.Writer, text string) Paging {
 		defer stop()
 		if err := cmd.Run(); cmd.ProcessState == nil { // it did not even start
 			_, _ = io.WriteString(out, text)
-			fmt.Fprintf(out, "— the pager does not run: %s\n", output.Line(err.Error()))
+			fmt.Fprintf(out, "— the pager could not be started: %s\n", output.Line(err.Error()))
 		}
 	}()
 	return Paging{done, stop}

@@ -62,7 +62,7 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 			if line.text == "" {
 				a.expected = anAnswer
 			}
-			a.view.Note("that is no JSON object; an empty line goes back")
+			a.view.Note("that is not a JSON object; an empty line goes back")
 			return d, true
 		}
 		return wire.Decision{Decision: "approve", Input: json.RawMessage(line.text)}, false

@@ -53,7 +53,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 			o.EndNow()
 		}
 		a.interrupts = true
-		view.Note("interrupting; once more to end at once")
+		view.Note("interrupting; press C-c again to end at once")
 		running.Go(func() { // a second signal is looked at meanwhile
 			refused <- c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil)
 		})

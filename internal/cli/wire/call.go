@@ -33,7 +33,7 @@ func Refusal(err error) error {
 }
 
 // ErrHubGone says that the hub went while something was waited for.
-var ErrHubGone = errors.New("the hub has gone; what it ran can be continued when there is another one")
+var ErrHubGone = errors.New("the hub has gone; what it ran can be continued once another one runs")
 
 // WhileConnected is a context that ends with the connection: what is waited for
 // does not come from another hub.
