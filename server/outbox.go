@@ -43,6 +43,7 @@ type outbox struct {
 	limit   int
 	trace   func(message []byte) // sees what goes out; may be nil
 	broken  chan struct{}        // closed when a write fails or the outbox is closed
+	writers sync.WaitGroup       // a goroutine that writes what a slow peer has not taken
 
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // room was made, the writer stopped, or err was set
@@ -236,6 +237,13 @@ func (o *outbox) write(a, b []byte, with Attachment) bool {
 		if n > 0 {
 			with = nil // it went with the first byte
 		}
+		if o.err != nil { // closed meanwhile: nobody writes the rest
+			if with != nil {
+				with.Close()
+			}
+			o.written(nil)
+			return true
+		}
 		var rest []byte
 		if n < len(a) {
 			rest = append(rest, a[n:]...)
@@ -243,7 +251,7 @@ func (o *outbox) write(a, b []byte, with Attachment) bool {
 		}
 		rest = append(rest, b[n-len(a):]...)
 		o.inWrite = len(rest)
-		go o.drain(rest, with)
+		o.writers.Go(func() { o.drain(rest, with) })
 		return false
 	}
 	o.written(err)
