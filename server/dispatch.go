@@ -204,13 +204,15 @@ func (c *Conn) startFinal(method *Method, m *frame.Message, to replies) {
 	}
 	id, params := bytes.Clone(m.ID), bytes.Clone(m.Params)
 	hold(to)
-	c.final.Go(func() {
+	c.final.begin()
+	go func() {
+		defer c.final.end()
 		c.serveBeside(c.baseCtx, method, id, params, to, func() {})
 		if id != nil {
 			c.linger()
 		}
 		c.End()
-	})
+	}()
 }
 
 // lingerTime is how long a peer that was told of the end may take to close
@@ -310,7 +312,6 @@ func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err err
 	}
 }
 
-// logServed logs a request or a notification at debug.
 // isRepeated reports whether a notification failed as the one before it did:
 // a peer that is not heard may send very many before it notices.
 func (c *Conn) isRepeated(failure string) bool {
@@ -318,6 +319,7 @@ func (c *Conn) isRepeated(failure string) bool {
 	return last != nil && *last == failure
 }
 
+// logServed logs a request or a notification at debug.
 func (c *Conn) logServed(method *Method, id []byte, e *jsonrpc2.Error, took time.Duration) {
 	attrs := []any{"method", method.Name, "duration", took}
 	if e != nil {
