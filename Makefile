@@ -47,7 +47,7 @@ fuzz: ## a round of each fuzz target, FUZZTIME each
 		$(GO) test ./frame -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || exit 1; \
 	done
 	$(GO) test ./internal/toolinput -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 1s
-	$(GO) test ./internal/config -run '^$$' -fuzz '^FuzzBounds$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 1s
+	$(GO) test ./internal/config/bounded -run '^$$' -fuzz '^FuzzBounds$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 1s
 
 cross: ## build and vet for every platform
 	for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \

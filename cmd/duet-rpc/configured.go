@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // configFiles are the files that the configuration is in.
@@ -47,7 +48,7 @@ func (d *domain) trustWorkspace() error {
 	if err != nil {
 		return err
 	}
-	trusted, err := config.DefaultTrustStore(os.Getenv)
+	trusted, err := trust.Default(os.Getenv)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 const trustHelp = `Show what the project's .duet.toml asks for - the agent that it chooses, programs
@@ -60,7 +61,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			store, err := config.DefaultTrustStore(os.Getenv)
+			store, err := trust.Default(os.Getenv)
 			if err != nil {
 				return err
 			}
@@ -74,7 +75,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return configError(err)
 			}
-			return trust(cmd, s, store, file, o)
+			return trustFile(cmd, s, store, file, o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "trust the file no longer, and end the agents that it defines")
@@ -86,7 +87,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-func revoke(cmd *cobra.Command, s *settings, store *config.TrustStore, path string) error {
+func revoke(cmd *cobra.Command, s *settings, store *trust.Store, path string) error {
 	if err := store.Revoke(path); err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func revoke(cmd *cobra.Command, s *settings, store *config.TrustStore, path stri
 	return err
 }
 
-func trust(cmd *cobra.Command, s *settings, store *config.TrustStore, file *config.Inspection, o trustOptions) error {
+func trustFile(cmd *cobra.Command, s *settings, store *trust.Store, file *config.Inspection, o trustOptions) error {
 	trusted, err := file.Trusted(store)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ const module = "github.com/duet-rpc/duet-rpc"
 var mayImport = map[string][]string{
 	"cmd/duet-rpc": {
 		"client", "frame", "handlers", "server", "internal/catalog", "internal/config", "internal/demoagent", "internal/domain", "internal/executor", "internal/history", "internal/hub",
-		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/store/sqlite", "internal/supervisor",
+		"internal/logging", "internal/origin", "internal/project", "internal/question", "internal/relay", "internal/socket", "internal/store", "internal/store/sqlite", "internal/supervisor", "internal/trust",
 		"internal/visible",
 	},
 	"client":                {"frame", "server", "internal/socket"},
@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"internal/catalog":      {},
 	"internal/catalogrpc":   {"server", "internal/catalog"},
 	"internal/chaos":        {}, // tests alone
-	"internal/config":       {"internal/catalog", "internal/project"},
+	"internal/config":       {"internal/catalog", "internal/config/bounded", "internal/project", "internal/trust"},
 	"internal/demoagent":    {},
 	"internal/golden":       {},
 	"internal/domain":       {}, // values: everybody else speaks them
@@ -49,6 +49,9 @@ var mayImport = map[string][]string{
 	"internal/toolinput":    {},
 	"internal/visible":      {},
 	"internal/supervisor":   {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/socket"}, // the hub is an interface to it,
+
+	"internal/config/bounded": {}, // files that came with a project
+	"internal/trust":          {"internal/project"},
 
 	"internal/executor": {
 		"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/socket",
