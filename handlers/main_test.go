@@ -199,7 +199,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 		Clients: func() int { return w.srv.ConnCount() },
 		TakeHistory: func(_ context.Context, directory string) (history.Result, string, error) {
 			if directory != "set-aside-1" {
-				return history.Result{}, "", &hub.Error{Kind: hub.KindInvalid, Message: "no such directory", Param: "directory"}
+				return history.Result{}, "", &domain.Error{Kind: domain.KindInvalid, Message: "no such directory", Param: "directory"}
 			}
 			return history.Result{Conversations: 2, Waiting: 1}, "/p/.duet/taken-over-1/duet.db", nil
 		},

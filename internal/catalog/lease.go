@@ -1,11 +1,5 @@
 package catalog
 
-import "errors"
-
-// ErrInvalidToken is what a Daemon's error is, in the sense of errors.Is, if a
-// session token is not good for what it was given with.
-var ErrInvalidToken = errors.New("the session token is not valid")
-
 // A LeaseRequest says what the hub needs an executor for.
 type LeaseRequest struct {
 	Thread  string   // the conversation's id; "" for a terminal of a person

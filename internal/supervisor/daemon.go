@@ -3,10 +3,9 @@ package supervisor
 import (
 	"context"
 
-	"github.com/sourcegraph/jsonrpc2"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // daemon is the hub as one executor sees it: errors are made fit for the
@@ -62,14 +61,11 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 
 // What is told of terminals has no token: it is taken of tasks that the
 // executor was given.
-var errOthersTask = server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: the terminal's task is not one of this executor's", struct {
-	Reason string `json:"reason"`
-	Kind   string `json:"kind"`
-}{"invalid-session-token", "invalid_session_token"})
+var errOthersTask = &domain.Error{Kind: domain.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}
 
 func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {
 	if !d.process.inventory.has(p.TaskID) {
-		return errOthersTask
+		return d.wire(errOthersTask)
 	}
 	d.process.inventory.agentTerminal(p.TerminalID, p.TaskID)
 	return d.Daemon.TerminalStarted(ctx, p)
@@ -77,14 +73,14 @@ func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedPa
 
 func (d daemon) TerminalOutput(ctx context.Context, p catalog.TerminalOutputParams) error {
 	if !d.process.inventory.has(p.TaskID) {
-		return errOthersTask
+		return d.wire(errOthersTask)
 	}
 	return d.Daemon.TerminalOutput(ctx, p)
 }
 
 func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
 	if !d.process.inventory.has(p.TaskID) {
-		return errOthersTask
+		return d.wire(errOthersTask)
 	}
 	d.process.inventory.terminal(p.TerminalID, false)
 	return d.Daemon.TerminalExit(ctx, p)

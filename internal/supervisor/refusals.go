@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // refusals are for a Daemon that wants to know of reports which were
@@ -54,7 +55,8 @@ func (d daemon) refuse(task, method string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, catalog.ErrInvalidToken) {
+	var known *domain.Error
+	if errors.As(err, &known) && known.Kind == domain.KindInvalidToken {
 		d.process.refused(task, fmt.Errorf("%s: %w", method, err))
 	}
 	return refusedByHub{d.wire(err)}

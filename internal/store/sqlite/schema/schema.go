@@ -1,0 +1,150 @@
+// Package schema is how a database of this program is made: its migrations, and
+// whether a database has just what they make.
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// Latest is the format that this program knows and makes: how many migrations
+// there are.
+func Latest() int { return len(migrations) }
+
+// Migrate brings a database from one format to another, step by step; each is
+// made whole or not at all. conn is the only one that writes.
+func Migrate(ctx context.Context, conn *sql.Conn, from, to int) error {
+	return migrate(ctx, conn, migrations[:to], from)
+}
+
+func migrate(ctx context.Context, conn *sql.Conn, migrations []string, from int) error {
+	for version := from; version < len(migrations); version++ {
+		// user_version is part of the transaction.
+		script := "BEGIN IMMEDIATE;" + migrations[version] + fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", version+1)
+		if _, err := conn.ExecContext(ctx, script); err != nil {
+			_, _ = conn.ExecContext(ctx, "ROLLBACK")
+			return fmt.Errorf("migrating from format %d: %w", version, err)
+		}
+	}
+	return nil
+}
+
+// migrations bring a database from the version that is their index to the
+// next one. Version is in user_version. A migration that was released is
+// never changed.
+var migrations = []string{`
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE threads (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	uuid TEXT NOT NULL UNIQUE,
+	title TEXT NOT NULL DEFAULT '', cwd TEXT NOT NULL, agent TEXT NOT NULL,
+	native_session TEXT NOT NULL DEFAULT '', mode TEXT NOT NULL DEFAULT 'default', model TEXT NOT NULL DEFAULT '',
+	settings TEXT NOT NULL DEFAULT '{}',
+	parent INTEGER NOT NULL DEFAULT 0, fork_run INTEGER NOT NULL DEFAULT 0,
+	archived INTEGER NOT NULL DEFAULT 0,
+	created INTEGER NOT NULL, active INTEGER NOT NULL
+);
+CREATE INDEX threads_active ON threads (archived, active);
+CREATE INDEX threads_native ON threads (native_session) WHERE native_session != '';
+CREATE INDEX threads_cwd ON threads (cwd, active);
+
+-- AUTOINCREMENT: ids are never used again, and so neither are task numbers.
+CREATE TABLE runs (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	uuid TEXT NOT NULL, task INTEGER NOT NULL UNIQUE, session_id TEXT NOT NULL, run_id TEXT NOT NULL, caller_id TEXT NOT NULL DEFAULT '',
+	thread INTEGER NOT NULL REFERENCES threads (id), parent INTEGER NOT NULL DEFAULT 0,
+	prompt TEXT NOT NULL, title TEXT NOT NULL DEFAULT '', agent TEXT NOT NULL, source TEXT NOT NULL,
+	state TEXT NOT NULL, priority INTEGER NOT NULL DEFAULT 0,
+	mode TEXT NOT NULL DEFAULT '', tools TEXT NOT NULL DEFAULT '', timeout INTEGER NOT NULL DEFAULT 0, quiet INTEGER NOT NULL DEFAULT 0,
+	created INTEGER NOT NULL, started INTEGER NOT NULL DEFAULT 0, ended INTEGER NOT NULL DEFAULT 0, active INTEGER NOT NULL,
+	error TEXT NOT NULL DEFAULT '', error_code TEXT NOT NULL DEFAULT '', stop TEXT NOT NULL DEFAULT '',
+	result TEXT NOT NULL DEFAULT '', messages INTEGER NOT NULL DEFAULT 0,
+	tokens TEXT NOT NULL DEFAULT '', progress TEXT NOT NULL DEFAULT '', metadata TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX runs_thread ON runs (thread, id);
+CREATE INDEX runs_state ON runs (state, priority DESC, id);
+-- All that lists choose by, so that they look at no row that they do not show.
+CREATE INDEX runs_listed ON runs (state, id, agent, source, thread);
+
+CREATE TABLE aliases (alias TEXT PRIMARY KEY, run INTEGER NOT NULL, thread INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE events (
+	seq INTEGER PRIMARY KEY,
+	at INTEGER NOT NULL, type TEXT NOT NULL, thread INTEGER NOT NULL, run INTEGER NOT NULL,
+	key TEXT, text TEXT, data TEXT
+);
+CREATE INDEX events_run ON events (run, seq);
+
+CREATE TABLE items (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	thread INTEGER NOT NULL, run INTEGER NOT NULL, seq INTEGER NOT NULL,
+	kind TEXT NOT NULL, key TEXT NOT NULL DEFAULT '', role TEXT NOT NULL DEFAULT '', content TEXT NOT NULL DEFAULT '',
+	tool TEXT NOT NULL DEFAULT '', title TEXT NOT NULL DEFAULT '', tool_kind TEXT NOT NULL DEFAULT '',
+	input TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '', result TEXT NOT NULL DEFAULT '',
+	parent_id TEXT NOT NULL DEFAULT '', data TEXT NOT NULL DEFAULT '', approval TEXT NOT NULL DEFAULT '',
+	created INTEGER NOT NULL, updated INTEGER NOT NULL,
+	indexed INTEGER NOT NULL -- see textindex.go
+);
+CREATE INDEX items_to_index ON items (indexed, id) WHERE indexed != 1;
+CREATE INDEX items_run ON items (run, id);
+CREATE INDEX items_tool ON items (run, key) WHERE kind = 'tool_call';
+
+CREATE VIRTUAL TABLE items_text USING fts5 (content, title, result, content = 'items', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2');
+CREATE TABLE approvals (
+	n INTEGER PRIMARY KEY AUTOINCREMENT,
+	id TEXT NOT NULL UNIQUE, thread INTEGER NOT NULL, run INTEGER NOT NULL,
+	type TEXT NOT NULL, call_id TEXT NOT NULL, tool TEXT NOT NULL DEFAULT '', input TEXT NOT NULL DEFAULT '',
+	title TEXT NOT NULL DEFAULT '', subject TEXT NOT NULL DEFAULT '', tool_kind TEXT NOT NULL DEFAULT '',
+	paths TEXT NOT NULL DEFAULT '', diffs TEXT NOT NULL DEFAULT '', options TEXT NOT NULL DEFAULT '', channel TEXT NOT NULL DEFAULT '',
+	status TEXT NOT NULL, stale INTEGER NOT NULL DEFAULT 0, carried INTEGER NOT NULL DEFAULT 0, question TEXT NOT NULL DEFAULT '',
+	created INTEGER NOT NULL, deadline INTEGER NOT NULL DEFAULT 0, decided INTEGER NOT NULL DEFAULT 0, decided_by TEXT NOT NULL DEFAULT '',
+	comment TEXT NOT NULL DEFAULT '', response TEXT NOT NULL DEFAULT '', option TEXT NOT NULL DEFAULT '', updated_input TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX approvals_pending ON approvals (n) WHERE status = 'pending';
+CREATE INDEX approvals_run ON approvals (run, status);
+CREATE INDEX approvals_call ON approvals (call_id);
+CREATE INDEX approvals_carried ON approvals (thread, question) WHERE carried = 1;
+
+CREATE TABLE changes (
+	run INTEGER NOT NULL, path TEXT NOT NULL,
+	before TEXT, after TEXT, binary INTEGER NOT NULL DEFAULT 0, seq INTEGER NOT NULL, updated INTEGER NOT NULL,
+	PRIMARY KEY (run, path)
+) WITHOUT ROWID;
+
+CREATE TABLE rules (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	thread INTEGER NOT NULL, effect TEXT NOT NULL, tool TEXT NOT NULL, command TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
+	UNIQUE (thread, effect, tool, command)
+);
+
+CREATE TABLE tokens (hash BLOB PRIMARY KEY, thread INTEGER NOT NULL, run INTEGER NOT NULL, expires INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE processes (mark TEXT PRIMARY KEY, pid INTEGER NOT NULL, run INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE key_access (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, run INTEGER NOT NULL, service TEXT NOT NULL, outcome TEXT NOT NULL);
+`, `
+CREATE INDEX items_noted ON items (run, key) WHERE kind IN ('plan', 'diff', 'approval');
+`, `
+ALTER TABLE approvals ADD COLUMN input_fixed INTEGER NOT NULL DEFAULT 0;
+`, `
+-- What became of an answer: the run whose agent waits for it, or has it and is not known to have acted on it; when it was
+-- known to have; and where that never came, which later question asks the same again, and why.
+ALTER TABLE approvals ADD COLUMN awaited_by INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE approvals ADD COLUMN taken INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE approvals ADD COLUMN reopens TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN reopened TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN reopened_as TEXT NOT NULL DEFAULT '';
+CREATE INDEX approvals_awaited ON approvals (awaited_by) WHERE awaited_by != 0;
+`, `
+-- All that says where in a conversation an item is, see places.go.
+DROP INDEX items_run;
+CREATE INDEX items_run ON items (run, id, kind, (CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'failed') OR result != '') THEN 2 ELSE 1 END));
+`, `
+ALTER TABLE approvals ADD COLUMN name_by_kind INTEGER NOT NULL DEFAULT 0;
+`, `
+-- A token is good for as long as its run lasts.
+ALTER TABLE tokens DROP COLUMN expires;
+`, `
+-- What a thread has to do, without all that it has done; see runs.go.
+CREATE INDEX runs_unfinished ON runs (thread, state, priority, id) WHERE state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting');
+`}
