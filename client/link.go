@@ -13,6 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // A link is one connection of a Client, from its opening to its loss.
@@ -237,12 +238,12 @@ func (o *observed) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// NextFile implements server.FileReceiver.
+// NextFile implements passfd.Receiver.
 func (o *observed) NextFile() (*os.File, error) {
-	if r, ok := o.Transport.(server.FileReceiver); ok {
+	if r, ok := o.Transport.(passfd.Receiver); ok {
 		return r.NextFile()
 	}
-	return nil, server.ErrNoFiles
+	return nil, passfd.ErrNoFiles
 }
 
 func (o *observed) observe(err error) {

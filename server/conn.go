@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -84,6 +82,11 @@ func ConnFrom(ctx context.Context) *Conn {
 	return c
 }
 
+// Transport is what the connection runs on, for a package that knows more of
+// it than the protocol does, such as passfd. It is not to be read from, written
+// to or closed: see [Conn.End].
+func (c *Conn) Transport() Transport { return c.t }
+
 // Number tells the connections of a server apart, for logs: they are counted
 // from 1.
 func (c *Conn) Number() uint64 { return c.number }
@@ -149,7 +152,7 @@ func (c *Conn) serve(ctx context.Context) error {
 	c.t.Close()
 	// A handler that ignores the end, or a Read that outlives Close, would
 	// keep readLoop, and this, for good.
-	if _, outlives := c.t.(uninterruptible); idle && !(outlives && c.reading.Load()) {
+	if idle && !(readOutlivesClose(c.t) && c.reading.Load()) {
 		<-c.quiet
 		err = readErr
 	}
@@ -244,7 +247,7 @@ func (c *Conn) readLoop() error {
 			c.unserved("", err)
 		case errors.Is(err, io.EOF), c.stopping.Load():
 			return nil
-		case isGone(err):
+		case IsGone(err):
 			return nil
 		default:
 			return err
@@ -258,12 +261,6 @@ func (c *Conn) unserved(method string, err error) {
 	if told := c.srv.opts.Unserved; told != nil {
 		told(c, method, err)
 	}
-}
-
-// isGone reports whether err is how a transport says that the peer has gone.
-func isGone(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EIO) ||
-		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed)
 }
 
 // connSource is the transport as the Reader sees it: it tells when the loop is

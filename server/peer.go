@@ -81,7 +81,7 @@ func (c *Conn) dispatchCall(ctx context.Context, method string, params any) (wai
 
 // closedError makes one error of all that say that nothing can be sent any more.
 func closedError(err error) error {
-	if errors.Is(err, errClosed) || isGone(err) {
+	if errors.Is(err, errClosed) || IsGone(err) {
 		return jsonrpc2.ErrClosed
 	}
 	return err
@@ -205,7 +205,7 @@ func (s *peerStream) ReadObject(v any) error {
 // WriteObject implements jsonrpc2.ObjectStream. There was room a moment ago;
 // it does not wait for more.
 func (s *peerStream) WriteObject(v any) error {
-	body, err := encode(v)
+	body, err := frame.Encode(v)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
 // asking is a registry with long-running methods that ask the peer.
@@ -153,8 +154,8 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, err)
 	fromThem, toUs, err := os.Pipe()
 	require.NoError(t, err)
-	them := server.New(standard(), server.Options{}).Connect(context.Background(), server.Files(fromUs, toUs), frame.LSP)
-	us := server.New(standard(), server.Options{}).Connect(context.Background(), server.Files(fromThem, toThem), frame.LSP)
+	them := server.New(standard(), server.Options{}).Connect(context.Background(), stdio.Files(fromUs, toUs), frame.LSP)
+	us := server.New(standard(), server.Options{}).Connect(context.Background(), stdio.Files(fromThem, toThem), frame.LSP)
 	big := strings.Repeat("x", 2_000_000)
 	var got string
 	require.NoError(t, us.Call(context.Background(), "echo", big, &got))

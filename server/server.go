@@ -238,7 +238,7 @@ func (s *Server) Broadcast(method string, params any) (int, error) {
 
 // notification is the message of a notification.
 func notification(method string, params any) ([]byte, error) {
-	return encode(struct {
+	return frame.Encode(struct {
 		JSONRPC string `json:"jsonrpc"`
 		Method  string `json:"method"`
 		Params  any    `json:"params,omitempty"`

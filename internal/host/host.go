@@ -114,7 +114,7 @@ func (h *host) stayForOthers() {
 	<-h.life.ctx.Done()
 }
 
-// Hub waits for the hub. Its error is a *hub.Error of KindUnavailable.
+// Hub waits for the hub. Its error is a *domain.Error of KindUnavailable.
 func (h *host) Hub(ctx context.Context) (*hub.Hub, error) {
 	open, err := h.life.attempts.get(ctx)
 	if err != nil {

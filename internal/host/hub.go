@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -146,7 +147,7 @@ func executorCommand() (command, environment []string, err error) {
 }
 
 // unavailable is why there is no hub of a project, as clients are told it.
-func unavailable(p project.Project, err error) *hub.Error {
+func unavailable(p project.Project, err error) *domain.Error {
 	text := err.Error()
 	var held *project.HeldError
 	switch {
@@ -155,5 +156,5 @@ func unavailable(p project.Project, err error) *hub.Error {
 	case database.IsUnusable(err):
 		text += "; `duet-rpc doctor` says more"
 	}
-	return &hub.Error{Kind: hub.KindUnavailable, Message: "sessions are not available: " + p.ShortenPaths(text), Err: err}
+	return &domain.Error{Kind: domain.KindUnavailable, Message: "sessions are not available: " + p.ShortenPaths(text), Err: err}
 }

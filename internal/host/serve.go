@@ -11,16 +11,18 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
-// However it ends, the process is gone within 2 s (seed 004's sibling on the
-// lifecycle): running handlers have the grace, then the log the rest.
+// However it ends, the process is gone within 2 s: running handlers have the
+// grace, then the log the rest.
 const (
 	handlerGrace = 1400 * time.Millisecond
 	hubGrace     = 900 * time.Millisecond // for executors to be gone
 	logGrace     = 400 * time.Millisecond
-	EndWithin    = 1900 * time.Millisecond
+
+	// EndWithin is how long a process takes at most to end after a signal.
+	EndWithin = 1900 * time.Millisecond
 )
 
 // calmMemory is how much memory the process may have before it collects
@@ -33,7 +35,7 @@ func Serve(ctx context.Context, s *Settings) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(calmMemory)
 	}
-	transport, err := server.Stdio()
+	transport, err := stdio.Take()
 	if err != nil {
 		return fmt.Errorf("cannot serve on standard input and output: %w", err)
 	}

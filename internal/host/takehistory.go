@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/history"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 )
@@ -45,7 +46,7 @@ func (h *host) takeHistory(ctx context.Context, directory string) (taken history
 		from, err := database.OpenAside(ctx, path)
 		var refused *database.RefusedError
 		if errors.As(err, &refused) {
-			err = &hub.Error{Kind: hub.KindBadState, Message: refused.Text, Err: refused.Err}
+			err = &domain.Error{Kind: domain.KindBadState, Message: refused.Text, Err: refused.Err}
 		}
 		if err != nil {
 			return taken, "", err
@@ -61,8 +62,8 @@ func (h *host) takeHistory(ctx context.Context, directory string) (taken history
 		h.notices.forget(filepath.Dir(path))
 		return taken, where, nil
 	}
-	return taken, "", &hub.Error{
-		Kind: hub.KindInvalid, Message: fmt.Sprintf("no database of this project was set aside as %q", directory),
+	return taken, "", &domain.Error{
+		Kind: domain.KindInvalid, Message: fmt.Sprintf("no database of this project was set aside as %q", directory),
 		Param: "directory", Expected: "the name of a directory in .duet with a database that was set aside", Received: fmt.Sprintf("%q", directory),
 	}
 }

@@ -72,7 +72,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		}
 		_, err := call("nobody")
 		if assert.Error(t, err, name) {
-			assert.Equal(t, KindRunNotFound, kindOf(t, err), name)
+			assert.Equal(t, domain.KindRunNotFound, kindOf(t, err), name)
 		}
 	}
 	// Those that change the run: each alias of a run of its own.
@@ -99,7 +99,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		return err == nil && got.UUID == s.UUID
 	}, within, time.Millisecond, "the last")
 	_, err := h.SessionOfNative(ctx, "")
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
 func TestForksOfForksShareWhatCameBefore(t *testing.T) {
@@ -201,7 +201,7 @@ func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
 	assert.Equal(t, []string{a.SessionID, b.SessionID, c.SessionID}, []string{b.ParentSession, c.ParentSession, d.ParentSession})
 	for _, s := range []domain.Session{a, b} {
 		_, err = follow(s, true)
-		assert.Equal(t, KindBadState, kindOf(t, err))
+		assert.Equal(t, domain.KindBadState, kindOf(t, err))
 	}
 	close(release)
 	await(t, h, d)
@@ -219,9 +219,9 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 		for param, spec := range map[string]LaunchSpec{"task_id": {CallerID: id}, "session_id": {ThreadAlias: id}} {
 			spec.Prompt = "p"
 			_, err := h.Launch(ctx, spec)
-			var e *Error
+			var e *domain.Error
 			require.ErrorAs(t, err, &e, "%s %s", param, id)
-			assert.Equal(t, []string{KindInvalid, param}, []string{e.Kind, e.Param})
+			assert.Equal(t, []string{domain.KindInvalid, param}, []string{e.Kind, e.Param})
 		}
 	}
 	first, err := h.Launch(ctx, LaunchSpec{Prompt: "p", CallerID: "task-2", ThreadAlias: "task-000x"}) // which are none of ours
@@ -276,7 +276,7 @@ type spawner struct {
 	lease *spawning
 }
 
-func (s spawner) Acquire(context.Context, Want) (Lease, error) { return s.lease, nil }
+func (s spawner) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) { return s.lease, nil }
 
 func TestTerminals(t *testing.T) {
 	ctx := context.Background()
@@ -309,10 +309,10 @@ func TestTerminals(t *testing.T) {
 			assert.Equal(t, EventTerminalExit, kinds[len(kinds)-1])
 			assert.Equal(t, EventTerminal, kinds[0])
 			for _, id := range []string{r.Terminal.ID, "nobody"} {
-				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
-				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id})))
+				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
+				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id})))
 				_, err := h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id})
-				assert.Equal(t, KindTerminalNotFound, kindOf(t, err))
+				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, err))
 			}
 		})
 	}

@@ -20,27 +20,20 @@ import (
 type Executors interface {
 	// Acquire returns an executor for a purpose, and starts one if need be. It
 	// waits while there is no room for one.
-	Acquire(ctx context.Context, want Want) (Lease, error)
+	Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error)
 	// HasRoom reports whether Acquire would not have to wait. It is asked again
 	// when a run has ended, whose lease was released before.
-	HasRoom(want Want) bool
+	HasRoom(want catalog.LeaseRequest) bool
 	// Count is how many executors there are.
 	Count() int
 }
 
-// Want says what an executor is for.
-type Want struct {
-	Thread string       // the thread's UUID; "" for a human's terminal
-	Agent  config.Agent // what it will run
-}
-
 // A Lease is an executor that somebody uses.
-type Lease interface {
-	catalog.Executor
-	// Release gives it back; it may be ended when nobody uses it.
-	Release()
-	// Kill ends the executor and all of its agents at once.
-	Kill()
+type Lease = catalog.Lease
+
+// leaseFor is what is asked of the executors for an agent of a thread.
+func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
 }
 
 // Agents knows the configured agents.
@@ -165,7 +158,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
@@ -306,7 +299,7 @@ func (h *Hub) noteWrite(err error) error {
 		h.diskIsFull(err)
 	case err == nil && h.full.Load():
 		h.diskHasRoom()
-	case isLost(err):
+	case store.IsLost(err):
 		h.storeIsLost(err)
 	}
 	return stored(err)

@@ -12,7 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 // A Terminal is what is known of a terminal.
@@ -61,9 +60,9 @@ func (h *Hub) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams, 
 	if p.CWD, err = h.directory(p.CWD); err != nil {
 		return nil, err
 	}
-	lease, err := h.executors.Acquire(ctx, Want{Agent: config.Agent{Driver: "command"}})
+	lease, err := h.executors.Acquire(ctx, catalog.LeaseRequest{Driver: "command"})
 	if err != nil {
-		return nil, &Error{Kind: KindExecutor, Message: "no executor could be started: " + err.Error(), Err: err}
+		return nil, &domain.Error{Kind: domain.KindExecutor, Message: "no executor could be started: " + err.Error(), Err: err}
 	}
 	p.SessionToken = ""
 	p.TmuxSessionName = tmuxName.Replace(p.TmuxSessionName)
@@ -142,7 +141,7 @@ func (h *Hub) terminal(id string) (*terminal, error) {
 	if term := h.terminals[id]; term != nil && term.ID != "" {
 		return term, nil
 	}
-	return nil, errorf(KindTerminalNotFound, "no terminal has the id %q", id)
+	return nil, domain.Errorf(domain.KindTerminalNotFound, "no terminal has the id %q", id)
 }
 
 // terminalLease is the executor of a terminal that people may use.
@@ -159,7 +158,7 @@ func (h *Hub) terminalLease(id string) (Lease, error) {
 // usable is an error for a terminal that people may only watch.
 func (t *terminal) usable() error {
 	if t.lease == nil {
-		return errorf(KindTerminalReadOnly, "the terminal %s is an agent's: it can be watched, and no more; stop its task to end it", t.ID)
+		return domain.Errorf(domain.KindTerminalReadOnly, "the terminal %s is an agent's: it can be watched, and no more; stop its task to end it", t.ID)
 	}
 	return nil
 }
@@ -175,7 +174,7 @@ func (h *Hub) TerminalWrite(ctx context.Context, p catalog.TerminalWriteParams) 
 	taken := term != nil && term.holder != nil
 	h.mu.Unlock()
 	if taken {
-		return errorf(KindTerminalTaken, "somebody has the descriptor of the terminal %s, and types on it", p.TerminalID)
+		return domain.Errorf(domain.KindTerminalTaken, "somebody has the descriptor of the terminal %s, and types on it", p.TerminalID)
 	}
 	return lease.TerminalWrite(ctx, p)
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -30,9 +32,9 @@ type consoles struct {
 	released int
 }
 
-func (c *consoles) Acquire(context.Context, Want) (Lease, error) { return c, nil }
-func (c *consoles) Count() int                                   { return 1 }
-func (c *consoles) HasRoom(Want) bool                            { return true }
+func (c *consoles) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) { return c, nil }
+func (c *consoles) Count() int                                                   { return 1 }
+func (c *consoles) HasRoom(catalog.LeaseRequest) bool                            { return true }
 
 func (c *consoles) Release() {
 	c.mu.Lock()
@@ -173,7 +175,7 @@ func TestSeveralWatchATerminal(t *testing.T) {
 	three.Close()
 	assert.Empty(t, h.Terminals())
 	_, err = h.AttachTerminal(ctx, id, AttachParams{}, third.tell)
-	assert.Equal(t, KindTerminalNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, err))
 	require.Eventually(t, func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.released == 1 }, within, 5*time.Millisecond, "its executor is not given back")
 }
 
@@ -189,16 +191,16 @@ func TestADescriptorIsForOne(t *testing.T) {
 	assert.True(t, one.Terminal.Taken)
 	for _, p := range []AttachParams{{}, {Descriptor: true}, {Instead: one}} {
 		_, err = h.AttachTerminal(ctx, id, p, second.tell)
-		assert.Equal(t, KindTerminalTaken, kindOf(t, err))
+		assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err))
 	}
-	assert.Equal(t, KindTerminalTaken, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
+	assert.Equal(t, domain.KindTerminalTaken, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
 	require.NoError(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: 5, Rows: 6}))
 
 	// It is nobody else's before the executor has it back.
 	closed := make(chan bool)
 	c.onReturn = func() {
 		_, err := h.AttachTerminal(ctx, id, AttachParams{}, second.tell)
-		assert.Equal(t, KindTerminalTaken, kindOf(t, err))
+		assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err))
 		go func() {
 			one.Close()
 			closed <- h.Terminals()[0].Taken
@@ -217,7 +219,7 @@ func TestADescriptorIsForOne(t *testing.T) {
 	two, err := h.AttachTerminal(ctx, id, AttachParams{}, second.tell)
 	require.NoError(t, err)
 	_, err = h.AttachTerminal(ctx, id, AttachParams{Descriptor: true}, first.tell)
-	assert.Equal(t, KindTerminalTaken, kindOf(t, err), "others watch")
+	assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err), "others watch")
 
 	// What comes while it is handed over belongs to the past.
 	c.onDescriptor = func() error { prints(t, h, id, "late"); return nil }
@@ -258,11 +260,11 @@ func TestAgentsTerminalsAreWatchedAlone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, view.Terminal.Cols)
 	_, err = h.AttachTerminal(ctx, "a", AttachParams{Descriptor: true, Instead: view}, v.tell)
-	assert.Equal(t, KindTerminalReadOnly, kindOf(t, err))
-	assert.Equal(t, KindTerminalReadOnly, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: "a"})))
-	assert.Equal(t, KindTerminalReadOnly, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: "a"})))
+	assert.Equal(t, domain.KindTerminalReadOnly, kindOf(t, err))
+	assert.Equal(t, domain.KindTerminalReadOnly, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: "a"})))
+	assert.Equal(t, domain.KindTerminalReadOnly, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: "a"})))
 	_, err = h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: "a"})
-	assert.Equal(t, KindTerminalReadOnly, kindOf(t, err))
+	assert.Equal(t, domain.KindTerminalReadOnly, kindOf(t, err))
 	require.NoError(t, h.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "a"}))
 	assert.Equal(t, "x|exit", v.heard())
 	assert.Empty(t, h.Terminals())
@@ -345,7 +347,7 @@ func TestWhoCancelsDoesNotWaitForTheExecutor(t *testing.T) {
 	_, err = h.AttachTerminal(cancelled, id, AttachParams{Descriptor: true}, told.tell)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = h.AttachTerminal(ctx, id, AttachParams{}, told.tell)
-	assert.Equal(t, KindTerminalTaken, kindOf(t, err), "its executor may have handed it over")
+	assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err), "its executor may have handed it over")
 	close(answer)
 	<-returned
 	require.Eventually(t, func() bool {

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
@@ -81,7 +83,7 @@ func (h *Hub) admit(id string, p AttachParams) (*terminal, error) {
 	case err != nil:
 		return nil, err
 	case term.holder != nil:
-		return nil, errorf(KindTerminalTaken, "somebody has the descriptor of the terminal %s; it can be watched when they have given it back", id)
+		return nil, domain.Errorf(domain.KindTerminalTaken, "somebody has the descriptor of the terminal %s; it can be watched when they have given it back", id)
 	case !p.Descriptor:
 		return term, nil
 	}
@@ -90,7 +92,7 @@ func (h *Hub) admit(id string, p AttachParams) (*terminal, error) {
 		others--
 	}
 	if others > 0 {
-		return nil, errorf(KindTerminalTaken, "others watch the terminal %s, so its descriptor is not handed over", id)
+		return nil, domain.Errorf(domain.KindTerminalTaken, "others watch the terminal %s, so its descriptor is not handed over", id)
 	}
 	return term, term.usable()
 }

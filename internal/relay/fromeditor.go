@@ -41,7 +41,7 @@ func (r *Relay) readEditor() error {
 			if to != nil {
 				_ = to.flush()
 			}
-			if isGone(err) || r.ctx.Err() != nil {
+			if server.IsGone(err) || r.ctx.Err() != nil {
 				return nil
 			}
 			return err

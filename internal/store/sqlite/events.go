@@ -35,11 +35,6 @@ func (q queries) Events(ctx context.Context, after int64, limit int) ([]domain.E
 	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
-// EventsOfRun is Events for one run.
-func (q queries) EventsOfRun(ctx context.Context, run, after int64, limit int) ([]domain.Event, error) {
-	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+" FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?", run, after, limit)
-}
-
 // LastSeq is the number of the last event, or 0.
 func (q queries) LastSeq(ctx context.Context) (int64, error) {
 	return one(ctx, q.s, scanValue[int64], "SELECT coalesce(max(seq), 0) FROM events")

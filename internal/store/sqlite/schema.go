@@ -114,4 +114,7 @@ ALTER TABLE approvals ADD COLUMN name_by_kind INTEGER NOT NULL DEFAULT 0;
 `, `
 -- A token is good for as long as its run lasts.
 ALTER TABLE tokens DROP COLUMN expires;
+`, `
+-- What a thread has to do, without all that it has done; see runs.go.
+CREATE INDEX runs_unfinished ON runs (thread, state, priority, id) WHERE state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting');
 `}
