@@ -21,6 +21,7 @@ type Conn struct {
 	number  uint64
 	t       Transport
 	framing frame.Framing
+	oneLine bool // its messages are lines, which have a limit
 	log     *slog.Logger
 
 	reader  *frame.Reader // for readLoop alone
@@ -67,7 +68,7 @@ var errEnded = errors.New("the connection has ended")
 
 func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head []byte) *Conn {
 	c := &Conn{
-		srv: s, number: s.numbers.Add(1), t: t, framing: f, log: s.opts.Logger,
+		srv: s, number: s.numbers.Add(1), t: t, framing: f, oneLine: f.OneLine(), log: s.opts.Logger,
 		out:     newOutbox(t, f, s.opts.MaxQueued),
 		flights: inflight{limit: s.opts.MaxLongRunning},
 		stop:    make(chan struct{}),
@@ -108,17 +109,6 @@ func (c *Conn) Framing() frame.Framing { return c.framing }
 
 // Limits are the limits on incoming frames.
 func (c *Conn) Limits() frame.Limits { return c.reader.Limits() }
-
-// LongRunningMethods are the names of the methods that run beside others.
-func (c *Conn) LongRunningMethods() []string {
-	names := []string{}
-	for _, m := range c.srv.reg.Methods() {
-		if m.LongRunning {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
 
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }

@@ -37,23 +37,28 @@ func (c *Conn) dispatch(m *frame.Message) {
 
 // result and fail make Conn the replies of single requests.
 func (c *Conn) result(id, result []byte) {
-	if c.framing == frame.NDJSON {
-		if result = compactLine(result); !c.fits(id, result) {
-			c.fail(id, resultTooLarge(c.srv.opts.MaxLine))
-			return
-		}
+	if result, ok := c.inOneMessage(id, result); ok {
+		c.out.result(id, result)
+	} else {
+		c.fail(id, resultTooLarge(c.srv.opts.MaxLine))
 	}
-	c.out.result(id, result)
 }
 
-// fits reports whether a result fits into a line.
-func (c *Conn) fits(id, result []byte) bool { return len(result) <= c.srv.opts.MaxLine-len(id)-64 }
+// inOneMessage is a result as it may go out, if it may.
+func (c *Conn) inOneMessage(id, result []byte) (fit []byte, ok bool) {
+	if !c.oneLine {
+		return result, true
+	}
+	const envelope = 64 // and some room
+	result = compactLine(result)
+	return result, len(result) <= c.srv.opts.MaxLine-len(id)-envelope
+}
 
 func (c *Conn) fail(id []byte, e *jsonrpc2.Error) { c.out.fail(id, e) }
 
-// sendMessage queues a whole message, of which NDJSON wants one line.
+// sendMessage queues a whole message.
 func (c *Conn) sendMessage(message []byte) {
-	if c.framing == frame.NDJSON {
+	if c.oneLine {
 		message = compactLine(message)
 		if len(message) > c.srv.opts.MaxLine {
 			message = frame.ErrorBody(nil, resultTooLarge(c.srv.opts.MaxLine))
