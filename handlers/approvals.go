@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/filediff"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -230,7 +230,7 @@ func approvalDiff(cwd string, raw json.RawMessage) string {
 	}
 	var all strings.Builder
 	for _, d := range diffs {
-		all.WriteString(filediff.Unified(cwd, d.Path, d.OldText, &d.NewText))
+		all.WriteString(diff.Unified(cwd, d.Path, d.OldText, &d.NewText))
 	}
 	return all.String()
 }

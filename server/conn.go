@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/pending"
 )
 
 // A Conn is one connection: a transport, its framing, and what is under way
@@ -24,7 +27,9 @@ type Conn struct {
 	reader  *frame.Reader // for readLoop alone
 	out     *outbox
 	flights inflight
-	peer    peer
+
+	calls    pending.Calls // requests of ours
+	lastCall atomic.Uint64 // the id of the last one
 
 	// inlineCtx is the context of inline handlers, one for all; long-running
 	// ones have their own, derived from baseCtx.
@@ -57,7 +62,6 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 		srv: s, number: s.numbers.Add(1), t: t, framing: f, log: s.opts.Logger,
 		out:     newOutbox(t, f, s.opts.MaxQueued),
 		flights: inflight{limit: s.opts.MaxLongRunning},
-		peer:    peer{turn: make(chan struct{}, 1)},
 		stop:    make(chan struct{}),
 		quiet:   make(chan struct{}),
 		done:    make(chan struct{}),
@@ -173,7 +177,7 @@ func (c *Conn) drain() (idle bool) {
 	idle = c.loopIsIdle(gentle)
 	handled := idle && c.flights.wait(gentle) && c.finalHasEnded(gentle)
 	c.cancel(errEnded)
-	c.peer.close()
+	c.calls.End(jsonrpc2.ErrClosed)
 	if !handled {
 		c.log.Warn("handlers were cut short by the end of the connection", "long_running", c.InFlight())
 		idle = c.loopIsIdle(all)

@@ -77,23 +77,23 @@ func compactLine(b []byte) []byte {
 // serveOne serves one object: a request, a notification, a response, or
 // something that is none of these.
 func (c *Conn) serveOne(m *frame.Message, to replies) {
-	if c.srv.opts.Intercept != nil && c.srv.opts.Intercept(c, m) {
-		return
-	}
-	if m.Method == nil && (m.Result != nil || m.Error != nil) {
-		if !c.peer.deliver(m) {
-			c.log.Warn("response ignored: no request of ours waits for it", "id", frame.Excerpt(string(m.ID)))
-		}
+	if m.Method == nil && c.serveResponse(m) {
 		return
 	}
 	name, e := checkEnvelope(m)
-	if e != nil {
-		id := m.ID
-		if !frame.ValidID(id) {
-			id = nil
-		}
+	notify := c.srv.opts.OnNotification
+	switch {
+	case e != nil:
 		c.log.Warn("invalid request", "detail", e.Message)
-		to.fail(id, e)
+		switch {
+		case frame.ValidID(m.ID):
+			to.fail(m.ID, e)
+		case notify == nil || m.ID != nil:
+			to.fail(nil, e)
+		}
+		return
+	case notify != nil && m.ID == nil && string(name) != "$/cancelRequest":
+		notify(c, string(name), m.Params)
 		return
 	}
 	method := c.srv.reg.lookup(name)

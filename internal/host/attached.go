@@ -53,7 +53,7 @@ func attachEditor(ctx, editorCtx context.Context, s *Settings, log *logging.Log,
 		log.Error("the connection failed", "err", err)
 	}
 	if a.host != nil {
-		a.host.linger()
+		a.host.stayForOthers()
 		a.host.close()
 	}
 	log.Info("stopped")
@@ -109,14 +109,14 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 			problem = fmt.Sprintf("no daemon could be started, so what runs here ends with its editor: %v", err)
 		}
 		c := claimProject(a.settings)
-		if !c.held() && (c.err == nil || a.daemon) {
+		if !c.held() && (c.why() == nil || a.daemon) {
 			return a.become(c, problem), nil
 		}
 		if !c.held() {
-			return nil, c.err
+			return nil, c.why()
 		}
 		if a.daemon {
-			a.log.Debug("another process has the lock and does not answer", "holder", c.err, "problem", problem)
+			a.log.Debug("another process has the lock and does not answer", "holder", c.why(), "problem", problem)
 		}
 		select {
 		case <-ctx.Done():
@@ -177,19 +177,15 @@ func (a *attachment) startDaemon(ctx context.Context, fresh bool) error {
 }
 
 // become makes this process the hub. A problem is why it had to.
-func (a *attachment) become(c claim, problem string) server.Transport {
+func (a *attachment) become(c *claim, problem string) server.Transport {
 	if problem != "" {
 		a.log.Warn(problem)
 	} else {
 		a.log.Info("the hub has gone; this process takes its place")
 	}
-	a.host = newHost(a.ctx, a.settings, a.log, c, config.HubEmbedded)
+	a.host = newHost(a.settings, a.log, c, config.HubEmbedded)
 	a.host.problem = problem
 	a.others.of.Store(a.host)
-	a.host.begin()
-	a.host.open() // somebody waits for it
-	near, far := server.Pipe()
-	host := a.host
-	host.sockets.Go(func() { host.serveEditor(host.ctx, far) })
-	return near
+	a.host.begin(a.ctx, true) // somebody waits for it
+	return a.host.pipe()
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -19,13 +20,13 @@ func configFiles(p project.Project) ([]string, error) {
 }
 
 // liveConfig is the configuration of a project as it is whenever it is asked for.
-func (d *domain) liveConfig(p project.Project) (*config.Live, error) {
+func (s *Settings) liveConfig(p project.Project) (*config.Live, error) {
 	user, err := config.UserFile(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
 	return config.NewLive(config.Sources{Project: p.ConfigFile(), User: user}, func(restricted bool) (*config.Config, error) {
-		c, err := d.settings.config(restricted)
+		c, err := s.config(restricted)
 		if err != nil {
 			return nil, config.Explain(err)
 		}
@@ -35,8 +36,8 @@ func (d *domain) liveConfig(p project.Project) (*config.Live, error) {
 
 // trustWorkspace trusts the project's file as it is now, because its user
 // trusts the workspace in the editor.
-func (d *domain) trustWorkspace() error {
-	p, err := d.settings.Project()
+func trustWorkspace(s *Settings, log *logging.Log) error {
+	p, err := s.Project()
 	if err != nil {
 		return err
 	}
@@ -51,6 +52,6 @@ func (d *domain) trustWorkspace() error {
 	if err != nil {
 		return err
 	}
-	d.log.Info("the editor trusts the workspace", "file", file.File)
+	log.Info("the editor trusts the workspace", "file", file.File)
 	return file.Trust(trusted)
 }

@@ -18,17 +18,19 @@ func Daemon(ctx context.Context, s *Settings) error {
 	ctx, stop := untilSignal(ctx, log, nil)
 	defer stop()
 	c := claimProject(s)
-	if c.err != nil {
-		return unavailable(c.project, c.err)
+	p, _ := c.of()
+	if err := c.why(); err != nil {
+		return unavailable(p, err)
 	}
-	h := newHost(ctx, s, log, c, config.HubDaemon)
-	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", c.project.Root)
-	if err := h.listen(); err != nil {
+	h := newHost(s, log, c, config.HubDaemon)
+	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
+	if err := (projectParts{h}).listen(); err != nil {
+		h.begin(ctx, false)
 		h.close()
 		return fmt.Errorf("nobody could reach the daemon: %w", err)
 	}
-	h.open()
-	<-h.ctx.Done()
+	h.begin(ctx, true)
+	<-h.life.ctx.Done()
 	h.close()
 	log.Info("stopped")
 	return nil

@@ -32,10 +32,10 @@ type earlyServer struct {
 // newEarlyServer serves the methods of a host that is never opened, until ctx
 // ends. Its health tells of trouble, if there is any.
 func newEarlyServer(ctx context.Context, s *Settings, log *logging.Log, trouble func() string) *earlyServer {
-	h := newHost(ctx, s, log.WithoutMessages(), claim{}, config.HubEmbedded) // the relay has them
+	h := newHost(s, log.WithoutMessages(), &claim{}, config.HubEmbedded) // the relay has them
 	h.trouble = trouble
 	near, far := server.Pipe()
-	h.sockets.Go(func() { h.serveEditor(ctx, far) })
+	h.serving.Go(func() { h.serveEditor(ctx, far) })
 	limits := frame.Limits{MaxFrame: 1<<30 - 1, Timeout: -1} // it is our own
 	return &earlyServer{host: h, near: near, reader: frame.NewReader(near, frame.LSP, limits)}
 }

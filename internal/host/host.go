@@ -2,299 +2,85 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // A host is this process as the hub of its project: one server for the editor
 // that started it, if one did, and for everybody who comes to its sockets.
 type host struct {
-	*domain
+	settings *Settings
+	log      *logging.Log
+	kind     string        // what the configuration calls a hub like this
+	problem  string        // that this process is the hub, though it should not be; or ""
+	trouble  func() string // what else health is to tell; may be nil
+
+	claim   *claim
+	notices notices
 	srv     *server.Server
-	ctx     context.Context // ends everything
-	end     context.CancelFunc
-	sockets sync.WaitGroup
+	sockets sockets
+	linger  linger
+	life    *life[*openHub]
+	idle    chan struct{} // has one in it when no agent is at work any more
 
-	kind   string // what the configuration calls a hub like this
-	joined joined
-	told   func(context.Context) // waits until who is told of tasks has been
-
-	editorGone atomic.Bool
+	notified func(context.Context) // waits until subscribers of tasks know what has happened
+	serving  sync.WaitGroup        // the life, and connections and sockets
 }
 
-// newHost makes a host, which ends with ctx.
-func newHost(ctx context.Context, s *Settings, log *logging.Log, c claim, kind string) *host {
-	h := &host{domain: newDomain(s, log, c), kind: kind}
-	h.ctx, h.end = context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() { h.endTelling(tellWithin) })
-	h.displaced = h.end // an editor starts another process, which joins
-	h.claimLost = h.joined.leave
-	h.claimedAgain = func() {
-		h.joined.end()
-		_ = h.listen() // it logs what is wrong
-	}
+// newHost makes a host of the project that is claimed. Nothing is done before
+// [host.begin].
+func newHost(s *Settings, log *logging.Log, c *claim, kind string) *host {
+	h := &host{settings: s, log: log, kind: kind, claim: c, idle: make(chan struct{}, 1)}
+	h.life = newLife(projectParts{h}, log.Logger)
+	h.linger = linger{count: h.connections, alone: h.life.alone}
 	h.srv = server.New(newRegistry(h), server.Options{
-		Limits:   s.Limits,
-		Logger:   log.Logger,
-		Grace:    handlerGrace,
-		Released: debug.FreeOSMemory,
-		Trace:    traceOf(log),
+		Limits:    s.Limits,
+		Logger:    log.Logger,
+		Grace:     handlerGrace,
+		Released:  debug.FreeOSMemory,
+		ConnEnded: h.linger.connectionEnded,
+		Trace:     traceOf(log),
 	})
+	h.sockets = sockets{server: h.srv, log: log.Logger, extra: s.Listen, serving: &h.serving}
 	return h
 }
 
-// traceOf logs the messages of connections, if that is wanted; else it is nil.
-func traceOf(log *logging.Log) func(c *server.Conn, sent bool, message []byte) {
-	messages := log.Messages()
-	if messages == nil {
-		return nil
+// begin begins the life of the hub. A signal ends ctx; with now the hub is opened
+// at once.
+func (h *host) begin(ctx context.Context, now bool) {
+	if now {
+		h.life.attempts.want()
 	}
-	return func(c *server.Conn, sent bool, message []byte) {
-		messages(fmt.Sprintf("connection %d", c.Number()), sent, message)
-	}
-}
-
-// traceExecutors is traceOf for executors, by their process ids.
-func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
-	messages := log.Messages()
-	if messages == nil {
-		return nil
-	}
-	return func(pid int, sent bool, message []byte) {
-		messages(fmt.Sprintf("executor %d", pid), sent, message)
-	}
-}
-
-// joined are the sockets, and who came to them.
-type joined struct {
-	mu        sync.Mutex // guards the fields below
-	cancel    context.CancelFunc
-	listeners []net.Listener
-}
-
-// sockets are the paths.
-func (j *joined) sockets() (paths []string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, l := range j.listeners {
-		paths = append(paths, l.Addr().String())
-	}
-	return paths
-}
-
-// begin is a context that ends with ctx or end.
-func (j *joined) begin(ctx context.Context) context.Context {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	ctx, j.cancel = context.WithCancel(ctx)
-	return ctx
-}
-
-func (j *joined) add(l net.Listener) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.listeners = append(j.listeners, l)
-}
-
-// leave closes the sockets: who comes is to find whoever is the hub. Who has
-// come stays, for there may be a hub here again in a moment.
-func (j *joined) leave() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, l := range j.listeners {
-		l.Close()
-	}
-	j.listeners = nil
-}
-
-// end ends the connections too: at the next one who comes is restored what it
-// had.
-func (j *joined) end() {
-	j.leave()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.cancel != nil {
-		j.cancel()
-	}
-}
-
-// newRegistry registers every method.
-func newRegistry(h *host) *server.Registry {
-	reg := server.NewRegistry()
-	workspaces := handlers.NewWorkspaces()
-	handlers.RegisterCore(reg, handlers.Core{
-		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Issues: h.Issues, Trust: h.trustWorkspace,
-		Busy: h.busy, Drain: h.drain, Others: func() bool { return h.srv.ConnCount() > 1 }, Workspaces: workspaces,
-	})
-	h.told = handlers.RegisterDomain(reg, handlers.Domain{
-		Hub: h.Hub, Version: h.settings.Version, Now: time.Now, Stop: h.stop, TakeHistory: h.takeHistory, Clients: h.srvCount, Logger: h.log.Logger, Workspaces: workspaces,
-		Kind: h.kind, Sockets: h.joined.sockets,
-	})
-	if h.settings.TestMethods {
-		handlers.RegisterTestMethods(reg)
-	}
-	return reg
-}
-
-func (h *host) srvCount() int { return h.srv.ConnCount() }
-
-// othersCount is how many are connected beside the editor of this process,
-// which may have gone.
-func (h *host) othersCount() int {
-	n := h.srv.ConnCount()
-	if !h.editorGone.Load() {
-		n--
-	}
-	return max(n, 0)
-}
-
-// stop ends the host: at once with force, else when what runs has ended, or
-// DrainWithin is over.
-func (h *host) stop(force bool) {
-	go func() {
-		if !force {
-			ctx, cancel := context.WithTimeout(context.Background(), DrainWithin)
-			defer cancel()
-			h.drain(ctx)
-		}
-		// Who is attached does not take over at once: it was meant to stop.
-		if c := h.claimed(); c.lock != nil {
-			if err := c.project.MarkStopped(); err != nil {
-				h.log.Debug("the stop could not be noted", "err", err)
-			}
-		}
-		h.endTelling(tellStopWithin)
-	}()
-}
-
-// How long the end may take to tell who is told of tasks what it does to them.
-const (
-	tellWithin     = 400 * time.Millisecond // after a signal: of the 2 s
-	tellStopWithin = 2 * time.Second        // after daemon.stop
-)
-
-// endTelling ends the host when who is told of tasks has been told that they
-// are interrupted.
-func (h *host) endTelling(within time.Duration) {
-	defer h.end()
-	if hub := h.ready(); hub != nil && h.ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), within)
-		defer cancel()
-		if hub.Abandon(ctx) == nil {
-			h.told(ctx)
-		}
-	}
-}
-
-// listen opens the sockets: the project's own, and those of --listen. What
-// cannot be opened is logged; an editor on pipes does without. The error is
-// that of the project's own.
-func (h *host) listen() error {
-	c := h.claimed()
-	if c.lock == nil {
-		return nil
-	}
-	if _, err := socket.RaiseFileLimit(); err != nil {
-		h.log.Debug("the limit of open files stays as it is", "err", err)
-	}
-	ctx := h.joined.begin(h.ctx)
-	// First: who is answered on the project's own finds them open.
-	for _, path := range h.settings.Listen {
-		if err := h.listenAt(ctx, path); err != nil {
-			h.log.Error("a socket of --listen cannot be opened", "err", err)
-		}
-	}
-	path, indirect, err := socket.Path(c.project.StateDir)
-	if err == nil {
-		err = h.listenAt(ctx, path)
-	}
-	if err == nil && indirect {
-		err = socket.Announce(c.project.StateDir, path)
-	}
-	if err != nil {
-		h.log.Warn("the project's socket cannot be opened; other editors cannot join", "err", err)
-	}
-	return err
-}
-
-func (h *host) listenAt(ctx context.Context, path string) error {
-	l, err := socket.Options{Logger: h.log.Logger}.Listen(ctx, path)
-	if err != nil {
-		return err
-	}
-	h.joined.add(l)
-	h.log.Info("listening", "socket", path)
-	h.sockets.Go(func() {
-		if err := h.srv.ServeListener(ctx, socket.Senders(l)); err != nil && !errors.Is(err, net.ErrClosed) {
-			h.log.Error("a socket failed", "socket", path, "err", err)
-		}
-	})
-	return nil
-}
-
-// listenAfter is when the sockets are opened: the first reply comes first, and
-// who wants to join tries again.
-const listenAfter = 10 * time.Millisecond
-
-// begin opens the sockets and the hub, beside whatever else is done.
-func (h *host) begin() {
-	h.sockets.Go(func() {
-		select {
-		case <-time.After(listenAfter):
-			_ = h.listen()
-		case <-h.ctx.Done():
-			return
-		}
-		select {
-		case <-time.After(openAfter - listenAfter):
-			h.open()
-		case <-h.ctx.Done():
-		}
-	})
-}
-
-// linger waits, when the editor has gone, until nobody is connected any more,
-// or the host ends.
-func (h *host) linger() {
-	h.editorGone.Store(true)
-	if h.srv.ConnCount() == 0 {
-		return
-	}
-	h.log.Info("the editor has gone; others are still here", "connections", h.srv.ConnCount())
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for h.srv.ConnCount() > 0 {
-		select {
-		case <-look.C:
-		case <-h.ctx.Done():
-			return
-		}
-	}
+	h.serving.Go(func() { h.life.run(ctx) })
 }
 
 // close ends the host, and everything that it runs.
 func (h *host) close() {
-	h.end()
-	closing, cancel := context.WithTimeout(context.Background(), domainGrace)
+	h.life.end()
+	closing, cancel := context.WithTimeout(context.Background(), hubGrace)
 	defer cancel()
-	_, _ = h.openNoMore(closing) // which may open sockets
+	select {
+	case <-h.life.over:
+	case <-closing.Done():
+		if _, _, over := h.life.attempts.result(); !over {
+			h.log.Warn("the hub was still being opened")
+			return // and the claim ends with the process: it may be about to use the database
+		}
+		<-h.life.over
+	}
 	ended := make(chan struct{})
-	go func() {
-		h.sockets.Wait()
+	go func() { // until the connections have ended, or the process has
+		h.serving.Wait()
 		close(ended)
 	}()
-	h.domain.close(closing)
 	select {
 	case <-ended:
 	case <-closing.Done():
@@ -306,8 +92,109 @@ func (h *host) close() {
 func (h *host) serveEditor(ctx context.Context, t server.Transport) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(h.ctx, cancel)()
+	defer context.AfterFunc(h.life.ctx, cancel)()
 	if err := h.srv.Serve(ctx, t, frame.LSP); err != nil {
 		h.log.Error("the connection failed", "err", err)
+	}
+}
+
+// pipe is a connection to the host inside the process.
+func (h *host) pipe() server.Transport {
+	near, far := server.Pipe()
+	h.serving.Go(func() { h.serveEditor(h.life.ctx, far) })
+	return near
+}
+
+// stayForOthers returns when the editor has gone and nobody is connected any
+// more, or the host has ended.
+func (h *host) stayForOthers() {
+	if h.linger.editorGone() {
+		h.log.Info("the editor has gone; others are still here", "connections", h.connections())
+	}
+	<-h.life.ctx.Done()
+}
+
+// Hub waits for the hub. Its error is a *domain.Error of KindUnavailable.
+func (h *host) Hub(ctx context.Context) (*hub.Hub, error) {
+	open, err := h.life.attempts.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return open.hub, nil
+}
+
+// ready is the hub, or nil where there is none, or none yet.
+func (h *host) ready() *hub.Hub {
+	if open, ok := h.life.attempts.ready(); ok {
+		return open.hub
+	}
+	return nil
+}
+
+// busy reports whether agents are at work.
+func (h *host) busy() bool {
+	ready := h.ready()
+	return ready != nil && ready.Busy()
+}
+
+// drain waits until no agent is at work, as long as ctx lasts, and lets no
+// other begin.
+func (h *host) drain(ctx context.Context) {
+	if ready := h.ready(); ready != nil {
+		ready.Drain(ctx)
+	}
+}
+
+func (h *host) connections() int { return h.srv.ConnCount() }
+
+// issues lists what is wrong, without waiting.
+func (h *host) issues() (issues []string) {
+	if h.trouble != nil {
+		if why := h.trouble(); why != "" {
+			issues = append(issues, why)
+		}
+	}
+	if h.problem != "" {
+		p, _ := h.claim.of()
+		issues = append(issues, p.ShortenPaths(h.problem))
+	}
+	issues = append(issues, h.notices.texts()...)
+	switch open, err, over := h.life.attempts.result(); {
+	case !over:
+		return issues
+	case err != nil:
+		return append(issues, err.Error())
+	default:
+		return append(issues, open.hub.Issues()...)
+	}
+}
+
+// newRegistry registers every method.
+func newRegistry(h *host) *server.Registry {
+	reg := server.NewRegistry()
+	workspaces := handlers.NewWorkspaces()
+	handlers.RegisterCore(reg, handlers.Core{
+		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Issues: h.issues,
+		Trust: func() error { return trustWorkspace(h.settings, h.log) },
+		Busy:  h.busy, Drain: h.drain, Others: func() bool { return h.connections() > 1 }, Workspaces: workspaces,
+	})
+	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: h.Hub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
+		Kind: h.kind, Sockets: h.sockets.paths,
+	})
+	if h.settings.TestMethods {
+		handlers.RegisterTestMethods(reg)
+	}
+	return reg
+}
+
+// traceOf logs the messages of connections, if that is wanted; else it is nil.
+func traceOf(log *logging.Log) func(c *server.Conn, sent bool, message []byte) {
+	messages := log.Messages()
+	if messages == nil {
+		return nil
+	}
+	return func(c *server.Conn, sent bool, message []byte) {
+		messages(fmt.Sprintf("connection %d", c.Number()), sent, message)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
@@ -19,7 +18,7 @@ import (
 // lifecycle): running handlers have the grace, then the log the rest.
 const (
 	handlerGrace = 1400 * time.Millisecond
-	domainGrace  = 900 * time.Millisecond // for executors to be gone
+	hubGrace     = 900 * time.Millisecond // for executors to be gone
 	logGrace     = 400 * time.Millisecond
 	EndWithin    = 1900 * time.Millisecond
 )
@@ -59,18 +58,19 @@ func Serve(ctx context.Context, s *Settings) error {
 	}
 	c := claimProject(s)
 	if c.held() {
-		log.Info("another process is this project's hub; attaching to it", "hub", c.err)
+		log.Info("another process is this project's hub; attaching to it", "hub", c.why())
 		if len(s.Listen) > 0 {
 			log.Warn("--listen has no effect here: that process listens")
 		}
+		p, _ := c.of()
 		context.AfterFunc(ctx, editorGone)
-		return attachEditor(ctx, editor, s, log, c.project, false, transport, others)
+		return attachEditor(ctx, editor, s, log, p, false, transport, others)
 	}
-	h := newHost(ctx, s, log, c, config.HubEmbedded)
+	h := newHost(s, log, c, config.HubEmbedded)
 	others.of.Store(h)
-	h.begin()
+	h.begin(ctx, false)
 	h.serveEditor(editor, transport)
-	h.linger()
+	h.stayForOthers()
 	h.close()
 	log.Info("stopped")
 	return nil
@@ -86,37 +86,9 @@ type others struct {
 // are others only the connection to the editor ends, and it reports true.
 func (o *others) goOn() bool {
 	h := o.of.Load()
-	if h == nil || h.othersCount() == 0 {
+	if h == nil || h.linger.others() == 0 {
 		return false
 	}
 	o.editorGone()
 	return true
-}
-
-// untilSignal is a context that ends with parent, or at the first signal that ends a process;
-// a second one ends the process at once. A SIGHUP for which goOn, if it is not
-// nil, reports true does not count.
-func untilSignal(parent context.Context, log *logging.Log, goOn func() bool) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		for ctx.Err() == nil {
-			select {
-			case sig := <-signals:
-				if sig == syscall.SIGHUP && goOn != nil && goOn() {
-					log.Info("the editor has hung up; others are still here")
-					continue
-				}
-				log.Info("ending", "signal", sig.String())
-				time.AfterFunc(EndWithin, func() { os.Exit(0) })
-				cancel()
-			case <-ctx.Done():
-				return
-			}
-		}
-		<-signals
-		os.Exit(0)
-	}()
-	return ctx, cancel
 }

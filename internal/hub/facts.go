@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/filediff"
 )
 
 // planData is what clients see of a plan.
@@ -196,16 +196,8 @@ func (h *Hub) diffOf(data json.RawMessage) (*fileDiff, error) {
 	if d.Binary {
 		return &d, nil
 	}
-	d.diff = filediff.Unified(h.opts.Root, d.Path, d.Before, d.After)
-	for line := range strings.Lines(d.diff) {
-		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-		case line[0] == '+':
-			d.added++
-		case line[0] == '-':
-			d.removed++
-		}
-	}
+	d.diff = diff.Unified(h.opts.Root, d.Path, d.Before, d.After)
+	d.added, d.removed = diff.Count(d.diff)
 	return &d, nil
 }
 

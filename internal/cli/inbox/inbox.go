@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
-	"github.com/duet-rpc/duet-rpc/internal/filediff"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 )
 
@@ -96,7 +96,7 @@ func diffOf(a wire.Approval, dir string) string {
 // FileDiffs are the diffs of the files that an approval would change.
 func FileDiffs(a wire.Approval, dir string) (diffs []string) {
 	for _, d := range a.Diffs {
-		diffs = append(diffs, filediff.Unified(dir, d.Path, d.OldText, &d.NewText))
+		diffs = append(diffs, diff.Unified(dir, d.Path, d.OldText, &d.NewText))
 	}
 	return diffs
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // An Connection is a connection to the project's hub, which may be in this
@@ -57,7 +56,7 @@ func Connect(ctx context.Context, s *Settings, log *logging.Log) (*Connection, e
 			if errors.As(err, &silent) {
 				return nil, silent
 			}
-			return nil, unavailable(p, claimed.err)
+			return nil, unavailable(p, claimed.why())
 		}
 		select { // it has just begun, or is ending
 		case <-ctx.Done():
@@ -68,17 +67,15 @@ func Connect(ctx context.Context, s *Settings, log *logging.Log) (*Connection, e
 }
 
 // hostHere makes this process the hub, and its first client.
-func hostHere(ctx context.Context, s *Settings, log *logging.Log, c claim, problem string) (*Connection, error) {
-	h := newHost(ctx, s, log, c, config.HubEmbedded)
+func hostHere(ctx context.Context, s *Settings, log *logging.Log, c *claim, problem string) (*Connection, error) {
+	h := newHost(s, log, c, config.HubEmbedded)
 	h.problem = problem
+	h.begin(ctx, true)
 	if _, err := h.Hub(ctx); err != nil {
 		h.close()
 		return nil, err
 	}
-	h.begin()
-	near, far := server.Pipe()
-	h.sockets.Go(func() { h.serveEditor(h.ctx, far) })
-	connection, err := client.Dial(ctx, client.OverTransport(near, frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))
+	connection, err := client.Dial(ctx, client.OverTransport(h.pipe(), frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		h.close()
 		return nil, err
@@ -87,24 +84,24 @@ func hostHere(ctx context.Context, s *Settings, log *logging.Log, c claim, probl
 }
 
 // Close ends the connection, and the hub if it is here. What others who joined
-// it have under way may end before, unless somebody interrupts that.
-func (o *Connection) Close(interrupts <-chan os.Signal, note func(string)) {
-	o.Client.Close()
-	if o.host == nil {
+// it have under way may end before, unless somebody interrupts that; note is
+// told that it is waited for.
+func (c *Connection) Close(interrupts <-chan os.Signal, note func(string)) {
+	c.Client.Close()
+	if c.host == nil {
 		return
 	}
-	defer o.host.close()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for told := false; o.host.busy() && o.host.srvCount() > 0; told = true {
-		if !told {
-			note("others have joined and have agents at work; waiting for them (C-c ends it)")
-		}
+	defer c.host.close()
+	if !c.host.linger.editorGone() || !c.host.busy() {
+		return
+	}
+	note("others have joined and have agents at work; waiting for them (C-c ends it)")
+	for c.host.busy() {
 		select {
-		case <-look.C:
+		case <-c.host.idle:
 		case <-interrupts:
 			return
-		case <-o.host.ctx.Done():
+		case <-c.host.life.ctx.Done(): // it has ended, or the others have gone
 			return
 		}
 	}
