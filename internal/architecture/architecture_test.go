@@ -67,7 +67,7 @@ internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/sqlite: internal/domain internal/store internal/store/sqlite/schema
 internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store
-internal/supervisor: frame server internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
+internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store
 internal/toolinput:
 internal/trust: internal/project
