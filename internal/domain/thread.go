@@ -23,6 +23,15 @@ type Thread struct {
 	Active        time.Time // when something happened last
 }
 
+// ModeAfter is the permission mode that a run begins with which follows another
+// one: that run's, unless the thread's was changed since.
+func (t Thread) ModeAfter(r Run) string {
+	if r.ID <= t.Settings.ModeRun {
+		return t.Mode
+	}
+	return r.Mode
+}
+
 // Settings are what a caller said about a thread and what was changed since.
 type Settings struct {
 	AutoAcceptEdits       bool            `json:"auto_accept_edits,omitempty"`
@@ -38,6 +47,7 @@ type Settings struct {
 	MCPServers            json.RawMessage `json:"mcp_servers,omitempty"` // a list of catalog.MCPServer
 	MaxTurns              int             `json:"max_turns,omitempty"`
 	Verbose               bool            `json:"verbose,omitempty"`
+	ModeRun               int64           `json:"mode_run,omitempty"` // the last run when the thread's mode was changed, see Thread.ModeAfter
 }
 
 // A RecentPath is a directory that threads worked in.

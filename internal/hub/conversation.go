@@ -2,7 +2,9 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -176,9 +178,6 @@ func (h *Hub) openMessage(ctx context.Context, run int64) (*domain.Item, error) 
 	return &last, nil
 }
 
-// forksAtMost is how many forks of forks a conversation is followed through.
-const forksAtMost = 1000
-
 // chain lists the runs whose conversation leads to a session, the oldest
 // first.
 func (h *Hub) chain(ctx context.Context, s domain.Session) ([]domain.Run, error) {
@@ -190,22 +189,28 @@ func (h *Hub) heads(ctx context.Context, s domain.Session) ([]domain.RunHead, er
 	return chainOf(ctx, h, s, h.store.RunHeads)
 }
 
+// chainOf lists the runs of a session's thread, and of those that it was forked
+// from, as far as they lead to it.
 func chainOf[T any](ctx context.Context, h *Hub, s domain.Session, of func(ctx context.Context, thread, upTo int64) ([]T, error)) ([]T, error) {
-	var chain []T
+	var parts [][]T // the last first
 	thread, upTo := s.Thread, s.Run.ID
-	for range forksAtMost {
+	for {
 		runs, err := of(ctx, thread.ID, upTo)
 		if err != nil {
 			return nil, err
 		}
-		chain = append(runs, chain...)
+		parts = append(parts, runs)
 		if thread.Parent == 0 {
 			break
+		}
+		if thread.Parent >= thread.ID { // a fork is made after what it is forked from
+			return nil, fmt.Errorf("%w: the conversation %d is forked from %d", store.ErrDamaged, thread.ID, thread.Parent)
 		}
 		upTo = thread.ForkRun
 		if thread, err = h.store.Thread(ctx, thread.Parent); err != nil {
 			return nil, err
 		}
 	}
-	return chain, nil
+	slices.Reverse(parts)
+	return slices.Concat(parts...), nil
 }

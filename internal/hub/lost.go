@@ -1,10 +1,7 @@
 package hub
 
 import (
-	"errors"
 	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // lookEvery is how often a hub to which nothing is written looks whether its
@@ -13,11 +10,6 @@ const lookEvery = time.Second
 
 // lostIssue is what users are told.
 const lostIssue = "the project's .duet was removed or replaced while duet-rpc used it, and what ran has ended"
-
-func isLost(err error) bool {
-	var lost *store.LostError
-	return errors.As(err, &lost)
-}
 
 // watchStore looks whether the database is still there, and forgets what is needed
 // no more, until it is not or the hub ends.

@@ -34,7 +34,8 @@ func (h *Hub) schedule(t store.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, run := range next {
+	for _, s := range next {
+		run := s.Run
 		token, err := h.newToken(t, run)
 		if err != nil {
 			return err
@@ -49,16 +50,16 @@ func (h *Hub) schedule(t store.Tx) error {
 
 // startable lists at most so many runs that can start: those for whose agent
 // there is no executor stay in the queue, and hold up no others.
-func (h *Hub) startable(t store.Tx, most int) ([]domain.Run, error) {
+func (h *Hub) startable(t store.Tx, most int) ([]domain.Session, error) {
 	for limit := most; ; limit *= 4 {
 		queued, err := t.Startable(h.ctx, limit)
 		if err != nil {
 			return nil, err
 		}
-		next := make([]domain.Run, 0, most)
-		for _, run := range queued {
-			if len(next) < most && h.hasRoom(t, run) {
-				next = append(next, run)
+		next := make([]domain.Session, 0, most)
+		for _, s := range queued {
+			if len(next) < most && h.hasRoom(s) {
+				next = append(next, s)
 			}
 		}
 		if len(next) == most || len(queued) < limit {
@@ -67,13 +68,13 @@ func (h *Hub) startable(t store.Tx, most int) ([]domain.Run, error) {
 	}
 }
 
-func (h *Hub) hasRoom(t store.Tx, run domain.Run) bool {
-	agent, err := h.resolve(run.Agent)
+// hasRoom reports whether there is an executor for a session that is queued.
+func (h *Hub) hasRoom(s domain.Session) bool {
+	agent, err := h.resolve(s.Run.Agent)
 	if err != nil {
 		return true // it is to fail, with that
 	}
-	thread, err := t.Thread(h.ctx, run.Thread)
-	return err != nil || h.executors.HasRoom(Want{Thread: thread.UUID, Agent: agent})
+	return h.executors.HasRoom(leaseFor(s.Thread.UUID, agent))
 }
 
 // Interrupt ends a run: one that is queued is cancelled, one that runs is
@@ -96,7 +97,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 		case run.State == domain.Interrupting:
 			return nil // it is ending already
 		case run.State.Ended():
-			return errorf(KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
+			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
 		}
 		return h.transition(t, &run, domain.Interrupting, outcome{reason: reason})
 	})
@@ -162,4 +163,4 @@ func (h *Hub) awaitNoMore(run int64, waiter chan struct{}) {
 	h.awaiting[run] = left
 }
 
-var errClosing = errorf(KindUnavailable, "duet-rpc is ending")
+var errClosing = domain.Errorf(domain.KindUnavailable, "duet-rpc is ending")

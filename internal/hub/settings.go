@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -14,7 +15,7 @@ import (
 func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (domain.Session, error) {
 	if c.Mode != nil {
 		if _, err := checkMode(*c.Mode); err != nil || *c.Mode == "" {
-			return domain.Session{}, invalid("permission_mode", "a permission mode", "another value",
+			return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "another value",
 				catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
 		}
 	}
@@ -51,18 +52,18 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 				changed.SkipUntil = until
 			}
 		}
-		if err := t.UpdateThread(thread); err != nil {
-			return err
-		}
 		set(&run.Title, c.Title)
 		set(&run.Mode, c.Mode)
 		if err := t.UpdateRun(run); err != nil {
 			return err
 		}
 		if c.Mode != nil { // whichever run of the thread was named
-			if err := h.setModes(t, thread.ID, *c.Mode); err != nil {
+			if err := h.setModes(t, &thread, *c.Mode); err != nil {
 				return err
 			}
+		}
+		if err := t.UpdateThread(thread); err != nil {
+			return err
 		}
 		h.forget(t, run.ID)
 		if err := h.announce(t, run, changed); err != nil {
@@ -76,10 +77,16 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 	return h.session(ctx, run.ID)
 }
 
-// setModes changes the mode of the runs of a thread: also of those that have
-// ended, since what follows one begins with its mode.
-func (h *Hub) setModes(t store.Tx, thread int64, mode string) error {
-	runs, err := t.RunsOfThread(h.ctx, thread, 0)
+// setModes changes the mode of a thread's runs that have not ended. Those that
+// have are not touched, however many there are: what follows them begins with the
+// thread's.
+func (h *Hub) setModes(t store.Tx, thread *domain.Thread, mode string) error {
+	last, err := t.LastRun(h.ctx, thread.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	thread.Settings.ModeRun = last.ID
+	runs, err := t.UnfinishedRuns(h.ctx, thread.ID)
 	if err != nil {
 		return err
 	}

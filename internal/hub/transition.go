@@ -31,7 +31,7 @@ type outcome struct {
 func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outcome) error {
 	from := run.State
 	if !from.CanBecome(to) {
-		return errorf(KindBadState, "%s is %s, so it cannot become %s", domain.TaskName(run.Task), from, to)
+		return domain.Errorf(domain.KindBadState, "%s is %s, so it cannot become %s", domain.TaskName(run.Task), from, to)
 	}
 	stopped := from == domain.Interrupting && run.ErrorCode != codeTimeout || to == domain.Cancelled
 	run.State, run.Active = to, t.Now()
@@ -175,8 +175,13 @@ func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, fr
 
 // announce adds an event of a run to the log.
 func (h *Hub) announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
+	_, err := t.Append(eventOf(run, p))
 	return err
+}
+
+// eventOf is an event of a run.
+func eventOf(run domain.Run, p domain.Payload) domain.Event {
+	return domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p}
 }
 
 // encode is a value of ours as JSON.

@@ -47,7 +47,10 @@ type RunReader interface {
 	RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error)
 	// Startable lists the queued runs whose thread has no active run, in the order
 	// in which they are to start: by priority, then by age.
-	Startable(ctx context.Context, limit int) ([]domain.Run, error)
+	Startable(ctx context.Context, limit int) ([]domain.Session, error)
+	// UnfinishedRuns lists the runs of a thread that have not ended, drafts
+	// included, the oldest first.
+	UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error)
 	// Load is Counts for the states that scheduling looks at.
 	Load(ctx context.Context) (domain.Counts, error)
 	// Counts tells how many runs are in which state.

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -125,54 +123,4 @@ func held(s *Store) (begun <-chan struct{}, release func()) {
 	return in, sync.OnceFunc(func() { close(out) })
 }
 
-func TestAStoreKeepsWhatItWasGiven(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "with space & ünïcode?.db")
-	s := openAt(t, path)
-	assert.Equal(t, path, s.Path())
-	th := newThread(t, s, "")
-	until := time.Unix(500, 0).UTC()
-	th.Settings = domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &until, AllowedTools: []string{"Bash(git:*)"}}
-	th.Title, th.NativeSession, th.Archived = "Ti\"tle", "native-1", true
-	write(t, s, func(tx store.Tx) error { return tx.UpdateThread(th) })
-	r := addRun(t, s, th.ID, domain.Queued, func(r *domain.Run) {
-		r.Tools, r.Timeout, r.Quiet, r.Tokens = []string{"Read"}, time.Minute, true, domain.Tokens{Input: 3, CostUSD: 0.5}
-		r.Progress, r.Metadata = []byte(`{"percent":1}`), []byte(`{"a":[1]}`)
-	})
-	require.NoError(t, s.Close())
-
-	s = openAt(t, path)
-	got, err := s.Session(ctx, r.ID)
-	require.NoError(t, err)
-	assert.Equal(t, r, withTimes(got.Run, r))
-	assert.Equal(t, th.Settings, got.Thread.Settings)
-	assert.Equal(t, th.Title, got.Thread.Title)
-	assert.True(t, got.Thread.Archived)
-	id, err := s.FindNative(ctx, "native-1")
-	require.NoError(t, err)
-	assert.Equal(t, th.ID, id)
-	_, err = s.FindNative(ctx, "")
-	assert.ErrorIs(t, err, store.ErrNotFound, "no native session is nobody's")
-}
-
 // withTimes is a with the times of b, where they are the same moments.
-func withTimes(a, b domain.Run) domain.Run {
-	for _, p := range []struct{ a, b *time.Time }{{&a.Created, &b.Created}, {&a.Started, &b.Started}, {&a.Ended, &b.Ended}, {&a.Active, &b.Active}} {
-		if p.a.Equal(*p.b) {
-			*p.a = *p.b
-		}
-	}
-	return a
-}
-
-func TestMetaIsEmptyUntilItIsSet(t *testing.T) {
-	s := openNew(t)
-	v, err := s.Meta(ctx, "k")
-	require.NoError(t, err)
-	assert.Empty(t, v)
-	for i := range 2 {
-		write(t, s, func(tx store.Tx) error { return tx.SetMeta("k", fmt.Sprint(i)) })
-	}
-	v, err = s.Meta(ctx, "k")
-	require.NoError(t, err)
-	assert.Equal(t, "1", v)
-}

@@ -193,20 +193,30 @@ func (q queries) RunsIn(ctx context.Context, states ...domain.State) ([]domain.R
 	return list, nil
 }
 
+// unfinished is the condition of the index runs_unfinished: a query that has it,
+// word for word, looks at no run that has ended, however many a thread has.
+// https://sqlite.org/partialindex.html#queries_using_partial_indexes
+const unfinished = "state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting')"
+
 // Startable lists the queued runs whose thread has no active run, in the order in which
 // they are to start: by priority, then by age.
-func (q queries) Startable(ctx context.Context, limit int) ([]domain.Run, error) {
-	return all(ctx, q.s, scanRun, "SELECT "+runColumns+` FROM runs r WHERE r.state = 'queued'
-		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id
+func (q queries) Startable(ctx context.Context, limit int) ([]domain.Session, error) {
+	return all(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
+		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id AND o.`+unfinished+`
 			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.id < r.id)))
 		ORDER BY r.priority DESC, r.id LIMIT ?`, limit)
+}
+
+// UnfinishedRuns lists the runs of a thread that have not ended, drafts
+// included, the oldest first.
+func (q queries) UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error) {
+	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.id", thread)
 }
 
 // HasUnfinished reports whether a thread has a run beside one that has not
 // ended and is no draft.
 func (q queries) HasUnfinished(ctx context.Context, thread, beside int64) (bool, error) {
-	return one(ctx, q.s, scanValue[bool], `SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ?
-		AND r.state IN ('queued', 'starting', 'running', 'waiting_input', 'interrupting'))`, thread, beside)
+	return one(ctx, q.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", thread, beside)
 }
 
 // Counts tells how many runs are in which state.

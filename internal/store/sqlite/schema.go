@@ -115,5 +115,8 @@ ALTER TABLE approvals ADD COLUMN name_by_kind INTEGER NOT NULL DEFAULT 0;
 -- A token is good for as long as its run lasts.
 ALTER TABLE tokens DROP COLUMN expires;
 `, `
--- Rows of the log have types and members of their own (eventrow.go), which a program up to format 7 does not know. Older rows stay.
+-- What a thread has to do, without all that it has done; see runs.go.
+CREATE INDEX runs_unfinished ON runs (thread, state, priority, id) WHERE state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting');
+`, `
+-- Rows of the log have types and members of their own (eventrow.go), which a program up to format 8 does not know. Older rows stay.
 `}

@@ -1,0 +1,148 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A countingStore counts what changes ask of the store.
+type countingStore struct {
+	store.Store
+
+	mu    sync.Mutex // guards calls
+	calls map[string]int
+}
+
+// countCalls has a hub use a store that counts.
+func countCalls(o *Options) (count func(name string) int) {
+	c := &countingStore{calls: map[string]int{}}
+	open := o.OpenStore
+	o.OpenStore = func(ctx context.Context, opts store.Options) (s store.Store, err error) {
+		c.Store, err = open(ctx, opts)
+		return c, err
+	}
+	return func(name string) int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.calls[name]
+	}
+}
+
+func (c *countingStore) Write(ctx context.Context, change func(store.Tx) error) error {
+	return c.Store.Write(ctx, func(t store.Tx) error { return change(countingTx{t, c}) })
+}
+
+type countingTx struct {
+	store.Tx
+	of *countingStore
+}
+
+func (t countingTx) count(name string) {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	t.of.calls[name]++
+}
+
+func (t countingTx) UpdateRun(r domain.Run) error {
+	t.count("UpdateRun")
+	return t.Tx.UpdateRun(r)
+}
+
+func (t countingTx) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
+	t.count("RunsOfThread")
+	return t.Tx.RunsOfThread(ctx, thread, upTo)
+}
+
+func (t countingTx) Thread(ctx context.Context, id int64) (domain.Thread, error) {
+	t.count("Thread")
+	return t.Tx.Thread(ctx, id)
+}
+
+func TestAChangeOfModeCostsTheSameInALongConversation(t *testing.T) {
+	var count func(string) int
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) { count = countCalls(o) })
+	first := await(t, h, launchIn(t, h, "long", "0"))
+	for n := range 20 {
+		await(t, h, launchIn(t, h, "long", fmt.Sprint(n+1)))
+	}
+	updates, lists := count("UpdateRun"), count("RunsOfThread")
+	mode := catalog.ModeAcceptEdits
+	_, err := h.UpdateSettings(t.Context(), first.UUID, SettingsChange{Mode: &mode})
+	require.NoError(t, err)
+	assert.LessOrEqual(t, count("UpdateRun")-updates, 1, "runs that have ended are not written again")
+	assert.Equal(t, lists, count("RunsOfThread"), "nor read")
+
+	next, err := h.Continue(t.Context(), ContinueSpec{From: first.Thread.UUID, Prompt: "on"})
+	require.NoError(t, err)
+	assert.Equal(t, mode, next.Mode, "what follows begins with it")
+	await(t, h, next)
+	fork, err := h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "from the first"})
+	require.NoError(t, err)
+	assert.Equal(t, catalog.ModeDefault, fork.Mode, "a fork accepts nothing unasked")
+}
+
+func TestWhoIsStartedNextCostsOneQuery(t *testing.T) {
+	c := &crowded{full: map[string]bool{}}
+	var count func(string) int
+	h := openHub(t, database(t), nil, func(o *Options) {
+		count = countCalls(o)
+		o.Executors = func(d catalog.Daemon) Executors {
+			c.executors = &executors{daemon: d, stops: make(map[string]context.CancelFunc), play: func(context.Context, *turn) catalog.ExecutePromptResult { return completed }}
+			return c
+		}
+	})
+	c.mu.Lock()
+	const waiting = 50
+	for n := range waiting {
+		s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true})
+		require.NoError(t, err)
+		c.full[s.Thread.UUID] = true
+	}
+	c.mu.Unlock()
+	for n := range waiting {
+		launchIn(t, h, fmt.Sprint("full-", n), "waits")
+	}
+	before := count("Thread")
+	await(t, h, launchIn(t, h, "other", "passes"))
+	assert.Less(t, count("Thread")-before, waiting, "the threads of those that wait are not read one by one")
+}
+
+func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	const forks = 1100
+	var last domain.Run
+	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error {
+		for n := range forks {
+			thread := domain.Thread{UUID: uuid.NewString(), CWD: "/", Agent: "fake", Parent: last.Thread, ForkRun: last.ID, Created: tx.Now(), Active: tx.Now()}
+			if err := tx.InsertThread(&thread); err != nil {
+				return err
+			}
+			run := newRun(LaunchSpec{Prompt: fmt.Sprint(n), Source: SourceTask}, "fake")
+			run.Thread, run.State, run.Created, run.Active = thread.ID, domain.Completed, tx.Now(), tx.Now()
+			if err := tx.InsertRun(&run); err != nil {
+				return err
+			}
+			item := domain.Item{Thread: thread.ID, Run: run.ID, Kind: kindMessage, Key: fmt.Sprint(n), Role: "user", Content: fmt.Sprint(n), Created: tx.Now(), Updated: tx.Now()}
+			if err := tx.InsertItem(&item); err != nil {
+				return err
+			}
+			last = run
+		}
+		return nil
+	}))
+	c, err := h.Conversation(t.Context(), last.UUID, Page{})
+	require.NoError(t, err)
+	require.Len(t, c.Entries, forks)
+	assert.Equal(t, "0", c.Entries[0].Content, "from its very beginning")
+	assert.Equal(t, fmt.Sprint(forks-1), c.Entries[forks-1].Content)
+}

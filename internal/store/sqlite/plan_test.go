@@ -1,0 +1,32 @@
+package sqlite
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What is asked at every change of a run looks at no run that has ended.
+func TestEndedRunsAreNotLookedAt(t *testing.T) {
+	s := openNew(t)
+	_, err := s.HasUnfinished(ctx, 1, 2)
+	require.NoError(t, err)
+	_, err = s.Startable(ctx, 3)
+	require.NoError(t, err)
+	_, err = s.UnfinishedRuns(ctx, 1)
+	require.NoError(t, err)
+	asked := slices.Collect(maps.Keys(s.queries.s.ready))
+	require.Len(t, asked, 3)
+	for _, query := range asked {
+		plan, err := all(ctx, s.queries.s, func(row scanner) (line string, err error) {
+			var id, parent, unused int64
+			return line, row.Scan(&id, &parent, &unused, &line)
+		}, "EXPLAIN QUERY PLAN "+query, make([]any, strings.Count(query, "?"))...)
+		require.NoError(t, err)
+		assert.Contains(t, strings.Join(plan, "\n"), "runs_unfinished", query)
+	}
+}

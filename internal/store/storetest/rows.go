@@ -1,0 +1,356 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func testEveryAliasFindsItsRun(t *testing.T, k kind) {
+	s := k.openNew(t)
+	th := newThread(t, s, "conversation")
+	first := addRun(t, s, th.ID, domain.Completed, func(r *domain.Run) { r.CallerID = "mine" })
+	last := addRun(t, s, th.ID, domain.Queued)
+	for alias, want := range map[string]int64{
+		first.UUID: first.ID, first.SessionID: first.ID, first.RunID: first.ID, "task-0001": first.ID, "mine": first.ID,
+		last.UUID: last.ID, "task-0002": last.ID, th.UUID: last.ID, "conversation": last.ID,
+	} {
+		got, err := s.Find(ctx, alias)
+		require.NoError(t, err, alias)
+		assert.Equal(t, want, got, alias)
+		thread, err := s.FindThread(ctx, alias)
+		require.NoError(t, err, alias)
+		assert.Equal(t, th.ID, thread, alias)
+	}
+	for _, none := range []string{"", "task-0003", "task-1", "nobody", "%"} {
+		_, err := s.Find(ctx, none)
+		assert.ErrorIs(t, err, store.ErrNotFound, none)
+	}
+}
+
+func testAThreadWithoutRunsNamesNone(t *testing.T, k kind) {
+	s := k.openNew(t)
+	th := newThread(t, s, "")
+	_, err := s.Find(ctx, th.UUID)
+	assert.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func testStartableIsByPriorityThenAgeAndOneOfAThread(t *testing.T, k kind) {
+	s := k.openNew(t)
+	priority := func(n int) func(*domain.Run) { return func(r *domain.Run) { r.Priority = n } }
+	threads := make([]domain.Thread, 6)
+	for i := range threads {
+		threads[i] = newThread(t, s, "")
+	}
+	old := addRun(t, s, threads[0].ID, domain.Queued)
+	addRun(t, s, threads[0].ID, domain.Queued) // behind old
+	high := addRun(t, s, threads[1].ID, domain.Queued, priority(5))
+	addRun(t, s, threads[2].ID, domain.Queued)
+	urgent := addRun(t, s, threads[2].ID, domain.Queued, priority(1)) // overtakes in its own thread too
+	low := addRun(t, s, threads[3].ID, domain.Queued, priority(-1))
+	for i, busy := range []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting} {
+		th := newThread(t, s, fmt.Sprint("busy", i))
+		addRun(t, s, th.ID, busy)
+		addRun(t, s, th.ID, domain.Queued, priority(100))
+	}
+	addRun(t, s, threads[4].ID, domain.Draft, priority(100))
+	addRun(t, s, threads[5].ID, domain.Completed)
+	ended := addRun(t, s, threads[5].ID, domain.Queued)
+
+	list, err := s.Startable(ctx, 10)
+	require.NoError(t, err)
+	var ids []int64
+	for _, r := range list {
+		ids = append(ids, r.Run.ID)
+	}
+	assert.Equal(t, []int64{high.ID, urgent.ID, old.ID, ended.ID, low.ID}, ids)
+	list, err = s.Startable(ctx, 2)
+	require.NoError(t, err)
+	assert.Len(t, list, 2)
+
+	load, err := s.Load(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Counts{domain.Queued: 11, domain.Starting: 1, domain.Running: 1, domain.Interrupting: 1}, load)
+	counts, err := s.Counts(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Counts{domain.Queued: 11, domain.Starting: 1, domain.Running: 1, domain.Interrupting: 1, domain.WaitingInput: 1, domain.Draft: 1, domain.Completed: 1}, counts)
+}
+
+func testSessionsAreFilteredAndPaged(t *testing.T, k kind) {
+	s := k.openNew(t)
+	a, b := newThread(t, s, ""), newThread(t, s, "")
+	b.Archived = true
+	write(t, s, func(tx store.Tx) error { return tx.UpdateThread(b) })
+	for i := range 10 {
+		th := []domain.Thread{a, b}[i%2]
+		addRun(t, s, th.ID, []domain.State{domain.Completed, domain.Failed, domain.Queued}[i%3], func(r *domain.Run) {
+			r.Agent = []string{"x", "y"}[i/5]
+			r.Source = []string{"task", "chat"}[i%2]
+			r.Parent = int64(i / 2) // 0 for the first two
+		})
+	}
+	ids := func(f domain.RunFilter) (list []int64) {
+		t.Helper()
+		sessions, err := s.Sessions(ctx, f)
+		require.NoError(t, err)
+		for _, s := range sessions {
+			list = append(list, s.Run.ID)
+		}
+		return list
+	}
+	yes, no := true, false
+	assert.Equal(t, []int64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, ids(domain.RunFilter{}))
+	assert.Equal(t, []int64{9, 6, 3}, ids(domain.RunFilter{States: []domain.State{domain.Queued}}))
+	assert.Equal(t, []int64{9, 8, 6, 5, 3, 2}, ids(domain.RunFilter{States: []domain.State{domain.Queued, domain.Failed}}))
+	assert.Equal(t, []int64{10, 9, 8, 7, 6}, ids(domain.RunFilter{Agent: "y"}))
+	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(domain.RunFilter{Source: "chat"}))
+	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(domain.RunFilter{Archived: &yes}))
+	assert.Equal(t, []int64{9, 7}, ids(domain.RunFilter{Archived: &no, Agent: "y"}))
+	assert.Equal(t, []int64{9, 7, 5, 3, 1}, ids(domain.RunFilter{Thread: a.ID}))
+	assert.Equal(t, []int64{10, 9}, ids(domain.RunFilter{Leaves: true}))
+
+	var paged []int64
+	for before, pages := int64(0), 0; ; pages++ {
+		page := ids(domain.RunFilter{Before: before, Limit: 3})
+		if len(page) == 0 {
+			assert.Equal(t, 4, pages)
+			break
+		}
+		paged = append(paged, page...)
+		before = page[len(page)-1]
+	}
+	assert.Equal(t, ids(domain.RunFilter{}), paged, "each once")
+
+	first, err := s.Session(ctx, 1)
+	require.NoError(t, err)
+	assert.Empty(t, first.ParentSession)
+	third, err := s.Session(ctx, 3)
+	require.NoError(t, err)
+	assert.Equal(t, first.SessionID, third.ParentSession)
+}
+
+func testRunsOfAThread(t *testing.T, k kind) {
+	s := k.openNew(t)
+	th := newThread(t, s, "")
+	one := addRun(t, s, th.ID, domain.Completed)
+	two := addRun(t, s, th.ID, domain.Running)
+	addRun(t, s, th.ID, domain.Draft)
+	list, err := s.RunsOfThread(ctx, th.ID, 0)
+	require.NoError(t, err)
+	assert.Len(t, list, 3)
+	list, err = s.RunsOfThread(ctx, th.ID, one.ID)
+	require.NoError(t, err)
+	assert.Len(t, list, 1)
+	last, err := s.LastRun(ctx, th.ID)
+	require.NoError(t, err)
+	assert.Equal(t, two.ID, last.ID, "drafts aside")
+	list, err = s.RunsIn(ctx, domain.Draft, domain.Running)
+	require.NoError(t, err)
+	assert.Len(t, list, 2)
+	_, err = s.Run(ctx, 99)
+	assert.ErrorIs(t, err, store.ErrNotFound)
+	err = s.Write(ctx, func(tx store.Tx) error { return tx.UpdateRun(domain.Run{ID: 99}) })
+	assert.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func testSearchTakesWhatPeopleType(t *testing.T, k kind) {
+	s := k.openNew(t)
+	th := newThread(t, s, "")
+	r := addRun(t, s, th.ID, domain.Running)
+	add := func(content string) domain.Item {
+		i := domain.Item{Thread: th.ID, Run: r.ID, Kind: "message", Content: content, Created: time.Now(), Updated: time.Now()}
+		write(t, s, func(tx store.Tx) error { return tx.InsertItem(&i) })
+		return i
+	}
+	greeting := add("Grüße aus Köln, said the C++ compiler's author")
+	add(`a "quoted phrase" and file_name.go:12`)
+	tool := domain.Item{Thread: th.ID, Run: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending", Created: time.Now(), Updated: time.Now()}
+	write(t, s, func(tx store.Tx) error { return tx.InsertItem(&tool) })
+
+	for words, want := range map[string]int{
+		"Grüße": 1, "grusse": 0, "gruße": 1, "KOLN": 1, "köl": 1, "ln": 0, "author köln": 1, "köln nothing": 0,
+		`"quoted phrase"`: 1, `"quoted`: 1, `quoted"`: 1, `"`: 0, `""`: 0, "file_name": 1, "go:12": 1,
+		"list": 1, "alpha": 1, "alpha.txt": 1, "C++": 1, "compiler's": 1,
+		// FTS5 syntax that is only text here.
+		"quoted AND": 1, "NOT": 0, "quoted OR nothing": 0, "content:quoted": 0, "quo*": 1, "(quoted": 1, "NEAR(quoted phrase)": 0, "^quoted": 1, "-quoted": 1, "{title}: list": 0,
+		"": 0, "   \t\n": 0, "*": 0, "'; DROP TABLE items; --": 0, "\x00": 0,
+	} {
+		hits, err := s.Search(ctx, words, 10, 0)
+		if assert.NoError(t, err, "%q", words) {
+			assert.Len(t, hits, want, "%q", words)
+		}
+	}
+	hits, err := s.Search(ctx, "köl", 10, 0)
+	require.NoError(t, err)
+	assert.Contains(t, hits[0].Snippet, "«Köln»")
+	assert.Equal(t, greeting.ID, hits[0].ID)
+
+	tool.Result, tool.Status = "beta.txt", "completed"
+	write(t, s, func(tx store.Tx) error { return tx.UpdateItem(tool) })
+	for words, want := range map[string]int{"alpha": 0, "beta": 1, "list": 1} {
+		hits, err := s.Search(ctx, words, 10, 0)
+		require.NoError(t, err)
+		assert.Len(t, hits, want, words)
+	}
+	for i := range 5 {
+		add(fmt.Sprint("page ", i))
+	}
+	seen := map[int64]bool{}
+	for offset := 0; offset < 6; offset += 2 {
+		hits, err := s.Search(ctx, "page", 2, offset)
+		require.NoError(t, err)
+		for _, h := range hits {
+			seen[h.ID] = true
+		}
+	}
+	assert.Len(t, seen, 5)
+}
+
+func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
+	s := k.openNew(t)
+	for i, status := range []string{domain.ApprovalPending, domain.ApprovalDenied} {
+		write(t, s, func(tx store.Tx) error {
+			return tx.InsertApproval(&domain.Approval{
+				ID: fmt.Sprint("a", i), Thread: 1, Run: int64(i + 1), Type: domain.FunctionCall, CallID: "call", Status: status, Paths: []string{"x"},
+				Created: time.Unix(int64(i+1), 0), Input: []byte(`{"a":1}`),
+			})
+		})
+	}
+	a, err := s.Approval(ctx, "call")
+	require.NoError(t, err)
+	assert.Equal(t, "a0", a.ID, "the one that waits before a later one that does not")
+	a.Status, a.Carried, a.Question, a.Decided = domain.ApprovalApproved, true, "q", time.Unix(9, 0)
+	write(t, s, func(tx store.Tx) error { return tx.UpdateApproval(a) })
+	other, err := s.Approval(ctx, "a1")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"call.a1", "call"}, []string{other.CallID, other.ToolUseID()}, "no two have the same")
+	other, err = s.Approval(ctx, "call.a1")
+	require.NoError(t, err)
+	assert.Equal(t, "a1", other.ID)
+	for i, taken := range []string{"a0", "call.a1"} { // an id of another one, of either kind
+		id := fmt.Sprint("b", i)
+		write(t, s, func(tx store.Tx) error {
+			return tx.InsertApproval(&domain.Approval{ID: id, CallID: taken, Status: domain.ApprovalDenied})
+		})
+		found, err := s.Approval(ctx, id)
+		require.NoError(t, err)
+		assert.Equal(t, []string{taken + "." + id, taken}, []string{found.CallID, found.ToolUseID()})
+	}
+	again, err := s.Approval(ctx, "a0")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"x"}, again.Paths)
+	assert.Equal(t, time.Unix(9, 0).UTC(), again.Decided)
+	pending, err := s.PendingApprovals(ctx, 0)
+	require.NoError(t, err)
+	assert.Empty(t, pending)
+	_, err = s.Approval(ctx, "none")
+	assert.ErrorIs(t, err, store.ErrNotFound)
+	_, err = s.CarriedDecision(ctx, 2, "q")
+	assert.ErrorIs(t, err, store.ErrNotFound, "another thread's")
+	assert.ErrorIs(t, s.Write(ctx, func(tx store.Tx) error { return tx.UpdateApproval(domain.Approval{ID: "none"}) }), store.ErrNotFound)
+}
+
+func testAChangeKeepsWhatTheFileWasAtFirst(t *testing.T, k kind) {
+	s := k.openNew(t)
+	text := func(s string) *string { return &s }
+	put := func(c domain.Change) { write(t, s, func(tx store.Tx) error { return tx.PutChange(c) }) }
+	put(domain.Change{Run: 1, Path: "b", After: text("1"), Seq: 1, Updated: time.Unix(1, 0)})
+	put(domain.Change{Run: 1, Path: "a", Before: text("0"), After: text("1"), Seq: 2, Updated: time.Unix(1, 0)})
+	put(domain.Change{Run: 1, Path: "a", Before: text("1"), After: nil, Seq: 3, Updated: time.Unix(2, 0)})
+	list, err := s.Changes(ctx, 1)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	assert.Equal(t, "0", *list[0].Before)
+	assert.Nil(t, list[0].After, "deleted")
+	assert.EqualValues(t, 3, list[0].Seq)
+	assert.Nil(t, list[1].Before, "new")
+}
+
+func testRulesTokensAndTheAuditLog(t *testing.T, k kind) {
+	s := k.openNew(t)
+	for range 2 { // the same rule once
+		write(t, s, func(tx store.Tx) error {
+			return errors.Join(tx.PutRule(domain.Rule{Thread: 1, Effect: "allow", Tool: "Write"}), tx.PutRule(domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm"}))
+		})
+	}
+	rules, err := s.Rules(ctx, 1)
+	require.NoError(t, err)
+	assert.Len(t, rules, 2)
+	rules, err = s.Rules(ctx, 2)
+	require.NoError(t, err)
+	assert.Len(t, rules, 1, "only the project's")
+
+	write(t, s, func(tx store.Tx) error {
+		return errors.Join(tx.PutToken(domain.Token{Hash: []byte("one"), Run: 1}), tx.PutToken(domain.Token{Hash: []byte("two"), Thread: 3, Run: 2}))
+	})
+	tokens, err := s.Tokens(ctx)
+	require.NoError(t, err)
+	assert.Len(t, tokens, 2)
+	write(t, s, func(tx store.Tx) error { return tx.DropTokens(1) })
+	tokens, err = s.Tokens(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, []domain.Token{{Hash: []byte("two"), Thread: 3, Run: 2}}, tokens)
+
+	for i := range 3 {
+		write(t, s, func(tx store.Tx) error { return tx.NoteKeyAccess(int64(i), "anthropic", "configured") })
+	}
+	accesses, err := s.KeyAccesses(ctx, 2)
+	require.NoError(t, err)
+	require.Len(t, accesses, 2)
+	assert.EqualValues(t, 2, accesses[0].Run, "the newest first")
+}
+
+func testProcessesAndPaths(t *testing.T, k kind) {
+	s := k.openNew(t)
+	write(t, s, func(tx store.Tx) error {
+		return errors.Join(tx.PutProcess(domain.Process{PID: 5, Mark: "m", Run: 1}), tx.PutProcess(domain.Process{PID: 6, Mark: "m", Run: 2}), tx.PutProcess(domain.Process{PID: 7, Mark: "n", Run: 2}))
+	})
+	list, err := s.Processes(ctx)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []domain.Process{{PID: 6, Mark: "m", Run: 2}, {PID: 7, Mark: "n", Run: 2}}, list)
+	write(t, s, func(tx store.Tx) error { return tx.DropProcess("m") })
+	list, err = s.Processes(ctx)
+	require.NoError(t, err)
+	assert.Len(t, list, 1)
+
+	for range 2 {
+		newThread(t, s, "")
+	}
+	paths, err := s.RecentPaths(ctx, 10)
+	require.NoError(t, err)
+	require.Len(t, paths, 1)
+	assert.Equal(t, domain.RecentPath{Path: "/p", LastUsed: time.Unix(1, 0).UTC(), Count: 2}, paths[0])
+}
+
+func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
+	s := k.openNew(t)
+	th := newThread(t, s, "")
+	r := addRun(t, s, th.ID, domain.Running)
+	delta := func(key, text string) {
+		write(t, s, func(tx store.Tx) error {
+			_, err := tx.Append(domain.Event{Run: r.ID, Thread: th.ID, Payload: domain.MessageDelta{Key: key, Text: text}})
+			return err
+		})
+	}
+	delta("1", "a")
+	write(t, s, func(tx store.Tx) error {
+		seq, err := tx.Append(domain.Event{Run: r.ID, Payload: domain.MessageAdded{Type: "message", Key: "1", Text: "a"}})
+		if err != nil {
+			return err
+		}
+		return tx.InsertItem(&domain.Item{Thread: th.ID, Run: r.ID, Seq: seq, Kind: "message", Content: "a"})
+	})
+	delta("2", "b")
+	delta("2", "c")
+	open, err := s.OpenDeltas(ctx, r.ID)
+	require.NoError(t, err)
+	require.Len(t, open, 2)
+	assert.Equal(t, domain.MessageDelta{Key: "2", Text: "b"}, open[0].Payload)
+}

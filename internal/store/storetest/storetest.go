@@ -1,0 +1,73 @@
+// Package storetest has the tests that any [store.Store] has to pass: what is
+// kept and found again, the order of the log, and that a change is kept whole or
+// not at all.
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// An Opener opens the store that is kept in a directory, and makes it if there
+// is none.
+type Opener func(ctx context.Context, dir string, opts store.Options) (store.Store, error)
+
+// Run runs the tests on the kind of store that open opens.
+func Run(t *testing.T, open Opener) {
+	k := kind{open}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, kind)
+	}{
+		{"AChangeKeepsWhatTheFileWasAtFirst", testAChangeKeepsWhatTheFileWasAtFirst},
+		{"AFailingChangeOfAGroupIsUndoneAlone", testAFailingChangeOfAGroupIsUndoneAlone},
+		{"AStoreKeepsWhatItWasGiven", testAStoreKeepsWhatItWasGiven},
+		{"AnEventIsReadAsItWasAppended", testAnEventIsReadAsItWasAppended},
+		{"AThreadWithoutRunsNamesNone", testAThreadWithoutRunsNamesNone},
+		{"AnApprovalIsFoundByItsCallToo", testAnApprovalIsFoundByItsCallToo},
+		{"CloseCommitsWhatIsQueued", testCloseCommitsWhatIsQueued},
+		{"EventsAreAnnouncedBeforeWhoeverWaitsGoesOn", testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn},
+		{"EveryAliasFindsItsRun", testEveryAliasFindsItsRun},
+		{"ManyWritersShareALogWithoutGaps", testManyWritersShareALogWithoutGaps},
+		{"MetaIsEmptyUntilItIsSet", testMetaIsEmptyUntilItIsSet},
+		{"OpenDeltasAreThoseThatNoMessageHolds", testOpenDeltasAreThoseThatNoMessageHolds},
+		{"ProcessesAndPaths", testProcessesAndPaths},
+		{"RulesTokensAndTheAuditLog", testRulesTokensAndTheAuditLog},
+		{"RunsOfAThread", testRunsOfAThread},
+		{"SearchTakesWhatPeopleType", testSearchTakesWhatPeopleType},
+		{"SessionsAreFilteredAndPaged", testSessionsAreFilteredAndPaged},
+		{"StartableIsByPriorityThenAgeAndOneOfAThread", testStartableIsByPriorityThenAgeAndOneOfAThread},
+		{"WhoRemembersIsToldOfWhatWasUndone", testWhoRemembersIsToldOfWhatWasUndone},
+		{"WriteReturnsWhenItsContextEnds", testWriteReturnsWhenItsContextEnds},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, k) })
+	}
+}
+
+// A kind is what the stores under test are.
+type kind struct{ open Opener }
+
+var ctx = context.Background()
+
+// openAt opens the store of a directory, and closes it when the test ends.
+func (k kind) openAt(t *testing.T, dir string, committed ...func([]domain.Event)) store.Store {
+	t.Helper()
+	var opts store.Options
+	if len(committed) > 0 {
+		opts.Committed = committed[0]
+	}
+	s, err := k.open(ctx, dir, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() }) // a second Close is no harm to a test
+	return s
+}
+
+func (k kind) openNew(t *testing.T, committed ...func([]domain.Event)) store.Store {
+	t.Helper()
+	return k.openAt(t, t.TempDir(), committed...)
+}
