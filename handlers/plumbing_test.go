@@ -179,12 +179,12 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, domain.Session{}), "a session that is not known")
 }
 
-func terminalOutput(data, encoding string) hub.Notice {
-	return hub.Notice{Event: domain.Event{Payload: domain.TerminalPrinted{TerminalID: "t1", Data: data, Encoding: encoding}}}
+func terminalOutput(data, encoding string) domain.Event {
+	return domain.Event{Payload: domain.TerminalPrinted{TerminalID: "t1", Data: data, Encoding: encoding}}
 }
 
-func terminalEnd() hub.Notice {
-	return hub.Notice{Event: domain.Event{Payload: domain.TerminalExited{TerminalID: "t1"}}}
+func terminalEnd() domain.Event {
+	return domain.Event{Payload: domain.TerminalExited{TerminalID: "t1"}}
 }
 
 // eventOf is the type of an event and its data, as an editor is sent them.

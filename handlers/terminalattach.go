@@ -91,7 +91,7 @@ func (t terminals) attach(ctx context.Context, h *hub.Hub, p attachParams) (atta
 		params.Replaces = old.view
 	}
 	feed := t.newFeed(ctx)
-	view, err := h.Terminals().Attach(ctx, p.TerminalID, params, feed.event)
+	view, err := h.Terminals().Attach(ctx, p.TerminalID, params, feed.put)
 	if err != nil {
 		return attachResult{}, err
 	}

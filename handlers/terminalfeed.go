@@ -9,7 +9,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 const (
@@ -58,24 +57,19 @@ func newTerminalFeed(d *dialect.Client, room int, send func(context.Context, ...
 	return &terminalFeed{dialect: d, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 }
 
-// event is put for an event of the terminal's registry.
-func (f *terminalFeed) event(e domain.Event) {
-	f.put(hub.Notice{Event: e})
-}
-
 // put queues an event of the terminal. It waits a moment where output finds no
 // room.
-func (f *terminalFeed) put(n hub.Notice) {
+func (f *terminalFeed) put(e domain.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
 		return
 	}
-	if p, ok := n.Payload.(domain.TerminalPrinted); ok {
-		f.putOutput(p, n.Time)
+	if p, ok := e.Payload.(domain.TerminalPrinted); ok {
+		f.putOutput(p, e.Time)
 	} else {
-		f.queue = append(f.queue, terminalPiece{event: &n.Event})
-		f.exit = n.Payload.Kind() == domain.EventTerminalExit
+		f.queue = append(f.queue, terminalPiece{event: &e})
+		f.exit = e.Payload.Kind() == domain.EventTerminalExit
 		f.ended = f.exit
 	}
 	nudge(f.wake)

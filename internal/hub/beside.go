@@ -55,11 +55,8 @@ func (h *Hub) addBeside(s *Subscription) (remove func()) {
 // announceBeside tells subscribers something that is not kept in the log,
 // such as what a terminal printed. One that does not keep up misses it. It
 // returns how many were told.
-func (h *Hub) announceBeside(session domain.Session, p domain.Payload) int {
-	return h.tellBeside(domain.Event{Time: time.Now(), Run: session.Run.ID, Thread: session.Thread.ID, Ref: session.Ref(), Payload: p})
-}
-
-func (h *Hub) tellBeside(e domain.Event) int {
+func (h *Hub) announceBeside(e domain.Event) int {
+	e.Time = time.Now()
 	told := 0
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -234,7 +234,7 @@ func (h *Hub) closeMessage(t store.Tx, run *domain.Run) error {
 func (h *Hub) announceMessage(t store.Tx, run domain.Run, m domain.MessageAdded) (int64, error) {
 	m.NativeSession = h.nativeSession(run, m.NativeSession)
 	m.Truncated = cutText(&m.Text)
-	return t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: m})
+	return t.Append(eventOf(run, m))
 }
 
 // nativeSession is the agent's own session that a run is in, as far as that is

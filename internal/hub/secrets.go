@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/google/uuid"
@@ -90,7 +89,7 @@ func (h *Hub) fetchKey(ctx context.Context, run int64, service string) (key, out
 		delete(h.secrets, request)
 		h.mu.Unlock()
 	}()
-	if h.announceBeside(session, domain.SecretRequested{RequestID: request, Service: service, Agent: session.Agent}) == 0 {
+	if h.announceBeside(eventOf(session.Run, domain.SecretRequested{RequestID: request, Service: service, Agent: session.Agent})) == 0 {
 		return "", "none is configured and no client is there to ask"
 	}
 	select {

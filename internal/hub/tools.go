@@ -133,5 +133,5 @@ func (h *Hub) announceTool(t store.Tx, run domain.Run, before, item domain.Item,
 			*part, changed.Truncated = nil, true
 		}
 	}
-	return t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: changed})
+	return t.Append(eventOf(run, changed))
 }

@@ -175,8 +175,13 @@ func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, fr
 
 // announce adds an event of a run to the log.
 func (h *Hub) announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
+	_, err := t.Append(eventOf(run, p))
 	return err
+}
+
+// eventOf is an event of a run.
+func eventOf(run domain.Run, p domain.Payload) domain.Event {
+	return domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p}
 }
 
 // encode is a value of ours as JSON.

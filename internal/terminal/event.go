@@ -28,5 +28,5 @@ func exitEvent(p catalog.TerminalExitParams, run domain.Session) domain.Event {
 }
 
 func event(run domain.Session, p domain.Payload) domain.Event {
-	return domain.Event{Time: time.Now(), Run: run.Run.ID, Thread: run.Run.Thread, Ref: run.Run.Ref(), Payload: p}
+	return domain.Event{Time: time.Now(), Run: run.Run.ID, Thread: run.Run.Thread, Ref: run.Ref(), Payload: p}
 }

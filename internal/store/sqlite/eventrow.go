@@ -12,7 +12,7 @@ import (
 )
 
 // The column type of a row of the log has the kind of its payload, and data has
-// the payload as JSON with the members below. Rows of formats up to 7 are spelled
+// the payload as JSON with the members below. Rows of formats up to 8 are spelled
 // as in oldevents.go: their types are others, so each row says itself how it is
 // to be read. A delta has columns of its own, key and text, and no data.
 
@@ -300,7 +300,7 @@ func eventColumnsOf(e domain.Event) (key, text, data any, err error) {
 	return nil, nil, spelled, err
 }
 
-// payloadOf reads what eventColumnsOf made, or what a program up to format 7
+// payloadOf reads what eventColumnsOf made, or what a program up to format 8
 // did.
 func payloadOf(kind, key, text, data string) (domain.RunRef, domain.Payload, error) {
 	switch kind {

@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Up to format 7 a row of the log held what HumanLayer's clients were sent. Such
+// Up to format 8 a row of the log held what HumanLayer's clients were sent. Such
 // rows are read for ever, and never written: what stands here does not change.
 
 // Types of rows that hold deltas.

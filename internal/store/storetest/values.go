@@ -56,7 +56,7 @@ func addRun(t *testing.T, s store.Store, thread int64, state domain.State, chang
 	return r
 }
 
-// named is an event that can be told from others.
+// named is an event that can be told from others, by nameOf.
 func named(name string) domain.Event {
 	return domain.Event{Payload: domain.MessageAdded{Type: "system", Key: name}}
 }
