@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -75,6 +76,15 @@ func foldKind(event string) string {
 	return kindMessage
 }
 
+// A report is something that an executor said about a run.
+type report struct {
+	run   int64
+	kind  string // catalog.Event…, or intake.KindProgress
+	data  json.RawMessage
+	delta catalog.ContentDelta // of a delta: already decoded
+	diff  *fileDiff            // of a file change: already computed
+}
+
 // applyReport makes an event, and where need be an item, of one report.
 func (h *Hub) applyReport(t store.Tx, r *report) (err error) {
 	defer func() {
@@ -122,7 +132,7 @@ func (h *Hub) applyReport(t store.Tx, r *report) (err error) {
 			return err
 		}
 		return h.announce(t, EventSettings, run, settingsData{ids: idsOf(run), EventType: "mode", AgentMode: m.Current, AgentModes: m.Available})
-	case reportProgress:
+	case intake.KindProgress:
 		run.Progress = r.data
 		if err := t.UpdateRun(run); err != nil {
 			return err
