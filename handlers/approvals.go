@@ -9,7 +9,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -28,7 +27,7 @@ func registerApprovals(reg *server.Registry, d Domain) {
 // An approvalType is what is asked of a human.
 type approvalType string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (approvalType) Accepted() []string { return []string{"function_call", "human_contact"} }
 
 const (
@@ -360,13 +359,13 @@ func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult
 // A verdict is how an approval is answered.
 type verdict string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (verdict) Accepted() []string { return []string{"approve", "deny", "respond"} }
 
 // A decisionScope is for what a decision counts.
 type decisionScope string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (decisionScope) Accepted() []string { return []string{"once", "session", "project"} }
 
 type decisionParams struct {
@@ -419,7 +418,7 @@ type decisionResult struct {
 func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionResult, error) {
 	a, err := h.Approval(ctx, p.id())
 	switch {
-	case hubKind(err) == hub.KindApprovalNotFound:
+	case hubKind(err) == domain.KindApprovalNotFound:
 		return decisionResult{Error: "approval not found: " + headline(p.id(), promptShown)}, nil
 	case err != nil:
 		return decisionResult{}, err
@@ -433,7 +432,7 @@ func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionRe
 	decided, err := h.Decide(ctx, hub.Decision{
 		ID: a.ID, Type: a.Type, Decision: string(p.Decision), Comment: p.Comment, Option: p.Option, UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope),
 	})
-	if hubKind(err) == hub.KindAlreadyDecided { // somebody else was faster
+	if hubKind(err) == domain.KindAlreadyDecided { // somebody else was faster
 		if a, err := h.Approval(ctx, a.ID); err == nil {
 			return alreadyDecided(a), nil
 		}

@@ -15,7 +15,7 @@ import (
 // may be called from any goroutine.
 type Domain struct {
 	// Hub waits for the store to open. If there is none, its error, a
-	// *hub.Error of KindUnavailable, says why.
+	// *domain.Error of KindUnavailable, says why.
 	Hub     func(ctx context.Context) (*hub.Hub, error)
 	Version string
 	Now     func() time.Time

@@ -148,8 +148,8 @@ func executed(s domain.Session, p executeParams) executeResult {
 // which there is none yet if a new one is begun.
 func checkConversation(ctx context.Context, h *hub.Hub, p executeParams) error {
 	err := h.CheckTokenOf(ctx, p.SessionToken, p.SessionID)
-	if hubKind(err) == hub.KindRunNotFound {
-		return &hub.Error{Kind: hub.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
+	if hubKind(err) == domain.KindRunNotFound {
+		return &domain.Error{Kind: domain.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func (executor) stop(ctx context.Context, h *hub.Hub, p stopTaskParams) (stopTas
 		_, err = h.Cancel(ctx, p.TaskID, p.Reason)
 	}
 	switch hubKind(err) {
-	case hub.KindRunNotFound, hub.KindNotCancellable, hub.KindBadState:
+	case domain.KindRunNotFound, domain.KindNotCancellable, domain.KindBadState:
 		return stopTaskResult{Message: err.Error()}, nil
 	}
 	return stopTaskResult{Stopped: err == nil}, err
@@ -202,7 +202,7 @@ type messageParams struct {
 // A messageRole is who says a message.
 type messageRole string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (messageRole) Accepted() []string { return []string{"user", "assistant"} }
 
 func (p createMessageParams) check() error { return need("task_id", p.TaskID) }

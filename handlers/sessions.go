@@ -258,7 +258,7 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 // A leafFilter chooses conversations (getSessionLeaves).
 type leafFilter string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (leafFilter) Accepted() []string { return []string{"", "normal", "archived", "draft"} }
 
 type leavesParams struct {
@@ -432,7 +432,7 @@ func (sessions) archiveMany(ctx context.Context, h *hub.Hub, p archiveManyParams
 	var r archiveManyResult
 	for _, id := range p.SessionIDs {
 		if _, err := h.UpdateSettings(ctx, id, archived(p.Archived)); err != nil {
-			if hubKind(err) == "" || hubKind(err) == hub.KindUnavailable {
+			if hubKind(err) == "" || hubKind(err) == domain.KindUnavailable {
 				return archiveManyResult{}, err
 			}
 			r.FailedSessions = append(r.FailedSessions, id)

@@ -14,8 +14,6 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // The codes of each family (docs/protocol.md, "Errors by family"), cell by cell.
@@ -26,27 +24,27 @@ func TestCodesOfTheFamilies(t *testing.T) {
 		code   int64
 		data   string
 	}{
-		{taskFamily, hub.KindRunNotFound, -32000, "task_not_found"},
-		{taskFamily, hub.KindNotCancellable, -32001, "task_not_cancellable"},
-		{taskFamily, hub.KindQueueFull, -32002, "queue_full"},
-		{taskFamily, hub.KindUnavailable, -32003, "subsystem_unavailable"},
-		{taskFamily, hub.KindNotTrusted, -32043, "not_trusted"},
-		{taskFamily, hub.KindExecutor, -32603, "executor_failed"},
-		{chatFamily, hub.KindQueueFull, -32002, "queue_full"},
-		{sessionFamily, hub.KindRunNotFound, -32603, "session_not_found"},
-		{sessionFamily, hub.KindNotCancellable, -32603, "session_not_running"},
-		{sessionFamily, hub.KindApprovalNotFound, -32603, "approval_not_found"},
-		{sessionFamily, hub.KindQueueFull, -32603, "queue_full"},
-		{sessionFamily, hub.KindUnavailable, -32603, "subsystem_unavailable"},
-		{sessionFamily, hub.KindNotTrusted, -32043, "not_trusted"},
-		{executorFamily, hub.KindRunNotFound, -32603, "task_not_found"},
-		{executorFamily, hub.KindTerminalNotFound, -32603, "terminal_not_found"},
-		{executorFamily, hub.KindNoAPIKey, -32603, "no_api_key"},
-		{executorFamily, hub.KindInvalidToken, -32600, "invalid_session_token"},
-		{taskFamily, hub.KindInvalidToken, -32600, "invalid_session_token"},
+		{taskFamily, domain.KindRunNotFound, -32000, "task_not_found"},
+		{taskFamily, domain.KindNotCancellable, -32001, "task_not_cancellable"},
+		{taskFamily, domain.KindQueueFull, -32002, "queue_full"},
+		{taskFamily, domain.KindUnavailable, -32003, "subsystem_unavailable"},
+		{taskFamily, domain.KindNotTrusted, -32043, "not_trusted"},
+		{taskFamily, domain.KindExecutor, -32603, "executor_failed"},
+		{chatFamily, domain.KindQueueFull, -32002, "queue_full"},
+		{sessionFamily, domain.KindRunNotFound, -32603, "session_not_found"},
+		{sessionFamily, domain.KindNotCancellable, -32603, "session_not_running"},
+		{sessionFamily, domain.KindApprovalNotFound, -32603, "approval_not_found"},
+		{sessionFamily, domain.KindQueueFull, -32603, "queue_full"},
+		{sessionFamily, domain.KindUnavailable, -32603, "subsystem_unavailable"},
+		{sessionFamily, domain.KindNotTrusted, -32043, "not_trusted"},
+		{executorFamily, domain.KindRunNotFound, -32603, "task_not_found"},
+		{executorFamily, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
+		{executorFamily, domain.KindNoAPIKey, -32603, "no_api_key"},
+		{executorFamily, domain.KindInvalidToken, -32600, "invalid_session_token"},
+		{taskFamily, domain.KindInvalidToken, -32600, "invalid_session_token"},
 	} {
 		cause := errors.New("/secret/path")
-		err := test.family.wire(fmt.Errorf("wrapped: %w", &hub.Error{Kind: test.kind, Message: "do this", Err: cause}))
+		err := test.family.wire(fmt.Errorf("wrapped: %w", &domain.Error{Kind: test.kind, Message: "do this", Err: cause}))
 		var wire *jsonrpc2.Error
 		require.ErrorAs(t, err, &wire)
 		assert.Equal(t, test.code, wire.Code, test.kind)
@@ -83,11 +81,11 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 		{executorFamily, "working_dir", "cwd"},
 		{executorFamily, "", "params"},
 	} {
-		e := test.family.wireError(&hub.Error{Kind: hub.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
+		e := test.family.wireError(&domain.Error{Kind: domain.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
 		assert.JSONEq(t, `{"param":"`+test.wants+`","expected":"a","received":"b"}`, string(*e.Data))
 		assert.Contains(t, e.Message, test.wants+": expected a, received b")
 	}
-	e := taskFamily.wireError(&hub.Error{Kind: hub.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
+	e := taskFamily.wireError(&domain.Error{Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
 	assert.EqualValues(t, -32602, e.Code)
 	assert.Equal(t, "Invalid params: no agent x", e.Message)
 	assert.JSONEq(t, `{"param":"agent","expected":"the name of an agent","received":"\"x\"","accepted":["demo"]}`, string(*e.Data))

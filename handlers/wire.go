@@ -3,15 +3,16 @@ package handlers
 import (
 	"errors"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // A family is a set of methods whose error codes mean the same.
 type family struct {
-	codes  map[string]wireCode // by kind of hub.Error; missing: -32603 with the hub's kind
+	codes  map[string]wireCode // by kind of domain.Error; missing: -32603 with its kind
 	params map[string]string   // the hub's names of parameters and the family's
 }
 
@@ -32,29 +33,29 @@ const (
 
 // everywhere is what means the same in each family.
 var everywhere = map[string]wireCode{
-	hub.KindNotTrusted:   {codeNotTrusted, "not_trusted"},
-	hub.KindInvalidToken: {jsonrpc2.CodeInvalidRequest, "invalid_session_token"},
+	domain.KindNotTrusted:   {codeNotTrusted, "not_trusted"},
+	domain.KindInvalidToken: {jsonrpc2.CodeInvalidRequest, "invalid_session_token"},
 }
 
 // The families (docs/protocol.md, "Errors by family"). The systems that they come from use the same numbers for
 // different things, so a code is looked up in the family of the method.
 var (
 	taskFamily = family{codes: map[string]wireCode{
-		hub.KindRunNotFound:    {codeTaskNotFound, "task_not_found"},
-		hub.KindNotCancellable: {codeTaskNotCancellable, "task_not_cancellable"},
-		hub.KindQueueFull:      {codeQueueFull, "queue_full"},
-		hub.KindUnavailable:    {codeUnavailable, "subsystem_unavailable"},
+		domain.KindRunNotFound:    {codeTaskNotFound, "task_not_found"},
+		domain.KindNotCancellable: {codeTaskNotCancellable, "task_not_cancellable"},
+		domain.KindQueueFull:      {codeQueueFull, "queue_full"},
+		domain.KindUnavailable:    {codeUnavailable, "subsystem_unavailable"},
 	}, params: map[string]string{"working_dir": "cwd"}}
 	chatFamily    = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}}
 	sessionFamily = family{
 		codes: map[string]wireCode{
-			hub.KindRunNotFound:    {jsonrpc2.CodeInternalError, "session_not_found"},
-			hub.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running"},
+			domain.KindRunNotFound:    {jsonrpc2.CodeInternalError, "session_not_found"},
+			domain.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running"},
 		},
 		params: map[string]string{"prompt": "query"},
 	}
 	executorFamily = family{codes: map[string]wireCode{
-		hub.KindRunNotFound: {jsonrpc2.CodeInternalError, "task_not_found"},
+		domain.KindRunNotFound: {jsonrpc2.CodeInternalError, "task_not_found"},
 	}, params: map[string]string{"working_dir": "cwd"}}
 )
 
@@ -75,7 +76,7 @@ func (t told) Unwrap() []error { return []error{t.wire, t.cause} }
 // wire turns an error of the hub into what the family calls it. Other errors
 // stay what they are: package server keeps their text for the log.
 func (f family) wire(err error) error {
-	var e *hub.Error
+	var e *domain.Error
 	if !errors.As(err, &e) {
 		return err
 	}
@@ -86,11 +87,11 @@ func (f family) wire(err error) error {
 	return told{f.wireError(e), cause}
 }
 
-func (f family) wireError(e *hub.Error) *jsonrpc2.Error {
+func (f family) wireError(e *domain.Error) *jsonrpc2.Error {
 	switch e.Kind {
-	case hub.KindInvalid, hub.KindUnknownAgent:
+	case domain.KindInvalid, domain.KindUnknownAgent:
 		return f.invalidParam(e)
-	case hub.KindInvalidToken:
+	case domain.KindInvalidToken:
 		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message, errorData{"invalid-session-token", "invalid_session_token"})
 	}
 	code, known := f.codes[e.Kind]
@@ -104,7 +105,7 @@ func (f family) wireError(e *hub.Error) *jsonrpc2.Error {
 }
 
 // invalidParam is a -32602 with the name that the parameter has in the family.
-func (f family) invalidParam(e *hub.Error) *jsonrpc2.Error {
+func (f family) invalidParam(e *domain.Error) *jsonrpc2.Error {
 	p := server.ParamError{Param: e.Param, Expected: e.Expected, Received: e.Received, Accepted: e.Accepted}
 	if name, renamed := f.params[p.Param]; renamed {
 		p.Param = name
@@ -112,7 +113,7 @@ func (f family) invalidParam(e *hub.Error) *jsonrpc2.Error {
 	if p.Param == "" {
 		p.Param = "params"
 	}
-	if p.Expected != "" && e.Kind == hub.KindInvalid {
+	if p.Expected != "" && e.Kind == domain.KindInvalid {
 		return server.InvalidParam(p)
 	}
 	if p.Expected == "" {
@@ -141,7 +142,7 @@ func canonical(code int64) string {
 
 // hubKind is the kind of an error of the hub, or "".
 func hubKind(err error) string {
-	var e *hub.Error
+	var e *domain.Error
 	if errors.As(err, &e) {
 		return e.Kind
 	}

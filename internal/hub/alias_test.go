@@ -72,7 +72,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		}
 		_, err := call("nobody")
 		if assert.Error(t, err, name) {
-			assert.Equal(t, KindRunNotFound, kindOf(t, err), name)
+			assert.Equal(t, domain.KindRunNotFound, kindOf(t, err), name)
 		}
 	}
 	// Those that change the run: each alias of a run of its own.
@@ -99,7 +99,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		return err == nil && got.UUID == s.UUID
 	}, within, time.Millisecond, "the last")
 	_, err := h.SessionOfNative(ctx, "")
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
 func TestForksOfForksShareWhatCameBefore(t *testing.T) {
@@ -201,7 +201,7 @@ func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
 	assert.Equal(t, []string{a.SessionID, b.SessionID, c.SessionID}, []string{b.ParentSession, c.ParentSession, d.ParentSession})
 	for _, s := range []domain.Session{a, b} {
 		_, err = follow(s, true)
-		assert.Equal(t, KindBadState, kindOf(t, err))
+		assert.Equal(t, domain.KindBadState, kindOf(t, err))
 	}
 	close(release)
 	await(t, h, d)
@@ -219,9 +219,9 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 		for param, spec := range map[string]LaunchSpec{"task_id": {CallerID: id}, "session_id": {ThreadAlias: id}} {
 			spec.Prompt = "p"
 			_, err := h.Launch(ctx, spec)
-			var e *Error
+			var e *domain.Error
 			require.ErrorAs(t, err, &e, "%s %s", param, id)
-			assert.Equal(t, []string{KindInvalid, param}, []string{e.Kind, e.Param})
+			assert.Equal(t, []string{domain.KindInvalid, param}, []string{e.Kind, e.Param})
 		}
 	}
 	first, err := h.Launch(ctx, LaunchSpec{Prompt: "p", CallerID: "task-2", ThreadAlias: "task-000x"}) // which are none of ours
@@ -241,79 +241,4 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 	found, err = h.Session(ctx, domain.TaskName(third.Task))
 	require.NoError(t, err)
 	assert.Equal(t, third.UUID, found.UUID)
-}
-
-// spawning is an executor with terminals.
-type spawning struct {
-	leased
-	h        func() *Hub
-	early    int // chunks printed before the answer
-	exit     bool
-	released chan struct{}
-}
-
-func (s *spawning) SpawnTerminal(ctx context.Context, _ catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
-	for i := range s.early {
-		_ = s.h().TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: "t", Data: fmt.Sprint(i, " ")})
-	}
-	if s.exit {
-		_ = s.h().TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "t"})
-	}
-	return catalog.SpawnTerminalResult{TerminalID: "t"}, nil
-}
-
-func (s *spawning) TerminalWrite(context.Context, catalog.TerminalWriteParams) error { return nil }
-
-func (s *spawning) TerminalResize(context.Context, catalog.TerminalResizeParams) error { return nil }
-
-func (s *spawning) TerminalClose(context.Context, catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
-	return catalog.TerminalCloseResult{Closed: true}, nil
-}
-func (s *spawning) Release() { close(s.released) }
-
-type spawner struct {
-	*executors
-	lease *spawning
-}
-
-func (s spawner) Acquire(context.Context, Want) (Lease, error) { return s.lease, nil }
-
-func TestTerminals(t *testing.T) {
-	ctx := context.Background()
-	for name, c := range map[string]struct {
-		early int
-		exit  bool
-	}{"in time": {0, false}, "prints before it is known": {3, false}, "ends before it is known": {3, true}, "prints much and ends": {100, true}} {
-		t.Run(name, func(t *testing.T) {
-			var h *Hub
-			lease := &spawning{h: func() *Hub { return h }, early: c.early, exit: c.exit, released: make(chan struct{})}
-			h = openHub(t, database(t), hang, func(o *Options) { o.Executors = func(catalog.Daemon) Executors { return spawner{lease: lease} } })
-			var kinds []string
-			watch := func(n Notice) { kinds = append(kinds, n.Type) }
-			r, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{}, watch)
-			require.NoError(t, err)
-			if !c.exit {
-				require.NoError(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: r.Terminal.ID}))
-				require.NoError(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: r.Terminal.ID}))
-				_, err = h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: r.Terminal.ID})
-				require.NoError(t, err)
-				require.NoError(t, h.TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: r.Terminal.ID, Data: "x"}))
-				require.NoError(t, h.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: r.Terminal.ID}))
-			}
-			select {
-			case <-lease.released:
-			case <-time.After(within):
-				t.Fatal("its executor was not given back")
-			}
-			require.NotEmpty(t, kinds)
-			assert.Equal(t, EventTerminalExit, kinds[len(kinds)-1])
-			assert.Equal(t, EventTerminal, kinds[0])
-			for _, id := range []string{r.Terminal.ID, "nobody"} {
-				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id})))
-				assert.Equal(t, KindTerminalNotFound, kindOf(t, h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id})))
-				_, err := h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id})
-				assert.Equal(t, KindTerminalNotFound, kindOf(t, err))
-			}
-		})
-	}
 }

@@ -38,21 +38,21 @@ func resumePrompt(a domain.Approval, request string) string {
 	return fmt.Sprintf("Continue where you left off: before you were cut short %s. %s\n\nThe request was:\n\n%s", asked, put, request)
 }
 
-// Decide answers a question. The first answer wins; a later one is an *Error
+// Decide answers a question. The first answer wins; a later one is a *domain.Error
 // of KindAlreadyDecided.
 func (h *Hub) Decide(ctx context.Context, d Decision) (domain.Approval, error) {
 	if d.ID == "" {
-		return domain.Approval{}, invalid("approval_id", "the id of an approval", "nothing")
+		return domain.Approval{}, domain.Invalid("approval_id", "the id of an approval", "nothing")
 	}
 	if len(d.UpdatedInput) > 0 && d.UpdatedInput[0] != '{' {
-		return domain.Approval{}, invalid("updated_input", "object", "another value")
+		return domain.Approval{}, domain.Invalid("updated_input", "object", "another value")
 	}
 	var a domain.Approval
 	d.restricted = isRestricted(ctx)
 	err := h.write(ctx, func(t store.Tx) error {
 		var err error
 		if a, err = t.Approval(h.ctx, d.ID); errors.Is(err, store.ErrNotFound) {
-			return errorf(KindApprovalNotFound, "approval not found: %s", d.ID)
+			return domain.Errorf(domain.KindApprovalNotFound, "approval not found: %s", d.ID)
 		} else if errors.Is(err, store.ErrAmbiguous) {
 			return errAmbiguous(d.ID)
 		} else if err != nil {
@@ -62,7 +62,7 @@ func (h *Hub) Decide(ctx context.Context, d Decision) (domain.Approval, error) {
 			return err
 		}
 		if a.Status != domain.ApprovalPending {
-			return errorf(KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
+			return domain.Errorf(domain.KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
 		}
 		return h.decide(t, &a, d)
 	})
@@ -76,7 +76,7 @@ func (h *Hub) Decide(ctx context.Context, d Decision) (domain.Approval, error) {
 // "sendDecision").
 func checkDecision(a domain.Approval, d *Decision) error {
 	if d.Type != "" && d.Type != a.Type {
-		return invalid("type", a.Type, fmt.Sprintf("%q", d.Type), a.Type)
+		return domain.Invalid("type", a.Type, fmt.Sprintf("%q", d.Type), a.Type)
 	}
 	accepted := []string{"approve", "deny"}
 	if a.Type == domain.HumanContact {
@@ -88,27 +88,27 @@ func checkDecision(a domain.Approval, d *Decision) error {
 	switch d.Decision {
 	case "approve":
 		if a.Type == domain.HumanContact {
-			return invalid("decision", "a decision that fits "+a.Type, `"approve"`, accepted...)
+			return domain.Invalid("decision", "a decision that fits "+a.Type, `"approve"`, accepted...)
 		}
 	case "deny":
 		if a.Type == domain.HumanContact && len(choices(a)) == 0 { // an agent is told that nothing was chosen
-			return invalid("decision", "a decision that fits "+a.Type, `"deny"`, accepted...)
+			return domain.Invalid("decision", "a decision that fits "+a.Type, `"deny"`, accepted...)
 		}
 		if strings.TrimSpace(d.Comment) == "" {
-			return invalid("comment", "why it is denied", "nothing")
+			return domain.Invalid("comment", "why it is denied", "nothing")
 		}
 	case "respond":
 		if a.Type == domain.FunctionCall {
-			return invalid("decision", "a decision that fits "+a.Type, `"respond"`, accepted...)
+			return domain.Invalid("decision", "a decision that fits "+a.Type, `"respond"`, accepted...)
 		}
 		if strings.TrimSpace(d.Comment) == "" && d.Option == "" {
-			return invalid("comment", "the answer", "nothing")
+			return domain.Invalid("comment", "the answer", "nothing")
 		}
 		if names := choices(a); len(names) > 1 && optionID(a, firstOf(d.Option, d.Comment)) == "" {
-			return invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", firstOf(d.Option, d.Comment)), names...)
+			return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", firstOf(d.Option, d.Comment)), names...)
 		}
 	default:
-		return invalid("decision", "a decision", fmt.Sprintf("%q", d.Decision), accepted...)
+		return domain.Invalid("decision", "a decision", fmt.Sprintf("%q", d.Decision), accepted...)
 	}
 	if err := checkOption(a, *d); err != nil {
 		return err
@@ -117,18 +117,18 @@ func checkDecision(a domain.Approval, d *Decision) error {
 		d.UpdatedInput = nil
 	}
 	if why := toolinput.Read(d.UpdatedInput).Ambiguity; why != "" {
-		return invalid("updated_input", "an object that every program reads alike", "one that they may read differently: "+why)
+		return domain.Invalid("updated_input", "an object that every program reads alike", "one that they may read differently: "+why)
 	}
 	if d.UpdatedInput != nil && !a.InputEditable() {
-		return invalid("updated_input", "no other input than the agent's: it would run the tool with its own; deny instead, with a comment that says what to run", "another input")
+		return domain.Invalid("updated_input", "no other input than the agent's: it would run the tool with its own; deny instead, with a comment that says what to run", "another input")
 	}
 	switch d.Scope {
 	case "", "once", "session", "project":
 	default:
-		return invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), "once", "session", "project")
+		return domain.Invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), "once", "session", "project")
 	}
 	if q := questionOf(a); d.Decision == "approve" && d.Scope != "" && d.Scope != "once" && q.isUnclear() {
-		return invalid("scope", "once: the input can be read in more than one way ("+q.unclear+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), "once")
+		return domain.Invalid("scope", "once: the input can be read in more than one way ("+q.unclear+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), "once")
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func checkOption(a domain.Approval, d Decision) error {
 		}
 	}
 	if d.Decision == "approve" && len(options) > 0 && len(fit) == 0 {
-		return invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, "deny")
+		return domain.Invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, "deny")
 	}
 	if d.Option == "" {
 		return nil
@@ -159,7 +159,7 @@ func checkOption(a domain.Approval, d Decision) error {
 		expected = fmt.Sprintf("one of %s to %s", strings.Join(fit, ", "), d.Decision)
 	}
 	if o, ok := optionNamed(a, d.Option); !ok || !o.fits(d.Decision) {
-		return invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
+		return domain.Invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
 	}
 	return nil
 }
@@ -383,7 +383,7 @@ func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (domain.App
 		spec.Type = domain.FunctionCall
 	}
 	if spec.Type == domain.FunctionCall && spec.Tool == "" {
-		return domain.Approval{}, invalid("tool_name", "the name of a tool", "an empty string")
+		return domain.Approval{}, domain.Invalid("tool_name", "the name of a tool", "an empty string")
 	}
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: spec.Type, CallID: spec.CallID, Tool: spec.Tool, Input: spec.Input, Title: spec.Title, Subject: spec.Subject,
@@ -402,7 +402,7 @@ func (h *Hub) CreateApproval(ctx context.Context, spec ApprovalSpec) (domain.App
 			return err
 		}
 		if run.State.Ended() || run.State == domain.Interrupting { // nobody would ever close it
-			return errorf(KindBadState, "%s is %s: it can ask nothing any more; continue it first", domain.TaskName(run.Task), run.State)
+			return domain.Errorf(domain.KindBadState, "%s is %s: it can ask nothing any more; continue it first", domain.TaskName(run.Task), run.State)
 		}
 		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
 		rules, err := t.Rules(h.ctx, run.Thread)

@@ -36,12 +36,12 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 				d = Decision{ID: a.CallID, Decision: "deny", Comment: fmt.Sprint("no ", i)}
 			}
 			got, err := h.Decide(context.Background(), d)
-			var failed *Error
+			var failed *domain.Error
 			switch {
 			case err == nil:
 				won.Add(1)
 				decision.Store(got.Status)
-			case errors.As(err, &failed) && failed.Kind == KindAlreadyDecided:
+			case errors.As(err, &failed) && failed.Kind == domain.KindAlreadyDecided:
 				lost.Add(1)
 			default:
 				t.Errorf("unexpected: %v", err)
@@ -82,17 +82,17 @@ func TestWhatIsNoDecision(t *testing.T) {
 	} {
 		_, err := h.Decide(context.Background(), d)
 		require.Error(t, err, name)
-		assert.Equal(t, KindInvalid, kindOf(t, err), name)
+		assert.Equal(t, domain.KindInvalid, kindOf(t, err), name)
 	}
 	_, err = h.Decide(context.Background(), Decision{ID: "nobody", Decision: "approve"})
-	assert.Equal(t, KindApprovalNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
 	_, err = h.Approval(context.Background(), "nobody")
-	assert.Equal(t, KindApprovalNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
 	shown, err := h.Approval(context.Background(), human.ID[:shownID])
 	require.NoError(t, err, "what is shown of an id is enough")
 	assert.Equal(t, human.ID, shown.ID)
 	_, err = h.Approval(context.Background(), human.ID[:shownID-1])
-	assert.Equal(t, KindApprovalNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
 	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State)
 	approve(t, h, call, "once")
 	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State, "another one waits")
@@ -158,7 +158,7 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	s := launch(t, h, "two")
 	id := pendingOf(t, h, 1)[0].ID
 	_, err := h.Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "dark red"})
-	var refused *Error
+	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "option", refused.Param)
 	assert.Equal(t, []string{"Red", "Blue"}, refused.Accepted)
@@ -216,9 +216,9 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 			assert.NoError(t, err, name)
 			continue
 		}
-		var refused *Error
+		var refused *domain.Error
 		require.ErrorAs(t, err, &refused, name)
-		assert.Equal(t, []string{KindInvalid, c.param}, []string{refused.Kind, refused.Param}, name)
+		assert.Equal(t, []string{domain.KindInvalid, c.param}, []string{refused.Kind, refused.Param}, name)
 		a, err := h.Approval(context.Background(), c.d.ID)
 		require.NoError(t, err)
 		assert.Equal(t, domain.ApprovalPending, a.Status, name)
@@ -244,7 +244,7 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	a := pendingOf(t, h, 1)[0]
 	assert.False(t, a.InputEditable())
 	_, err := h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
-	var refused *Error
+	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "updated_input", refused.Param)
 	assert.Contains(t, refused.Expected, "deny instead, with a comment")
@@ -444,10 +444,10 @@ func TestNewModeAnswersWhatWaitsByWhateverRun(t *testing.T) {
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, second).Result)
 	for _, bad := range []string{"", "yolo"} {
 		_, err = h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{Mode: &bad})
-		assert.Equal(t, KindInvalid, kindOf(t, err))
+		assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	}
 	_, err = h.UpdateSettings(context.Background(), "nobody", SettingsChange{Mode: &mode})
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
 func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
@@ -489,7 +489,7 @@ func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, domain.ApprovalExpired, a.Status)
 			_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
-			assert.Equal(t, KindAlreadyDecided, kindOf(t, err))
+			assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 		})
 	}
 }
@@ -509,11 +509,11 @@ func TestARunThatHasEndedAsksNothing(t *testing.T) {
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 	s := await(t, h, launch(t, h, "p"))
 	_, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"})
-	assert.Equal(t, KindBadState, kindOf(t, err))
+	assert.Equal(t, domain.KindBadState, kindOf(t, err))
 	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: "nobody", Tool: "Write"})
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID})
-	assert.Equal(t, KindInvalid, kindOf(t, err))
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	pendingOf(t, h, 0)
 }
 

@@ -288,7 +288,7 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 	a := approval(t, h, first.ID)
 	assert.Equal(t, []string{domain.ApprovalCancelled, byOvertaken}, []string{a.Status, a.DecidedBy})
 	_, err := h.Decide(context.Background(), Decision{ID: first.ID, Decision: "approve"})
-	assert.Equal(t, KindAlreadyDecided, kindOf(t, err))
+	assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 }
 
 // A turn that was wanted before the question was there knows nothing of it.

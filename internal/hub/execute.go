@@ -173,7 +173,7 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	}
 	h.standing.begin(run.ID, agent)
 	defer h.standing.end(run.ID)
-	lease, err := h.executors.Acquire(live.ctx, Want{Thread: thread.UUID, Agent: agent})
+	lease, err := h.executors.Acquire(live.ctx, leaseFor(thread.UUID, agent))
 	if err != nil {
 		return result, err
 	}
@@ -279,7 +279,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 
 // finishWithout ends a run whose executor could not be had, or has gone.
 func (h *Hub) finishWithout(t store.Tx, run domain.Run, failure error) error {
-	var known *Error
+	var known *domain.Error
 	switch {
 	case run.State != domain.Starting:
 		return h.transition(t, &run, domain.Interrupted, outcome{

@@ -76,7 +76,7 @@ func approve(t *testing.T, h *Hub, a domain.Approval, scope string) {
 // kindOf is the kind of an error of the hub.
 func kindOf(t *testing.T, err error) string {
 	t.Helper()
-	var e *Error
+	var e *domain.Error
 	require.ErrorAs(t, err, &e)
 	return e.Kind
 }

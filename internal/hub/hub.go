@@ -15,33 +15,27 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/terminal"
 )
 
 // Executors starts executors and finds them again.
 type Executors interface {
 	// Acquire returns an executor for a purpose, and starts one if need be. It
 	// waits while there is no room for one.
-	Acquire(ctx context.Context, want Want) (Lease, error)
+	Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error)
 	// HasRoom reports whether Acquire would not have to wait. It is asked again
 	// when a run has ended, whose lease was released before.
-	HasRoom(want Want) bool
+	HasRoom(want catalog.LeaseRequest) bool
 	// Count is how many executors there are.
 	Count() int
 }
 
-// Want says what an executor is for.
-type Want struct {
-	Thread string       // the thread's UUID; "" for a human's terminal
-	Agent  config.Agent // what it will run
-}
-
 // A Lease is an executor that somebody uses.
-type Lease interface {
-	catalog.Executor
-	// Release gives it back; it may be ended when nobody uses it.
-	Release()
-	// Kill ends the executor and all of its agents at once.
-	Kill()
+type Lease = catalog.Lease
+
+// leaseFor is what is asked of the executors for an agent of a thread.
+func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
 }
 
 // Agents knows the configured agents.
@@ -99,6 +93,7 @@ type Hub struct {
 	full      atomic.Bool // the disk is
 	damage    damage
 	keys      *agentKeys
+	terminals *terminal.Registry
 	sessions  *recentSessions // runs that were lately needed for their ids
 	started   time.Time
 	began     int64 // the last event of the hub before this one
@@ -109,22 +104,20 @@ type Hub struct {
 
 	folds map[int64]*fold // of active runs; for the writer's goroutine alone
 
-	mu        sync.Mutex // guards the fields below
-	live      map[int64]*liveRun
-	waiting   map[string]chan verdict // by approval
-	awaiting  map[int64][]chan struct{}
-	tokens    map[[32]byte]domain.Token
-	terminals map[string]*terminal
-	spawning  int                    // terminals whose start is not answered
-	secrets   map[string]chan string // requests for keys that wait for a human
-	besides   map[*Subscription]struct{}
-	issues    map[string]string
-	doomed    map[int64]struct{} // runs that a full disk does not let go on, until that is kept
-	ending    bool               // a goroutine ends them
-	closing   bool
-	draining  bool        // nothing new is started
-	lost      bool        // nothing is kept any more
-	calm      *time.Timer // calls Options.Idle
+	mu       sync.Mutex // guards the fields below
+	live     map[int64]*liveRun
+	waiting  map[string]chan verdict // by approval
+	awaiting map[int64][]chan struct{}
+	tokens   map[[32]byte]domain.Token
+	secrets  map[string]chan string // requests for keys that wait for a human
+	besides  map[*Subscription]struct{}
+	issues   map[string]string
+	doomed   map[int64]struct{} // runs that a full disk does not let go on, until that is kept
+	ending   bool               // a goroutine ends them
+	closing  bool
+	draining bool        // nothing new is started
+	lost     bool        // nothing is kept any more
+	calm     *time.Timer // calls Options.Idle
 }
 
 // Open opens the database, picks up what a dead process left behind, and
@@ -156,7 +149,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
-		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
+		secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
 	}
 	h.damage.log = h.log
@@ -170,6 +163,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.intake = intake.New(h.ctx, intake.Options{
 		Store: h.store, Runs: forIntake{h}, Recorder: forIntake{h}, Health: forIntake{h}, Root: opts.Root, Logger: h.log,
 	})
+	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h, h.intake})
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
@@ -203,6 +197,7 @@ func (h *Hub) Close() error {
 	ended := make(chan struct{})
 	go func() {
 		h.active.Wait()
+		_ = h.terminals.Close(ctx)
 		close(ended)
 	}()
 	select {

@@ -22,7 +22,7 @@ import (
 // returns is the run as it was committed.
 func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, error) {
 	if strings.TrimSpace(spec.Prompt) == "" {
-		return domain.Session{}, invalid("prompt", "a text that is not empty", "an empty string")
+		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
 	}
 	agent, err := h.resolveFor(isRestricted(ctx), spec.Agent)
 	if err != nil {
@@ -41,10 +41,10 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	err = h.write(ctx, func(t store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
-				return invalid("task_id", "an id that is new", "the id of another run")
+				return domain.Invalid("task_id", "an id that is new", "the id of another run")
 			}
 			if domain.IsTaskName(spec.CallerID) {
-				return invalid("task_id", "an id of another form than those that are given out here", fmt.Sprintf("%q", spec.CallerID))
+				return domain.Invalid("task_id", "an id of another form than those that are given out here", fmt.Sprintf("%q", spec.CallerID))
 			}
 		}
 		thread, err := h.threadFor(t, spec, agent.Name)
@@ -52,7 +52,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 			return err
 		}
 		if spec.Agent != "" && spec.Agent != thread.Agent {
-			return invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
+			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
 		}
 		run.Agent = thread.Agent
 		if isRestricted(ctx) && thread.Agent != agent.Name {
@@ -104,7 +104,7 @@ func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Threa
 			return domain.Thread{}, err
 		}
 		if domain.IsTaskName(spec.ThreadAlias) {
-			return domain.Thread{}, invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
+			return domain.Thread{}, domain.Invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
 		}
 	}
 	return h.newThread(t, spec, agent)
@@ -174,7 +174,7 @@ func (h *Hub) checkRoom(t store.Tx) error {
 		return err
 	}
 	if counts[domain.Queued] >= h.opts.Limits.QueueCap {
-		return errorf(KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[domain.Queued])
+		return domain.Errorf(domain.KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[domain.Queued])
 	}
 	return nil
 }
@@ -215,13 +215,13 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			return h.launchDraft(ctx, t, &run, spec)
 		}
 		if strings.TrimSpace(spec.Prompt) == "" {
-			return invalid("query", "a text that is not empty", "nothing")
+			return domain.Invalid("query", "a text that is not empty", "nothing")
 		}
 		if from.State == domain.Discarded {
-			return errorf(KindBadState, "%s is %s: there is nothing to continue", domain.TaskName(from.Task), from.State)
+			return domain.Errorf(domain.KindBadState, "%s is %s: there is nothing to continue", domain.TaskName(from.Task), from.State)
 		}
 		if spec.Fork && !from.State.Ended() { // what it will have said is not known yet
-			return errorf(KindBadState, "%s is %s: it can be forked when it has ended", domain.TaskName(from.Task), from.State)
+			return domain.Errorf(domain.KindBadState, "%s is %s: it can be forked when it has ended", domain.TaskName(from.Task), from.State)
 		}
 		thread, err := t.Thread(h.ctx, from.Thread)
 		if err != nil {
@@ -268,7 +268,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 // launchDraft queues a draft, with what spec changes of it.
 func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec ContinueSpec) error {
 	if spec.Fork {
-		return errorf(KindBadState, "%s is a draft: there is nothing to fork", domain.TaskName(run.Task))
+		return domain.Errorf(domain.KindBadState, "%s is a draft: there is nothing to fork", domain.TaskName(run.Task))
 	}
 	thread, err := t.Thread(h.ctx, run.Thread)
 	if err != nil {
@@ -338,14 +338,14 @@ func resolveIn(agents Agents, name string) (config.Agent, error) {
 	var untrusted *config.NotTrustedError
 	switch {
 	case errors.As(err, &unknown):
-		return agent, &Error{
-			Kind: KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: fmt.Sprintf("%q", name), Accepted: unknown.Known,
+		return agent, &domain.Error{
+			Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: fmt.Sprintf("%q", name), Accepted: unknown.Known,
 			Message: err.Error(), Err: err,
 		}
 	case errors.As(err, &untrusted):
-		return agent, &Error{Kind: KindNotTrusted, Message: err.Error(), Err: err}
+		return agent, &domain.Error{Kind: domain.KindNotTrusted, Message: err.Error(), Err: err}
 	case err != nil:
-		return agent, &Error{Kind: KindExecutor, Message: err.Error(), Err: err}
+		return agent, &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}
 	}
 	return agent, nil
 }
@@ -365,9 +365,9 @@ func (h *Hub) directory(path string) (string, error) {
 	info, err := os.Stat(full)
 	switch {
 	case err != nil:
-		return "", invalid("working_dir", "a directory that exists", fmt.Sprintf("%q", path))
+		return "", domain.Invalid("working_dir", "a directory that exists", fmt.Sprintf("%q", path))
 	case !info.IsDir():
-		return "", invalid("working_dir", "a directory", fmt.Sprintf("the file %q", path))
+		return "", domain.Invalid("working_dir", "a directory", fmt.Sprintf("the file %q", path))
 	}
 	return filepath.Clean(full), nil
 }
@@ -379,7 +379,7 @@ func checkMode(mode string) (string, error) {
 	case catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan:
 		return mode, nil
 	}
-	return "", invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode),
+	return "", domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode),
 		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
 }
 
@@ -390,6 +390,6 @@ func (h *Hub) checkHeld(name, mode string) error {
 	if err != nil || agent.Driver != "command" || mode != catalog.ModePlan {
 		return nil
 	}
-	return invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode),
+	return domain.Invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode),
 		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass)
 }

@@ -39,10 +39,10 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		return h.checkUnasked(ctx, token.Run, h.withoutSecrets(p, token.Thread))
 	}
 	if strings.TrimSpace(p.ToolName) == "" {
-		return result, invalid("tool_name", "the name of a tool", "an empty string")
+		return result, domain.Invalid("tool_name", "the name of a tool", "an empty string")
 	}
 	if p.ToolInput != nil && p.ToolParams != nil && !toolinput.Same(p.ToolInput, p.ToolParams) {
-		return result, invalid("tool_params", "nothing beside tool_input, or the same", "another input")
+		return result, domain.Invalid("tool_params", "nothing beside tool_input, or the same", "another input")
 	}
 	a := approvalOf(h.withoutSecrets(p, token.Thread))
 	h.intake.EndMessage(token.Run)

@@ -16,8 +16,8 @@ import (
 )
 
 // errNoRun says that an id names nothing.
-func errNoRun(id string) *Error {
-	return errorf(KindRunNotFound, "no run, session or task has the id %q", id)
+func errNoRun(id string) *domain.Error {
+	return domain.Errorf(domain.KindRunNotFound, "no run, session or task has the id %q", id)
 }
 
 // find is the run that an id of any kind names, inside a change.
@@ -55,7 +55,7 @@ func (h *Hub) session(ctx context.Context, run int64) (domain.Session, error) {
 func (h *Hub) SessionOfNative(ctx context.Context, native string) (domain.Session, error) {
 	thread, err := h.store.FindNative(ctx, native)
 	if errors.Is(err, store.ErrNotFound) {
-		return domain.Session{}, errorf(KindRunNotFound, "no session of an agent has the id %q", native)
+		return domain.Session{}, domain.Errorf(domain.KindRunNotFound, "no session of an agent has the id %q", native)
 	}
 	if err != nil {
 		return domain.Session{}, stored(err)
@@ -137,7 +137,7 @@ func (h *Hub) Approval(ctx context.Context, id string) (domain.Approval, error) 
 		a, err = h.store.ApprovalBeginning(ctx, id)
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return a, errorf(KindApprovalNotFound, "approval not found: %s", id)
+		return a, domain.Errorf(domain.KindApprovalNotFound, "approval not found: %s", id)
 	}
 	if errors.Is(err, store.ErrAmbiguous) {
 		return a, errAmbiguous(id)
@@ -145,8 +145,8 @@ func (h *Hub) Approval(ctx context.Context, id string) (domain.Approval, error) 
 	return a, stored(err)
 }
 
-func errAmbiguous(id string) *Error {
-	return invalid("call_id", "the id of one approval, or approval_id", fmt.Sprintf("%q, which several have", id))
+func errAmbiguous(id string) *domain.Error {
+	return domain.Invalid("call_id", "the id of one approval, or approval_id", fmt.Sprintf("%q, which several have", id))
 }
 
 // SessionOf is the session of a row, such as an approval's or an item's.
@@ -171,7 +171,7 @@ func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) 
 		return catalog.CreateMessageResult{}, err
 	}
 	h.intake.EndMessage(token.Run)
-	p.Message.Content = h.keys.of(token.Thread).JSON(p.Message.Content)
+	p.Message.Content = h.keys.Of(token.Thread).JSON(p.Message.Content)
 	return h.AddMessage(ctx, p)
 }
 
@@ -181,7 +181,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 		return catalog.CreateMessageResult{}, err
 	}
 	if p.Message.Role != "user" && p.Message.Role != "assistant" {
-		return catalog.CreateMessageResult{}, invalid("message.role", "a role", p.Message.Role, "user", "assistant")
+		return catalog.CreateMessageResult{}, domain.Invalid("message.role", "a role", p.Message.Role, "user", "assistant")
 	}
 	var item domain.Item
 	err := h.write(ctx, func(t store.Tx) error {

@@ -197,10 +197,10 @@ func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {
 	} {
 		d.ID = a.ID
 		_, err := h.Decide(ctx, d)
-		assert.Equal(t, KindInvalid, kindOf(t, err), "%+v", d)
+		assert.Equal(t, domain.KindInvalid, kindOf(t, err), "%+v", d)
 	}
 	_, err := h.Decide(ctx, Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"Command":"make test","command":"rm -rf ~"}`)})
-	assert.Equal(t, KindInvalid, kindOf(t, err))
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	_, err = h.Decide(ctx, Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"make test"}`)})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"command":"make test"}`, string((<-answers).UpdatedInput), "it is not the same as what was asked")

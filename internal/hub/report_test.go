@@ -47,7 +47,7 @@ func TestAQuestionNeedsAToolAndOneInput(t *testing.T) {
 		x.say(kindOf(t, err) + " ")
 		return completed
 	})
-	assert.Equal(t, KindInvalid+" "+KindInvalid+" "+KindInvalid+" ", await(t, h, launch(t, h, "p")).Result)
+	assert.Equal(t, domain.KindInvalid+" "+domain.KindInvalid+" "+domain.KindInvalid+" ", await(t, h, launch(t, h, "p")).Result)
 }
 
 // What an executor says of another task than its token's changes nothing.
@@ -91,10 +91,10 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	last := h.events.last()
 	for name, call := range calls {
 		for _, id := range []string{other.UUID, other.SessionID, domain.TaskName(other.Task), other.Thread.UUID, "others"} {
-			assert.Equal(t, KindInvalidToken, kindOf(t, call(token, id)), "%s of %s", name, id)
+			assert.Equal(t, domain.KindInvalidToken, kindOf(t, call(token, id)), "%s of %s", name, id)
 		}
 		assert.Error(t, call(token, "of nothing"), name)
-		assert.Equal(t, KindInvalidToken, kindOf(t, call("", own.UUID)), "%s: an executor needs one", name)
+		assert.Equal(t, domain.KindInvalidToken, kindOf(t, call("", own.UUID)), "%s: an executor needs one", name)
 	}
 	assert.Equal(t, last, h.events.last())
 	delete(calls, "RequestPermission") // it would wait for a human
@@ -106,7 +106,7 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	_, err = h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: other.UUID, Message: message})
 	assert.NoError(t, err, "clients of our own user need none")
 	_, err = h.AddMessage(ctx, catalog.CreateMessageParams{SessionToken: token, TaskID: other.UUID, Message: message})
-	assert.Equal(t, KindInvalidToken, kindOf(t, err), "but one that they give has to be good")
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "but one that they give has to be good")
 }
 
 func TestGarbageTakesNothingElseWithIt(t *testing.T) {
@@ -163,18 +163,18 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 			if bad == good {
 				continue
 			}
-			assert.Equal(t, KindInvalidToken, kindOf(t, h.CheckToken(bad)), name)
+			assert.Equal(t, domain.KindInvalidToken, kindOf(t, h.CheckToken(bad)), name)
 			_, err := h.GetAPIKey(context.Background(), catalog.GetAPIKeyParams{SessionToken: bad, Service: "x"})
-			assert.Equal(t, KindInvalidToken, kindOf(t, err), name)
+			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
 			_, err = h.RequestPermission(context.Background(), catalog.RequestPermissionParams{SessionToken: bad, ToolName: "Write"})
-			assert.Equal(t, KindInvalidToken, kindOf(t, err), name)
+			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
 			_, err = h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{SessionToken: bad})
-			assert.Equal(t, KindInvalidToken, kindOf(t, err), name)
+			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
 			assert.Error(t, h.Intake().ReportMessage(context.Background(), catalog.ReportMessageParams{SessionToken: bad, EventType: "x"}), name)
 			assert.Error(t, h.Intake().ReportProgress(context.Background(), catalog.ReportProgressParams{SessionToken: bad}), name)
 		}
 		_, err := h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{})
-		assert.Equal(t, KindInvalidToken, kindOf(t, err), "an executor needs one")
+		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "an executor needs one")
 		last := h.events.last()
 		after, err := h.Session(context.Background(), ended.UUID)
 		require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
 	get := func(service string) play {
 		return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 			r, err := x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, CredentialKey: service})
-			var failed *Error
+			var failed *domain.Error
 			switch {
 			case errors.As(err, &failed):
 				x.say(failed.Kind + ": " + failed.Message)
@@ -252,7 +252,7 @@ func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
 		s := launch(t, h, "OTHER_API_KEY")
 		id := <-asked
 		require.NoError(t, h.ProvideSecret(context.Background(), id, "", c.give))
-		assert.Equal(t, KindInvalid, kindOf(t, h.ProvideSecret(context.Background(), id, "", c.give)), "once")
+		assert.Equal(t, domain.KindInvalid, kindOf(t, h.ProvideSecret(context.Background(), id, "", c.give)), "once")
 		assert.Contains(t, await(t, h, s).Result, c.want)
 	}
 	accesses, err := h.store.KeyAccesses(context.Background(), 10)

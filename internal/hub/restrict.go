@@ -47,12 +47,12 @@ func (h *Hub) resolveFor(restricted bool, name string) (config.Agent, error) {
 	}
 	c, err := h.opts.Restricted()
 	if err != nil {
-		return config.Agent{}, &Error{Kind: KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
+		return config.Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
 	agent, err := resolveIn(c, name)
 	var untrusted *config.NotTrustedError
 	if errors.As(err, &untrusted) {
-		return agent, &Error{Kind: KindNotTrusted, Err: err, Message: fmt.Sprintf(
+		return agent, &domain.Error{Kind: domain.KindNotTrusted, Err: err, Message: fmt.Sprintf(
 			"the agent %q is defined by this project's %s, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor, or take another agent",
 			untrusted.Agent, filepath.Base(untrusted.File))}
 	}

@@ -56,7 +56,7 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	restricted := Restricted(ctx)
 	refused := func(err error) {
 		t.Helper()
-		assert.Equal(t, KindNotTrusted, kindOf(t, err))
+		assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 		assert.Contains(t, err.Error(), "this editor does not trust the workspace")
 	}
 	_, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: "project"})
@@ -111,7 +111,7 @@ func TestWhatARestrictedEditorLaunchedIsRestrictedWhileItRuns(t *testing.T) {
 		if err = <-outcomes; c.free {
 			require.NoError(t, err)
 		} else {
-			assert.Equal(t, KindNoAPIKey, kindOf(t, err))
+			assert.Equal(t, domain.KindNoAPIKey, kindOf(t, err))
 			approve(t, h, pendingOf(t, h, 1)[0], "")
 		}
 		await(t, h, s)
@@ -129,8 +129,8 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 	asked := pendingOf(t, h, 1)[0]
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
 	_, err = h.Decide(Restricted(context.Background()), Decision{ID: asked.ID, Decision: "approve"})
-	assert.Equal(t, KindNotTrusted, kindOf(t, err))
+	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
 	_, err = h.Launch(Restricted(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
-	assert.Equal(t, KindNotTrusted, kindOf(t, err))
+	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 }

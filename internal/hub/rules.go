@@ -48,7 +48,7 @@ func (h *Hub) ForgetRule(ctx context.Context, id int64) error {
 	return h.write(ctx, func(t store.Tx) error {
 		err := t.DeleteRule(id)
 		if errors.Is(err, store.ErrNotFound) {
-			return errorf(KindRuleNotFound, "no standing rule has the id %d", id)
+			return domain.Errorf(domain.KindRuleNotFound, "no standing rule has the id %d", id)
 		}
 		return err
 	})

@@ -74,7 +74,7 @@ func (h *Hub) hasRoom(s domain.Session) bool {
 	if err != nil {
 		return true // it is to fail, with that
 	}
-	return h.executors.HasRoom(Want{Thread: s.Thread.UUID, Agent: agent})
+	return h.executors.HasRoom(leaseFor(s.Thread.UUID, agent))
 }
 
 // Interrupt ends a run: one that is queued is cancelled, one that runs is
@@ -97,7 +97,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 		case run.State == domain.Interrupting:
 			return nil // it is ending already
 		case run.State.Ended():
-			return errorf(KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
+			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
 		}
 		return h.transition(t, &run, domain.Interrupting, outcome{reason: reason})
 	})
@@ -163,4 +163,4 @@ func (h *Hub) awaitNoMore(run int64, waiter chan struct{}) {
 	h.awaiting[run] = left
 }
 
-var errClosing = errorf(KindUnavailable, "duet-rpc is ending")
+var errClosing = domain.Errorf(domain.KindUnavailable, "duet-rpc is ending")

@@ -139,10 +139,10 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 	waits := launch(t, h, "waits")
 	launch(t, h, "waits")
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one too many"})
-	assert.Equal(t, KindQueueFull, kindOf(t, err))
+	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
 	assert.ErrorContains(t, err, "limits.queue_cap")
 	_, err = h.Continue(context.Background(), ContinueSpec{From: waits.UUID, Prompt: "one too many"})
-	assert.Equal(t, KindQueueFull, kindOf(t, err))
+	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
 	list, err := h.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err)
 	assert.Len(t, list, 3, "nothing is left of it")
@@ -205,7 +205,7 @@ type crashing struct {
 	killed atomic.Int64
 }
 
-func (c *crashing) Acquire(ctx context.Context, _ Want) (Lease, error) {
+func (c *crashing) Acquire(ctx context.Context, _ catalog.LeaseRequest) (Lease, error) {
 	if c.held != nil {
 		select {
 		case <-c.held:
@@ -420,7 +420,7 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	assert.Empty(t, h.awaiting)
 	h.mu.Unlock()
 	_, err = h.Await(context.Background(), "nobody")
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 	waited := make(chan error, 1)
 	go func() {
 		_, err := h.Await(context.Background(), s.UUID)
@@ -429,7 +429,7 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	require.NoError(t, h.Close())
 	err = <-waited
 	if err != nil { // or it saw the end that Close made
-		assert.Equal(t, KindUnavailable, kindOf(t, err))
+		assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	}
 }
 
@@ -439,23 +439,23 @@ func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
 		spec LaunchSpec
 		kind string
 	}{
-		"no prompt":       {LaunchSpec{Prompt: " \n\t"}, KindInvalid},
-		"unknown agent":   {LaunchSpec{Prompt: "p", Agent: "nobody"}, KindUnknownAgent},
-		"no directory":    {LaunchSpec{Prompt: "p", CWD: "not-there"}, KindInvalid},
-		"a file":          {LaunchSpec{Prompt: "p", CWD: filepath.Base(h.store.Path())}, KindInvalid},
-		"unknown mode":    {LaunchSpec{Prompt: "p", Mode: "yolo"}, KindInvalid},
-		"mode with blank": {LaunchSpec{Prompt: "p", Mode: "plan "}, KindInvalid},
+		"no prompt":       {LaunchSpec{Prompt: " \n\t"}, domain.KindInvalid},
+		"unknown agent":   {LaunchSpec{Prompt: "p", Agent: "nobody"}, domain.KindUnknownAgent},
+		"no directory":    {LaunchSpec{Prompt: "p", CWD: "not-there"}, domain.KindInvalid},
+		"a file":          {LaunchSpec{Prompt: "p", CWD: filepath.Base(h.store.Path())}, domain.KindInvalid},
+		"unknown mode":    {LaunchSpec{Prompt: "p", Mode: "yolo"}, domain.KindInvalid},
+		"mode with blank": {LaunchSpec{Prompt: "p", Mode: "plan "}, domain.KindInvalid},
 	} {
 		_, err := h.Launch(context.Background(), c.spec)
 		require.Error(t, err, name)
 		assert.Equal(t, c.kind, kindOf(t, err), name)
 	}
 	_, err := h.Continue(context.Background(), ContinueSpec{From: "nobody", Prompt: "p"})
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"})
 	require.NoError(t, err)
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"})
-	assert.Equal(t, KindInvalid, kindOf(t, err), "an id of the caller's is used once")
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "an id of the caller's is used once")
 	status, err := h.Status(context.Background())
 	require.NoError(t, err)
 	assert.Equal(t, domain.Counts{domain.Running: 1}, withoutStarting(status.Counts))
@@ -472,7 +472,7 @@ type crowded struct {
 	full map[string]bool // by thread
 }
 
-func (c *crowded) HasRoom(want Want) bool {
+func (c *crowded) HasRoom(want catalog.LeaseRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.full[want.Thread]
@@ -537,9 +537,9 @@ func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
 			continue
 		}
 		for _, err := range []error{err, changed} {
-			var e *Error
+			var e *domain.Error
 			require.ErrorAs(t, err, &e)
-			assert.Equal(t, KindInvalid, e.Kind)
+			assert.Equal(t, domain.KindInvalid, e.Kind)
 			assert.Equal(t, "permission_mode", e.Param)
 			assert.Contains(t, e.Expected, "the agent fake can be held to")
 			assert.NotContains(t, e.Accepted, "plan")

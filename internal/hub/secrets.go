@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/google/uuid"
@@ -37,14 +39,14 @@ func (h *Hub) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog
 		service = strings.ToLower(strings.TrimSuffix(p.CredentialKey, "_API_KEY"))
 	}
 	if service == "" {
-		return catalog.GetAPIKeyResult{}, invalid("service", "the name of a service", "an empty string")
+		return catalog.GetAPIKeyResult{}, domain.Invalid("service", "the name of a service", "an empty string")
 	}
 	key, outcome := h.fetchKey(ctx, token.Run, service)
 	if err := h.write(ctx, func(t store.Tx) error { return t.NoteKeyAccess(token.Run, service, outcome) }); err != nil {
 		return catalog.GetAPIKeyResult{}, err
 	}
 	if key == "" {
-		return catalog.GetAPIKeyResult{}, errorf(KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s_API_KEY", service, outcome, service, strings.ToUpper(service))
+		return catalog.GetAPIKeyResult{}, domain.Errorf(domain.KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s_API_KEY", service, outcome, service, strings.ToUpper(service))
 	}
 	h.keys.add(token.Thread, strings.TrimSpace(key))
 	return catalog.GetAPIKeyResult{APIKey: key}, nil
@@ -52,7 +54,7 @@ func (h *Hub) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog
 
 // withoutSecrets is a question without the keys that the agent was given.
 func (h *Hub) withoutSecrets(p catalog.RequestPermissionParams, thread int64) catalog.RequestPermissionParams {
-	s := h.keys.of(thread)
+	s := h.keys.Of(thread)
 	if s.None() {
 		return p
 	}
@@ -67,19 +69,6 @@ func (h *Hub) withoutSecrets(p catalog.RequestPermissionParams, thread int64) ca
 		p.Diffs[i] = d
 	}
 	return p
-}
-
-// withoutPrinted is what an agent's terminal printed without the keys that the
-// agent was given; at the end with what was held back of it.
-func (h *Hub) withoutPrinted(p catalog.TerminalOutputParams, thread int64, end bool) catalog.TerminalOutputParams {
-	s := h.keys.of(thread)
-	if s.None() {
-		return p
-	}
-	text := h.keys.print(thread, p.TerminalID, string(outputBytes(p)), end)
-	clean := outputParams(p.TerminalID, []byte(text))
-	clean.TaskID = p.TaskID
-	return clean
 }
 
 // fetchKey returns a key, or "" and why there is none.
@@ -133,7 +122,7 @@ func (h *Hub) ProvideSecret(_ context.Context, request, _, secret string) error 
 	delete(h.secrets, request)
 	h.mu.Unlock()
 	if given == nil {
-		return invalid("request_id", "the id of a request that waits", "another one")
+		return domain.Invalid("request_id", "the id of a request that waits", "another one")
 	}
 	given <- secret
 	return nil

@@ -16,7 +16,7 @@ import (
 func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (domain.Session, error) {
 	if c.Mode != nil {
 		if _, err := checkMode(*c.Mode); err != nil || *c.Mode == "" {
-			return domain.Session{}, invalid("permission_mode", "a permission mode", "another value",
+			return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "another value",
 				catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
 		}
 	}

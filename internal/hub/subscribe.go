@@ -96,7 +96,7 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, since int64, deliver func
 	if since < 0 {
 		s.cursor = h.events.last()
 	} else if last := h.events.last(); since > last {
-		return nil, invalid("since", "a seq of this log", "one after its end")
+		return nil, domain.Invalid("since", "a seq of this log", "one after its end")
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.last.Store(time.Now().UnixNano())

@@ -181,9 +181,9 @@ func TestReplayBeginsAfterWhatWasSeen(t *testing.T) {
 	}
 	last := list[len(list)-1].Seq
 	_, err := h.Subscribe(context.Background(), Filter{}, last+1, all.deliver)
-	assert.Equal(t, KindInvalid, kindOf(t, err), "beyond the end")
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "beyond the end")
 	_, err = h.Subscribe(context.Background(), Filter{Run: "nobody"}, -1, all.deliver)
-	assert.Equal(t, KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
 func TestFiltersChoose(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+
 	"github.com/duet-rpc/duet-rpc/internal/history"
 )
 
@@ -24,7 +26,7 @@ func (i *historyIntake) begin(ctx context.Context) (taking context.Context, rele
 	case i.closed:
 		return nil, nil, errClosing
 	case i.cancel != nil:
-		return nil, nil, errorf(KindBadState, "a history is being taken over already; try again when that is done")
+		return nil, nil, domain.Errorf(domain.KindBadState, "a history is being taken over already; try again when that is done")
 	}
 	taking, cancel := context.WithCancel(ctx)
 	i.cancel = cancel

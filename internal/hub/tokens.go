@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	errInvalidToken = errorf(KindInvalidToken, "the session token is unknown, or its run has ended")
-	errOthersToken  = errorf(KindInvalidToken, "the session token is that of another conversation, or of another task in it")
+	errInvalidToken = domain.Errorf(domain.KindInvalidToken, "the session token is unknown, or its run has ended")
+	errOthersToken  = domain.Errorf(domain.KindInvalidToken, "the session token is that of another conversation, or of another task in it")
 )
 
 // newToken makes the token by which an executor speaks for a run: 256 random

@@ -31,7 +31,7 @@ type outcome struct {
 func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outcome) error {
 	from := run.State
 	if !from.CanBecome(to) {
-		return errorf(KindBadState, "%s is %s, so it cannot become %s", domain.TaskName(run.Task), from, to)
+		return domain.Errorf(domain.KindBadState, "%s is %s, so it cannot become %s", domain.TaskName(run.Task), from, to)
 	}
 	stopped := from == domain.Interrupting && run.ErrorCode != codeTimeout || to == domain.Cancelled
 	run.State, run.Active = to, t.Now()

@@ -54,7 +54,7 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 				assert.Equal(t, before+1, h.events.last(), "one event")
 				continue
 			}
-			assert.Equal(t, KindBadState, kindOf(t, err), "%s to %s", from, to)
+			assert.Equal(t, domain.KindBadState, kindOf(t, err), "%s to %s", from, to)
 			assert.Equal(t, from, now.State)
 			assert.Empty(t, now.ErrorCode)
 			assert.True(t, now.Ended.IsZero())
@@ -93,9 +93,9 @@ func TestADraftIsDiscarded(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, domain.Discarded, s.State)
 	_, err = h.Cancel(context.Background(), s.UUID, "")
-	assert.Equal(t, KindNotCancellable, kindOf(t, err))
+	assert.Equal(t, domain.KindNotCancellable, kindOf(t, err))
 	_, err = h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
-	assert.Equal(t, KindBadState, kindOf(t, err))
+	assert.Equal(t, domain.KindBadState, kindOf(t, err))
 }
 
 func TestADraftIsLaunched(t *testing.T) {
@@ -116,7 +116,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	_, err := h.UpdateSettings(ctx, own.SessionID, SettingsChange{Title: &title, Mode: &mode})
 	require.NoError(t, err)
 	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID, Fork: true})
-	assert.Equal(t, KindBadState, kindOf(t, err))
+	assert.Equal(t, domain.KindBadState, kindOf(t, err))
 
 	launched, err := h.Continue(ctx, ContinueSpec{From: own.SessionID, Settings: func(s *domain.Settings) { s.SystemPrompt, s.MaxTurns = "Be kind.", 0 }})
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	assert.Equal(t, want, events.states())
 
 	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID})
-	assert.Equal(t, KindInvalid, kindOf(t, err), "it is no draft any more, so it is asked something")
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "it is no draft any more, so it is asked something")
 }
 
 func TestADraftNeedsRoomInTheQueue(t *testing.T) {
@@ -150,7 +150,7 @@ func TestADraftNeedsRoomInTheQueue(t *testing.T) {
 	h.Drain(context.Background()) // nothing is started
 	waiting := launch(t, h, "first")
 	_, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
-	assert.Equal(t, KindQueueFull, kindOf(t, err))
+	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
 	_, err = h.Cancel(context.Background(), waiting.SessionID, "")
 	require.NoError(t, err)
 	s, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})

@@ -3,13 +3,13 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // refusals are for a Daemon that wants to know of reports which were
@@ -22,23 +22,12 @@ type refusals interface {
 // taken; of "", or one that is not its own, it is not known which of its tasks
 // was meant, so each is told of.
 func (p *process) refused(task string, why error) {
-	told, ok := p.supervisor.opts.Daemon.(refusals)
+	hub, ok := p.supervisor.opts.Daemon.(refusals)
 	if !ok {
 		return
 	}
-	p.mu.Lock()
-	tasks := make([]string, 0, 1)
-	if _, own := p.given[task]; own {
-		tasks = append(tasks, task)
-	} else {
-		for task := range p.given {
-			tasks = append(tasks, task)
-		}
-	}
-	p.mu.Unlock()
-	slices.Sort(tasks)
-	for _, task := range tasks {
-		told.ReportRefused(task, why)
+	for _, task := range p.inventory.meant(task) {
+		hub.ReportRefused(task, why)
 	}
 }
 
@@ -66,8 +55,8 @@ func (d daemon) refuse(task, method string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *hub.Error
-	if errors.As(err, &known) && known.Kind == hub.KindInvalidToken {
+	var known *domain.Error
+	if errors.As(err, &known) && known.Kind == domain.KindInvalidToken {
 		d.process.refused(task, fmt.Errorf("%s: %w", method, err))
 	}
 	return refusedByHub{d.wire(err)}

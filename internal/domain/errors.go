@@ -1,0 +1,54 @@
+package domain
+
+import "fmt"
+
+// Kinds of errors: what data.kind says on the wire (docs/protocol.md, "Errors by family").
+const (
+	KindRunNotFound      = "run_not_found" // no run has this id
+	KindApprovalNotFound = "approval_not_found"
+	KindRuleNotFound     = "rule_not_found"
+	KindTerminalNotFound = "terminal_not_found"
+	KindTerminalTaken    = "terminal_taken"     // somebody has its descriptor, or others watch it
+	KindTerminalReadOnly = "terminal_read_only" // it is an agent's
+	KindNotCancellable   = "not_cancellable"    // the run has ended
+	KindQueueFull        = "queue_full"
+	KindUnavailable      = "subsystem_unavailable"
+	KindInvalidToken     = "invalid_session_token"
+	KindInvalid          = "invalid" // a parameter is wrong: Param says which
+	KindUnknownAgent     = "unknown_agent"
+	KindNotTrusted       = "not_trusted"
+	KindAlreadyDecided   = "already_decided"
+	KindNoAPIKey         = "no_api_key"
+	KindBadState         = "bad_state" // the run is not in a state in which this can be done
+	KindExecutor         = "executor_failed"
+)
+
+// An Error is a request that is refused, and why. Its text is for the person at
+// the other end: it says what to do, and holds no secret.
+type Error struct {
+	Kind     string   // one of the Kind constants
+	Message  string   // what Error returns
+	Param    string   // of KindInvalid and KindUnknownAgent: the parameter
+	Expected string   // of KindInvalid
+	Received string   // of KindInvalid
+	Accepted []string // what would do, where it can be listed
+	Err      error    // the cause, for the log
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf is an error of a kind, with a text as of [fmt.Sprintf].
+func Errorf(kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid is an error of KindInvalid: what a parameter has to be, and what it
+// was instead. accepted are the values that would do, where they can be listed.
+func Invalid(param, expected, received string, accepted ...string) *Error {
+	return &Error{
+		Kind: KindInvalid, Message: fmt.Sprintf("%s: expected %s, received %s", param, expected, received),
+		Param: param, Expected: expected, Received: received, Accepted: accepted,
+	}
+}
