@@ -36,7 +36,7 @@ internal/cli/tty:
 internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/project
-internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite
+internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
 internal/diff:
 internal/domain:  # values: everybody else speaks them
@@ -63,7 +63,8 @@ internal/redact:
 internal/relay: frame server internal/pending
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
-internal/store/sqlite: internal/domain internal/store
+internal/store/sqlite: internal/domain internal/store internal/store/sqlite/schema
+internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store
