@@ -20,7 +20,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal
+handlers: frame server server/passfd internal/catalog internal/dialect internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal
 internal/architecture:
 internal/background:
 internal/catalog:
@@ -38,6 +38,7 @@ internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/project
 internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
+internal/dialect: internal/domain  # how events are spelled for clients
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket

@@ -163,7 +163,7 @@ func (h *Hub) askAgain(t store.Tx, a domain.Approval, why string) error {
 	if err := h.linkTool(t, again, run); err != nil {
 		return err
 	}
-	return h.announce(t, EventApproval, run, approvalData(again, run))
+	return h.announce(t, run, requestOf(again))
 }
 
 // letLie gives up an answer that nobody is to act on any more.
