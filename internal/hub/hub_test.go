@@ -362,7 +362,7 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 				asking, cut := context.WithCancel(ctx)
 				go x.ask(asking, "Write", map[string]string{"file_path": "a"})
 				for pending := []domain.Approval{}; len(pending) == 0 && ctx.Err() == nil; {
-					pending, _ = x.daemon.(*Hub).Approvals(ctx, "")
+					pending, _ = x.daemon.(daemon).Approvals(ctx, "")
 				}
 				cut()
 				return end

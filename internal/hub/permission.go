@@ -31,7 +31,7 @@ const foreignPatience = 29 * time.Second
 // tool of a run may run.
 func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	var result catalog.RequestPermissionResult
-	token, live, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
+	token, _, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return result, err
 	}
@@ -45,7 +45,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		return result, domain.Invalid("tool_params", "nothing beside tool_input, or the same", "another input")
 	}
 	a := approvalOf(h.withoutSecrets(p, token.Thread))
-	h.endMessage(token.Run)
+	h.intake.EndMessage(token.Run)
 	answered := make(chan verdict, 1)
 	var ruled ruling
 	var carried *domain.Approval
@@ -101,8 +101,8 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	default:
 		result, err = h.awaitVerdict(ctx, a, answered)
 	}
-	if foreign && err == nil && result.ApprovalID != "" && live != nil {
-		live.foreign.give(result.ApprovalID)
+	if foreign && err == nil && result.ApprovalID != "" {
+		h.intake.Answered(token.Run, result.ApprovalID)
 	}
 	return result, err
 }
