@@ -17,7 +17,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
-	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
 // A hub is a catalog.Daemon that keeps what it is told.
@@ -235,7 +234,7 @@ func requireNobody(t *testing.T, h *hub) {
 func marked(mark string) (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
-		if env, err := os.ReadFile(file); err == nil && strings.Contains(string(env), process.MarkVariable+"="+mark) {
+		if env, err := os.ReadFile(file); err == nil && strings.Contains(string(env), catalog.MarkVariable+"="+mark) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
 			found = append(found, file+" "+string(line))
 		}
