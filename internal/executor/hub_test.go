@@ -26,7 +26,6 @@ type hub struct {
 	key      func(service string) (string, error)
 	onReport func(catalog.ReportMessageParams)
 	refuse   func(catalog.ReportMessageParams) error
-	onOutput func(catalog.TerminalOutputParams)
 
 	mu      sync.Mutex
 	reports []catalog.ReportMessageParams
@@ -103,9 +102,6 @@ func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 }
 
 func (h *hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
-	if h.onOutput != nil {
-		h.onOutput(p)
-	}
 	h.note(func() { h.output[p.TerminalID] += p.Encoding + ":" + p.Data })
 	return nil
 }
