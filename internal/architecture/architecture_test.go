@@ -18,9 +18,9 @@ const module = "github.com/duet-rpc/duet-rpc"
 // package that is missing here has not been thought about.
 const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
-cmd/duet-rpc: internal/cli internal/diff
+cmd/duet-rpc: internal/cli internal/dialect
 frame:
-handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal
+handlers: frame server server/passfd internal/catalog internal/dialect internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal
 internal/architecture:
 internal/background:
 internal/catalog:
@@ -39,6 +39,7 @@ internal/config: internal/catalog internal/config/bounded internal/project inter
 internal/config/bounded:  # files that came with a project
 internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
+internal/dialect: internal/domain  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
@@ -52,7 +53,8 @@ internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/diff internal/domain internal/history internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/hub: internal/background internal/catalog internal/config internal/domain internal/history internal/intake internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/intake: internal/catalog internal/diff internal/redact internal/store
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
