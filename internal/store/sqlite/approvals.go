@@ -83,6 +83,16 @@ func (q queries) PendingApprovals(ctx context.Context, run int64) ([]domain.Appr
 	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' ORDER BY a.n")
 }
 
+// PendingInThread lists what waits for a human in a thread, the oldest first.
+func (q queries) PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error) {
+	return all(ctx, q.s, scanApproval, pendingInThread, thread)
+}
+
+const (
+	pendingInThread = "SELECT " + approvalColumns + " FROM approvals a WHERE a.status = 'pending' AND a.thread = ? ORDER BY a.n"
+	staleApprovals  = "SELECT " + approvalColumns + " FROM approvals a WHERE a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n"
+)
+
 // CarriedDecision is a decision of a thread, made for a dead process, that
 // answers the same question.
 func (q queries) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
@@ -104,7 +114,7 @@ func (q queries) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approv
 // StaleApprovals lists what dead processes of a thread have asked and waits
 // for a human, the oldest first.
 func (q queries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n", thread)
+	return all(ctx, q.s, scanApproval, staleApprovals, thread)
 }
 
 // HasAsked reports whether a run has asked for a tool, whoever answered.

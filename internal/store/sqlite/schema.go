@@ -117,4 +117,7 @@ ALTER TABLE tokens DROP COLUMN expires;
 `, `
 -- What a thread has to do, without all that it has done; see runs.go.
 CREATE INDEX runs_unfinished ON runs (thread, state, priority, id) WHERE state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting');
+`, `
+-- What waits for a human in a thread, without all that waits elsewhere.
+CREATE INDEX approvals_waiting ON approvals (thread) WHERE status = 'pending';
 `}
