@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	},
 	"client":                   {"frame", "server", "internal/socket"},
 	"frame":                    {},
-	"handlers":                 {"frame", "server", "internal/catalog", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc"},
+	"handlers":                 {"frame", "server", "internal/catalog", "internal/domain", "internal/history", "internal/hub", "internal/logging", "internal/openrpc", "internal/trust"},
 	"server":                   {"frame"},
 	"internal/architecture":    {},
 	"internal/catalog":         {},
@@ -36,10 +36,11 @@ var mayImport = map[string][]string{
 	"internal/golden":          {},
 	"internal/domain":          {}, // values: everybody else speaks them
 	"internal/history":         {"internal/domain", "internal/store"},
-	"internal/hub":             {"internal/catalog", "internal/config", "internal/domain", "internal/history", "internal/redact", "internal/store", "internal/toolinput"}, // no transport: it knows nothing of connections
+	"internal/hub":             {"internal/catalog", "internal/config", "internal/domain", "internal/history", "internal/policy", "internal/redact", "internal/store", "internal/toolinput", "internal/trust"}, // no transport: it knows nothing of connections
 	"internal/logging":         {},
 	"internal/openrpc":         {"server"},
-	"internal/origin":          {"internal/project"}, // a database is known before anything of it is read
+	"internal/origin":          {"internal/project"},                                                                               // a database is known before anything of it is read
+	"internal/policy":          {"internal/catalog", "internal/config", "internal/domain", "internal/toolinput", "internal/trust"}, // it asks nobody and keeps nothing
 	"internal/project":         {},
 	"internal/question":        {"internal/visible"},
 	"internal/redact":          {},
@@ -49,6 +50,7 @@ var mayImport = map[string][]string{
 	"internal/store/sqlite":    {"internal/domain", "internal/store"},
 	"internal/store/storetest": {"internal/domain", "internal/store"},
 	"internal/toolinput":       {},
+	"internal/trust":           {"internal/domain"},
 	"internal/visible":         {},
 	"internal/supervisor":      {"frame", "server", "internal/catalog", "internal/catalogrpc", "internal/domain", "internal/hub", "internal/socket"},
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
@@ -165,7 +166,7 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.resolveFor(wasRestricted(run), thread.Agent)
+	agent, err := h.agentFor(trust.RestrictedRun(run), thread.Agent)
 	if err != nil {
 		return result, err
 	}
@@ -255,7 +256,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	if failure != nil && run.State != domain.Starting || why.code == codeAgentExited {
 		// It did not take its question back: that stays, and its answer resumes
 		// the run.
-		if err := h.keepApprovals(t, run); err != nil {
+		if err := h.approvals.Keep(t, run); err != nil {
 			return err
 		}
 	}

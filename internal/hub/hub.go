@@ -61,7 +61,7 @@ type Options struct {
 	Keys  func() map[string]config.Key
 	Rules func() []config.Rule
 	// Restricted, if set, is the configuration as it is for who does not
-	// trust the workspace; see [Restricted].
+	// trust the workspace; see package trust.
 	Restricted func() (*config.Config, error)
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
@@ -89,6 +89,7 @@ type Hub struct {
 	opts      Options
 	store     store.Store
 	standing  standing
+	approvals *Inbox
 	executors Executors
 	log       *slog.Logger
 	events    *eventLog
@@ -111,7 +112,6 @@ type Hub struct {
 
 	mu        sync.Mutex // guards the fields below
 	live      map[int64]*liveRun
-	waiting   map[string]chan verdict // by approval
 	awaiting  map[int64][]chan struct{}
 	tokens    map[[32]byte]domain.Token
 	terminals map[string]*terminal
@@ -154,7 +154,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h := &Hub{
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
-		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
+		folds: make(map[int64]*fold), live: make(map[int64]*liveRun),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
 		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
@@ -168,6 +168,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
+	h.approvals = h.newInbox()
 	h.reserve.path = reservePath(opts.Database)
 	h.executors = opts.Executors(h)
 	if err := h.recover(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
@@ -53,7 +54,7 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	ctx := context.Background()
 	h := openTrusted(t, `default_agent = "project"`, func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
-	restricted := Restricted(ctx)
+	restricted := trust.Restrict(ctx)
 	refused := func(err error) {
 		t.Helper()
 		assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
@@ -105,7 +106,7 @@ func TestWhatARestrictedEditorLaunchedIsRestrictedWhileItRuns(t *testing.T) {
 	for _, c := range []struct {
 		ctx  context.Context
 		free bool
-	}{{ctx, true}, {Restricted(ctx), false}} {
+	}{{ctx, true}, {trust.Restrict(ctx), false}} {
 		s, err := h.Launch(c.ctx, LaunchSpec{Prompt: "p", Agent: "mine"})
 		require.NoError(t, err)
 		if err = <-outcomes; c.free {
@@ -128,9 +129,9 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 	require.NoError(t, err)
 	asked := pendingOf(t, h, 1)[0]
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
-	_, err = h.Decide(Restricted(context.Background()), Decision{ID: asked.ID, Decision: "approve"})
+	_, err = h.Approvals().Decide(trust.Restrict(context.Background()), Decision{ID: asked.ID, Decision: "approve"})
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
-	_, err = h.Launch(Restricted(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
+	_, err = h.Launch(trust.Restrict(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 }

@@ -23,14 +23,6 @@ type Changes interface {
 	Revoked() bool
 }
 
-// configuredRules are the rules of the configuration as it is now.
-func (h *Hub) configuredRules() []config.Rule {
-	if h.opts.Rules == nil {
-		return nil
-	}
-	return h.opts.Rules()
-}
-
 // configuredKeys are the keys of the configuration as it is now.
 func (h *Hub) configuredKeys() map[string]config.Key {
 	if h.opts.Keys == nil {
@@ -165,7 +157,7 @@ func (s *standing) once() error {
 	if same {
 		return nil
 	}
-	err := s.hub.write(s.hub.ctx, func(t store.Tx) error { return s.hub.reconsiderIn(t, 0) })
+	err := s.hub.approvals.ReconsiderAll(s.hub.ctx)
 	if err == nil {
 		s.mu.Lock()
 		s.generation = now

@@ -86,7 +86,7 @@ func TestANewRuleCountsAtOnce(t *testing.T) {
 	for _, s := range []domain.Session{open, next, later} {
 		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
-	a, err := h.Approval(context.Background(), asked.ID)
+	a, err := h.Approvals().Find(context.Background(), asked.ID)
 	require.NoError(t, err)
 	assert.Equal(t, []string{domain.ApprovalDenied, "rule=user"}, []string{a.Status, a.DecidedBy})
 	c.set(func() { c.rules = nil })
@@ -175,7 +175,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 		assert.Equal(t, codeRevoked, ended.ErrorCode)
 		assert.Contains(t, ended.Error, "not trusted any more")
 	}
-	a, err := h.Approval(context.Background(), asked.ID)
+	a, err := h.Approvals().Find(context.Background(), asked.ID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.ApprovalCancelled, a.Status)
 	assert.Equal(t, domain.Running, inState(t, h, mine, domain.Running).State)
