@@ -9,7 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // A terminalInfo is a terminal as clients see it.
@@ -30,10 +32,10 @@ type terminalInfo struct {
 	StartedAt   time.Time `json:"started_at"`
 }
 
-func infoOf(t hub.Terminal) terminalInfo {
+func infoOf(t terminal.Info) terminalInfo {
 	i := terminalInfo{
 		TerminalID: t.ID, PTYPID: t.PID, Program: t.Program, Args: append([]string{}, t.Args...), CWD: t.CWD,
-		Cols: t.Cols, Rows: t.Rows, TmuxSession: t.Tmux, ReadOnly: t.Agents, Attached: t.Views, Taken: t.Taken, StartedAt: t.Started.UTC(),
+		Cols: t.Cols, Rows: t.Rows, TmuxSession: t.Tmux, ReadOnly: t.OfAgent, Attached: t.Views, Taken: t.Taken, StartedAt: t.Started.UTC(),
 	}
 	if t.Run != nil {
 		i.TaskID, i.SessionID = taskID(t.Run.Task), t.Run.SessionID
@@ -56,7 +58,7 @@ type terminalListResult struct {
 
 func (terminals) list(ctx context.Context, h *hub.Hub, _ struct{}) (terminalListResult, error) {
 	list := []*terminalInfo{}
-	for _, t := range h.Terminals() {
+	for _, t := range h.Terminals().List() {
 		i := infoOf(t)
 		list = append(list, &i)
 	}
@@ -84,12 +86,12 @@ func (t terminals) attach(ctx context.Context, h *hub.Hub, p attachParams) (atta
 	if err := checkDescriptor(ctx, p.Descriptor); err != nil {
 		return attachResult{}, err
 	}
-	params := hub.AttachParams{Cols: orZero(p.Cols), Rows: orZero(p.Rows), Descriptor: p.Descriptor}
+	params := terminal.AttachParams{Cols: orZero(p.Cols), Rows: orZero(p.Rows), Descriptor: p.Descriptor}
 	if old := t.watching.find(server.ConnFrom(ctx), p.TerminalID); old != nil {
-		params.Instead = old.view
+		params.Replaces = old.view
 	}
 	feed := t.newFeed(ctx)
-	view, err := h.AttachTerminal(ctx, p.TerminalID, params, feed.put)
+	view, err := h.Terminals().Attach(ctx, p.TerminalID, params, feed.event)
 	if err != nil {
 		return attachResult{}, err
 	}
@@ -120,7 +122,7 @@ func (t terminals) detach(ctx context.Context, _ *hub.Hub, p closeParams) (detac
 
 // checkDescriptor refuses to pass a descriptor where that is not possible.
 func checkDescriptor(ctx context.Context, wanted bool) error {
-	if !wanted || server.CanReplyFile(ctx) {
+	if !wanted || passfd.CanReply(ctx) {
 		return nil
 	}
 	return server.InvalidParam(server.ParamError{
@@ -136,9 +138,9 @@ func (t terminals) newFeed(ctx context.Context) *terminalFeed {
 
 // begin lets a view begin with the reply. It ends with the terminal, the
 // connection or terminal.detach.
-func (t terminals) begin(ctx context.Context, view *hub.View, feed *terminalFeed) error {
+func (t terminals) begin(ctx context.Context, view *terminal.View, feed *terminalFeed) error {
 	if view.File != nil {
-		if err := server.ReplyFile(ctx, view.File); err != nil {
+		if err := passfd.Reply(ctx, view.File); err != nil {
 			view.Close()
 			return err
 		}
@@ -183,7 +185,7 @@ type watchKey struct {
 type watch struct {
 	conn *server.Conn
 	id   string
-	view *hub.View
+	view *terminal.View
 	feed *terminalFeed
 }
 

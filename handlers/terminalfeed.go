@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
@@ -56,6 +57,11 @@ type terminalPiece struct {
 
 func newTerminalFeed(dialect string, room int, send func(context.Context, ...any) error, log *slog.Logger) *terminalFeed {
 	return &terminalFeed{dialect: dialect, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
+}
+
+// event is put for an event of the terminal's registry.
+func (f *terminalFeed) event(e domain.Event) {
+	f.put(hub.Notice{Type: e.Type, Time: e.Time, Data: e.Data})
 }
 
 // put queues an event of the terminal. It waits a moment where output finds no

@@ -92,11 +92,11 @@ func (t terminals) spawn(ctx context.Context, h *hub.Hub, p spawnParams) (spawnR
 		return spawnResult{}, err
 	}
 	feed := t.newFeed(ctx)
-	view, err := h.SpawnTerminal(ctx, catalog.SpawnTerminalParams{
+	view, err := h.Terminals().Spawn(ctx, catalog.SpawnTerminalParams{
 		SessionToken: p.SessionToken, CWD: p.CWD, Shell: p.Shell, Env: p.Env, UseTmux: p.UseTmux,
 		TmuxSessionName: p.TmuxSessionName, TmuxWindowName: p.TmuxWindowName, Cols: orZero(p.Cols), Rows: orZero(p.Rows), Args: p.Args,
 		Descriptor: p.Descriptor,
-	}, feed.put)
+	}, feed.event)
 	if err != nil {
 		return spawnResult{}, err
 	}
@@ -106,7 +106,7 @@ func (t terminals) spawn(ctx context.Context, h *hub.Hub, p spawnParams) (spawnR
 // An encoding is how a terminal's bytes are written as a string.
 type encoding string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (encoding) Accepted() []string { return []string{"utf-8", "base64"} }
 
 type writeParams struct {
@@ -128,7 +128,7 @@ func (p writeParams) check() error {
 }
 
 func (terminals) write(ctx context.Context, h *hub.Hub, p writeParams) (success, error) {
-	err := h.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: p.TerminalID, Data: p.Data, Encoding: string(p.Encoding)})
+	err := h.Terminals().Write(ctx, catalog.TerminalWriteParams{TerminalID: p.TerminalID, Data: p.Data, Encoding: string(p.Encoding)})
 	return success{err == nil}, err
 }
 
@@ -154,7 +154,7 @@ func someCells(param string, n uint) error {
 }
 
 func (terminals) resize(ctx context.Context, h *hub.Hub, p resizeParams) (success, error) {
-	err := h.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: p.TerminalID, Cols: int(p.Cols), Rows: int(p.Rows)})
+	err := h.Terminals().Resize(ctx, catalog.TerminalResizeParams{TerminalID: p.TerminalID, Cols: int(p.Cols), Rows: int(p.Rows)})
 	return success{err == nil}, err
 }
 
@@ -169,6 +169,6 @@ type closeResult struct {
 }
 
 func (terminals) close(ctx context.Context, h *hub.Hub, p closeParams) (closeResult, error) {
-	r, err := h.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: p.TerminalID})
+	r, err := h.Terminals().End(ctx, catalog.TerminalCloseParams{TerminalID: p.TerminalID})
 	return closeResult{r.Closed}, err
 }

@@ -1,8 +1,9 @@
 module github.com/duet-rpc/duet-rpc/internal/bench
 
-go 1.26.8
+go 1.26.0
 
 require (
+	github.com/google/uuid v1.6.0
 	github.com/sourcegraph/jsonrpc2 v0.2.3
 	go.lsp.dev/jsonrpc2 v1.0.1
 	golang.org/x/sys v0.49.0
@@ -11,7 +12,6 @@ require (
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/gofrs/flock v0.13.1 // indirect
-	github.com/google/uuid v1.6.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	modernc.org/libc v1.79.0 // indirect
 	modernc.org/mathutil v1.7.1 // indirect

@@ -56,9 +56,9 @@ type RequestPermissionParams struct {
 	Diffs      []FileDiff         `json:"diffs,omitempty" doc:"What it would change."`
 	Options    []PermissionOption `json:"options,omitempty" doc:"The answers that the agent offers."`
 	InputFixed bool               `json:"input_fixed,omitempty" doc:"A changed input would not be heeded: the tool runs with this one, or not at all."`
-	Unasked    []string           `json:"unasked,omitempty" doc:"The agent has not asked for leave: only whether the policy denies this is to be told, under each of these names of tools."`
+	Unasked    []string           `json:"unasked,omitempty" doc:"The agent has not asked for permission: only whether the policy denies this is to be told, under each of these names of tools."`
 	NameByKind bool               `json:"name_by_kind,omitempty" doc:"The agent has not named the tool: tool_name is made of its kind."`
-	IsQuestion bool               `json:"is_question,omitempty" doc:"The agent asks a human something, rather than for leave; the answer is an option or a text."`
+	IsQuestion bool               `json:"is_question,omitempty" doc:"The agent asks a human something, rather than for permission; the answer is an option or a text."`
 }
 
 // A FileDiff is a change of a file, or of a part of it. Ours.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
 func TestATurnWithPermissionAndDiff(t *testing.T) {
@@ -139,17 +140,17 @@ func TestARunThatTheHubDoesNotHearHasNotCompleted(t *testing.T) {
 	}
 	result := execute(t, x, p)
 	assert.Equal(t, catalog.StatusFailed, result.Status)
-	assert.Equal(t, executor.CodePermission, result.Error.Code)
+	assert.Equal(t, task.CodePermission, result.Error.Code)
 	assert.Contains(t, result.Error.Message, "Edit demo.txt")
 	assert.Contains(t, result.Error.Message, "the session token is unknown")
-	assert.Equal(t, []string{executor.CodePermission}, h.codes())
+	assert.Equal(t, []string{task.CodePermission}, h.codes())
 	assert.Contains(t, h.text(), `"outcome":"cancelled"`, "nobody has decided")
 	assert.NotContains(t, h.text(), `"optionId"`)
 
 	p.TaskID, p.Prompt = "task-2", "unasked"
 	result = execute(t, x, p)
 	assert.Equal(t, catalog.StatusFailed, result.Status)
-	assert.Equal(t, executor.CodePermission, result.Error.Code)
+	assert.Equal(t, task.CodePermission, result.Error.Code)
 	assert.Contains(t, result.Error.Message, "could not be asked whether it is allowed")
 
 	h.decide = nil
@@ -162,7 +163,7 @@ func TestARunThatTheHubDoesNotHearHasNotCompleted(t *testing.T) {
 	}
 	result = execute(t, x, p)
 	assert.Equal(t, catalog.StatusFailed, result.Status)
-	assert.Equal(t, &catalog.ExecutionError{Code: executor.CodeOutput, Message: "output is missing: the hub did not take what the agent said: I will not"}, result.Error)
+	assert.Equal(t, &catalog.ExecutionError{Code: task.CodeOutput, Message: "output is missing: the hub did not take what the agent said: I will not"}, result.Error)
 	h.refuse = nil
 	p.TaskID = "task-4"
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "the next one is another")
@@ -259,7 +260,7 @@ func TestRequestsOfAnAgentAreBounded(t *testing.T) {
 func TestWhatADeadAgentLeavesIsEnded(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
-	assert.Equal(t, executor.CodeExited, execute(t, x, prompt(t, "plain", "litter")).Error.Code)
+	assert.Equal(t, task.CodeExited, execute(t, x, prompt(t, "plain", "litter")).Error.Code)
 	requireGone(t, h.text())
 }
 
@@ -288,11 +289,11 @@ func TestHowAgentsFail(t *testing.T) {
 		name, kind, word, code string
 		says                   []string
 	}{
-		{"crash", "plain", "crash", executor.CodeExited, []string{"exited with status 3", "the sky is falling"}},
-		{"error", "plain", "error", executor.CodeAgent, []string{"no credit left"}},
-		{"malformed error", "plain", "badresult", executor.CodeAgent, []string{"malformed"}},
-		{"login", "locked", "echo", executor.CodeAuthRequired, []string{"log in", "Fake login"}},
-		{"silence", "silent", "echo", executor.CodeTimeout, []string{"initialize", "waiting for a login"}},
+		{"crash", "plain", "crash", task.CodeExited, []string{"exited with status 3", "the sky is falling"}},
+		{"error", "plain", "error", task.CodeAgent, []string{"no credit left"}},
+		{"malformed error", "plain", "badresult", task.CodeAgent, []string{"malformed"}},
+		{"login", "locked", "echo", task.CodeAuthRequired, []string{"log in", "Fake login"}},
+		{"silence", "silent", "echo", task.CodeTimeout, []string{"initialize", "waiting for a login"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -315,7 +316,7 @@ func TestAProgramThatIsNotThere(t *testing.T) {
 	p.Launch.Command = []string{"no-such-agent", "--acp"}
 	result := execute(t, x, p)
 	require.NotNil(t, result.Error)
-	assert.Equal(t, executor.CodeNotFound, result.Error.Code)
+	assert.Equal(t, task.CodeNotFound, result.Error.Code)
 	assert.Contains(t, result.Error.Message, "no-such-agent")
 }
 
@@ -336,7 +337,7 @@ func TestKeysAndEnvironment(t *testing.T) {
 	p.SessionID, p.TaskID = "other", "task-2"
 	result := execute(t, x, p)
 	require.NotNil(t, result.Error)
-	assert.Equal(t, executor.CodeNoKey, result.Error.Code)
+	assert.Equal(t, task.CodeNoKey, result.Error.Code)
 }
 
 func TestStopping(t *testing.T) {

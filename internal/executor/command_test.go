@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
 func command(t *testing.T, kind, text string, argv ...string) catalog.ExecutePromptParams {
@@ -84,7 +85,7 @@ func TestCommands(t *testing.T) {
 		x := newExecutor(t, h, executor.Options{})
 		result := execute(t, x, command(t, "fail", "x"))
 		require.NotNil(t, result.Error)
-		assert.Equal(t, executor.CodeExited, result.Error.Code)
+		assert.Equal(t, task.CodeExited, result.Error.Code)
 		assert.Contains(t, result.Error.Message, "exited with status 5: out of luck")
 		assert.Equal(t, "some", h.text())
 	})

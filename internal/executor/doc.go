@@ -1,13 +1,15 @@
 // Package executor is the child process of the hub that runs agents and
-// terminals. It implements catalog.Executor and
-// talks to catalog.Daemon; it has no database and keeps no keys.
+// terminals. It implements catalog.Executor and talks to catalog.Daemon; it has
+// no database and keeps no keys.
 //
-// A prompt runs through one of two drivers: "acp" speaks the Agent Client
-// Protocol with an agent that lives across the prompts of a session, and
-// "command" runs any program once a prompt. Whatever such a program does
-// (garbage, lines of any length, silence, a crash) ends its own prompt at
-// most.
+// This package takes the hub's calls, and gives each prompt to one of two
+// drivers: executor/acp speaks the Agent Client Protocol with an agent that
+// lives across the prompts of a session, and executor/command runs any program
+// once a prompt. What they report goes through executor/task, in order.
+// Terminals of people are executor/terminal; all processes belong to
+// executor/process; the files that an agent may have are executor/workspace.
 //
-// Reports wait for the hub, and while they wait the agent is not read, so
-// nothing is ever dropped for being too fast.
+// Whatever an agent does (garbage, lines of any length, silence, a crash) ends
+// its own prompt at most. Reports wait for the hub, and while they wait the
+// agent is not read, so nothing is ever dropped for being too fast.
 package executor

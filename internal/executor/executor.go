@@ -1,70 +1,69 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"io/fs"
+	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/acp"
+	"github.com/duet-rpc/duet-rpc/internal/executor/command"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/executor/terminal"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Error codes of results and reports that are the executor's own.
-const (
-	CodeExecutor     = "EXECUTOR_ERROR"      // the hub did not give what the prompt needs, or the parameters are wrong
-	CodeNoKey        = "NO_API_KEY"          // a key that the agent needs could not be had
-	CodeNotFound     = "AGENT_NOT_FOUND"     // the agent's program is not there
-	CodeStart        = "AGENT_START_FAILED"  // the program is there and could not be started
-	CodeTimeout      = "AGENT_TIMEOUT"       // the agent does not answer
-	CodeExited       = "AGENT_EXITED"        // the agent ended in mid-run
-	CodeAgent        = "AGENT_ERROR"         // the agent answered with an error
-	CodeAuthRequired = "AGENT_AUTH_REQUIRED" // somebody has to log in
-	CodePermission   = "PERMISSION_FAILED"   // the hub could not be asked for leave
-	CodeOutput       = "OUTPUT_MISSING"      // the hub did not take what the agent said
-	CodeLineTooLong  = "AGENT_LINE_TOO_LONG" // report_error: a line was dropped
-	CodeGarbage      = "AGENT_GARBAGE"       // report_error: lines that were no protocol
-)
+// A driver runs a task to its end, in its own way of speaking with an agent.
+type driver interface {
+	Run(*task.Task) (stopReason string, failed *task.Failure)
+}
 
 // An Executor implements catalog.Executor. Its methods may be called from any
 // goroutine. It has to be closed.
+//
+// It owns the tasks; the agents belong to the drivers, terminals to a
+// terminal.Set, and the processes of both to a process.Runner.
 type Executor struct {
-	daemon  catalog.Daemon
-	opts    Options
-	log     *slog.Logger
-	spawner *spawner
-	gate    gate
+	daemon catalog.Daemon
+	opts   Options
+	log    *slog.Logger
+
+	processes *process.Runner
+	terminals *terminal.Set
+	agents    *acp.Driver
+	drivers   map[string]driver // by the name that a launch gives
 
 	ctx    context.Context // ends with Close: reports are given up
 	cancel context.CancelFunc
 
-	mu        sync.Mutex // guards the fields below
-	closing   bool       // no new prompts or terminals
-	runs      map[string]*run
-	seats     map[string]*seat // by session
-	children  map[*process]struct{}
-	terminals map[string]*terminal
-	idle      chan struct{} // closed when runs is empty; nil if nobody waits
-	work      sync.WaitGroup
+	mu      sync.Mutex // guards the fields below
+	closing bool       // no new prompts or terminals
+	tasks   map[string]*task.Task
+	idle    chan struct{} // closed when tasks is empty; nil if nobody waits
+	work    sync.WaitGroup
 }
 
 var _ catalog.Executor = (*Executor)(nil)
 
 // New makes an Executor that asks and tells daemon.
 func New(daemon catalog.Daemon, opts Options) *Executor {
-	opts = opts.withDefaults()
-	x := &Executor{
-		daemon: daemon, opts: opts, log: opts.Logger,
-		spawner:   newSpawner(),
-		runs:      make(map[string]*run),
-		seats:     make(map[string]*seat),
-		children:  make(map[*process]struct{}),
-		terminals: make(map[string]*terminal),
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	x := &Executor{daemon: daemon, opts: opts, log: opts.Logger, tasks: make(map[string]*task.Task)}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
+	x.processes = process.NewRunner(x.ctx, x.log, process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate})
+	x.terminals = terminal.New(x.ctx, x.processes, daemon)
+	x.agents = acp.New(x.ctx, daemon, x.processes, x.log, acp.Options{StartTimeout: opts.StartTimeout, CancelGrace: opts.Grace.Cancel})
+	x.drivers = map[string]driver{"acp": x.agents, "command": command.New(x.processes)}
 	return x
 }
 
@@ -76,13 +75,14 @@ func (x *Executor) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptPar
 			Param: "launch", Expected: "how the agent is started, with its command", Received: "none",
 		})
 	}
-	r := newRun(ctx, x, p)
-	if err := x.begin(r); err != nil {
+	t := task.New(ctx, x.ctx, x.daemon, x.log, p)
+	if err := x.begin(t); err != nil {
+		t.Close()
 		return catalog.ExecutePromptResult{}, err
 	}
-	defer x.end(r)
-	result := r.execute()
-	// Before the answer, which is lost if the link breaks now (seed 002, stop_task).
+	defer x.end(t)
+	result := t.Result(x.run(t))
+	// Before the answer, which is lost if the link breaks now.
 	if err := x.daemon.ReportCompletion(ctx, catalog.ReportCompletionParams{
 		SessionToken: p.SessionToken, TaskID: p.TaskID, Status: result.Status, TokenUsage: result.TokenUsage, Error: result.Error,
 	}); err != nil {
@@ -91,29 +91,43 @@ func (x *Executor) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptPar
 	return result, nil
 }
 
-// begin notes a run, which must be the only one of its name.
-func (x *Executor) begin(r *run) error {
+// run gives a task to its driver.
+func (x *Executor) run(t *task.Task) (stopReason string, failed *task.Failure) {
+	conversation, err := x.daemon.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
+	if err != nil {
+		return "", &task.Failure{Code: task.CodeExecutor, Message: "the hub did not tell what the prompt stands on: " + err.Error()}
+	}
+	t.Prepare(conversation)
+	d := x.drivers[cmp.Or(t.Launch.Driver, "acp")]
+	if d == nil {
+		return "", &task.Failure{Code: task.CodeExecutor, Message: fmt.Sprintf("%s: there is no driver %q: it is acp or command", t.Launch.Name, t.Launch.Driver)}
+	}
+	return d.Run(t)
+}
+
+// begin notes a task, which must be the only one of its name.
+func (x *Executor) begin(t *task.Task) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closing {
 		return errClosing()
 	}
-	if _, there := x.runs[r.task]; there {
+	if _, there := x.tasks[t.ID]; there {
 		return server.InvalidParam(server.ParamError{
 			Param: "task_id", Expected: "an id that is not in use", Received: "the id of a running task",
 		})
 	}
-	x.runs[r.task] = r
+	x.tasks[t.ID] = t
 	x.work.Add(1)
 	return nil
 }
 
-func (x *Executor) end(r *run) {
-	r.finish()
+func (x *Executor) end(t *task.Task) {
+	t.Close()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.runs, r.task)
-	if len(x.runs) == 0 && x.idle != nil {
+	delete(x.tasks, t.ID)
+	if len(x.tasks) == 0 && x.idle != nil {
 		close(x.idle)
 		x.idle = nil
 	}
@@ -121,49 +135,80 @@ func (x *Executor) end(r *run) {
 }
 
 func errClosing() error {
-	return internalError("the executor is shutting down", kindData{Kind: "shutting_down"})
-}
-
-func internalError(message string, data kindData) error {
-	return server.NewError(jsonrpc2.CodeInternalError, "Internal error: "+message, data)
-}
-
-// withoutPath is an error of the system without the file's name: no path goes
-// out.
-func withoutPath(err error) error {
-	if about := (*fs.PathError)(nil); errors.As(err, &about) {
-		return about.Err
-	}
-	return err
-}
-
-type kindData struct {
-	Kind string `json:"kind"`
-	Code string `json:"code,omitempty"`
+	return server.NewError(jsonrpc2.CodeInternalError, "Internal error: the executor is shutting down", struct {
+		Kind string `json:"kind"`
+	}{"shutting_down"})
 }
 
 // StopTask implements catalog.Executor.
 func (x *Executor) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
 	x.mu.Lock()
-	r := x.runs[p.TaskID]
+	t := x.tasks[p.TaskID]
 	x.mu.Unlock()
-	if r == nil {
+	if t == nil {
 		return catalog.StopTaskResult{Message: "no such task is running"}, nil
 	}
-	r.stop()
+	t.Stop()
 	return catalog.StopTaskResult{Stopped: true}, nil
 }
 
 // PauseNotifications implements catalog.Executor.
 func (x *Executor) PauseNotifications(context.Context) error {
-	x.gate.shut()
+	x.processes.Flow.Pause()
 	return nil
 }
 
 // ResumeNotifications implements catalog.Executor.
 func (x *Executor) ResumeNotifications(context.Context) error {
-	x.gate.open()
+	x.processes.Flow.Resume()
 	return nil
+}
+
+// ReleaseSession implements catalog.Executor.
+func (x *Executor) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
+	return x.agents.ReleaseSession(p.SessionID), nil
+}
+
+// SpawnTerminal implements catalog.Executor.
+func (x *Executor) SpawnTerminal(_ context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
+	x.mu.Lock()
+	closing := x.closing
+	x.mu.Unlock()
+	if closing {
+		return catalog.SpawnTerminalResult{}, errClosing()
+	}
+	result, err := x.terminals.Spawn(p)
+	if errors.Is(err, terminal.ErrClosed) { // since we looked
+		err = errClosing()
+	}
+	return result, err
+}
+
+// TerminalWrite implements catalog.Executor. It does not wait for the program
+// to read.
+func (x *Executor) TerminalWrite(_ context.Context, p catalog.TerminalWriteParams) error {
+	return x.terminals.Write(p)
+}
+
+// TerminalResize implements catalog.Executor.
+func (x *Executor) TerminalResize(_ context.Context, p catalog.TerminalResizeParams) error {
+	return x.terminals.Resize(p)
+}
+
+// TerminalClose implements catalog.Executor. It does not wait for the end,
+// which terminal_exit tells.
+func (x *Executor) TerminalClose(_ context.Context, p catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
+	return x.terminals.Hangup(p)
+}
+
+// TerminalDescriptor implements catalog.Executor.
+func (x *Executor) TerminalDescriptor(ctx context.Context, p catalog.TerminalDescriptorParams) (*os.File, error) {
+	return x.terminals.Descriptor(ctx, p)
+}
+
+// TerminalReturn implements catalog.Executor.
+func (x *Executor) TerminalReturn(_ context.Context, p catalog.TerminalReturnParams) error {
+	return x.terminals.Return(p)
 }
 
 // Shutdown implements catalog.Executor. Its status is idle if nothing ran,
@@ -196,7 +241,7 @@ func (x *Executor) refuse() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closing = true
-	if len(x.runs) == 0 {
+	if len(x.tasks) == 0 {
 		return nil
 	}
 	if x.idle == nil {
@@ -205,59 +250,48 @@ func (x *Executor) refuse() <-chan struct{} {
 	return x.idle
 }
 
-// Close ends every run, agent and terminal, gently while ctx lasts and with
-// SIGKILL when it has ended, and returns when none is left. It may be called
-// more than once.
+// Close ends every task, agent and terminal, gently while ctx lasts and with
+// SIGKILL when it has ended, and returns when none is left, nor a goroutine of
+// theirs. It may be called more than once.
 func (x *Executor) Close(ctx context.Context) {
 	idle := x.refuse()
-	// Reports are let through: a run ends only when its last ones are out.
-	x.gate.open()
-	for _, r := range snapshot(x, x.runs) {
-		r.stop()
-	}
-	kill := context.AfterFunc(ctx, x.kill)
-	defer kill()
+	// Reports are let through: a task ends only when its last ones are out.
+	x.processes.Flow.Resume()
+	x.stopTasks()
+	killed := make(chan struct{})
+	spare := context.AfterFunc(ctx, func() {
+		defer close(killed)
+		x.kill()
+	})
+	defer func() {
+		if !spare() {
+			<-killed
+		}
+	}()
 	if idle != nil {
 		<-idle
 	}
-	for _, t := range snapshot(x, x.terminals) {
-		t.close()
-	}
-	var ending sync.WaitGroup
-	for _, s := range snapshot(x, x.seats) {
-		ending.Go(s.clear)
-	}
-	ending.Wait()
+	x.terminals.Close()
+	x.agents.Close()
+	x.terminals.Wait()
 	x.work.Wait()
 	x.cancel()
-	x.spawner.close()
+	x.processes.Close()
 }
 
 // kill ends everything at once. What waits for the hub is given up.
 func (x *Executor) kill() {
 	x.refuse()
 	x.cancel()
-	x.gate.open()
-	for _, r := range snapshot(x, x.runs) {
-		r.stop()
-	}
-	x.mu.Lock()
-	children := make([]*process, 0, len(x.children))
-	for p := range x.children {
-		children = append(children, p)
-	}
-	x.mu.Unlock()
-	for _, p := range children {
-		p.kill()
-	}
+	x.processes.Flow.Resume()
+	x.stopTasks()
+	x.processes.Kill()
 }
 
-func snapshot[V any](x *Executor, m map[string]V) []V {
+func (x *Executor) stopTasks() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	all := make([]V, 0, len(m))
-	for _, v := range m {
-		all = append(all, v)
+	for _, t := range x.tasks {
+		t.Stop() // which does not wait
 	}
-	return all
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
 // A hub is a catalog.Daemon that keeps what it is told.
@@ -36,11 +37,12 @@ type hub struct {
 	started []catalog.TerminalStartedParams
 	exits   []catalog.TerminalExitParams
 	ends    []catalog.ReportCompletionParams
-	changed chan struct{} // closed and replaced at each report
+	begun   map[string]int // how often what a prompt stands on was asked, by token
+	changed chan struct{}  // closed and replaced at each report
 }
 
 func newHub() *hub {
-	return &hub{output: make(map[string]string), changed: make(chan struct{})}
+	return &hub{output: make(map[string]string), begun: make(map[string]int), changed: make(chan struct{})}
 }
 
 func (h *hub) note(f func()) {
@@ -64,7 +66,8 @@ func (h *hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	return h.decide(ctx, p)
 }
 
-func (h *hub) GetExecutionContext(context.Context, catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+func (h *hub) GetExecutionContext(_ context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+	h.note(func() { h.begun[p.SessionToken]++ })
 	return h.context, nil
 }
 
@@ -152,6 +155,25 @@ func (h *hub) data(kind string) (all []string) {
 	return all
 }
 
+// contexts is how often somebody with that token asked what a prompt stands on.
+func (h *hub) contexts(token string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.begun[token]
+}
+
+// reportsOf is how much was reported of a task.
+func (h *hub) reportsOf(task string) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.reports {
+		if r.TaskID == task {
+			n++
+		}
+	}
+	return n
+}
+
 func (h *hub) codes() (codes []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -213,7 +235,7 @@ func requireNobody(t *testing.T, h *hub) {
 func marked(mark string) (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
-		if env, err := os.ReadFile(file); err == nil && strings.Contains(string(env), executor.MarkVariable+"="+mark) {
+		if env, err := os.ReadFile(file); err == nil && strings.Contains(string(env), process.MarkVariable+"="+mark) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
 			found = append(found, file+" "+string(line))
 		}

@@ -26,23 +26,3 @@ type Grace struct {
 	Interrupt time.Duration // after SIGINT; default 2 s
 	Terminate time.Duration // after SIGTERM; default 2 s
 }
-
-func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&o.Grace.Cancel, 3 * time.Second},
-		{&o.Grace.Interrupt, 2 * time.Second},
-		{&o.Grace.Terminate, 2 * time.Second},
-		{&o.StartTimeout, 30 * time.Second},
-	} {
-		if *d.field <= 0 {
-			*d.field = d.value
-		}
-	}
-	return o
-}

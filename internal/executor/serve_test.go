@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -35,8 +36,8 @@ func serveInherited() {
 	}
 }
 
-// process starts an executor process for h, and returns it and the link.
-func process(t *testing.T, h *hub) (*exec.Cmd, *server.Conn) {
+// startProcess starts an executor process for h, and returns it and the link.
+func startProcess(t *testing.T, h *hub) (*exec.Cmd, *server.Conn) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	require.NoError(t, err)
 	syscall.CloseOnExec(fds[0])
@@ -64,7 +65,7 @@ func process(t *testing.T, h *hub) (*exec.Cmd, *server.Conn) {
 
 func TestOverTheLink(t *testing.T) {
 	h := newHub()
-	cmd, rpc := process(t, h)
+	cmd, rpc := startProcess(t, h)
 	x := catalogrpc.Executor(rpc)
 	for i, word := range []string{"flood", "edit", "invalid"} {
 		p := prompt(t, "plain", word)
@@ -78,7 +79,7 @@ func TestOverTheLink(t *testing.T) {
 	p.TaskID = "task-crash"
 	result, err := x.ExecutePrompt(context.Background(), p)
 	require.NoError(t, err)
-	assert.Equal(t, executor.CodeExited, result.Error.Code)
+	assert.Equal(t, task.CodeExited, result.Error.Code)
 
 	ended, err := x.Shutdown(context.Background(), catalog.ShutdownParams{Reason: "test"})
 	require.NoError(t, err)
@@ -89,7 +90,7 @@ func TestOverTheLink(t *testing.T) {
 
 func TestTheHubDies(t *testing.T) {
 	h := newHub()
-	cmd, rpc := process(t, h)
+	cmd, rpc := startProcess(t, h)
 	x := catalogrpc.Executor(rpc)
 	_, err := x.SpawnTerminal(context.Background(), catalog.SpawnTerminalParams{Shell: "/bin/sh", Args: []string{"-c", "trap '' HUP; sleep 600"}})
 	require.NoError(t, err)
@@ -104,7 +105,7 @@ func TestTheHubDies(t *testing.T) {
 
 func TestTheExecutorIsKilled(t *testing.T) {
 	h := newHub()
-	cmd, rpc := process(t, h)
+	cmd, rpc := startProcess(t, h)
 	go catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "sleep"))
 	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	require.NoError(t, cmd.Process.Kill())
@@ -114,7 +115,7 @@ func TestTheExecutorIsKilled(t *testing.T) {
 
 func TestAgentsDoNotInheritTheLink(t *testing.T) {
 	h := newHub()
-	_, rpc := process(t, h)
+	_, rpc := startProcess(t, h)
 	_, err := catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "fds"))
 	require.NoError(t, err)
 	if _, err := os.Stat("/proc/self/fd"); err == nil {

@@ -172,7 +172,7 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	}
 	h.standing.begin(run.ID, agent)
 	defer h.standing.end(run.ID)
-	lease, err := h.executors.Acquire(live.ctx, Want{Thread: thread.UUID, Agent: agent})
+	lease, err := h.executors.Acquire(live.ctx, leaseFor(thread.UUID, agent))
 	if err != nil {
 		return result, err
 	}

@@ -14,33 +14,27 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/terminal"
 )
 
 // Executors starts executors and finds them again.
 type Executors interface {
 	// Acquire returns an executor for a purpose, and starts one if need be. It
 	// waits while there is no room for one.
-	Acquire(ctx context.Context, want Want) (Lease, error)
+	Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error)
 	// HasRoom reports whether Acquire would not have to wait. It is asked again
 	// when a run has ended, whose lease was released before.
-	HasRoom(want Want) bool
+	HasRoom(want catalog.LeaseRequest) bool
 	// Count is how many executors there are.
 	Count() int
 }
 
-// Want says what an executor is for.
-type Want struct {
-	Thread string       // the thread's UUID; "" for a human's terminal
-	Agent  config.Agent // what it will run
-}
-
 // A Lease is an executor that somebody uses.
-type Lease interface {
-	catalog.Executor
-	// Release gives it back; it may be ended when nobody uses it.
-	Release()
-	// Kill ends the executor and all of its agents at once.
-	Kill()
+type Lease = catalog.Lease
+
+// leaseFor is what is asked of the executors for an agent of a thread.
+func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
 }
 
 // Agents knows the configured agents.
@@ -100,6 +94,7 @@ type Hub struct {
 	full      atomic.Bool // the disk is
 	damage    damage
 	keys      *agentKeys
+	terminals *terminal.Registry
 	sessions  *recentSessions // runs that were lately needed for their ids
 	started   time.Time
 	began     int64 // the last event of the hub before this one
@@ -110,21 +105,19 @@ type Hub struct {
 
 	folds map[int64]*fold // of active runs; for the writer's goroutine alone
 
-	mu        sync.Mutex // guards the fields below
-	live      map[int64]*liveRun
-	awaiting  map[int64][]chan struct{}
-	tokens    map[[32]byte]domain.Token
-	terminals map[string]*terminal
-	spawning  int                    // terminals whose start is not answered
-	secrets   map[string]chan string // requests for keys that wait for a human
-	besides   map[*Subscription]struct{}
-	issues    map[string]string
-	doomed    map[int64]struct{} // runs that a full disk does not let go on, until that is kept
-	ending    bool               // a goroutine ends them
-	closing   bool
-	draining  bool        // nothing new is started
-	lost      bool        // nothing is kept any more
-	calm      *time.Timer // calls Options.Idle
+	mu       sync.Mutex // guards the fields below
+	live     map[int64]*liveRun
+	awaiting map[int64][]chan struct{}
+	tokens   map[[32]byte]domain.Token
+	secrets  map[string]chan string // requests for keys that wait for a human
+	besides  map[*Subscription]struct{}
+	issues   map[string]string
+	doomed   map[int64]struct{} // runs that a full disk does not let go on, until that is kept
+	ending   bool               // a goroutine ends them
+	closing  bool
+	draining bool        // nothing new is started
+	lost     bool        // nothing is kept any more
+	calm     *time.Timer // calls Options.Idle
 }
 
 // Open opens the database, picks up what a dead process left behind, and
@@ -156,7 +149,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
-		terminals: make(map[string]*terminal), secrets: make(map[string]chan string), issues: make(map[string]string),
+		secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
 	}
 	h.damage.log = h.log
@@ -165,11 +158,12 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
 	h.approvals = h.newInbox()
 	h.reserve.path = reservePath(opts.Database)
+	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(h)
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
@@ -203,6 +197,7 @@ func (h *Hub) Close() error {
 	ended := make(chan struct{})
 	go func() {
 		h.active.Wait()
+		_ = h.terminals.Close(ctx)
 		close(ended)
 	}()
 	select {

@@ -49,9 +49,11 @@ type executors struct {
 	stops map[string]context.CancelFunc
 }
 
-func (x *executors) Acquire(context.Context, Want) (Lease, error) { return &leased{executors: x}, nil }
-func (x *executors) Count() int                                   { return 1 }
-func (x *executors) HasRoom(Want) bool                            { return true }
+func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) {
+	return &leased{executors: x}, nil
+}
+func (x *executors) Count() int                        { return 1 }
+func (x *executors) HasRoom(catalog.LeaseRequest) bool { return true }
 
 // leased is the executor that all share.
 type leased struct {

@@ -20,9 +20,8 @@ const (
 // what agents say. They are in memory alone, as long as there may be an agent that
 // has them. It may be used by any goroutine.
 type agentKeys struct {
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // guards threads
 	threads map[int64]*threadKeys
-	printed map[string]*redact.Stream // by agents' terminals
 }
 
 type threadKeys struct {
@@ -32,10 +31,10 @@ type threadKeys struct {
 }
 
 func newAgentKeys() *agentKeys {
-	return &agentKeys{threads: make(map[int64]*threadKeys), printed: make(map[string]*redact.Stream)}
+	return &agentKeys{threads: make(map[int64]*threadKeys)}
 }
 
-// hold is of for a run of the thread, which releases it when it has ended and
+// hold is Of for a run of the thread, which releases it when it has ended and
 // all that it reported was taken in: until then they are known.
 func (k *agentKeys) hold(thread int64) *redact.Secrets {
 	k.mu.Lock()
@@ -62,9 +61,9 @@ func (k *agentKeys) add(thread int64, key string) {
 	k.entry(thread).secrets.Add(key)
 }
 
-// of are the keys that agents of a thread were given. An agent lives longer than
+// Of are the keys that agents of a thread were given. An agent lives longer than
 // a run.
-func (k *agentKeys) of(thread int64) *redact.Secrets {
+func (k *agentKeys) Of(thread int64) *redact.Secrets {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if keys := k.threads[thread]; keys != nil {
@@ -107,31 +106,4 @@ func (k *agentKeys) forget(now time.Time) {
 	for _, thread := range idle[:len(idle)-keysMost] {
 		delete(k.threads, thread)
 	}
-}
-
-// print is what an agent's terminal printed without its thread's keys; at the end
-// with what was held back of it.
-func (k *agentKeys) print(thread int64, terminal, text string, end bool) string {
-	s := k.of(thread)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	stream := k.printed[terminal]
-	if stream == nil {
-		stream = &redact.Stream{Secrets: s}
-	}
-	text = stream.Add(text)
-	if end {
-		text += stream.Border()
-	}
-	if delete(k.printed, terminal); stream.Holds() {
-		k.printed[terminal] = stream
-	}
-	return text
-}
-
-// holds reports whether something that a terminal printed is held back.
-func (k *agentKeys) holds(terminal string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.printed[terminal] != nil
 }

@@ -132,7 +132,7 @@ func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) 
 		return catalog.CreateMessageResult{}, err
 	}
 	h.endMessage(token.Run)
-	p.Message.Content = h.keys.of(token.Thread).JSON(p.Message.Content)
+	p.Message.Content = h.keys.Of(token.Thread).JSON(p.Message.Content)
 	return h.AddMessage(ctx, p)
 }
 

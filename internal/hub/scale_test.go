@@ -29,7 +29,7 @@ type pausingLease struct {
 	owner *pausing
 }
 
-func (p *pausing) Acquire(ctx context.Context, w Want) (Lease, error) {
+func (p *pausing) Acquire(ctx context.Context, w catalog.LeaseRequest) (Lease, error) {
 	l, err := p.Executors.Acquire(ctx, w)
 	return pausingLease{l, p}, err
 }

@@ -74,7 +74,7 @@ func (h *Hub) hasRoom(s domain.Session) bool {
 	if err != nil {
 		return true // it is to fail, with that
 	}
-	return h.executors.HasRoom(Want{Thread: s.Thread.UUID, Agent: agent})
+	return h.executors.HasRoom(leaseFor(s.Thread.UUID, agent))
 }
 
 // Interrupt ends a run: one that is queued is cancelled, one that runs is

@@ -205,7 +205,7 @@ type crashing struct {
 	killed atomic.Int64
 }
 
-func (c *crashing) Acquire(ctx context.Context, _ Want) (Lease, error) {
+func (c *crashing) Acquire(ctx context.Context, _ catalog.LeaseRequest) (Lease, error) {
 	if c.held != nil {
 		select {
 		case <-c.held:
@@ -472,7 +472,7 @@ type crowded struct {
 	full map[string]bool // by thread
 }
 
-func (c *crowded) HasRoom(want Want) bool {
+func (c *crowded) HasRoom(want catalog.LeaseRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.full[want.Thread]

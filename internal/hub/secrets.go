@@ -54,7 +54,7 @@ func (h *Hub) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog
 
 // withoutSecrets is a question without the keys that the agent was given.
 func (h *Hub) withoutSecrets(p catalog.RequestPermissionParams, thread int64) catalog.RequestPermissionParams {
-	s := h.keys.of(thread)
+	s := h.keys.Of(thread)
 	if s.None() {
 		return p
 	}
@@ -69,19 +69,6 @@ func (h *Hub) withoutSecrets(p catalog.RequestPermissionParams, thread int64) ca
 		p.Diffs[i] = d
 	}
 	return p
-}
-
-// withoutPrinted is what an agent's terminal printed without the keys that the
-// agent was given; at the end with what was held back of it.
-func (h *Hub) withoutPrinted(p catalog.TerminalOutputParams, thread int64, end bool) catalog.TerminalOutputParams {
-	s := h.keys.of(thread)
-	if s.None() {
-		return p
-	}
-	text := h.keys.print(thread, p.TerminalID, string(outputBytes(p)), end)
-	clean := outputParams(p.TerminalID, []byte(text))
-	clean.TaskID = p.TaskID
-	return clean
 }
 
 // fetchKey returns a key, or "" and why there is none.

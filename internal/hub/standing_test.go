@@ -102,7 +102,7 @@ type killable struct {
 	kills atomic.Int64
 }
 
-func (k *killable) Acquire(ctx context.Context, want Want) (Lease, error) {
+func (k *killable) Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error) {
 	l, err := k.Executors.Acquire(ctx, want)
 	return &killableLease{l, &k.kills}, err
 }

@@ -87,7 +87,7 @@ type slowExecutors struct {
 	lease *slowLease
 }
 
-func (x *slowExecutors) Acquire(ctx context.Context, w Want) (Lease, error) {
+func (x *slowExecutors) Acquire(ctx context.Context, w catalog.LeaseRequest) (Lease, error) {
 	l, err := x.Executors.Acquire(ctx, w)
 	x.lease.Lease = l
 	return x.lease, err

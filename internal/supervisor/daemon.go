@@ -16,7 +16,8 @@ type daemon struct {
 	process *process
 }
 
-func told[R any](d daemon, result R, err error) (R, error) {
+// forWire makes an error of the hub fit for the wire.
+func forWire[R any](d daemon, result R, err error) (R, error) {
 	if err != nil {
 		err = d.wire(err)
 	}
@@ -25,7 +26,7 @@ func told[R any](d daemon, result R, err error) (R, error) {
 
 func (d daemon) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
 	r, err := d.Daemon.GetAPIKey(ctx, p)
-	return told(d, r, err)
+	return forWire(d, r, err)
 }
 
 func (d daemon) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
@@ -35,17 +36,17 @@ func (d daemon) RequestPermission(ctx context.Context, p catalog.RequestPermissi
 
 func (d daemon) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
 	r, err := d.Daemon.GetExecutionContext(ctx, p)
-	return told(d, r, err)
+	return forWire(d, r, err)
 }
 
 func (d daemon) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	r, err := d.Daemon.CreateMessage(ctx, p)
-	return told(d, r, err)
+	return forWire(d, r, err)
 }
 
 func (d daemon) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) error {
 	if p.EventType == catalog.EventProcess {
-		d.process.noteAgent(p.EventData)
+		d.process.inventory.agent(p.EventData)
 	}
 	return d.refuse(p.TaskID, "report_message", d.Daemon.ReportMessage(ctx, p))
 }
@@ -63,24 +64,24 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 var errOthersTask = &domain.Error{Kind: domain.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}
 
 func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {
-	if !d.process.runs(p.TaskID) {
+	if !d.process.inventory.has(p.TaskID) {
 		return d.wire(errOthersTask)
 	}
-	d.process.noteAgentTerminal(p.TerminalID, p.TaskID)
+	d.process.inventory.agentTerminal(p.TerminalID, p.TaskID)
 	return d.Daemon.TerminalStarted(ctx, p)
 }
 
 func (d daemon) TerminalOutput(ctx context.Context, p catalog.TerminalOutputParams) error {
-	if !d.process.runs(p.TaskID) {
+	if !d.process.inventory.has(p.TaskID) {
 		return d.wire(errOthersTask)
 	}
 	return d.Daemon.TerminalOutput(ctx, p)
 }
 
 func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
-	if !d.process.runs(p.TaskID) {
+	if !d.process.inventory.has(p.TaskID) {
 		return d.wire(errOthersTask)
 	}
-	d.process.noteTerminal(p.TerminalID, false)
+	d.process.inventory.terminal(p.TerminalID, false)
 	return d.Daemon.TerminalExit(ctx, p)
 }

@@ -53,9 +53,9 @@ func (l idleThreads) surplus(most int) []*idleThread {
 	return idle[:max(len(idle)-most, 0)]
 }
 
-// rest notes that a conversation has nothing to do, and ends the agents of
+// markIdle notes that a conversation has nothing to do, and ends the agents of
 // those that have waited too long, or of which there are too many. mu is held.
-func (s *Supervisor) rest(p *process, of purpose) {
+func (s *Supervisor) markIdle(p *process, of purpose) {
 	i := &idleThread{process: p, of: of}
 	i.timer = time.AfterFunc(s.opts.IdleAfter, func() {
 		s.mu.Lock()
@@ -74,8 +74,8 @@ func (s *Supervisor) trim() {
 	}
 }
 
-// wake notes that a conversation has something to do again; mu is held.
-func (s *Supervisor) wake(p *process, of purpose) {
+// markBusy notes that a conversation has something to do again; mu is held.
+func (s *Supervisor) markBusy(p *process, of purpose) {
 	if i := s.idle.of(p, of); i != nil {
 		s.idle.remove(i)
 	}

@@ -3,8 +3,8 @@
 package supervisor
 
 import (
-	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -22,78 +22,119 @@ func waiting(s *Supervisor) (threads []string) {
 	return threads
 }
 
+// requireWaiting requires that these wait, once all is quiet.
 func requireWaiting(t *testing.T, s *Supervisor, want ...string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return slices.Equal(want, waiting(s)) }, within, time.Millisecond, "those that wait")
+	synctest.Wait()
+	require.Equal(t, want, waiting(s), "those that wait")
 }
 
-// used is a conversation that had a prompt.
-func used(t *testing.T, s *Supervisor, thread string) {
+// used is a conversation that had a prompt, and what its executor is called.
+func used(t *testing.T, s *Supervisor, thread string) (pid string) {
 	t.Helper()
 	l := acquire(t, s, acp(thread))
-	prompt(t, l, "pid")
-	l.Release()
+	defer l.Release()
+	return prompt(t, l, "pid")
+}
+
+func TestAnIdleExecutorEnds(t *testing.T) {
+	inBubble(t, func(*Options) {}, func(t *testing.T, s *Supervisor, m *memory) {
+		pid := used(t, s, "a")
+		time.Sleep(idleAfter - 1)
+		l := acquire(t, s, acp("a"))
+		assert.Equal(t, pid, prompt(t, l, "pid"), "it is still there")
+		time.Sleep(10 * idleAfter)
+		requireCount(t, s, 1, "it is in use")
+		l.Release()
+		time.Sleep(idleAfter - 1)
+		requireWaiting(t, s, "a")
+		time.Sleep(time.Nanosecond)
+		requireWaiting(t, s)
+		requireCount(t, s, 1, "without an agent it waits for another conversation")
+		time.Sleep(idleAfter - 1)
+		requireCount(t, s, 1, "as long")
+		time.Sleep(time.Nanosecond)
+		requireCount(t, s, 0, "and no longer")
+		assert.False(t, m.has(pid))
+		assert.NotEqual(t, pid, used(t, s, "a"))
+	})
 }
 
 func TestTheAgentThatWaitsLongestIsEndedFirst(t *testing.T) {
-	s := newSupervisor(t, func(o *Options) { o.MostIdle, o.Most = 2, 10 })
-	for _, thread := range []string{"a", "b", "c", "d"} {
-		used(t, s, thread)
-	}
-	requireWaiting(t, s, "c", "d")
-	used(t, s, "c")
-	used(t, s, "e")
-	requireWaiting(t, s, "c", "e")
-	assert.LessOrEqual(t, s.Count(), 4, "an executor without agents is used again")
+	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 2, 10 }, func(t *testing.T, s *Supervisor, _ *memory) {
+		for _, thread := range []string{"a", "b", "c", "d"} {
+			used(t, s, thread)
+		}
+		requireWaiting(t, s, "c", "d")
+		used(t, s, "c")
+		used(t, s, "e")
+		requireWaiting(t, s, "c", "e")
+		assert.LessOrEqual(t, s.Count(), 4, "an executor without agents is used again")
+	})
 }
 
 func TestAnExecutorWithoutAgentsIsUsedAgain(t *testing.T) {
-	s := newSupervisor(t, func(o *Options) { o.MostIdle, o.IdleAfter = 0, 200*time.Millisecond })
-	l := acquire(t, s, acp("a"))
-	pid := prompt(t, l, "pid")
-	l.Release()
-	requireWaiting(t, s)
-	l = acquire(t, s, acp("b"))
-	assert.Equal(t, pid, prompt(t, l, "pid"))
-	l.Release()
-	require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond, "it ends in its own time")
+	inBubble(t, func(o *Options) { o.MostIdle = 0 }, func(t *testing.T, s *Supervisor, _ *memory) {
+		pid := used(t, s, "a")
+		requireWaiting(t, s)
+		time.Sleep(idleAfter / 2)
+		assert.Equal(t, pid, used(t, s, "b"))
+		time.Sleep(idleAfter - 1)
+		requireCount(t, s, 1, "it waits for another")
+		time.Sleep(time.Nanosecond)
+		requireCount(t, s, 0, "it ends in its own time")
+	})
 }
 
 // Agents that share an executor are ended each for itself.
 func TestAgentsOfOneExecutorAreEndedEachForItself(t *testing.T) {
-	s := newSupervisor(t, func(o *Options) { o.MostIdle, o.Most, o.IdleAfter = 2, 2, 100*time.Millisecond })
-	works := acquire(t, s, acp("long"))
-	for _, thread := range []string{"a", "b", "c"} {
-		used(t, s, thread)
-	}
-	requireWaiting(t, s, "b", "c")
-	requireWaiting(t, s) // in their own time
-	assert.Equal(t, 1, s.Count())
-	assert.NotEmpty(t, prompt(t, works, "pid"), "the other one is left alone")
-	works.Release()
-	require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond)
+	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 2, 2 }, func(t *testing.T, s *Supervisor, _ *memory) {
+		works := acquire(t, s, acp("long"))
+		for _, thread := range []string{"a", "b", "c"} {
+			used(t, s, thread)
+			time.Sleep(time.Second)
+		}
+		requireWaiting(t, s, "b", "c")
+		time.Sleep(idleAfter - 2*time.Second)
+		requireWaiting(t, s, "c")
+		time.Sleep(time.Second)
+		requireWaiting(t, s)
+		requireCount(t, s, 1, "the other one has something to do")
+		assert.NotEmpty(t, prompt(t, works, "pid"), "it is left alone")
+		works.Release()
+		time.Sleep(2 * idleAfter)
+		requireCount(t, s, 0, "it ends in its own time")
+	})
 }
 
 // An agent with a program of its own in a terminal is no idle one.
 func TestAnAgentWhoseProgramsRunIsKept(t *testing.T) {
-	s := newSupervisor(t, func(o *Options) { o.MostIdle, o.IdleAfter = 1, 20*time.Millisecond })
-	for _, thread := range []string{"a works", "b works", "c"} {
-		used(t, s, thread)
-	}
-	requireWaiting(t, s, "a works", "b works")
-	require.Eventually(t, func() bool { return s.Count() <= 2 }, within, time.Millisecond)
-	assert.Never(t, func() bool { return s.Count() == 0 || len(waiting(s)) != 2 }, 200*time.Millisecond, 5*time.Millisecond, "what they run runs on")
-	used(t, s, "a works")
-	requireWaiting(t, s, "b works", "a works")
+	inBubble(t, func(o *Options) { o.MostIdle = 1 }, func(t *testing.T, s *Supervisor, m *memory) {
+		for _, thread := range []string{"a works", "b works", "c"} {
+			used(t, s, thread)
+		}
+		time.Sleep(3 * idleAfter)
+		requireWaiting(t, s, "a works", "b works")
+		requireCount(t, s, 2, "the one of c is not needed any more")
+		time.Sleep(100 * idleAfter)
+		requireWaiting(t, s, "a works", "b works")
+		requireCount(t, s, 2, "what they run runs on")
+		used(t, s, "a works")
+		requireWaiting(t, s, "b works", "a works")
+		m.programsEnded.Store(true)
+		time.Sleep(idleAfter)
+		requireWaiting(t, s)
+	})
 }
 
 // A prompt that comes while an agent is being ended finds a place.
 func TestAPromptMeetsTheEndOfItsAgent(t *testing.T) {
-	s := newSupervisor(t, func(o *Options) { o.MostIdle, o.Most = 0, 2 })
-	for range 50 {
-		used(t, s, "a")
-		used(t, s, "b")
-	}
-	requireWaiting(t, s)
-	assert.Equal(t, 1, s.Count())
+	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 0, 2 }, func(t *testing.T, s *Supervisor, _ *memory) {
+		for range 50 {
+			used(t, s, "a")
+			used(t, s, "b")
+		}
+		requireWaiting(t, s)
+		requireCount(t, s, 1, "all had a place in it")
+	})
 }

@@ -1,27 +1,17 @@
 package supervisor
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"net"
-	"os/exec"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
-	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -40,25 +30,19 @@ type process struct {
 	replaces   *process      // it starts when that one has gone; or nil
 	failure    error         // why it does not run; set before started is closed
 	executor   catalog.Executor
-	holds      holds
+	pauses     pauses
+	inventory  inventory
 
 	// The supervisor's mu guards these.
 	threads   map[purpose]int // those whose agents are there, and how often each is used
 	uses      int
 	ending    bool
-	succeeded bool // another one has its place
+	replaced  bool // another one has its place
 	idleSince time.Time
 	idle      *time.Timer
 
-	mu     sync.Mutex // guards the fields below
-	cmd    *exec.Cmd
-	link   net.Conn
-	agents map[string]domain.Process // by mark
-	// terminals: true while they run, false if one ended before its start was
-	// answered; nil once the process has gone
-	terminals map[string]bool
-	tasks     map[string]string   // of agents' terminals among them
-	given     map[string]struct{} // every task that it was given: agents' terminals outlive them
+	mu    sync.Mutex // guards child
+	child *child     // nil until it is started
 }
 
 // has reports whether a conversation's agent is there. The supervisor's mu is
@@ -91,19 +75,22 @@ func (p *process) run() {
 		close(p.started)
 		return
 	}
-	if err := p.spawn(); err != nil {
+	child, err := s.launch(p.command)
+	if err != nil {
 		p.failure = fmt.Errorf("starting an executor: %w", err)
 		close(p.started)
 		return
 	}
+	p.mu.Lock()
+	p.child = child
+	p.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	reg := server.NewRegistry()
 	catalogrpc.RegisterDaemon(reg, daemon{s.opts.Daemon, s.opts.WireError, p})
 	var trace func(*server.Conn, bool, []byte)
 	if t := s.opts.Trace; t != nil {
-		pid := p.cmd.Process.Pid
-		trace = func(_ *server.Conn, sent bool, message []byte) { t(pid, sent, message) }
+		trace = func(_ *server.Conn, sent bool, message []byte) { t(child.pid, sent, message) }
 	}
 	conn := server.New(reg, server.Options{
 		Limits:         frame.Limits{MaxFrame: linkLimit, Timeout: 10 * time.Minute},
@@ -112,37 +99,37 @@ func (p *process) run() {
 		Unserved:       func(_ *server.Conn, method string, err error) { p.unserved(method, err) },
 		MaxLongRunning: 4096, MaxLine: linkLimit, MaxQueued: 8 << 20,
 		Grace: 100 * time.Millisecond, CallTimeout: 10 * time.Minute,
-	}).Connect(ctx, p.link, frame.NDJSON)
+	}).Connect(ctx, child.link, frame.NDJSON)
 	p.executor = catalogrpc.Executor(conn)
 	if s.isClosed() { // Close has not seen the link
 		p.hangUp()
 	}
 	exit := make(chan error, 1)
-	go func() { exit <- p.cmd.Wait() }()
+	go func() { exit <- child.wait() }()
 	if err := p.greet(ctx); err != nil {
 		p.failure = err
-		p.lose()
-		p.kill()
+		p.disconnected()
+		child.kill()
 	}
 	close(p.started)
 
-	var err error
 	select {
 	case err = <-exit:
 	case <-conn.Done(): // it hung up: then it has nothing more to do
-		p.lose()
+		p.disconnected()
 		select {
 		case err = <-exit:
 		case <-time.After(time.Second):
-			p.kill()
+			child.kill()
 			err = <-exit
 		}
 	}
-	log.Debug("an executor ended", "pid", p.cmd.Process.Pid, "err", err)
+	log.Debug("an executor ended", "pid", child.pid, "err", err)
 	cancel()
 	<-conn.Done()
-	p.killAgents()
-	p.endTerminals()
+	agents, terminals := p.inventory.close()
+	KillAgents(agents) // which it should have ended itself
+	p.endTerminals(terminals)
 }
 
 // greet waits until the executor answers: whatever it says of a task that
@@ -162,43 +149,6 @@ func (p *process) greet(ctx context.Context) error {
 		return fmt.Errorf("an executor did not answer within %s", p.supervisor.opts.StartWithin)
 	}
 	return fmt.Errorf("an executor ended at once: %w", err)
-}
-
-// spawn starts the program, joined by a socketpair.
-func (p *process) spawn() error {
-	if len(p.command) == 0 {
-		return errors.New("no command is configured")
-	}
-	near, far, err := socketpair()
-	if err != nil {
-		return err
-	}
-	defer far.Close()
-	cmd := exec.Command(p.command[0], p.command[1:]...)
-	cmd.Env = append(append([]string{}, p.supervisor.opts.Environment...), "DUET_EXECUTOR_FD=3")
-	cmd.ExtraFiles = append(cmd.ExtraFiles, far)
-	inOwnGroup(cmd)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		near.Close()
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		near.Close()
-		return err
-	}
-	p.mu.Lock()
-	p.cmd, p.link, p.agents = cmd, socket.ReceivingFiles(near), make(map[string]domain.Process)
-	p.terminals, p.tasks = make(map[string]bool), make(map[string]string)
-	p.mu.Unlock()
-	p.supervisor.ended.Go(func() {
-		lines := bufio.NewScanner(stderr)
-		for lines.Scan() {
-			p.supervisor.opts.Logger.Debug("executor", "pid", cmd.Process.Pid, "says", lines.Text())
-		}
-		_, _ = io.Copy(io.Discard, stderr) // a line that is too long ends the scan; nobody is to wait for us
-	})
-	return nil
 }
 
 // end asks the process to end; it has nothing to do any more.
@@ -221,14 +171,14 @@ func (p *process) end(reason string) {
 func (p *process) hangUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.link != nil {
-		p.link.Close()
+	if p.child != nil {
+		p.child.link.Close()
 	}
 }
 
-// lose notes that the connection has broken, before whoever was told so asks
+// disconnected notes that the connection has broken, before whoever was told so asks
 // for an executor again: it is not to get this one.
-func (p *process) lose() {
+func (p *process) disconnected() {
 	p.supervisor.mu.Lock()
 	defer p.supervisor.mu.Unlock()
 	p.ending = true
@@ -238,150 +188,18 @@ func (p *process) lose() {
 // kill ends the process at once.
 func (p *process) kill() {
 	p.mu.Lock()
-	cmd := p.cmd
-	p.mu.Unlock()
-	if cmd != nil {
-		killGroup(cmd)
-	}
-}
-
-// killAgents ends what the process should have ended itself.
-func (p *process) killAgents() {
-	p.mu.Lock()
 	defer p.mu.Unlock()
-	KillAgents(slices.Collect(maps.Values(p.agents)))
-	p.agents = nil
-}
-
-// give notes a task that the process is given.
-func (p *process) give(task string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.given == nil {
-		p.given = make(map[string]struct{})
-	}
-	p.given[task] = struct{}{}
-}
-
-// runs reports whether the process was given a task, or none is meant.
-func (p *process) runs(task string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, given := p.given[task]
-	return given || task == ""
-}
-
-// noteTerminal remembers a terminal that runs in the process, or that it has
-// ended.
-func (p *process) noteTerminal(id string, running bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.terminals == nil {
-		return
-	}
-	delete(p.tasks, id)
-	if _, known := p.terminals[id]; known {
-		delete(p.terminals, id) // it ended, or had ended before its start was answered
-		return
-	}
-	p.terminals[id] = running
-}
-
-// noteAgentTerminal remembers a terminal of an agent.
-func (p *process) noteAgentTerminal(id, task string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.terminals != nil {
-		p.terminals[id], p.tasks[id] = true, task
+	if p.child != nil {
+		p.child.kill()
 	}
 }
 
 // endTerminals tells of the terminals that ended with the process.
-func (p *process) endTerminals() {
-	p.mu.Lock()
-	left, tasks := p.terminals, p.tasks
-	p.terminals, p.tasks = nil, nil
-	p.mu.Unlock()
-	for id, running := range left {
-		if !running {
-			continue
-		}
-		exit := catalog.TerminalExitParams{TerminalID: id, TaskID: tasks[id], ExitCode: -1, Signal: "executor gone"}
+func (p *process) endTerminals(left map[string]string) {
+	for id, task := range left {
+		exit := catalog.TerminalExitParams{TerminalID: id, TaskID: task, ExitCode: -1, Signal: "executor gone"}
 		if err := p.supervisor.opts.Daemon.TerminalExit(context.Background(), exit); err != nil {
 			p.supervisor.opts.Logger.Debug("the end of a terminal was not taken", "err", err)
 		}
 	}
-}
-
-// noteAgent remembers an agent that the executor has started.
-func (p *process) noteAgent(data json.RawMessage) {
-	var agent catalog.Process
-	if json.Unmarshal(data, &agent) != nil || agent.PID <= 1 || agent.Mark == "" {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.agents != nil {
-		p.agents[agent.Mark] = domain.Process{PID: agent.PID, Mark: agent.Mark}
-	}
-}
-
-// A lease is one use of a process.
-type lease struct {
-	catalog.Executor
-	process *process
-	release func()
-	left    bool // it is released, and holds nothing up any more; guarded by holds.mu
-}
-
-func (l *lease) Release() {
-	if p := l.process; p.holds.leave(l) {
-		p.supervisor.ended.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-			defer cancel()
-			if err := p.holds.tell(ctx, p.executor); err != nil {
-				p.supervisor.opts.Logger.Debug("an executor was not told to go on", "err", err)
-			}
-		})
-	}
-	l.release()
-}
-
-// PauseNotifications holds the executor up until the lease lets it go on, or is
-// released.
-func (l *lease) PauseNotifications(ctx context.Context) error {
-	return l.process.holds.set(ctx, l.Executor, l, true)
-}
-
-func (l *lease) ResumeNotifications(ctx context.Context) error {
-	return l.process.holds.set(ctx, l.Executor, l, false)
-}
-
-func (l *lease) Kill() { l.process.kill() }
-
-// SpawnTerminal remembers the terminal, whose end must be told even if the
-// executor dies.
-func (l *lease) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
-	result, err := l.Executor.SpawnTerminal(ctx, p)
-	if err == nil {
-		l.process.noteTerminal(result.TerminalID, true)
-	}
-	return result, err
-}
-
-// ExecutePrompt turns an error that the executor answered into a result: only
-// an executor that has gone is an error.
-func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
-	l.process.give(p.TaskID)
-	result, err := l.Executor.ExecutePrompt(ctx, p)
-	var answered *jsonrpc2.Error
-	switch {
-	case errors.Is(err, jsonrpc2.ErrClosed):
-		l.process.lose()
-	case errors.As(err, &answered):
-		return catalog.ExecutePromptResult{
-			Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "EXECUTOR_ERROR", Message: answered.Message},
-		}, nil
-	}
-	return result, err
 }

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -23,23 +22,12 @@ type refusals interface {
 // taken; of "", or one that is not its own, it is not known which of its tasks
 // was meant, so each is told of.
 func (p *process) refused(task string, why error) {
-	told, ok := p.supervisor.opts.Daemon.(refusals)
+	hub, ok := p.supervisor.opts.Daemon.(refusals)
 	if !ok {
 		return
 	}
-	p.mu.Lock()
-	tasks := make([]string, 0, 1)
-	if _, own := p.given[task]; own {
-		tasks = append(tasks, task)
-	} else {
-		for task := range p.given {
-			tasks = append(tasks, task)
-		}
-	}
-	p.mu.Unlock()
-	slices.Sort(tasks)
-	for _, task := range tasks {
-		told.ReportRefused(task, why)
+	for _, task := range p.inventory.meant(task) {
+		hub.ReportRefused(task, why)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -14,12 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 func TestAThreadHasAnExecutorToItselfWhileThereIsRoom(t *testing.T) {
-	s := newSupervisor(t, func(o *Options) { o.Most = 3 })
+	inBubble(t, func(o *Options) { o.Most = 3 }, testOwnExecutors)
+}
+
+func testOwnExecutors(t *testing.T, s *Supervisor, _ *memory) {
 	a, b := acquire(t, s, acp("a")), acquire(t, s, acp("b"))
 	pidA, pidB := prompt(t, a, "pid"), prompt(t, b, "pid")
 	assert.NotEqual(t, pidA, pidB)
@@ -35,26 +37,26 @@ func TestAThreadHasAnExecutorToItselfWhileThereIsRoom(t *testing.T) {
 	assert.Equal(t, pidB, prompt(t, third, "pid"), "then they share the one with the least to do")
 	assert.Contains(t, []string{pidA, pidB}, prompt(t, fourth, "pid"))
 	assert.Equal(t, 3, s.Count())
-	for _, l := range []hub.Lease{a, b, c1, c2, again, third, fourth} {
+	for _, l := range []catalog.Lease{a, b, c1, c2, again, third, fourth} {
 		l.Release()
 		l.Release() // once more is no harm
 	}
 }
 
-func foreign(name, thread string) hub.Want {
+func foreign(name, thread string) catalog.LeaseRequest {
 	self, _ := os.Executable()
-	return hub.Want{Thread: thread, Agent: config.Agent{Name: name, Driver: "executor", Command: []string{self}}}
+	return catalog.LeaseRequest{Thread: thread, Agent: name, Driver: "executor", Command: []string{self}}
 }
 
 // waits requires that there is no room, and returns what comes when there is.
-func waits(t *testing.T, s *Supervisor, want hub.Want) <-chan hub.Lease {
+func waits(t *testing.T, s *Supervisor, want catalog.LeaseRequest) <-chan catalog.Lease {
 	t.Helper()
 	assert.False(t, s.HasRoom(want))
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	_, err := s.Acquire(ctx, want)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	got := make(chan hub.Lease, 1)
+	got := make(chan catalog.Lease, 1)
 	go func() {
 		if l, err := s.Acquire(context.Background(), want); err == nil {
 			got <- l
@@ -64,15 +66,17 @@ func waits(t *testing.T, s *Supervisor, want hub.Want) <-chan hub.Lease {
 }
 
 func TestOneThatNobodyUsesMakesRoom(t *testing.T) {
-	needsProc(t)
-	s := newSupervisor(t, func(o *Options) { o.Most = 2 })
+	inBubble(t, func(o *Options) { o.Most, o.IdleAfter = 2, 1000*time.Hour }, testRoom)
+}
+
+func testRoom(t *testing.T, s *Supervisor, m *memory) {
 	a := acquire(t, s, acp("a"))
 	pid := prompt(t, a, "pid")
 	got := waits(t, s, foreign("x", "1"))
 	a.Release()
 	x := <-got
 	defer x.Release()
-	assert.False(t, alive(pid), "there is never one too many")
+	assert.False(t, m.has(pid), "there is never one too many")
 	assert.NotEqual(t, pid, prompt(t, x, "pid"))
 
 	more := waits(t, s, foreign("x", "2"))
@@ -80,18 +84,16 @@ func TestOneThatNobodyUsesMakesRoom(t *testing.T) {
 	assert.True(t, s.HasRoom(foreign("x", "1")), "it is there")
 	_, err := x.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "crash"})
 	require.ErrorIs(t, err, jsonrpc2.ErrClosed)
-	select {
-	case l := <-more:
-		l.Release()
-	case <-time.After(within):
-		assert.Fail(t, "the place of one that died is free")
-	}
+	(<-more).Release() // the place of one that died is free
 }
 
 // However many agents wait for a human, a command or a terminal has a place.
 func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
-	s := newSupervisor(t)
-	var all []hub.Lease
+	inBubble(t, func(o *Options) { o.IdleAfter = 1000 * time.Hour }, testPlaceForCommands)
+}
+
+func testPlaceForCommands(t *testing.T, s *Supervisor, _ *memory) {
+	var all []catalog.Lease
 	pids := map[string]int{}
 	for i := range 12 {
 		l := acquire(t, s, acp(fmt.Sprint(i)))
@@ -102,7 +104,7 @@ func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
 	assert.Equal(t, 9, s.Count())
 	require.True(t, s.HasRoom(command("c")))
 	c := acquire(t, s, command("c"))
-	d := acquire(t, s, hub.Want{Agent: config.Agent{Driver: "command"}})
+	d := acquire(t, s, catalog.LeaseRequest{Driver: "command"})
 	assert.Equal(t, prompt(t, c, "pid"), prompt(t, d, "pid"))
 	assert.NotContains(t, pids, prompt(t, c, "pid"))
 	assert.Equal(t, 10, s.Count())
@@ -117,7 +119,10 @@ func TestAPlaceIsAlwaysFreeForCommands(t *testing.T) {
 }
 
 func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
-	s := newSupervisor(t, func(o *Options) { o.Most = 2 })
+	inBubble(t, func(o *Options) { o.Most = 2 }, testEndWhileWaiting)
+}
+
+func testEndWhileWaiting(t *testing.T, s *Supervisor, _ *memory) {
 	a := acquire(t, s, acp("a"))
 	defer a.Release()
 	ended := make(chan error, 1)
@@ -125,6 +130,7 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 		_, err := s.Acquire(context.Background(), foreign("x", "1"))
 		ended <- err
 	}()
+	synctest.Wait() // it waits
 	closed(t, s)
 	assert.ErrorIs(t, <-ended, errClosed)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // Options configure a Supervisor.
@@ -47,14 +46,15 @@ var errClosed = errors.New("the executors have been ended")
 // A Supervisor owns the executors. Its methods may be called from any
 // goroutine.
 type Supervisor struct {
-	opts Options
+	opts   Options
+	launch func(command []string) (*child, error) // startChild; tests have another
 
 	mu        sync.Mutex // guards the fields below, and the uses of processes
 	processes map[*process]struct{}
 	idle      idleThreads
 	changed   chan struct{} // closed and made anew when there may be room
 	closed    bool
-	ended     sync.WaitGroup
+	ended     sync.WaitGroup // every goroutine: of processes, and who ends them
 }
 
 // New makes a Supervisor without executors.
@@ -68,7 +68,9 @@ func New(opts Options) *Supervisor {
 	if opts.WireError == nil {
 		opts.WireError = func(err error) error { return err }
 	}
-	return &Supervisor{opts: opts, processes: make(map[*process]struct{}), changed: make(chan struct{})}
+	s := &Supervisor{opts: opts, processes: make(map[*process]struct{}), changed: make(chan struct{})}
+	s.launch = s.startChild
+	return s
 }
 
 // Count is how many executors there are.
@@ -98,19 +100,19 @@ const (
 	kindACP     = "acp"
 )
 
-func purposeOf(w hub.Want) purpose {
-	switch w.Agent.Driver {
+func purposeOf(w catalog.LeaseRequest) purpose {
+	switch w.Driver {
 	case "command", "":
 		return purpose{kind: kindCommand}
 	case "executor":
-		return purpose{"executor " + w.Agent.Name, w.Thread}
+		return purpose{"executor " + w.Agent, w.Thread}
 	}
 	return purpose{kindACP, w.Thread}
 }
 
 // Acquire returns an executor for a purpose, and starts one if there is none.
 // It waits while there is no room for it.
-func (s *Supervisor) Acquire(ctx context.Context, want hub.Want) (hub.Lease, error) {
+func (s *Supervisor) Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error) {
 	of := purposeOf(want)
 	p, err := s.choose(ctx, of, want)
 	if err != nil {
@@ -130,7 +132,7 @@ func (s *Supervisor) Acquire(ctx context.Context, want hub.Want) (hub.Lease, err
 }
 
 // HasRoom reports whether Acquire would not have to wait.
-func (s *Supervisor) HasRoom(want hub.Want) bool {
+func (s *Supervisor) HasRoom(want catalog.LeaseRequest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, room := s.find(purposeOf(want))
@@ -138,7 +140,7 @@ func (s *Supervisor) HasRoom(want hub.Want) bool {
 }
 
 // choose finds or makes the process for a purpose, and counts the use.
-func (s *Supervisor) choose(ctx context.Context, purpose purpose, want hub.Want) (*process, error) {
+func (s *Supervisor) choose(ctx context.Context, purpose purpose, want catalog.LeaseRequest) (*process, error) {
 	for {
 		s.mu.Lock()
 		if s.closed {
@@ -151,7 +153,7 @@ func (s *Supervisor) choose(ctx context.Context, purpose purpose, want hub.Want)
 			if p == nil {
 				p = s.start(purpose, want, c.instead)
 			}
-			s.wake(p, purpose)
+			s.markBusy(p, purpose)
 			p.threads[purpose]++
 			p.use()
 			return p, nil
@@ -180,7 +182,7 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 	var going, spare, shared, idle *process
 	for p := range s.processes {
 		switch {
-		case p.succeeded, (p.kind == kindCommand) != (of.kind == kindCommand):
+		case p.replaced, (p.kind == kindCommand) != (of.kind == kindCommand):
 			continue
 		case p.ending:
 			going = p
@@ -218,9 +220,9 @@ func (s *Supervisor) roomChanged() {
 
 // start makes a process and begins to start it, when the one that it replaces
 // has gone, which is ended.
-func (s *Supervisor) start(of purpose, want hub.Want, replaces *process) *process {
+func (s *Supervisor) start(of purpose, want catalog.LeaseRequest, replaces *process) *process {
 	if replaces != nil {
-		replaces.succeeded = true
+		replaces.replaced = true
 		if !replaces.ending {
 			replaces.ending = true
 			replaces.end("room for another")
@@ -230,8 +232,8 @@ func (s *Supervisor) start(of purpose, want hub.Want, replaces *process) *proces
 		supervisor: s, kind: of.kind, threads: make(map[purpose]int), started: make(chan struct{}), exited: make(chan struct{}),
 		command: s.opts.Command, replaces: replaces,
 	}
-	if want.Agent.Driver == "executor" {
-		p.command, p.foreign = want.Agent.Command, true
+	if want.Driver == "executor" {
+		p.command, p.foreign = want.Command, true
 	}
 	s.processes[p] = struct{}{}
 	s.ended.Go(p.run)
@@ -253,7 +255,7 @@ func (s *Supervisor) release(p *process, of purpose) {
 	}
 	if of.thread != "" {
 		if p.threads[of] == 0 {
-			s.rest(p, of)
+			s.markIdle(p, of)
 		}
 		return // it has agents
 	}

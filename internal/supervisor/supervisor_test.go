@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,9 +26,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -40,7 +40,7 @@ const (
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "executor":
-		serve()
+		serveInherited()
 	case "deaf": // it never reads
 		fmt.Fprintln(os.Stderr, "deaf")
 		time.Sleep(time.Minute)
@@ -58,9 +58,13 @@ func TestMain(m *testing.M) {
 type tiny struct {
 	catalog.Executor
 	daemon func() catalog.Daemon
+	pid    string
+	crash  func()
+	works  func() bool // whether the programs of those that work run still
 }
 
-func serve() {
+// serveInherited is an executor process.
+func serveInherited() {
 	link := os.NewFile(3, "hub")
 	conn, err := net.FileConn(link)
 	if err != nil {
@@ -68,10 +72,18 @@ func serve() {
 		return
 	}
 	link.Close()
+	serve(conn, tiny{
+		pid: fmt.Sprint(os.Getpid()), crash: func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) }, works: func() bool { return true },
+	})
+}
+
+// serve is an executor, until the link ends.
+func serve(conn net.Conn, x tiny) {
 	reg := server.NewRegistry()
 	var peer *server.Conn
 	connected := make(chan struct{})
-	catalogrpc.RegisterExecutor(reg, tiny{daemon: func() catalog.Daemon { <-connected; return catalogrpc.Daemon(peer) }})
+	x.daemon = func() catalog.Daemon { <-connected; return catalogrpc.Daemon(peer) }
+	catalogrpc.RegisterExecutor(reg, x)
 	peer = server.New(reg, server.Options{}).Connect(context.Background(), conn, frame.NDJSON)
 	close(connected)
 	<-peer.Done()
@@ -83,7 +95,7 @@ func (x tiny) StopTask(context.Context, catalog.StopTaskParams) (catalog.StopTas
 
 // ReleaseSession ends no agent of a conversation whose name says that it works.
 func (x tiny) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
-	return catalog.ReleaseSessionResult{Released: !strings.Contains(p.SessionID, "works")}, nil
+	return catalog.ReleaseSessionResult{Released: !strings.Contains(p.SessionID, "works") || !x.works()}, nil
 }
 
 func (x tiny) Shutdown(context.Context, catalog.ShutdownParams) (catalog.ShutdownResult, error) {
@@ -97,11 +109,11 @@ func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) 
 	}
 	switch p.Prompt {
 	case "pid":
-		return answer(os.Getpid())
+		return answer(x.pid)
 	case "environment":
 		return answer(strings.Join(os.Environ(), "\n"))
 	case "crash":
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		x.crash()
 	case "hang":
 		<-ctx.Done()
 	case "long line":
@@ -132,7 +144,7 @@ func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) 
 		_ = x.daemon().ReportMessage(ctx, catalog.ReportMessageParams{EventType: catalog.EventProcess, EventData: data})
 		_, _ = x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // when it is answered the report has been read
 		if p.Prompt == "agent and crash" {
-			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			x.crash()
 		}
 		return answer(agent.Process.Pid)
 	}
@@ -202,22 +214,38 @@ func closed(t *testing.T, s *Supervisor) {
 	assert.Zero(t, s.Count())
 }
 
-func acp(thread string) hub.Want {
-	return hub.Want{Thread: thread, Agent: config.Agent{Name: "a", Driver: "acp"}}
+// requireNone waits until the executors have gone that there are.
+func requireNone(t *testing.T, s *Supervisor) {
+	t.Helper()
+	s.mu.Lock()
+	left := slices.Collect(maps.Keys(s.processes))
+	s.mu.Unlock()
+	for _, p := range left {
+		select {
+		case <-p.exited:
+		case <-time.After(within):
+			require.Fail(t, "an executor is left")
+		}
+	}
+	require.Zero(t, s.Count())
 }
 
-func command(thread string) hub.Want {
-	return hub.Want{Thread: thread, Agent: config.Agent{Name: "c", Driver: "command"}}
+func acp(thread string) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: "a", Driver: "acp"}
 }
 
-func acquire(t *testing.T, s *Supervisor, want hub.Want) hub.Lease {
+func command(thread string) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: "c", Driver: "command"}
+}
+
+func acquire(t *testing.T, s *Supervisor, want catalog.LeaseRequest) catalog.Lease {
 	t.Helper()
 	l, err := s.Acquire(context.Background(), want)
 	require.NoError(t, err)
 	return l
 }
 
-func prompt(t *testing.T, l hub.Lease, text string) string {
+func prompt(t *testing.T, l catalog.Lease, text string) string {
 	t.Helper()
 	r, err := l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: text, TaskID: fmt.Sprint(os.Getpid(), "-", t.Name())})
 	require.NoError(t, err)
@@ -238,21 +266,6 @@ func needsProc(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("needs /proc")
 	}
-}
-
-func TestAnIdleExecutorEnds(t *testing.T) {
-	s := newSupervisor(t, func(o *Options) { o.IdleAfter = 50 * time.Millisecond })
-	l := acquire(t, s, acp("a"))
-	pid := prompt(t, l, "pid")
-	l.Release()
-	l = acquire(t, s, acp("a")) // at once: it is still there
-	assert.Equal(t, pid, prompt(t, l, "pid"))
-	assert.Never(t, func() bool { return s.Count() == 0 }, 150*time.Millisecond, 10*time.Millisecond, "it is in use")
-	l.Release()
-	require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond)
-	l = acquire(t, s, acp("a"))
-	assert.NotEqual(t, pid, prompt(t, l, "pid"))
-	l.Release()
 }
 
 func TestACrashTakesOnlyItsOwnRun(t *testing.T) {
@@ -352,7 +365,7 @@ func TestAgentsOfADeadExecutorAreKilled(t *testing.T) {
 				closed(t, s)
 			}
 			require.Eventually(t, func() bool { return !alive(pid) }, within, time.Millisecond)
-			require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond)
+			requireNone(t, s)
 		})
 	}
 }
@@ -384,7 +397,7 @@ func TestWhatIsNoExecutor(t *testing.T) {
 				_, err := s.Acquire(context.Background(), acp("a"))
 				require.ErrorContains(t, err, c.says)
 			}
-			require.Eventually(t, func() bool { return s.Count() == 0 }, within, time.Millisecond)
+			requireNone(t, s)
 		})
 	}
 }
@@ -429,7 +442,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 func TestAForeignExecutor(t *testing.T) {
 	s := newSupervisor(t, func(o *Options) { o.Command = []string{"/no/such/program"} })
 	pids := map[string]bool{}
-	for _, w := range []hub.Want{foreign("x", "1"), foreign("x", "2"), foreign("y", "1")} {
+	for _, w := range []catalog.LeaseRequest{foreign("x", "1"), foreign("x", "2"), foreign("y", "1")} {
 		l := acquire(t, s, w)
 		pids[prompt(t, l, "pid")] = true
 		l.Release()

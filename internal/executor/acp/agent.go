@@ -1,0 +1,295 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
+)
+
+const (
+	// exitGrace is what an agent that is not needed any more gets to end by
+	// itself, once its stdin is closed.
+	exitGrace = 700 * time.Millisecond
+	// answerTime is how long the end of an agent's output is held back for
+	// calls that have their response.
+	answerTime = time.Second
+	// unpromptedGrace is what an agent that has no prompt yet gets to come to
+	// the point where it would get one, when its turn is to be stopped: one that
+	// is well lives on.
+	unpromptedGrace = 250 * time.Millisecond
+)
+
+// An agent is a process that speaks the Agent Client Protocol, and its
+// session. Two goroutines live as long as the process: one reads its output,
+// one ends its terminals when it has ended; the driver waits for both.
+type agent struct {
+	driver *Driver
+	name   string
+	key    string // see launchKey
+	proc   *process.Process
+	conn   *acp.Connection
+	life   context.Context // ends with the process
+
+	info initializeResult
+	// Only the turn that has the agent uses these.
+	session acp.SessionId
+	modes   []string // that it has
+	models  []string
+	configs []configOption
+
+	mode      atomic.Pointer[string] // that it is in; nil if it has none
+	overdue   atomic.Pointer[string] // the method that it was killed for not answering
+	current   atomic.Pointer[turn]
+	spent     atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
+	loading   atomic.Bool   // updates are a replay of what the hub has
+	inputGone atomic.Bool   // it takes no input any more: it is ending, or has closed it
+	open      atomic.Int64
+	responses responses
+	workspace *workspace.Workspace
+	env       process.Environment // of its terminals: without keys
+
+	mu        sync.Mutex // guards terminals
+	terminals map[string]*agentTerminal
+}
+
+// start starts an agent's process for its first turn.
+func (d *Driver) start(t *turn) (*agent, *task.Failure) {
+	argv := t.Launch.Command
+	env, failed := t.Environment()
+	if failed != nil {
+		return nil, failed
+	}
+	path, err := env.Find(argv[0], t.Params.CWD)
+	if err != nil {
+		return nil, task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+	}
+	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: true})
+	if err != nil {
+		return nil, task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+	}
+	life, cancel := context.WithCancel(d.ctx)
+	a := &agent{
+		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
+		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env),
+		terminals: make(map[string]*agentTerminal),
+	}
+	a.workspace.Add(t.Conversation.AdditionalDirectories...)
+	a.env[process.MarkVariable] = proc.Mark
+	a.begin(t)
+	filtered, toSDK := io.Pipe()
+	a.conn = acp.NewConnection(a.serve, (*agentInput)(a), filtered)
+	a.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would log payloads
+	d.work.Go(func() {
+		<-proc.Done()
+		cancel() // first: then no terminal is opened any more
+		a.endTerminals()
+	})
+	d.work.Go(func() { a.readOutput(toSDK) })
+	return a, nil
+}
+
+// agentInput is the agent's stdin. It notices when a prompt is in, or an
+// answer.
+type agentInput agent
+
+func (in *agentInput) Write(p []byte) (int, error) {
+	t := in.current.Load()
+	if t != nil { // before: the agent may go on before we do
+		t.answers.written(p)
+	}
+	n, err := in.proc.Write(p)
+	if err != nil {
+		in.inputGone.Store(true)
+	}
+	if t != nil && err == nil && bytes.Contains(p[:min(len(p), 100)], []byte(`"method":"session/prompt"`)) {
+		t.sent.Do(func() { close(t.prompted) })
+	}
+	return n, err
+}
+
+// readOutput reads the agent's output to its end.
+func (a *agent) readOutput(toSDK *io.PipeWriter) {
+	in, stop := a.proc.Output()
+	defer stop()
+	f := filter{
+		sdk:      toSDK,
+		update:   a.update,
+		response: a.responses.forward,
+		request:  a.admit,
+		refuse:   a.refuse,
+		garbage: func(line []byte) {
+			if t := a.current.Load(); t != nil {
+				t.Garbage(line)
+			}
+		},
+		tooLong: func(length int64) {
+			if t := a.current.Load(); t != nil {
+				t.Problem(task.CodeLineTooLong, fmt.Sprintf("the agent printed a line of %d bytes; it was dropped: more than %d are not taken", length, maxAgentLine))
+			}
+		},
+	}
+	f.run(pausedReader{a, in})
+	deadline := time.NewTimer(answerTime)
+	defer deadline.Stop()
+	for waiting := a.responses.pending(); waiting != nil; waiting = a.responses.pending() {
+		select {
+		case <-waiting:
+			continue
+		case <-deadline.C:
+		}
+		break
+	}
+	toSDK.Close()
+}
+
+// pausedReader reads an agent while the flow is not paused. An agent that is to
+// be stopped is read in any case: its answer is waited for.
+type pausedReader struct {
+	a  *agent
+	in io.Reader
+}
+
+func (r pausedReader) Read(p []byte) (int, error) {
+	until := r.a.life
+	if t := r.a.current.Load(); t != nil && r.a.life.Err() == nil {
+		until = t.Context()
+	}
+	r.a.driver.processes.Flow.Wait(until)
+	return r.in.Read(p)
+}
+
+func (a *agent) update(update []byte, repaired bool) {
+	t := a.current.Load()
+	if t == nil || a.loading.Load() {
+		return
+	}
+	if mode := t.update(update, repaired); mode != "" {
+		a.mode.Store(&mode)
+	}
+}
+
+// admit counts a request that the SDK is to be given; serve counts it off.
+func (a *agent) admit() bool {
+	if a.open.Add(1) > maxAgentRequests {
+		a.open.Add(-1)
+		return false
+	}
+	return true
+}
+
+// refuse answers a request that the SDK cannot be given.
+func (a *agent) refuse(id []byte, reason error) {
+	body := frame.ErrorBody(id, &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: reason.Error()})
+	a.proc.Write(append(body, '\n'))
+}
+
+// call calls a method of the agent. It ends with the agent, not with a turn.
+func call[R any](a *agent, method string, params any) (R, error) {
+	defer a.responses.took()
+	return acp.SendRequest[R](a.conn, context.Background(), method, params)
+}
+
+// callWithin is call for an agent that is killed if it takes longer than d.
+func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
+	timer := time.AfterFunc(d, func() {
+		a.overdue.Store(&method)
+		a.proc.Kill()
+	})
+	defer timer.Stop()
+	return call[R](a, method, params)
+}
+
+// guard ends the agent's turn when the task is to be stopped: session/cancel if
+// the agent has the prompt, and the signals if that does not help or it has
+// none.
+func (a *agent) guard(t *turn, finished <-chan struct{}) {
+	select {
+	case <-finished:
+		return
+	case <-t.Context().Done():
+	}
+	grace := time.NewTimer(a.driver.opts.CancelGrace)
+	defer grace.Stop()
+	unprompted := time.NewTimer(unpromptedGrace)
+	defer unprompted.Stop()
+	a.driver.work.Go(func() { // an agent that does not read would hold it up
+		select {
+		case <-t.prompted:
+			a.conn.SendNotification(context.Background(), acp.AgentMethodSessionCancel, acp.CancelNotification{SessionId: a.session})
+		case <-finished:
+		}
+	})
+	select {
+	case <-t.prompted:
+		select {
+		case <-finished:
+			return
+		case <-grace.C:
+		case <-a.driver.ctx.Done():
+		}
+	case <-finished:
+		return
+	case <-unprompted.C: // it has no prompt, so there is nothing to cancel
+	case <-a.driver.ctx.Done():
+	}
+	a.proc.Interrupt()
+	<-finished
+}
+
+// begin makes t the turn that the agent's updates belong to.
+func (a *agent) begin(t *turn) {
+	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
+	a.current.Store(t)
+	t.Started(a.proc)
+}
+
+// retire ends the agent.
+func (a *agent) retire() {
+	a.proc.CloseInput()
+	if !a.proc.Wait(exitGrace) {
+		a.proc.Terminate()
+	}
+}
+
+// gone reports whether the agent has ended, or has closed its output, which
+// is as good: then it is ended.
+func (a *agent) gone() bool {
+	select {
+	case <-a.conn.Done():
+		if !a.proc.Wait(answerTime) {
+			a.proc.Terminate()
+		}
+		return true
+	default:
+	}
+	if a.inputGone.Load() && !a.proc.Wait(answerTime) {
+		a.proc.Terminate() // nothing can be asked of it
+	}
+	if !a.proc.Ended() {
+		return false
+	}
+	<-a.conn.Done() // what it printed last is still being reported
+	return true
+}
+
+func (a *agent) endTerminals() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.terminals {
+		t.proc.Kill()
+	}
+}

@@ -1,0 +1,108 @@
+package acp
+
+import (
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// A conversation keeps the agent of one session of the hub from prompt to
+// prompt.
+type conversation struct {
+	busy  chan struct{} // holds a token while somebody uses it
+	agent *agent        // nil, or one that may have died; whoever holds the token has it
+}
+
+// enter waits until no other prompt of the conversation runs. It returns nil if
+// the task is to stop first.
+func (d *Driver) enter(t *turn) *conversation {
+	name := t.Params.SessionID
+	if name == "" { // nobody can come back to it
+		name = "task " + t.ID
+	}
+	for {
+		d.mu.Lock()
+		c := d.conversations[name]
+		if c == nil {
+			c = &conversation{busy: make(chan struct{}, 1)}
+			d.conversations[name] = c
+		}
+		d.mu.Unlock()
+		select {
+		case c.busy <- struct{}{}:
+		case <-t.Context().Done():
+			return nil
+		}
+		d.mu.Lock()
+		same := d.conversations[name] == c
+		d.mu.Unlock()
+		if same {
+			return c
+		}
+		<-c.busy // it was released while we waited
+	}
+}
+
+// leave lets the next prompt in. The agent stays, unless nobody can come back
+// to it.
+func (d *Driver) leave(t *turn, c *conversation) {
+	if t.Params.SessionID == "" {
+		c.dismiss()
+		d.forget("task " + t.ID)
+	}
+	<-c.busy
+}
+
+func (d *Driver) forget(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.conversations, name)
+}
+
+// ReleaseSession ends the agent of a conversation, unless it has something to
+// do: a prompt, or a program of its own in a terminal.
+func (d *Driver) ReleaseSession(id string) catalog.ReleaseSessionResult {
+	d.mu.Lock()
+	c := d.conversations[id]
+	d.mu.Unlock()
+	if c == nil {
+		return catalog.ReleaseSessionResult{Released: true}
+	}
+	select {
+	case c.busy <- struct{}{}:
+		defer func() { <-c.busy }()
+	default:
+		return catalog.ReleaseSessionResult{Reason: "busy"}
+	}
+	if c.agent != nil && c.agent.hasPrograms() {
+		return catalog.ReleaseSessionResult{Reason: "terminals"}
+	}
+	c.dismiss()
+	d.forget(id)
+	return catalog.ReleaseSessionResult{Released: true}
+}
+
+// end ends the agent when nobody uses it any more.
+func (c *conversation) end() {
+	c.busy <- struct{}{}
+	c.dismiss()
+	<-c.busy
+}
+
+// dismiss ends the agent, if there is one. Whoever calls it holds the token.
+func (c *conversation) dismiss() {
+	if c.agent != nil {
+		c.agent.retire()
+		c.agent = nil
+	}
+}
+
+// launchKey tells whether two prompts can share an agent.
+func launchKey(t *turn) string {
+	key, _ := json.Marshal(struct {
+		Launch      *catalog.AgentLaunch
+		CWD         string
+		Directories []string
+	}{t.Launch, t.Params.CWD, t.Conversation.AdditionalDirectories})
+	return string(key)
+}

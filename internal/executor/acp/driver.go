@@ -1,0 +1,121 @@
+// Package acp is the driver of agents that speak the Agent Client Protocol
+// (https://agentclientprotocol.com) on their stdin and stdout.
+//
+// An agent lives from prompt to prompt of a conversation, and does one of them
+// at a time: its turn. Updates of the agent become reports of the turn's task
+// in the order in which they came (updates.go); what the agent wants of us it
+// asks in requests (client.go), and what needs permission is asked of the hub.
+// What an agent prints is filtered before the SDK sees it (filter.go), so that
+// an agent is read no faster than the hub takes the reports, and nothing that
+// it prints ends the connection.
+//
+// The [Driver] owns the agents and every goroutine that serves one; the
+// processes belong to the process.Runner that it was given.
+package acp
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+)
+
+// A Hub is what agents need of the hub, beyond what a task does.
+type Hub interface {
+	RequestPermission(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
+	TerminalStarted(context.Context, catalog.TerminalStartedParams) error
+	TerminalOutput(context.Context, catalog.TerminalOutputParams) error
+	TerminalExit(context.Context, catalog.TerminalExitParams) error
+}
+
+// Options configure a Driver. The zero value means the defaults.
+type Options struct {
+	// StartTimeout is how long an agent may take to answer initialize. Opening
+	// a session may take four times as long. Default 30 s.
+	StartTimeout time.Duration
+	// CancelGrace is how long an agent may take to end its turn after
+	// session/cancel, before it gets signals. Default 3 s.
+	CancelGrace time.Duration
+}
+
+// A Driver runs prompts with agents, and keeps the agents for the prompts that
+// follow. Its methods may be called from any goroutine. It has to be closed.
+type Driver struct {
+	ctx       context.Context // when it ends, nothing is waited for any more
+	hub       Hub
+	processes *process.Runner
+	log       *slog.Logger
+	opts      Options
+
+	mu            sync.Mutex // guards conversations
+	conversations map[string]*conversation
+	work          sync.WaitGroup
+}
+
+// New makes a Driver without agents. What it tells the hub waits as long as ctx
+// lasts.
+func New(ctx context.Context, hub Hub, processes *process.Runner, log *slog.Logger, opts Options) *Driver {
+	opts.StartTimeout = cmp.Or(opts.StartTimeout, 30*time.Second)
+	opts.CancelGrace = cmp.Or(opts.CancelGrace, 3*time.Second)
+	return &Driver{ctx: ctx, hub: hub, processes: processes, log: log, opts: opts, conversations: make(map[string]*conversation)}
+}
+
+// Run runs a task to its end with the agent of its conversation, which is
+// started if it is not there.
+func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
+	t := newTurn(of)
+	c := d.enter(t)
+	if c == nil {
+		return "", nil // stopped
+	}
+	defer d.leave(t, c)
+	if a := c.agent; a != nil && (a.key != launchKey(t) || a.proc.Ended()) {
+		c.dismiss()
+	}
+	if t.Stopped() {
+		return "", nil
+	}
+	if c.agent == nil {
+		if c.agent, failed = d.start(t); failed != nil {
+			return "", failed
+		}
+	} else {
+		c.agent.begin(t)
+	}
+	a := c.agent
+	defer a.current.Store(nil)
+	finished, guarded := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(guarded)
+		a.guard(t, finished)
+	}()
+	stopReason, failed = a.prompt(t)
+	close(finished)
+	<-guarded
+	if a.gone() {
+		c.dismiss()
+	}
+	return stopReason, failed
+}
+
+// Close ends each agent when nobody uses it any more, and returns when none is
+// left. There are to be no prompts after it.
+func (d *Driver) Close() {
+	d.mu.Lock()
+	all := make([]*conversation, 0, len(d.conversations))
+	for _, c := range d.conversations {
+		all = append(all, c)
+	}
+	d.mu.Unlock()
+	var ending sync.WaitGroup
+	for _, c := range all {
+		ending.Go(c.end)
+	}
+	ending.Wait()
+	d.work.Wait()
+}

@@ -1,0 +1,183 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
+)
+
+// permissionRequest is the agent's question.
+type permissionRequest struct {
+	toolUpdate
+	options []catalog.PermissionOption
+}
+
+// UnmarshalJSON implements json.Unmarshaler, as toolUpdate does.
+func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
+	m, err := toolinput.Members(raw)
+	if err != nil {
+		return err
+	}
+	var options []json.RawMessage
+	if err := errors.Join(toolinput.Take(m, "toolCall", &p.toolUpdate), toolinput.Take(m, "options", &options)); err != nil {
+		return err
+	}
+	p.options = make([]catalog.PermissionOption, len(options))
+	for i, item := range options {
+		if m, err = toolinput.Members(item); err != nil {
+			return err
+		}
+		o := &p.options[i]
+		if err := errors.Join(toolinput.Take(m, "optionId", &o.OptionID), toolinput.Take(m, "name", &o.Name), toolinput.Take(m, "kind", &o.Kind)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permissionAnswer is what the agent is told. The protocol has no place for a
+// changed input or for words, so they are in _meta.duet. Only an agent that
+// says so in the _meta of its capabilities, {"duet":{"updatedInput":true}},
+// runs a tool with a changed input.
+type permissionAnswer struct {
+	Meta    map[string]any    `json:"_meta,omitempty"`
+	Outcome permissionOutcome `json:"outcome"`
+}
+
+type permissionOutcome struct {
+	Outcome  string `json:"outcome"` // selected or cancelled
+	OptionID string `json:"optionId,omitempty"`
+}
+
+const selected = "selected"
+
+var cancelledAnswer = permissionAnswer{Outcome: permissionOutcome{Outcome: "cancelled"}}
+
+// requestPermission asks the hub, and waits until somebody has decided, the
+// turn is to be stopped or the agent has gone.
+func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (permissionAnswer, error) {
+	t := a.current.Load()
+	var p permissionRequest
+	if err := json.Unmarshal(raw, &p); err != nil {
+		if t != nil {
+			t.Problem(task.CodePermission, "the agent asked for permission in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
+		}
+		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
+	}
+	if t == nil || t.Stopped() {
+		return cancelledAnswer, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.Context(), cancel)()
+	question, clear := t.question(&p)
+	call := question.ToolUseID
+	t.delivered(t.answers.questionAsked(call))
+	defer t.answers.questionClosed(call)
+	if !clear {
+		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) in a message that is no UTF-8: what it would run is not what could be shown, so nobody was asked and it was refused", question.Title))
+		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": "the tool call is no valid UTF-8"})
+	}
+	question.InputFixed = string(metaValue(a.info.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
+	if len(question.Options) == 0 { // whatever were decided, there is no answer that says so
+		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) without an answer to choose, so it was told that nobody decided", question.Title))
+		return cancelledAnswer, nil
+	}
+	answer, err := a.driver.hub.RequestPermission(ctx, question)
+	switch {
+	case ctx.Err() != nil, err == nil && answer.Cancelled:
+		return cancelledAnswer, nil
+	case err != nil:
+		// Not a denial: the agent would keep to it when it is resumed, and nobody
+		// has given one.
+		why := fmt.Sprintf("the hub could not be asked for permission (%s), so the agent was told that nobody decided: %v", question.Title, err)
+		t.Problem(task.CodePermission, why)
+		t.Fail(task.CodePermission, why)
+		return cancelledAnswer, nil
+	}
+	chosen := choose(question.Options, answer)
+	if answer.ApprovalID != "" && chosen.Outcome.Outcome == selected {
+		t.answers.answered(answer.ApprovalID, call, chosen)
+	}
+	return chosen, nil
+}
+
+// question is what the hub is asked: the request, and what was said of the
+// tool call before. It is not clear if the tool's input may be another than the
+// agent's own.
+func (t *turn) question(p *permissionRequest) (q catalog.RequestPermissionParams, clear bool) {
+	u := &p.toolUpdate
+	call := u.call()
+	known := t.tools.note(u, call)
+	t.Files.Mention(known.kind, "pending", known.paths, known.diffs)
+	q = catalog.RequestPermissionParams{
+		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID,
+		ToolName: known.name(), NameByKind: known.named == "", ToolInput: known.input, Title: known.title, ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
+	}
+	for _, d := range known.diffs { // known from before, perhaps, and shown
+		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
+	}
+	q.Options = p.options
+	for _, o := range p.options {
+		if !strings.HasPrefix(o.Kind, "allow_") && !strings.HasPrefix(o.Kind, "reject_") {
+			q.IsQuestion = true
+		}
+	}
+	if string(metaValue(u.Meta, "duet", "question")) == "true" {
+		q.IsQuestion = true
+	}
+	return q, !known.repaired
+}
+
+// choose picks the option for a decision: the one that it names, or else the
+// one that goes least far.
+func choose(options []catalog.PermissionOption, d catalog.RequestPermissionResult) permissionAnswer {
+	kinds := []string{"reject_once", "reject_always"}
+	if d.Approved {
+		kinds = []string{"allow_once", "allow_always"}
+	}
+	answer := permissionAnswer{Outcome: permissionOutcome{Outcome: selected}}
+	for _, o := range options {
+		if d.OptionID != "" && o.OptionID == d.OptionID {
+			answer.Outcome.OptionID = o.OptionID
+		}
+	}
+	for _, kind := range kinds {
+		for _, o := range options {
+			if answer.Outcome.OptionID == "" && o.Kind == kind {
+				answer.Outcome.OptionID = o.OptionID
+			}
+		}
+	}
+	if answer.Outcome.OptionID == "" && d.Approved { // a question without a choice: the words are the answer
+		for _, o := range options {
+			if !strings.HasPrefix(o.Kind, "reject_") {
+				answer.Outcome.OptionID = o.OptionID
+				break
+			}
+		}
+	}
+	if answer.Outcome.OptionID == "" {
+		answer = cancelledAnswer
+	}
+	ours := map[string]any{}
+	if d.UpdatedInput != nil {
+		ours["updatedInput"] = d.UpdatedInput
+	}
+	if d.Comment != "" {
+		ours["comment"] = d.Comment
+	}
+	if len(ours) > 0 {
+		answer.Meta = map[string]any{"duet": ours}
+	}
+	return answer
+}

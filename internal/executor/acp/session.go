@@ -1,0 +1,152 @@
+package acp
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/executor/transcript"
+)
+
+// prompt makes the session ready and runs the prompt in it.
+func (a *agent) prompt(t *turn) (string, *task.Failure) {
+	opening, failed := a.openSession(t)
+	if failed != nil {
+		return "", failed
+	}
+	a.chooseMode(t)
+	a.chooseModel(t.Conversation.ModelConfig)
+	if t.Stopped() {
+		return "", nil
+	}
+	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, acp.PromptRequest{
+		SessionId: a.session, Prompt: append(opening, acp.TextBlock(t.Params.Prompt)),
+	})
+	if err != nil {
+		return "", a.failure(err)
+	}
+	if result.StopReason != "cancelled" && !t.Stopped() {
+		t.delivered(t.answers.turnEnded())
+	}
+	if u := result.Usage; u != nil {
+		t.Usage(catalog.TokenUsage{
+			InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+			CacheReadTokens: u.CachedReadTokens, CacheWriteTokens: u.CachedWriteTokens,
+		})
+	}
+	return result.StopReason, nil
+}
+
+// openSession makes sure that the agent has the conversation's session, and
+// returns what has to precede the prompt.
+func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
+	if a.session == "" {
+		if failed := a.initialize(); failed != nil {
+			return nil, failed
+		}
+	}
+	wanted := acp.SessionId(t.Conversation.NativeSessionID)
+	switch {
+	case a.session != "" && (wanted == "" || wanted == a.session), wanted != "" && a.resume(t, wanted):
+		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Resumed: true})
+		if text := transcript.Unanswered(t.Conversation.Messages, t.Params.Prompt); text != "" {
+			return []acp.ContentBlock{acp.TextBlock(text)}, nil
+		}
+		return nil, nil
+	case a.gone(): // the attempt was its end
+		return nil, a.exited()
+	}
+	request := acp.NewSessionRequest{
+		Cwd: t.Params.CWD, McpServers: a.mcpServers(t.Conversation.MCPServers), AdditionalDirectories: a.directories(t),
+	}
+	claude := a.info.AgentInfo != nil && strings.Contains(strings.ToLower(a.info.AgentInfo.Name), "claude")
+	if t.Conversation.SystemPrompt != "" && claude { // its own way to be told
+		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
+	}
+	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionNew, request)
+	switch {
+	case err != nil:
+		return nil, a.failure(err)
+	case result.SessionID == "":
+		return nil, &task.Failure{Code: task.CodeAgent, Message: a.name + ": the agent opened a session without an id"}
+	}
+	a.opened(result.SessionID, result)
+	var opening []acp.ContentBlock
+	if t.Conversation.SystemPrompt != "" && !claude {
+		opening = append(opening, acp.TextBlock(t.Conversation.SystemPrompt))
+	}
+	for _, file := range t.Conversation.ContextFiles {
+		path := t.Workspace.Absolute(file)
+		opening = append(opening, acp.ResourceLinkBlock(filepath.Base(path), (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()))
+	}
+	history := transcript.Before(t.Conversation.Messages, t.Params.Prompt)
+	if history != "" {
+		opening = append(opening, acp.TextBlock(history))
+	}
+	t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: result.SessionID, Primed: history != ""})
+	return opening, nil
+}
+
+func (a *agent) opened(id string, result sessionResult) {
+	a.session = acp.SessionId(id)
+	a.modes, a.configs, a.models = nil, result.ConfigOptions, nil
+	a.mode.Store(nil)
+	if result.Modes != nil {
+		a.mode.Store(&result.Modes.CurrentModeID)
+		for _, m := range result.Modes.AvailableModes {
+			a.modes = append(a.modes, m.ID)
+		}
+	}
+	if result.Models != nil {
+		for _, m := range result.Models.AvailableModels {
+			a.models = append(a.models, m.ModelID)
+		}
+	}
+}
+
+func (a *agent) initialize() *task.Failure {
+	info, err := callWithin[initializeResult](a, a.driver.opts.StartTimeout, acp.AgentMethodInitialize, acp.InitializeRequest{
+		ProtocolVersion: acp.ProtocolVersionNumber,
+		ClientInfo:      &acp.Implementation{Name: "duet", Version: "1"},
+		ClientCapabilities: acp.ClientCapabilities{
+			Fs: acp.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
+		},
+	})
+	if err != nil {
+		return a.failure(err)
+	}
+	a.info = info
+	return nil
+}
+
+// resume resumes the agent's own session, or loads it, and reports whether it
+// is there.
+func (a *agent) resume(t *turn, id acp.SessionId) bool {
+	servers, directories := a.mcpServers(t.Conversation.MCPServers), a.directories(t)
+	var result sessionResult
+	var err error
+	switch c := a.info.AgentCapabilities; {
+	case present(c.SessionCapabilities.Resume) != nil:
+		result, err = callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{
+			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
+		})
+	case c.LoadSession:
+		a.loading.Store(true)
+		defer a.loading.Store(false)
+		result, err = callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
+			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
+		})
+	default:
+		return false
+	}
+	if err != nil {
+		a.driver.log.Info("the agent has lost its session", "agent", a.name, "err", err)
+		return false
+	}
+	a.opened(string(id), result)
+	return true
+}

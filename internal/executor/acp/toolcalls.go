@@ -1,0 +1,95 @@
+package acp
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// maxToolCalls is how many tool calls of a turn are remembered.
+const maxToolCalls = 10_000
+
+// A toolCall is what is known of a tool call so far.
+type toolCall struct {
+	named       string // what the agent calls the tool; "" if it has not said
+	title, kind string
+	input       json.RawMessage
+	paths       []string
+	diffs       []catalog.FileDiff
+	repaired    bool // what the agent said of it was no UTF-8, so it is not what it runs
+}
+
+// name is what the agent calls the tool, or else what tools of its kind are
+// called. The title is for people: rules are never held against it.
+func (t *toolCall) name() string {
+	if t.named != "" {
+		return t.named
+	}
+	return catalog.ToolOfKind(t.kind)
+}
+
+// toolCalls are the tool calls of a turn by the agent's own ids. The zero value
+// has none.
+type toolCalls struct {
+	mu    sync.Mutex
+	calls map[string]*toolCall
+}
+
+// note adds to what is known of a tool call, and returns all of it.
+func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.calls[u.ToolCallID]
+	if t == nil {
+		t = &toolCall{}
+		if len(c.calls) < maxToolCalls {
+			if c.calls == nil {
+				c.calls = make(map[string]*toolCall)
+			}
+			c.calls[u.ToolCallID] = t
+		}
+	}
+	if u.Title != "" {
+		t.title = u.Title
+	}
+	if u.Kind != "" {
+		t.kind = u.Kind
+	}
+	if call.Input != nil {
+		t.input = call.Input
+	}
+	if len(call.Paths) > 0 {
+		t.paths = call.Paths
+	}
+	if len(call.Diffs) > 0 {
+		t.diffs = call.Diffs
+	}
+	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
+		t.named = name
+	}
+	t.repaired = u.repaired || t.repaired && call.Input == nil
+	return *t
+}
+
+// names are the names of tools of which what q asks about may be part: besides
+// q's own, those that the agent has given calls of its own, and of others that
+// do the same.
+func (c *toolCalls) names(q catalog.RequestPermissionParams) []string {
+	names := append([]string{q.ToolName}, q.Unasked...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.calls {
+		same := len(q.Paths) == 0
+		for _, p := range t.paths {
+			same = same || slices.Contains(q.Paths, filepath.Clean(p))
+		}
+		if t.kind == q.ToolKind && same {
+			names = appendNew(names, t.named)
+		}
+	}
+	return names
+}

@@ -1,0 +1,142 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
+)
+
+// toolUpdate is a tool_call, a tool_call_update, or the toolCall of a
+// permission request. Names count as they are spelled: what people are asked
+// about is what the agent said, in whichever way that is read.
+type toolUpdate struct {
+	ToolCallID string
+	Title      string
+	Kind       string
+	Status     string
+	Content    []toolContent
+	Locations  []string // paths
+	RawInput   json.RawMessage
+	RawOutput  json.RawMessage
+	Meta       json.RawMessage
+
+	repaired bool // it came as no UTF-8
+}
+
+// toolContent is what a tool call shows.
+type toolContent struct {
+	Type       string
+	Content    json.RawMessage
+	Path       string
+	OldText    *string
+	NewText    string
+	TerminalID string
+}
+
+// UnmarshalJSON implements json.Unmarshaler. A message in which a name stands
+// twice, or in two cases, is an error.
+func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
+	m, err := toolinput.Members(bytes.Clone(raw)) // it is borrowed
+	if err != nil {
+		return err
+	}
+	*u = toolUpdate{RawInput: m["rawInput"], RawOutput: m["rawOutput"], Meta: m["_meta"]}
+	var content, locations []json.RawMessage
+	err = errors.Join(
+		toolinput.Take(m, "toolCallId", &u.ToolCallID), toolinput.Take(m, "title", &u.Title), toolinput.Take(m, "kind", &u.Kind),
+		toolinput.Take(m, "status", &u.Status), toolinput.Take(m, "content", &content), toolinput.Take(m, "locations", &locations),
+	)
+	if err != nil {
+		return err
+	}
+	for _, item := range locations {
+		path := ""
+		if m, err = toolinput.Members(item); err == nil {
+			err = toolinput.Take(m, "path", &path)
+		}
+		if err != nil {
+			return err
+		}
+		u.Locations = append(u.Locations, path)
+	}
+	u.Content = make([]toolContent, len(content))
+	for i, item := range content {
+		if m, err = toolinput.Members(item); err != nil {
+			return err
+		}
+		c := &u.Content[i]
+		c.Content = m["content"]
+		err = errors.Join(
+			toolinput.Take(m, "type", &c.Type), toolinput.Take(m, "path", &c.Path), toolinput.Take(m, "oldText", &c.OldText),
+			toolinput.Take(m, "newText", &c.NewText), toolinput.Take(m, "terminalId", &c.TerminalID),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call is the update in the hub's terms.
+func (u *toolUpdate) call() catalog.ToolCall {
+	c := catalog.ToolCall{
+		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
+		Input: present(u.RawInput), ParentID: metaString(u.Meta, "claudeCode", "parentToolUseId"),
+	}
+	for _, l := range u.Locations {
+		c.Paths = appendNew(c.Paths, l)
+	}
+	for i := range u.Content {
+		switch b := &u.Content[i]; b.Type {
+		case "diff":
+			c.Paths = appendNew(c.Paths, b.Path)
+			c.Diffs = append(c.Diffs, catalog.FileDiff{Path: b.Path, OldText: b.OldText, NewText: b.NewText})
+		case "terminal":
+			c.Terminal = b.TerminalID
+		}
+	}
+	return c
+}
+
+// result is the text of the tool's content, or else its raw output.
+func (u *toolUpdate) result() json.RawMessage {
+	var texts []string
+	for _, b := range u.Content {
+		var block struct {
+			Type, Text string
+		}
+		if b.Type == "content" && json.Unmarshal(b.Content, &block) == nil && block.Type == "text" {
+			texts = append(texts, block.Text)
+		}
+	}
+	if len(texts) > 0 {
+		text, _ := task.JSON(strings.Join(texts, "\n"))
+		return text
+	}
+	return present(u.RawOutput)
+}
+
+// metaString is the string at meta.family.name, or empty.
+func metaString(meta json.RawMessage, family, name string) string {
+	var s string
+	json.Unmarshal(metaValue(meta, family, name), &s)
+	return s
+}
+
+// metaValue is the value at meta.family.name, or nil.
+func metaValue(meta json.RawMessage, family, name string) json.RawMessage {
+	outer, err := toolinput.Members(meta)
+	if err != nil {
+		return nil
+	}
+	inner, err := toolinput.Members(outer[family])
+	if err != nil {
+		return nil
+	}
+	return inner[name]
+}

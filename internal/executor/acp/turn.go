@@ -1,0 +1,33 @@
+package acp
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+)
+
+// A turn is a task in the hands of an agent: what was asked and answered in it,
+// and which tools ran.
+type turn struct {
+	*task.Task
+	prompted chan struct{} // closed when the agent has the prompt
+	sent     sync.Once     // closes prompted
+	answers  deliveries
+	tools    toolCalls
+
+	// An agent tells what its session has cost; the turn's share is what was
+	// added to it.
+	spent       *atomic.Uint64
+	spentBefore float64
+}
+
+func newTurn(t *task.Task) *turn { return &turn{Task: t, prompted: make(chan struct{})} }
+
+// delivered reports answers that the agent goes on from, before what shows it.
+func (t *turn) delivered(approvals []string) {
+	if len(approvals) > 0 {
+		t.Event(catalog.EventPermissionTaken, catalog.PermissionTaken{ApprovalIDs: approvals})
+	}
+}

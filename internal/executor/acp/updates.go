@@ -1,0 +1,153 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// chunk is the update of the kinds that end in _chunk.
+type chunk struct {
+	MessageID *string `json:"messageId"`
+	Content   struct {
+		Type string  `json:"type"`
+		Text *string `json:"text"`
+	} `json:"content"`
+}
+
+// update reports a session/update of the agent. What is not known, or does
+// not look as it should, goes on as it came; repaired tells that it came as no
+// UTF-8. It returns the mode that the agent is in now, if the update says so.
+func (t *turn) update(raw []byte, repaired bool) (mode string) {
+	var kind string
+	json.Unmarshal(member(raw, `"sessionUpdate"`), &kind)
+	known := false
+	switch kind {
+	case "agent_message_chunk":
+		t.delivered(t.answers.agentActed())
+		known = t.chunk(raw, t.Text)
+	case "agent_thought_chunk":
+		t.delivered(t.answers.agentActed())
+		known = t.chunk(raw, t.thought)
+	case "user_message_chunk":
+		known = true // the hub has it
+	case "tool_call", "tool_call_update":
+		var u toolUpdate
+		if known = json.Unmarshal(raw, &u) == nil && u.ToolCallID != ""; known {
+			u.repaired = repaired
+			t.toolUpdate(&u, kind == "tool_call")
+		}
+	case "plan":
+		var p struct {
+			Entries []catalog.PlanEntry `json:"entries"`
+		}
+		if known = json.Unmarshal(raw, &p) == nil && p.Entries != nil; known {
+			t.Event(catalog.EventPlan, catalog.Plan{Entries: p.Entries})
+		}
+	case "current_mode_update":
+		var m struct {
+			CurrentModeID string `json:"currentModeId"`
+		}
+		if known = json.Unmarshal(raw, &m) == nil && m.CurrentModeID != ""; known {
+			mode = m.CurrentModeID
+			t.Event(catalog.EventMode, catalog.Mode{Current: mode})
+		}
+	case "usage_update":
+		known = t.contextUsage(raw)
+	}
+	if !known {
+		t.Event(catalog.EventRaw, json.RawMessage(bytes.Clone(raw)))
+	}
+	return mode
+}
+
+func (t *turn) chunk(raw []byte, take func(id, text string)) bool {
+	var c chunk
+	if json.Unmarshal(raw, &c) != nil || c.Content.Type != "text" || c.Content.Text == nil {
+		return false
+	}
+	id := ""
+	if c.MessageID != nil {
+		id = *c.MessageID
+	}
+	take(id, *c.Content.Text)
+	return true
+}
+
+func (t *turn) thought(id, text string) {
+	if text != "" {
+		t.Event(catalog.EventThinkingChunk, catalog.ContentDelta{MessageID: id, Delta: catalog.Delta{Text: text}})
+	}
+}
+
+func (t *turn) contextUsage(raw []byte) bool {
+	var u struct {
+		Used, Size *int64
+		Cost       *struct {
+			Amount   float64
+			Currency string
+		}
+	}
+	if json.Unmarshal(raw, &u) != nil || u.Used == nil {
+		return false
+	}
+	usage := catalog.Usage{ContextUsed: *u.Used}
+	if u.Size != nil {
+		usage.ContextSize = *u.Size
+	}
+	if u.Cost != nil && strings.EqualFold(u.Cost.Currency, "USD") {
+		t.spent.Store(math.Float64bits(u.Cost.Amount))
+		usage.CostUSD = max(u.Cost.Amount-t.spentBefore, 0)
+	}
+	t.Event(catalog.EventUsage, usage)
+	return true
+}
+
+func (t *turn) toolUpdate(u *toolUpdate, first bool) {
+	t.delivered(t.answers.toolCallUpdated(u.ToolCallID, u.Status))
+	t.EndMessage()
+	call := u.call()
+	known := t.tools.note(u, call)
+	t.Files.Mention(known.kind, u.Status, call.Paths, call.Diffs)
+	ended := u.Status == "completed" || u.Status == "failed"
+	if first || u.Title != "" || u.Kind != "" {
+		call.Tool = known.name()
+	}
+	switch {
+	case first:
+		call.Tool = known.name()
+		t.Event(catalog.EventToolCall, call)
+		if !ended {
+			return
+		}
+		t.Event(catalog.EventToolResult, catalog.ToolCall{ToolID: u.ToolCallID, Tool: known.name(), Status: u.Status, Result: u.result()})
+	case ended:
+		call.Tool = known.name()
+		call.Result = u.result()
+		t.Event(catalog.EventToolResult, call)
+	default:
+		t.Event(catalog.EventToolUpdate, call)
+	}
+	if ended {
+		t.Files.Settle(known.paths...)
+	}
+}
+
+// present is nil for null.
+func present(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+func appendNew(list []string, s string) []string {
+	if s == "" || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}

@@ -1,0 +1,180 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Grace is how long each step of ending a process may take before the next
+// harsher one: SIGINT, SIGTERM, and last SIGKILL to the group.
+type Grace struct {
+	Interrupt time.Duration // after SIGINT; default 2 s
+	Terminate time.Duration // after SIGTERM; default 2 s
+}
+
+// A Runner starts processes and owns them, with the goroutines that read and
+// wait for them. Its methods may be called from any goroutine. It has to be
+// closed.
+type Runner struct {
+	// Flow holds up who reads the processes' output.
+	Flow Flow
+
+	ctx    context.Context // when it ends, nobody is given time any more
+	log    *slog.Logger
+	grace  Grace
+	thread *starterThread
+
+	mu       sync.Mutex // guards children
+	children map[*Process]struct{}
+	work     sync.WaitGroup
+}
+
+// NewRunner makes a Runner. When ctx ends, nobody who is being ended is waited
+// for any more; Kill has to follow. The logger gets what processes complain of,
+// at debug.
+func NewRunner(ctx context.Context, log *slog.Logger, grace Grace) *Runner {
+	grace.Interrupt = cmp.Or(grace.Interrupt, 2*time.Second)
+	grace.Terminate = cmp.Or(grace.Terminate, 2*time.Second)
+	return &Runner{ctx: ctx, log: log, grace: grace, thread: newStarterThread(), children: make(map[*Process]struct{})}
+}
+
+// Kill ends every process at once. One that is started later is killed too if
+// the Runner's context has ended.
+func (r *Runner) Kill() {
+	r.mu.Lock()
+	children := make([]*Process, 0, len(r.children))
+	for p := range r.children {
+		children = append(children, p)
+	}
+	r.mu.Unlock()
+	for _, p := range children {
+		p.Kill()
+	}
+}
+
+// Close waits until all processes have ended and their output has been read.
+// Whoever starts processes has to be done.
+func (r *Runner) Close() {
+	r.work.Wait()
+	r.thread.close()
+}
+
+// A Spec is what to start.
+type Spec struct {
+	Path  string // the program's file
+	Argv  []string
+	CWD   string
+	Env   Environment // which gets the mark
+	Stdin bool        // it gets a pipe, else nothing to read
+	Merge bool        // stderr goes where stdout goes
+}
+
+// Start starts a process with pipes. Its output has to be read to the end.
+func (r *Runner) Start(s Spec) (*Process, error) {
+	p := &Process{runner: r, Mark: RandomID(""), stderr: tailBuffer{limit: stderrTail}, done: make(chan struct{})}
+	s.Env[MarkVariable] = p.Mark
+	p.cmd = &exec.Cmd{Path: s.Path, Args: s.Argv, Dir: s.CWD, Env: s.Env.List(), SysProcAttr: groupAttr()}
+	var theirs []*os.File // the child's ends
+	defer func() {
+		for _, f := range theirs {
+			f.Close()
+		}
+	}()
+	if s.Stdin {
+		in, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		p.stdin, p.cmd.Stdin = w, in
+		theirs = append(theirs, in)
+	}
+	out, w, err := os.Pipe()
+	if err != nil {
+		p.CloseInput()
+		return nil, err
+	}
+	p.output, p.cmd.Stdout = out, w
+	theirs = append(theirs, w)
+	var stderr *os.File
+	if s.Merge {
+		p.cmd.Stderr = w
+	} else {
+		out, w, err := os.Pipe()
+		if err != nil {
+			p.CloseInput()
+			p.output.Close()
+			return nil, err
+		}
+		stderr, p.cmd.Stderr = out, w
+		theirs = append(theirs, w)
+		p.pipes.Add(1) // here: once it is launched, its end may be waited for
+	}
+	if err := r.launch(p, p.cmd.Start); err != nil {
+		p.CloseInput()
+		p.output.Close()
+		if stderr != nil {
+			stderr.Close()
+		}
+		return nil, err
+	}
+	if stderr != nil {
+		go func() { // reap waits for it
+			defer p.pipes.Done()
+			p.readStderr(stderr)
+		}()
+	}
+	return p, nil
+}
+
+// StartWith starts a process that has no pipes and no mark: start starts cmd,
+// on a thread that lives as long as the Runner, and returns what the process
+// prints to.
+func (r *Runner) StartWith(cmd *exec.Cmd, start func() (*os.File, error)) (*Process, error) {
+	p := &Process{runner: r, cmd: cmd, done: make(chan struct{})}
+	err := r.launch(p, func() (err error) {
+		p.output, err = start()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// launch starts p with start, counts it and waits for its end in the
+// background.
+func (r *Runner) launch(p *Process, start func() error) error {
+	if err := r.thread.do(start); err != nil {
+		return err
+	}
+	p.PID = p.cmd.Process.Pid
+	r.mu.Lock()
+	r.children[p] = struct{}{}
+	late := r.ctx.Err() != nil
+	r.mu.Unlock()
+	r.work.Go(p.reap)
+	if late { // Kill has been here already
+		p.Kill()
+	}
+	return nil
+}
+
+func (r *Runner) forget(p *Process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.children, p)
+}
+
+// RandomID is prefix and 128 random bits.
+func RandomID(prefix string) string {
+	var b [16]byte
+	rand.Read(b[:])
+	return prefix + hex.EncodeToString(b[:])
+}

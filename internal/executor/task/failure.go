@@ -1,0 +1,43 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// Error codes of results and reports that are the executor's own.
+const (
+	CodeExecutor     = "EXECUTOR_ERROR"      // the hub did not give what the prompt needs, or the parameters are wrong
+	CodeNoKey        = "NO_API_KEY"          // a key that the agent needs could not be had
+	CodeNotFound     = "AGENT_NOT_FOUND"     // the agent's program is not there
+	CodeStart        = "AGENT_START_FAILED"  // the program is there and could not be started
+	CodeTimeout      = "AGENT_TIMEOUT"       // the agent does not answer
+	CodeExited       = "AGENT_EXITED"        // the agent ended in mid-run
+	CodeAgent        = "AGENT_ERROR"         // the agent answered with an error
+	CodeAuthRequired = "AGENT_AUTH_REQUIRED" // somebody has to log in
+	CodePermission   = "PERMISSION_FAILED"   // the hub could not be asked for permission
+	CodeOutput       = "OUTPUT_MISSING"      // the hub did not take what the agent said
+	CodeLineTooLong  = "AGENT_LINE_TOO_LONG" // report_error: a line was dropped
+	CodeGarbage      = "AGENT_GARBAGE"       // report_error: lines that were no protocol
+)
+
+// A Failure is why a task failed: a code, and words for people.
+type Failure struct{ Code, Message string }
+
+// StartFailure says why an agent's program could not be started.
+func StartFailure(agent, program, cwd string, err error) *Failure {
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist) && isDir(cwd):
+		return &Failure{CodeNotFound, fmt.Sprintf("%s: the program %q was not found: install it (`duet-rpc agents` says how), or correct the agent's command in the configuration", agent, program)}
+	case !isDir(cwd):
+		return &Failure{CodeStart, fmt.Sprintf("%s: the working directory %s does not exist", agent, cwd)}
+	}
+	return &Failure{CodeStart, fmt.Sprintf("%s: the program %q could not be started: %v", agent, program, err)}
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return path == "" || err == nil && info.IsDir()
+}

@@ -1,0 +1,255 @@
+// Package terminal runs programs of people in pseudo terminals.
+//
+// A [Set] owns the terminals of an executor and the goroutines that read and
+// write them. What they print and how they end goes to a [Reporter], in order,
+// and while that waits the terminal is not read.
+package terminal
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+const (
+	defaultCols = 80
+	defaultRows = 24
+	maxSize     = 1 << 15 // columns, or rows
+	maxTyped    = 1 << 20 // into a terminal whose program does not read, in bytes
+	hangupGrace = time.Second
+)
+
+// ErrClosed is what Spawn returns after Close.
+var ErrClosed = errors.New("the terminals have been closed")
+
+// A Reporter is told what terminals print, and of their ends.
+type Reporter interface {
+	TerminalOutput(context.Context, catalog.TerminalOutputParams) error
+	TerminalExit(context.Context, catalog.TerminalExitParams) error
+}
+
+// A Set owns terminals. Its methods may be called from any goroutine; their
+// errors are fit for the wire, but for ErrClosed. It has to be closed.
+type Set struct {
+	ctx       context.Context // reports are given up when it ends
+	processes *process.Runner
+	reporter  Reporter
+
+	mu        sync.Mutex // guards the fields below
+	closed    bool
+	terminals map[string]*terminal
+	work      sync.WaitGroup
+}
+
+// New makes a Set without terminals. Reports wait as long as ctx lasts.
+func New(ctx context.Context, processes *process.Runner, reporter Reporter) *Set {
+	return &Set{ctx: ctx, processes: processes, reporter: reporter, terminals: make(map[string]*terminal)}
+}
+
+// Close begins to end every terminal; Wait waits for that.
+func (s *Set) Close() {
+	s.mu.Lock()
+	s.closed = true
+	all := make([]*terminal, 0, len(s.terminals))
+	for _, t := range s.terminals {
+		all = append(all, t)
+	}
+	s.mu.Unlock()
+	for _, t := range all {
+		t.close()
+	}
+}
+
+// Wait returns when no terminal is left, after Close.
+func (s *Set) Wait() { s.work.Wait() }
+
+// A terminal is a program of a human in a pseudo terminal.
+type terminal struct {
+	set  *Set
+	id   string
+	proc *process.Process
+	tty  *os.File // the master's side of the pseudo terminal; proc closes it
+	once sync.Once
+	over chan struct{} // closed when it is not read any more
+
+	mu      sync.Mutex // guards the fields below
+	pending []byte     // not typed yet
+	typing  bool
+	ended   bool
+	lent    *loan // somebody else reads; nil if nobody does
+}
+
+// Spawn starts a program in a new terminal. If the descriptor is asked for, the
+// result has it, and the terminal is not read until Return.
+func (s *Set) Spawn(p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return catalog.SpawnTerminalResult{}, ErrClosed
+	}
+	s.work.Add(1) // so that Wait waits for what is being started
+	s.mu.Unlock()
+	defer s.work.Done()
+
+	env := process.NewEnvironment(map[string]string{"TERM": "xterm-256color"}, p.Env)
+	argv := commandLine(p)
+	path, err := env.Find(argv[0], p.CWD)
+	switch {
+	case err != nil && p.UseTmux:
+		return catalog.SpawnTerminalResult{}, internalError("tmux was not found: install it, or open the terminal without it", kindData{"tmux_not_found", "TMUX_NOT_FOUND"})
+	case err != nil:
+		return catalog.SpawnTerminalResult{}, internalError(fmt.Sprintf("the program %q was not found", argv[0]), kindData{Kind: "terminal_failed"})
+	}
+	t := &terminal{set: s, id: process.RandomID("term_"), over: make(chan struct{})}
+	result := catalog.SpawnTerminalResult{
+		TerminalID: t.id, Program: argv[0], Args: argv[1:], Cols: sizeOr(p.Cols, defaultCols), Rows: sizeOr(p.Rows, defaultRows),
+	}
+	err = t.start(&exec.Cmd{Path: path, Args: argv, Dir: p.CWD, Env: env.List()}, result.Cols, result.Rows)
+	if err == nil && p.Descriptor {
+		t.lent = newLoan()
+		if result.File, err = t.duplicate(); err != nil {
+			t.proc.Kill()
+			<-t.proc.Done()
+			t.tty.Close()
+		}
+	}
+	if err != nil {
+		return catalog.SpawnTerminalResult{}, internalError("the terminal could not be opened: "+withoutPath(err).Error(), kindData{Kind: "terminal_failed"})
+	}
+	result.PTYPID = t.proc.PID
+	s.mu.Lock()
+	s.terminals[t.id] = t
+	late := s.closed
+	s.mu.Unlock()
+	s.work.Go(t.follow)
+	if late {
+		t.close()
+	}
+	return result, nil
+}
+
+func sizeOr(n, value int) int {
+	if n <= 0 || n > maxSize {
+		return value
+	}
+	return n
+}
+
+func commandLine(p catalog.SpawnTerminalParams) []string {
+	if p.UseTmux {
+		argv := []string{"tmux", "new-session", "-A", "-s", cmp.Or(p.TmuxSessionName, "duet")}
+		if p.TmuxWindowName != "" {
+			argv = append(argv, "-n", p.TmuxWindowName)
+		}
+		return argv
+	}
+	return append([]string{cmp.Or(p.Shell, os.Getenv("SHELL"), "/bin/sh")}, p.Args...)
+}
+
+func (s *Set) find(id string) (*terminal, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.terminals[id]; t != nil {
+		return t, nil
+	}
+	return nil, noTerminal(id)
+}
+
+// Write types into a terminal. It does not wait for the program to read.
+func (s *Set) Write(p catalog.TerminalWriteParams) error {
+	t, err := s.find(p.TerminalID)
+	if err != nil {
+		return err
+	}
+	typed := []byte(p.Data)
+	switch p.Encoding {
+	case "", "utf-8":
+	case "base64":
+		if typed, err = base64.StdEncoding.DecodeString(p.Data); err != nil {
+			return server.InvalidParam(server.ParamError{Param: "data", Expected: "base64", Received: "something else"})
+		}
+	default:
+		return server.InvalidParam(server.ParamError{
+			Param: "encoding", Expected: "an encoding", Received: p.Encoding, Accepted: []string{"utf-8", "base64"},
+		})
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.pending)+len(typed) > maxTyped {
+		return server.NewError(server.CodeOverloaded, "The terminal's program does not read what is typed", kindData{Kind: "overloaded"})
+	}
+	t.pending = append(t.pending, typed...)
+	if !t.typing && !t.ended {
+		t.typing = true
+		s.work.Go(t.typePending)
+	}
+	return nil
+}
+
+// typePending types until nothing is left.
+func (t *terminal) typePending() {
+	for {
+		t.mu.Lock()
+		typed := t.pending
+		t.pending = nil
+		if len(typed) == 0 {
+			t.typing = false
+			t.mu.Unlock()
+			return
+		}
+		t.mu.Unlock()
+		t.tty.Write(typed) // fails when the program has ended
+	}
+}
+
+// Resize gives a terminal a size.
+func (s *Set) Resize(p catalog.TerminalResizeParams) error {
+	t, err := s.find(p.TerminalID)
+	if err != nil {
+		return err
+	}
+	if p.Cols <= 0 || p.Rows <= 0 || p.Cols > maxSize || p.Rows > maxSize {
+		return server.InvalidParam(server.ParamError{
+			Param: "cols", Expected: "a size in characters", Received: fmt.Sprintf("%d×%d", p.Cols, p.Rows),
+		})
+	}
+	return t.resize(p.Cols, p.Rows)
+}
+
+// Hangup begins to end a terminal. It does not wait for the end, which the
+// Reporter is told of.
+func (s *Set) Hangup(p catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
+	t, err := s.find(p.TerminalID)
+	if err != nil {
+		return catalog.TerminalCloseResult{}, err
+	}
+	t.close()
+	return catalog.TerminalCloseResult{Closed: true}, nil
+}
+
+// close hangs up, and kills what does not mind.
+func (t *terminal) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
+	t.once.Do(func() {
+		t.set.work.Go(func() {
+			t.proc.HangUp()
+			if !t.proc.Wait(hangupGrace) {
+				t.proc.Kill()
+			}
+		})
+	})
+}

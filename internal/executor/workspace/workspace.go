@@ -1,0 +1,265 @@
+// Package workspace is the files that an agent may have: which directories
+// they are in, reading and writing them without a way out, and what a prompt
+// changed in them.
+package workspace
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxTextFile bounds the files that are read or written for an agent.
+const maxTextFile = 10 << 20
+
+// A Workspace is the directories inside which files are read and written for
+// an agent: all of them but what the hub keeps there for itself. Its methods
+// may be called from any goroutine, but for Add.
+type Workspace struct {
+	CWD   string
+	dirs  []string // resolved
+	state string   // the hub's own directory; "" if it has none
+}
+
+// New makes a workspace of two directories. state is the hub's own directory,
+// which is none of it wherever it lies; "" if there is none.
+func New(root, cwd, state string) *Workspace {
+	w := &Workspace{CWD: cwd, state: state}
+	w.Add(root, cwd)
+	return w
+}
+
+// Add adds directories that exist; they may be relative to the cwd.
+func (w *Workspace) Add(dirs ...string) {
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		if abs, err := filepath.Abs(w.Absolute(dir)); err == nil {
+			if resolved, err := filepath.EvalSymlinks(abs); err == nil && !slices.Contains(w.dirs, resolved) {
+				w.dirs = append(w.dirs, resolved)
+			}
+		}
+	}
+}
+
+// Absolute is path, which may be relative to the working directory.
+func (w *Workspace) Absolute(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(w.CWD, path)
+	}
+	return filepath.Clean(path)
+}
+
+// locate resolves path, of which the end need not exist, and returns the
+// directory of the workspace that it is in, open, and its name in there. A link
+// that is changed meanwhile cannot lead out: the directory is an os.Root.
+func (w *Workspace) locate(path string) (*os.Root, string, error) {
+	path = w.Absolute(path)
+	resolved, err := resolve(path)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, dir := range w.dirs {
+		rel, err := filepath.Rel(dir, resolved)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			continue
+		}
+		if w.isState(resolved) {
+			return nil, "", fmt.Errorf("%s: %w", path, errState)
+		}
+		root, err := os.OpenRoot(dir)
+		return root, rel, err
+	}
+	if resolved != path {
+		return nil, "", fmt.Errorf("%s leads to %s, which is outside of %s", path, resolved, strings.Join(w.dirs, ", "))
+	}
+	return nil, "", fmt.Errorf("%s is outside of %s", path, strings.Join(w.dirs, ", "))
+}
+
+var errState = errors.New("duet keeps its own state there, which agents neither read nor write")
+
+// isState reports whether a resolved path, of which the end need not exist,
+// is the hub's directory or in it, or another name of a file in there. Names
+// are not compared: file systems differ in which of them are the same.
+func (w *Workspace) isState(resolved string) bool {
+	if w.state == "" {
+		return false
+	}
+	state, err := os.Stat(w.state)
+	if err != nil {
+		return false
+	}
+	if info, err := os.Stat(resolved); err == nil && info.Mode().IsRegular() && w.isStateFile(info) {
+		return true
+	}
+	for dir := resolved; ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil && os.SameFile(info, state) {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+}
+
+// isStateFile reports whether a file is one of the hub's, which may have
+// another name outside of its directory.
+func (w *Workspace) isStateFile(info fs.FileInfo) bool {
+	entries, _ := os.ReadDir(w.state)
+	for _, e := range entries {
+		if own, err := e.Info(); err == nil && os.SameFile(own, info) {
+			return true
+		}
+	}
+	return false
+}
+
+// resolve follows the links of path as far as it exists. A link that leads
+// nowhere is an error: it could lead anywhere.
+func resolve(path string) (string, error) {
+	rest := ""
+	for dir := path; ; {
+		resolved, err := filepath.EvalSymlinks(dir)
+		if err == nil {
+			return filepath.Join(resolved, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			return "", fmt.Errorf("%s is a link that leads nowhere", dir)
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", err
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+		dir = parent
+	}
+}
+
+// Has reports whether there is a file of the workspace at path.
+func (w *Workspace) Has(path string) bool {
+	root, name, err := w.locate(path)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Stat(name)
+	return err == nil
+}
+
+// open opens a file for reading.
+func (w *Workspace) open(path string) (*os.File, fs.FileInfo, error) {
+	root, name, err := w.locate(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(name) // before it is opened: opening a pipe waits
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	// A link may have been changed meanwhile.
+	if now, err := f.Stat(); err != nil || w.state != "" && w.isStateFile(now) {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, cmp.Or(err, errState))
+	}
+	return f, info, nil
+}
+
+// ReadText reads a text file, or limit lines of it from line, counted from 1.
+func (w *Workspace) ReadText(path string, line, limit *int) (string, error) {
+	f, info, err := w.open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info.Size() > maxTextFile {
+		return "", fmt.Errorf("%s has %d bytes, more than the limit of %d", path, info.Size(), maxTextFile)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxTextFile))
+	if err != nil {
+		return "", err
+	}
+	text := strings.ToValidUTF8(string(data), "\uFFFD")
+	if line != nil {
+		for n := 1; n < *line && text != ""; n++ {
+			_, text, _ = strings.Cut(text, "\n")
+		}
+	}
+	if limit != nil {
+		end := 0
+		for n := 0; n < *limit && end < len(text); n++ {
+			next := strings.IndexByte(text[end:], '\n')
+			if next < 0 {
+				end = len(text)
+				break
+			}
+			end += next + 1
+		}
+		text = text[:end]
+	}
+	return text, nil
+}
+
+// WriteText replaces a file, or makes it and its directories. Readers see the
+// old content or the new one, whole.
+func (w *Workspace) WriteText(path, text string) error {
+	if len(text) > maxTextFile {
+		return fmt.Errorf("%s would have %d bytes, more than the limit of %d", path, len(text), maxTextFile)
+	}
+	root, name, err := w.locate(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	mode := fs.FileMode(0o666) // as the umask has it
+	info, err := root.Stat(name)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	case err == nil:
+		mode = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	default:
+		if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			return err
+		}
+	}
+	temp := filepath.Join(filepath.Dir(name), ".duet-"+rand.Text())
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil && info != nil {
+		err = f.Chmod(mode) // the umask does not apply to a file that was there
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		root.Remove(temp)
+	}
+	return err
+}

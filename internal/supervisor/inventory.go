@@ -1,0 +1,121 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// An inventory is what one executor was given to do, and what it has started
+// for that: what must not be left behind when it has gone. The zero value is
+// empty. Its methods may be called from any goroutine.
+type inventory struct {
+	mu     sync.Mutex                // guards the fields below
+	closed bool                      // the executor has gone
+	agents map[string]domain.Process // by mark
+	// terminals: true while they run, false if one ended before its start was
+	// answered
+	terminals map[string]bool
+	owners    map[string]string   // the tasks of agents' terminals among them
+	tasks     map[string]struct{} // every one that it was given: agents' terminals outlive them
+}
+
+// give notes a task that the executor is given.
+func (i *inventory) give(task string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.tasks == nil {
+		i.tasks = make(map[string]struct{})
+	}
+	i.tasks[task] = struct{}{}
+}
+
+// has reports whether the executor was given a task, or none is meant.
+func (i *inventory) has(task string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	_, given := i.tasks[task]
+	return given || task == ""
+}
+
+// meant are the tasks that something which the executor had to say of a task
+// may be about: of "", or one that is not its own, it is any of its tasks.
+func (i *inventory) meant(task string) []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if _, own := i.tasks[task]; own {
+		return []string{task}
+	}
+	return slices.Sorted(maps.Keys(i.tasks))
+}
+
+// terminal remembers a terminal that runs in the executor, or that it has
+// ended.
+func (i *inventory) terminal(id string, running bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return
+	}
+	delete(i.owners, id)
+	if _, known := i.terminals[id]; known {
+		delete(i.terminals, id) // it ended, or had ended before its start was answered
+		return
+	}
+	if i.terminals == nil {
+		i.terminals = make(map[string]bool)
+	}
+	i.terminals[id] = running
+}
+
+// agentTerminal remembers a terminal of an agent.
+func (i *inventory) agentTerminal(id, task string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return
+	}
+	if i.terminals == nil {
+		i.terminals = make(map[string]bool)
+	}
+	if i.owners == nil {
+		i.owners = make(map[string]string)
+	}
+	i.terminals[id], i.owners[id] = true, task
+}
+
+// agent remembers an agent that the executor has started.
+func (i *inventory) agent(data json.RawMessage) {
+	var agent catalog.Process
+	if json.Unmarshal(data, &agent) != nil || agent.PID <= 1 || agent.Mark == "" {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return
+	}
+	if i.agents == nil {
+		i.agents = make(map[string]domain.Process)
+	}
+	i.agents[agent.Mark] = domain.Process{PID: agent.PID, Mark: agent.Mark}
+}
+
+// close is called when the executor has gone. It returns the agents that it
+// has started, and the terminals that run, with their tasks.
+func (i *inventory) close() (agents []domain.Process, terminals map[string]string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.closed = true
+	terminals = make(map[string]string)
+	for id, running := range i.terminals {
+		if running {
+			terminals[id] = i.owners[id]
+		}
+	}
+	return slices.Collect(maps.Values(i.agents)), terminals
+}

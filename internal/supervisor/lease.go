@@ -1,0 +1,71 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// A lease is one use of a process.
+type lease struct {
+	catalog.Executor
+	process  *process
+	release  func()
+	released bool // and wants no pause any more; guarded by pauses.mu
+}
+
+func (l *lease) Release() {
+	if p := l.process; p.pauses.leave(l) {
+		p.supervisor.ended.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			if err := p.pauses.tell(ctx, p.executor); err != nil {
+				p.supervisor.opts.Logger.Debug("an executor was not told to go on", "err", err)
+			}
+		})
+	}
+	l.release()
+}
+
+// PauseNotifications makes the executor pause until the lease lets it go on, or
+// is released.
+func (l *lease) PauseNotifications(ctx context.Context) error {
+	return l.process.pauses.set(ctx, l.Executor, l, true)
+}
+
+func (l *lease) ResumeNotifications(ctx context.Context) error {
+	return l.process.pauses.set(ctx, l.Executor, l, false)
+}
+
+func (l *lease) Kill() { l.process.kill() }
+
+// SpawnTerminal remembers the terminal, whose end must be told even if the
+// executor dies.
+func (l *lease) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
+	result, err := l.Executor.SpawnTerminal(ctx, p)
+	if err == nil {
+		l.process.inventory.terminal(result.TerminalID, true)
+	}
+	return result, err
+}
+
+// ExecutePrompt turns an error that the executor answered into a result: only
+// an executor that has gone is an error.
+func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
+	l.process.inventory.give(p.TaskID)
+	result, err := l.Executor.ExecutePrompt(ctx, p)
+	var answered *jsonrpc2.Error
+	switch {
+	case errors.Is(err, jsonrpc2.ErrClosed):
+		l.process.disconnected()
+	case errors.As(err, &answered):
+		return catalog.ExecutePromptResult{
+			Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "EXECUTOR_ERROR", Message: answered.Message},
+		}, nil
+	}
+	return result, err
+}

@@ -1,0 +1,74 @@
+//go:build unix
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// A pausable notes what an executor is told.
+type pausable struct {
+	catalog.Executor
+	told []string
+	fail bool
+}
+
+func (x *pausable) tell(what string) error {
+	if x.fail {
+		return errors.New("not now")
+	}
+	x.told = append(x.told, what)
+	return nil
+}
+
+func (x *pausable) PauseNotifications(context.Context) error  { return x.tell("pause") }
+func (x *pausable) ResumeNotifications(context.Context) error { return x.tell("resume") }
+
+// An executor that several use pauses while one of them wants it to.
+func TestAnExecutorPausesWhileOneOfItsLeasesWantsIt(t *testing.T) {
+	x := &pausable{}
+	p := &process{supervisor: New(Options{}), executor: x}
+	lease := func() *lease { return &lease{Executor: x, process: p, release: func() {}} }
+	told := func() string {
+		p.supervisor.ended.Wait()
+		all := strings.Join(x.told, " ")
+		x.told = nil
+		return all
+	}
+	ctx := context.Background()
+	a, b := lease(), lease()
+	assert.NoError(t, a.ResumeNotifications(ctx))
+	assert.Empty(t, told(), "it goes on as it is")
+	assert.NoError(t, a.PauseNotifications(ctx))
+	assert.NoError(t, b.PauseNotifications(ctx))
+	assert.NoError(t, a.ResumeNotifications(ctx))
+	assert.Equal(t, "pause", told())
+	assert.NoError(t, a.PauseNotifications(ctx))
+	assert.NoError(t, b.ResumeNotifications(ctx))
+	assert.Empty(t, told())
+	a.Release()
+	assert.Equal(t, "resume", told(), "who is gone wants nothing any more")
+	assert.NoError(t, a.PauseNotifications(ctx))
+	assert.Empty(t, told(), "also if it says so late")
+	b.Release()
+	assert.Empty(t, told())
+
+	c := lease()
+	x.fail = true
+	assert.Error(t, c.PauseNotifications(ctx))
+	x.fail = false
+	assert.NoError(t, c.PauseNotifications(ctx))
+	assert.Equal(t, "pause", told(), "it is told again what it did not take")
+	x.fail = true
+	assert.Error(t, c.ResumeNotifications(ctx))
+	x.fail = false
+	c.Release()
+	assert.Equal(t, "resume", told())
+}

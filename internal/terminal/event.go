@@ -1,0 +1,34 @@
+package terminal
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// A Deliver gets the events of a terminal: output and its end.
+type Deliver func(domain.Event)
+
+// deliver gives an event to views.
+func deliver(views []*View, e domain.Event) {
+	for _, v := range views {
+		v.deliver(e)
+	}
+}
+
+// outputEvent tells what a terminal printed; run is zero where nobody knows whose
+// it is.
+func outputEvent(p catalog.TerminalOutputParams, run domain.Session) domain.Event {
+	return event("terminal_output", run, p)
+}
+
+func exitEvent(p catalog.TerminalExitParams, run domain.Session) domain.Event {
+	return event("terminal_exit", run, p)
+}
+
+func event(kind string, run domain.Session, data any) domain.Event {
+	b, _ := json.Marshal(data) // strings and numbers: it cannot fail
+	return domain.Event{Type: kind, Time: time.Now(), Run: run.Run.ID, Thread: run.Run.Thread, Data: b}
+}

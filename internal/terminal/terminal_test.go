@@ -1,0 +1,557 @@
+package terminal
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// consoles is an executor whose terminals do what the test says.
+type consoles struct {
+	onSpawn      func(id string) // before the start is answered
+	spawnFails   error
+	onDescriptor func(context.Context) error // while a descriptor is handed over
+	onReturn     func()
+
+	mu       sync.Mutex
+	last     int
+	calls    []string
+	released int
+}
+
+func (c *consoles) Release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.released++
+}
+
+func (c *consoles) note(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, fmt.Sprintf(format, args...))
+}
+
+func (c *consoles) took() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	calls := c.calls
+	c.calls = nil
+	return calls
+}
+
+func (c *consoles) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams) (r catalog.SpawnTerminalResult, err error) {
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	c.mu.Lock()
+	c.last++
+	r = catalog.SpawnTerminalResult{TerminalID: fmt.Sprint("t", c.last), PTYPID: 40 + c.last, Program: "/bin/sh", Args: p.Args, Cols: 80, Rows: 24}
+	c.mu.Unlock()
+	if c.onSpawn != nil {
+		c.onSpawn(r.TerminalID)
+	}
+	if c.spawnFails != nil {
+		return r, c.spawnFails
+	}
+	if p.Descriptor {
+		r.File, err = os.Open(os.DevNull)
+	}
+	return r, err
+}
+
+func (c *consoles) TerminalWrite(_ context.Context, p catalog.TerminalWriteParams) error {
+	c.note("write %s", p.Data)
+	return nil
+}
+
+func (c *consoles) TerminalResize(_ context.Context, p catalog.TerminalResizeParams) error {
+	c.note("resize %dx%d", p.Cols, p.Rows)
+	return nil
+}
+
+func (c *consoles) TerminalDescriptor(ctx context.Context, p catalog.TerminalDescriptorParams) (*os.File, error) {
+	c.note("descriptor %s", p.TerminalID)
+	if c.onDescriptor != nil {
+		if err := c.onDescriptor(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return os.Open(os.DevNull)
+}
+
+func (c *consoles) TerminalReturn(_ context.Context, p catalog.TerminalReturnParams) error {
+	c.note("return %s", p.TerminalID)
+	if c.onReturn != nil {
+		c.onReturn()
+	}
+	return nil
+}
+
+func (c *consoles) TerminalClose(_ context.Context, p catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
+	c.note("close %s", p.TerminalID)
+	return catalog.TerminalCloseResult{Closed: true}, nil
+}
+
+// world is what a registry of a test stands on: one run, whose agent has a key.
+type world struct {
+	mu        sync.Mutex
+	published []domain.Event
+	kept      []domain.Event
+}
+
+const (
+	root   = "/project"
+	task   = "the task"
+	thread = 7
+	secret = "sk-0123456789abcdef"
+)
+
+func (w *world) Session(_ context.Context, id string) (domain.Session, error) {
+	if id != task {
+		return domain.Session{}, domain.Errorf(domain.KindRunNotFound, "no run has the id %q", id)
+	}
+	return domain.Session{Run: domain.Run{ID: 3, Thread: thread, SessionID: "session"}, Thread: domain.Thread{ID: thread}}, nil
+}
+
+func (w *world) Publish(e domain.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.published = append(w.published, e)
+}
+
+func (w *world) Of(id int64) *redact.Secrets {
+	secrets := &redact.Secrets{}
+	if id == thread {
+		secrets.Add(secret)
+	}
+	return secrets
+}
+
+// transaction is one in which events are appended, and nothing else is done.
+type transaction struct {
+	store.Tx
+	world *world
+}
+
+func (t transaction) Append(e domain.Event) (int64, error) {
+	t.world.kept = append(t.world.kept, e)
+	return int64(len(t.world.kept)), nil
+}
+
+func (w *world) Enqueue(change func(store.Tx) error, done func(error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	done(change(transaction{world: w}))
+}
+
+func open(t *testing.T) (*Registry, *consoles, *world) {
+	c, w := &consoles{}, &world{}
+	r := New(t.Context(), Options{
+		Acquire:   func(context.Context) (Executor, error) { return c, nil },
+		Directory: func(path string) (string, error) { return filepath.Join(root, path), nil },
+		Runs:      w, Events: w, Log: w, Secrets: w,
+	})
+	t.Cleanup(func() { assert.NoError(t, r.Close(context.Background())) })
+	return r, c, w
+}
+
+// A viewer keeps what it is told.
+type viewer struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (v *viewer) tell(e domain.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e.Type == "terminal_exit" {
+		v.told = append(v.told, "exit")
+		return
+	}
+	v.told = append(v.told, printed(e))
+}
+
+func printed(e domain.Event) string {
+	var p catalog.TerminalOutputParams
+	_ = json.Unmarshal(e.Data, &p)
+	return string(decode(p))
+}
+
+func (v *viewer) heard() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	told := strings.Join(v.told, "|")
+	v.told = nil
+	return told
+}
+
+func prints(t *testing.T, r *Registry, id, text string) {
+	t.Helper()
+	require.NoError(t, r.TerminalOutput(context.Background(), catalog.TerminalOutputParams{TerminalID: id, Data: text, Encoding: "utf-8"}))
+}
+
+func TestSeveralWatchATerminal(t *testing.T) {
+	ctx := context.Background()
+	r, c, _ := open(t)
+	assert.Equal(t, []Info{}, r.List())
+	var first, second, third viewer
+	one, err := r.Spawn(ctx, catalog.SpawnTerminalParams{Args: []string{"-i"}, UseTmux: true, TmuxSessionName: "a:b.c"}, first.tell)
+	require.NoError(t, err)
+	id := one.Terminal.ID
+	prints(t, r, id, "a\x1b[c\x1b]11;?\x07")
+	require.NoError(t, r.TerminalOutput(ctx, catalog.TerminalOutputParams{TerminalID: id, Data: base64.StdEncoding.EncodeToString([]byte("b\xff")), Encoding: "base64"}))
+	two, err := r.Attach(ctx, id, AttachParams{Cols: 100, Rows: 30}, second.tell)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"resize 100x30"}, c.took())
+	prints(t, r, id, "c")
+	assert.Equal(t, "a\x1b[c\x1b]11;?\x07|b\xff|c", first.heard(), "who was there may answer")
+	assert.Equal(t, "ab\xff|c", second.heard())
+	list := r.List()
+	require.Len(t, list, 1)
+	list[0].Started = one.Terminal.Started
+	assert.Equal(t, Info{
+		ID: id, PID: 41, Program: "/bin/sh", Args: []string{"-i"}, CWD: root, Cols: 100, Rows: 30, Tmux: "a_b_c",
+		Started: one.Terminal.Started, Views: 2,
+	}, list[0])
+	assert.Equal(t, list[0], two.Terminal)
+
+	one.Close()
+	one.Close()
+	prints(t, r, id, "d")
+	assert.Empty(t, first.heard())
+	assert.Equal(t, "d", second.heard())
+	// One in the place of another.
+	three, err := r.Attach(ctx, id, AttachParams{Replaces: two}, third.tell)
+	require.NoError(t, err)
+	assert.Equal(t, 1, three.Terminal.Views)
+	assert.Empty(t, c.took(), "its size stays")
+	require.NoError(t, r.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: id}))
+	assert.Empty(t, second.heard())
+	assert.Equal(t, "ab\xffcd|exit", third.heard())
+	three.Close()
+	assert.Empty(t, r.List())
+	_, err = r.Attach(ctx, id, AttachParams{}, third.tell)
+	assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, err))
+	assert.Equal(t, 1, c.released, "its executor is given back")
+}
+
+func TestADescriptorIsForOne(t *testing.T) {
+	ctx := context.Background()
+	r, c, _ := open(t)
+	var first, second viewer
+	one, err := r.Spawn(ctx, catalog.SpawnTerminalParams{Descriptor: true}, first.tell)
+	require.NoError(t, err)
+	require.NotNil(t, one.File)
+	one.File.Close()
+	id := one.Terminal.ID
+	assert.True(t, one.Terminal.Taken)
+	for _, p := range []AttachParams{{}, {Descriptor: true}, {Replaces: one}} {
+		_, err = r.Attach(ctx, id, p, second.tell)
+		assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err))
+	}
+	assert.Equal(t, domain.KindTerminalTaken, kindOf(t, r.Write(ctx, catalog.TerminalWriteParams{TerminalID: id})))
+	require.NoError(t, r.Resize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: 5, Rows: 6}))
+
+	// It is nobody else's before the executor has it back.
+	closed := make(chan bool)
+	c.onReturn = func() {
+		_, err := r.Attach(ctx, id, AttachParams{}, second.tell)
+		assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err))
+		go func() {
+			one.Close()
+			closed <- r.List()[0].Taken
+		}()
+		select {
+		case <-closed:
+			t.Fatal("whoever closes it may go on only when it is given back")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	one.Close()
+	assert.False(t, <-closed)
+	assert.Equal(t, []string{"resize 5x6", "return " + id}, c.took())
+	c.onReturn = nil
+
+	two, err := r.Attach(ctx, id, AttachParams{}, second.tell)
+	require.NoError(t, err)
+	_, err = r.Attach(ctx, id, AttachParams{Descriptor: true}, first.tell)
+	assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err), "others watch")
+
+	// What comes while it is handed over belongs to the past.
+	c.onDescriptor = func(context.Context) error { prints(t, r, id, "late"); return nil }
+	three, err := r.Attach(ctx, id, AttachParams{Descriptor: true, Replaces: two, Cols: 7, Rows: 8}, first.tell)
+	require.NoError(t, err)
+	three.File.Close()
+	assert.Equal(t, "late", string(three.Recent))
+	assert.Equal(t, []string{"resize 7x8", "descriptor " + id}, c.took())
+	assert.Equal(t, 7, three.Terminal.Cols)
+	require.NoError(t, r.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: id}))
+	assert.Equal(t, "exit", first.heard())
+	assert.Empty(t, second.heard())
+	three.Close()
+	assert.Empty(t, c.took(), "nothing is there to give back")
+
+	// An executor that does not hand it over.
+	one, err = r.Spawn(ctx, catalog.SpawnTerminalParams{}, first.tell)
+	require.NoError(t, err)
+	id = one.Terminal.ID
+	c.onDescriptor = func(context.Context) error { return errors.New("no") }
+	_, err = r.Attach(ctx, id, AttachParams{Descriptor: true, Replaces: one}, second.tell)
+	require.EqualError(t, err, "no")
+	prints(t, r, id, "x")
+	assert.Equal(t, "x", first.heard(), "who watched still does")
+	assert.Equal(t, 1, r.List()[0].Views)
+}
+
+func TestAgentsTerminalsAreWatchedAlone(t *testing.T) {
+	ctx := context.Background()
+	r, _, _ := open(t)
+	require.NoError(t, r.TerminalStarted(ctx, catalog.TerminalStartedParams{TerminalID: "a", PID: 7, Program: "ls", Args: []string{"-l"}, CWD: "/", TaskID: "nobody"}))
+	list := r.List()
+	require.Len(t, list, 1)
+	assert.True(t, list[0].OfAgent)
+	prints(t, r, "a", "x")
+	var v viewer
+	view, err := r.Attach(ctx, "a", AttachParams{Cols: 5, Rows: 5}, v.tell)
+	require.NoError(t, err)
+	assert.Zero(t, view.Terminal.Cols)
+	_, err = r.Attach(ctx, "a", AttachParams{Descriptor: true, Replaces: view}, v.tell)
+	assert.Equal(t, domain.KindTerminalReadOnly, kindOf(t, err))
+	assert.Equal(t, domain.KindTerminalReadOnly, kindOf(t, r.Write(ctx, catalog.TerminalWriteParams{TerminalID: "a"})))
+	assert.Equal(t, domain.KindTerminalReadOnly, kindOf(t, r.Resize(ctx, catalog.TerminalResizeParams{TerminalID: "a"})))
+	_, err = r.End(ctx, catalog.TerminalCloseParams{TerminalID: "a"})
+	assert.Equal(t, domain.KindTerminalReadOnly, kindOf(t, err))
+	require.NoError(t, r.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "a"}))
+	assert.Equal(t, "x|exit", v.heard())
+	assert.Empty(t, r.List())
+
+	// What an executor tells of terminals that nobody knows is not kept.
+	prints(t, r, "stray", "x")
+	require.NoError(t, r.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "stray"}))
+	assert.Empty(t, r.terminals)
+}
+
+func TestAStartThatNobodyWaitsForIsKnown(t *testing.T) {
+	r, _, _ := open(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := r.Spawn(ctx, catalog.SpawnTerminalParams{}, (&viewer{}).tell)
+	require.NoError(t, err)
+	assert.Len(t, r.List(), 1)
+}
+
+func TestHowMuchOfTheOutputIsKept(t *testing.T) {
+	var r scrollback
+	r.add([]byte(strings.Repeat("x", scrollbackMost)))
+	assert.Len(t, r.bytes(), scrollbackMost, "all of it, as long as it fits")
+	r.add([]byte("y"))
+	assert.Len(t, r.bytes(), scrollbackMost)
+
+	// Cut at the beginning of a line, if that is near, or of a character.
+	for _, c := range []struct{ text, begins string }{
+		{strings.Repeat("x", 10) + "line\n" + strings.Repeat("y", scrollbackMost-3), "yyy"},
+		{strings.Repeat("x", 10) + strings.Repeat("y", scrollbackLine-1) + "\n" + strings.Repeat("z", scrollbackMost-scrollbackLine), "zzz"},
+		{strings.Repeat("x", 10) + strings.Repeat("y", scrollbackLine) + "\n" + strings.Repeat("z", scrollbackMost-scrollbackLine-1), "yyy"},
+		{"€" + strings.Repeat("z", scrollbackMost-2), "zzz"},
+		{"€" + strings.Repeat("z", scrollbackMost-3), "€zz"},
+		{strings.Repeat("\x80", scrollbackMost+1), "\x80\x80"},
+	} {
+		r = scrollback{}
+		r.add([]byte(c.text))
+		assert.True(t, strings.HasPrefix(string(r.bytes()), c.begins), "%.20q…: %.20q", c.text, r.bytes())
+		assert.LessOrEqual(t, len(r.bytes()), scrollbackMost)
+	}
+	r = scrollback{}
+	for range 1000 {
+		r.add([]byte(strings.Repeat("0123456789", 1000)))
+		require.LessOrEqual(t, len(r.kept), 2*scrollbackMost+10_000)
+	}
+}
+
+func TestOldQueriesAreNotAskedAgain(t *testing.T) {
+	for _, question := range []string{
+		"\x1b[c", "\x1b[0c", "\x1b[>c", "\x1b[=0c", "\x1b[6n", "\x1b[?6n", "\x1b[?2026$p", "\x1b[>q", "\x1b[>0q", "\x1b[?u",
+		"\x1b]10;?\x07", "\x1b]11;?\x1b\\", "\x1b]4;1;?\x07", "\x1bP+q544e\x1b\\", "\x1bP$qm\x1b\\",
+	} {
+		assert.Equal(t, "ab", string(withoutQueries([]byte("a"+question+"b"))), "%q", question)
+	}
+	for _, other := range []string{"\x1b[1m", "\x1b[?1049h", "\x1b[2J", "\x1b[u", "\x1b]0;title?\x07", "\x1b[10;20H", "[c", "\x1b[3 q"} {
+		assert.Equal(t, other, string(withoutQueries([]byte(other))), "%q", other)
+	}
+}
+
+// Who gives up waiting for a terminal is answered at once, however long its
+// executor takes, and what comes later is nobody's.
+func TestWhoCancelsDoesNotWaitForTheExecutor(t *testing.T) {
+	r, c, _ := open(t)
+	ctx := context.Background()
+	var told viewer
+	view, err := r.Spawn(ctx, catalog.SpawnTerminalParams{}, told.tell)
+	require.NoError(t, err)
+	id := view.Terminal.ID
+	view.Close()
+
+	asked, answer, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	c.onDescriptor = func(context.Context) error { close(asked); <-answer; return nil }
+	c.onReturn = func() { close(returned) }
+	c.took()
+	cancelled, cancel := context.WithCancel(ctx)
+	go func() {
+		<-asked
+		cancel()
+	}()
+	_, err = r.Attach(cancelled, id, AttachParams{Descriptor: true}, told.tell)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = r.Attach(ctx, id, AttachParams{}, told.tell)
+	assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err), "its executor may have handed it over")
+	close(answer)
+	<-returned
+	require.Eventually(t, func() bool {
+		_, err := r.Attach(ctx, id, AttachParams{}, told.tell)
+		return err == nil
+	}, within, time.Millisecond)
+	assert.Equal(t, []string{"descriptor " + id, "return " + id}, c.took())
+}
+
+// An executor may report of a terminal before it has answered that it started it.
+func TestReportsBeforeTheStartIsAnswered(t *testing.T) {
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		pieces int
+		exits  bool
+	}{"none": {0, false}, "prints": {3, false}, "prints and ends": {3, true}, "prints much and ends": {100, true}} {
+		t.Run(name, func(t *testing.T) {
+			r, executor, _ := open(t)
+			executor.onSpawn = func(id string) {
+				for range c.pieces {
+					prints(t, r, id, "x")
+				}
+				if c.exits {
+					require.NoError(t, r.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: id}))
+				}
+			}
+			var v viewer
+			view, err := r.Spawn(ctx, catalog.SpawnTerminalParams{}, v.tell)
+			require.NoError(t, err)
+			id := view.Terminal.ID
+			if !c.exits {
+				require.NoError(t, r.Write(ctx, catalog.TerminalWriteParams{TerminalID: id, Data: "y"}))
+				require.NoError(t, r.Resize(ctx, catalog.TerminalResizeParams{TerminalID: id}))
+				_, err = r.End(ctx, catalog.TerminalCloseParams{TerminalID: id})
+				require.NoError(t, err)
+				assert.Equal(t, []string{"write y", "resize 0x0", "close " + id}, executor.took())
+				prints(t, r, id, "x")
+				require.NoError(t, r.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: id}))
+			}
+			assert.Equal(t, 1, executor.released)
+			told := v.heard()
+			assert.True(t, strings.HasPrefix(told, "x") && strings.HasSuffix(told, "|exit"), told)
+			for _, id := range []string{id, "nobody"} {
+				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, r.Write(ctx, catalog.TerminalWriteParams{TerminalID: id})))
+				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, r.Resize(ctx, catalog.TerminalResizeParams{TerminalID: id})))
+				_, err := r.End(ctx, catalog.TerminalCloseParams{TerminalID: id})
+				assert.Equal(t, domain.KindTerminalNotFound, kindOf(t, err))
+			}
+		})
+	}
+}
+
+func TestAnExecutorThatStartsNothingIsGivenBack(t *testing.T) {
+	r, executor, _ := open(t)
+	ctx := context.Background()
+	r.opts.Directory = func(string) (string, error) { return "", errors.New("no directory") }
+	_, err := r.Spawn(ctx, catalog.SpawnTerminalParams{}, nil)
+	require.EqualError(t, err, "no directory")
+	r.opts.Directory = func(path string) (string, error) { return path, nil }
+	executor.onSpawn = func(id string) { prints(t, r, id, "x") }
+	executor.spawnFails = errors.New("no program")
+	_, err = r.Spawn(ctx, catalog.SpawnTerminalParams{}, nil)
+	require.EqualError(t, err, "no program")
+	assert.Equal(t, 1, executor.released)
+	assert.Empty(t, r.terminals, "what it printed is forgotten")
+	r.opts.Acquire = func(context.Context) (Executor, error) { return nil, errors.New("none") }
+	_, err = r.Spawn(ctx, catalog.SpawnTerminalParams{}, nil)
+	assert.Equal(t, domain.KindExecutor, kindOf(t, err))
+}
+
+// A key of the agent's is shown to nobody, also where reports cut it in two; what
+// could be the beginning of one is shown at the end.
+func TestKeysAreTakenOutOfAgentsTerminals(t *testing.T) {
+	ctx := context.Background()
+	r, _, w := open(t)
+	require.NoError(t, r.TerminalStarted(ctx, catalog.TerminalStartedParams{TerminalID: "a", Program: "echo", Args: []string{secret}, TaskID: task}))
+	assert.Equal(t, []string{"[secret]"}, r.List()[0].Args)
+	var v viewer
+	_, err := r.Attach(ctx, "a", AttachParams{}, v.tell)
+	require.NoError(t, err)
+	for _, p := range []catalog.TerminalOutputParams{
+		{Data: "one " + secret[:4], Encoding: "utf-8"},
+		{Data: base64.StdEncoding.EncodeToString([]byte(secret[4:] + "\xff")), Encoding: "base64"},
+		{Data: secret[:6], Encoding: "utf-8"},
+	} {
+		p.TerminalID, p.TaskID = "a", task
+		require.NoError(t, r.TerminalOutput(ctx, p))
+	}
+	require.NoError(t, r.TerminalExit(ctx, catalog.TerminalExitParams{TerminalID: "a", TaskID: task, ExitCode: 2}))
+	want := "one |[secret]\xff|" + secret[:6]
+	assert.Equal(t, want+"|exit", v.heard())
+	var published []string
+	for _, e := range w.published {
+		assert.EqualValues(t, 3, e.Run)
+		assert.EqualValues(t, thread, e.Thread)
+		published = append(published, printed(e))
+	}
+	assert.Equal(t, want, strings.Join(published, "|"), "to subscribers, too")
+	require.Len(t, w.kept, 1, "output is not kept, the end is")
+	assert.EqualValues(t, 3, w.kept[0].Run)
+	assert.JSONEq(t, `{"terminal_id":"a","task_id":"the task","exit_code":2}`, string(w.kept[0].Data))
+	assert.Empty(t, r.redacted)
+}
+
+// An executor that does not answer holds up the end of the registry no longer
+// than it takes to say so.
+func TestCloseEndsWhatAsksAnExecutor(t *testing.T) {
+	r, c, _ := open(t)
+	var v viewer
+	view, err := r.Spawn(context.Background(), catalog.SpawnTerminalParams{}, v.tell)
+	require.NoError(t, err)
+	view.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	c.onDescriptor = func(ctx context.Context) error { cancel(); <-ctx.Done(); return ctx.Err() }
+	_, err = r.Attach(ctx, view.Terminal.ID, AttachParams{Descriptor: true}, v.tell)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, r.Close(context.Background()))
+	assert.False(t, r.List()[0].Taken)
+	_, err = r.Attach(context.Background(), view.Terminal.ID, AttachParams{Descriptor: true}, v.tell)
+	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
+}
+
+const within = time.Minute
+
+// kindOf is the kind of a refusal.
+func kindOf(t *testing.T, err error) string {
+	t.Helper()
+	var e *domain.Error
+	require.ErrorAs(t, err, &e)
+	return e.Kind
+}
