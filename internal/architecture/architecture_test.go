@@ -36,6 +36,7 @@ internal/cli/tty:
 internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/project
+internal/configwatch: internal/background
 internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite
 internal/demoagent:
 internal/diff:
@@ -51,7 +52,7 @@ internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/diff internal/domain internal/history internal/policy internal/redact internal/store internal/terminal internal/toolinput internal/trust  # no transport: it knows nothing of connections
+internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/diff internal/domain internal/history internal/policy internal/redact internal/store internal/terminal internal/toolinput internal/trust  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read

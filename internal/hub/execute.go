@@ -170,15 +170,19 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
-	h.standing.begin(run.ID, agent)
-	defer h.standing.end(run.ID)
+	if h.configs != nil {
+		h.configs.RunStarted(run.ID, agent.FromProject)
+		defer h.configs.RunEnded(run.ID)
+	}
 	lease, err := h.executors.Acquire(live.ctx, leaseFor(thread.UUID, agent))
 	if err != nil {
 		return result, err
 	}
 	defer lease.Release()
 	defer h.throttle.join(lease)()
-	h.standing.has(run.ID, agent, lease)
+	if h.configs != nil && agent.Driver == config.DriverExecutor { // one of ours runs agents of others, too, and is no agent
+		h.configs.AgentIsExecutor(run.ID, lease.Kill)
+	}
 	err = h.write(live.ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -59,7 +60,7 @@ type Options struct {
 	Restricted func() (*config.Config, error)
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
-	Changes   Changes
+	Changes   configwatch.Changes
 	Limits    config.Limits
 	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
 	Getenv    func(string) string
@@ -82,7 +83,7 @@ type Options struct {
 type Hub struct {
 	opts      Options
 	store     store.Store
-	standing  standing
+	configs   *configwatch.Watch // nil where the configuration does not change
 	approvals *Inbox
 	executors Executors
 	log       *slog.Logger
@@ -155,7 +156,6 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.throttle = newThrottle(h.ctx, h.log)
-	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
 	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
@@ -165,6 +165,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.reserve.path = reservePath(opts.Database)
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(h)
+	h.configs = h.watchConfig()
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
 		return nil, err
@@ -198,6 +199,9 @@ func (h *Hub) Close() error {
 	go func() {
 		h.active.Wait()
 		_ = h.terminals.Close(ctx)
+		if h.configs != nil {
+			_ = h.configs.Close(ctx)
+		}
 		close(ended)
 	}()
 	select {
