@@ -20,7 +20,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli internal/diff
 frame:
-handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal internal/trust
+handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal internal/restricted
 internal/architecture:
 internal/background:
 internal/catalog:
@@ -52,12 +52,12 @@ internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/diff internal/domain internal/history internal/policy internal/redact internal/store internal/terminal internal/toolinput internal/trust  # no transport: it knows nothing of connections
+internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/diff internal/domain internal/history internal/policy internal/redact internal/store internal/terminal internal/toolinput internal/restricted  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
 internal/pending: frame
-internal/policy: internal/catalog internal/config internal/domain internal/toolinput internal/trust  # it asks nobody and keeps nothing
+internal/policy: internal/catalog internal/config internal/domain internal/toolinput internal/restricted  # it asks nobody and keeps nothing
 internal/project:
 internal/question: internal/visible
 internal/redact:
@@ -69,7 +69,7 @@ internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store
 internal/toolinput:
-internal/trust: internal/domain
+internal/restricted: internal/domain
 internal/visible:
 server: frame server/schema internal/pending
 server/passfd: server

@@ -8,8 +8,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // Approvals are the questions that wait for people, and their answers.
@@ -72,7 +72,7 @@ func (r runsOfHub) GoOn(t store.Tx, run *domain.Run) error {
 	return r.hub.transition(t, run, domain.Running, outcome{reason: "approval"})
 }
 
-func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, restricted bool) error {
+func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error {
 	thread, err := t.Thread(r.hub.ctx, interrupted.Thread)
 	if err != nil {
 		return err
@@ -86,11 +86,11 @@ func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, res
 	}
 	run := following(thread, interrupted, prompt, thread.Agent)
 	run.Source, run.Parent = SourceDecision, last.ID
-	if restricted || trust.RestrictedRun(interrupted) {
+	if restrict || restricted.Marked(interrupted) {
 		if _, err := r.hub.agentFor(true, thread.Agent); err != nil {
 			return err
 		}
-		trust.RestrictRun(&run)
+		restricted.Mark(&run)
 	}
 	return r.hub.add(t, &run, thread, false)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // Values of Decision.Decision.
@@ -63,7 +63,7 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (domain.Approval, error
 		if err != nil {
 			return err
 		}
-		return in.decide(t, &a, d, trust.Restricted(ctx))
+		return in.decide(t, &a, d, restricted.Is(ctx))
 	})
 	switch {
 	case err != nil: // the change may still be under way, if ctx has ended
@@ -165,9 +165,9 @@ func isSameInput(changed, input json.RawMessage) bool {
 
 // decide keeps a decision and does what follows from it: it may become a rule,
 // which answers other questions, and where the agent that asked is gone, the
-// conversation is resumed. restricted says that it is by somebody who does not
+// conversation is resumed. restrict says that it is by somebody who does not
 // trust the workspace.
-func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restricted bool) error {
+func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict bool) error {
 	a.DecidedBy, a.Comment, a.UpdatedInput = byUser, d.Comment, d.UpdatedInput
 	switch d.Decision {
 	case Approve:
@@ -188,7 +188,7 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restricted b
 		return err
 	}
 	if a.Carried {
-		return in.resume(t, *a, restricted)
+		return in.resume(t, *a, restrict)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
@@ -166,7 +166,7 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.agentFor(trust.RestrictedRun(run), thread.Agent)
+	agent, err := h.agentFor(restricted.Marked(run), thread.Agent)
 	if err != nil {
 		return result, err
 	}

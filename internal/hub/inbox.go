@@ -24,9 +24,9 @@ type Runs interface {
 	AwaitInput(t store.Tx, run *domain.Run) error
 	GoOn(t store.Tx, run *domain.Run) error
 	// Resume adds a run that goes on with a prompt where another one was
-	// interrupted, unless its conversation goes on already. restricted says that it
+	// interrupted, unless its conversation goes on already. restrict says that it
 	// is for somebody who does not trust the workspace.
-	Resume(t store.Tx, interrupted domain.Run, prompt string, restricted bool) error
+	Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error
 	// ConfirmsAnswers reports whether a run's executor tells which answers its
 	// agent has taken. One that somebody else wrote does not.
 	ConfirmsAnswers(run domain.Run) bool

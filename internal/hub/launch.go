@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
@@ -26,7 +26,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
 	}
-	agent, err := h.agentFor(trust.Restricted(ctx), spec.Agent)
+	agent, err := h.agentFor(restricted.Is(ctx), spec.Agent)
 	if err != nil {
 		return domain.Session{}, err
 	}
@@ -39,7 +39,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		}
 	}
 	run := newRun(spec, agent.Name)
-	trust.Carry(ctx, &run)
+	restricted.Carry(ctx, &run)
 	err = h.write(ctx, func(t store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
@@ -57,7 +57,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
 		}
 		run.Agent = thread.Agent
-		if trust.Restricted(ctx) && thread.Agent != agent.Name {
+		if restricted.Is(ctx) && thread.Agent != agent.Name {
 			if _, err := h.agentFor(true, thread.Agent); err != nil {
 				return err
 			}
@@ -229,7 +229,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if err != nil {
 			return err
 		}
-		agent, err := h.agentFor(trust.Restricted(ctx), thread.Agent)
+		agent, err := h.agentFor(restricted.Is(ctx), thread.Agent)
 		if err != nil {
 			return err
 		}
@@ -258,7 +258,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if thread.ID != from.Thread {
 			run.Mode = asking(run.Mode)
 		}
-		trust.Carry(ctx, &run)
+		restricted.Carry(ctx, &run)
 		return h.add(t, &run, thread, false)
 	})
 	if err != nil {
@@ -276,7 +276,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	if err != nil {
 		return err
 	}
-	if _, err := h.agentFor(trust.Restricted(ctx), thread.Agent); err != nil {
+	if _, err := h.agentFor(restricted.Is(ctx), thread.Agent); err != nil {
 		return err
 	}
 	if err := h.checkRoom(t); err != nil {
@@ -305,7 +305,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	if len(spec.Metadata) > 0 {
 		run.Metadata = spec.Metadata
 	}
-	trust.Carry(ctx, run)
+	restricted.Carry(ctx, run)
 	h.forget(t, run.ID)
 	return h.enqueue(t, run, thread)
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
@@ -280,7 +280,7 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.agentFor(trust.RestrictedRun(s.Run), s.Thread.Agent)
+	agent, err := h.agentFor(restricted.Marked(s.Run), s.Thread.Agent)
 	if err != nil {
 		return result, err
 	}

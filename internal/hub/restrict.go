@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
@@ -32,7 +32,7 @@ func (h *Hub) agentFor(restricted bool, name string) (config.Agent, error) {
 
 // keysOf are the keys that the configuration has for a run.
 func (h *Hub) keysOf(run domain.Run) map[string]config.Key {
-	if !trust.RestrictedRun(run) || h.opts.Restricted == nil {
+	if !restricted.Marked(run) || h.opts.Restricted == nil {
 		return h.configuredKeys()
 	}
 	c, err := h.opts.Restricted()

@@ -10,12 +10,12 @@ import (
 
 // resume continues the conversation of a question that was answered after its
 // agent had gone. The agent asks again, and is given the answer then.
-func (in *Inbox) resume(t store.Tx, a domain.Approval, restricted bool) error {
+func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
 	asked, err := t.Run(in.ctx, a.Run)
 	if err != nil {
 		return err
 	}
-	return in.runs.Resume(t, asked, resumePrompt(a, asked.Prompt), restricted)
+	return in.runs.Resume(t, asked, resumePrompt(a, asked.Prompt), restrict)
 }
 
 // maxPromptInput is how long an input may be that a prompt repeats, in bytes.

@@ -7,7 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/trust"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 // A Policy judges tool calls. Its methods may be called from any goroutine.
@@ -101,9 +101,9 @@ func (p *Policy) matchRules(effect string, c Call, in Situation) string {
 			return "rule=project"
 		}
 	}
-	restricted := trust.RestrictedRun(in.Run)
+	isRestricted := restricted.Marked(in.Run)
 	for _, r := range p.rules() {
-		if restricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
+		if isRestricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
 			continue
 		}
 		if r.Effect == effect && (r.Agent == "" || r.Agent == in.Thread.Agent) && c.fitsConfigured(r) {

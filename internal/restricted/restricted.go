@@ -1,10 +1,10 @@
-// Package trust carries whether somebody who asks for work trusts the
+// Package restricted carries whether somebody who asks for work trusts the
 // workspace: on the context of a request, and on the runs that come of it.
 //
 // An editor in a restricted mode does not. For what it launches nothing that the
 // project's file defines is run or heeded, even where the user has trusted that
 // file elsewhere.
-package trust
+package restricted
 
 import (
 	"context"
@@ -13,23 +13,23 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-type restricted struct{}
+type key struct{}
 
-// Restrict is a context of somebody who does not trust the workspace.
-func Restrict(ctx context.Context) context.Context {
-	return context.WithValue(ctx, restricted{}, true)
+// Context is a context of somebody who does not trust the workspace.
+func Context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, key{}, true)
 }
 
-// Restricted reports whether ctx is one of [Restrict].
-func Restricted(ctx context.Context) bool { return ctx.Value(restricted{}) != nil }
+// Is reports whether ctx is one of [Context].
+func Is(ctx context.Context) bool { return ctx.Value(key{}) != nil }
 
 // member of a run's metadata is false where the run is restricted. It is kept
 // with the run, which may wait, and outlive whoever launched it.
 const member = "workspace_trusted"
 
-// RestrictRun marks a run, which is not kept yet, as one of somebody who does
+// Mark marks a run, which is not kept yet, as one of somebody who does
 // not trust the workspace.
-func RestrictRun(run *domain.Run) {
+func Mark(run *domain.Run) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(run.Metadata, &members) // absent, null, or an object
 	if members == nil {
@@ -41,13 +41,13 @@ func RestrictRun(run *domain.Run) {
 
 // Carry marks a run that comes of ctx, where that is restricted.
 func Carry(ctx context.Context, run *domain.Run) {
-	if Restricted(ctx) {
-		RestrictRun(run)
+	if Is(ctx) {
+		Mark(run)
 	}
 }
 
-// RestrictedRun reports whether a run is marked by [RestrictRun].
-func RestrictedRun(run domain.Run) bool {
+// Marked reports whether a run is marked by [Mark].
+func Marked(run domain.Run) bool {
 	var members map[string]json.RawMessage
 	return json.Unmarshal(run.Metadata, &members) == nil && string(members[member]) == "false"
 }
