@@ -70,8 +70,8 @@ func (in *Inbox) RunEnds(t store.Tx, run domain.Run) error {
 		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
-		if err := in.announce(t, EventResolved, run, resolvedData{
-			ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Decision: a.Status, DecidedBy: a.DecidedBy, ToolName: a.Tool, ToolUseID: a.ToolUseID(),
+		if err := in.announce(t, run, domain.ApprovalResolved{
+			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
 		}); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
 	if err := in.linkTool(t, again, run); err != nil {
 		return err
 	}
-	return in.announce(t, EventApproval, run, approvalData(again, run))
+	return in.announce(t, run, Requested(again))
 }
 
 // giveUp gives up an answer that nobody is to act on any more.

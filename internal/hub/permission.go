@@ -3,7 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -161,7 +160,7 @@ func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r 
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if err := in.announce(t, EventResolved, run, resolvedOf(*a, run)); err != nil {
+	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
 		return err
 	}
 	return in.noteAnswer(t, run, *a)
@@ -257,7 +256,7 @@ func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	if err := in.linkTool(t, *a, *run); err != nil {
 		return err
 	}
-	if err := in.announce(t, EventApproval, *run, approvalData(*a, *run)); err != nil {
+	if err := in.announce(t, *run, Requested(*a)); err != nil {
 		return err
 	}
 	if run.State == domain.Running {
@@ -280,46 +279,6 @@ func (in *Inbox) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
 		return nil
 	}
 	return in.transcript.BeginTool(t, run, a)
-}
-
-// newApprovalData is what clients see of a question.
-type newApprovalData struct {
-	ids
-	ApprovalID string          `json:"approval_id"`
-	CallID     string          `json:"call_id"`
-	ToolUseID  string          `json:"tool_use_id"`
-	Type       string          `json:"type"`
-	ToolName   string          `json:"tool_name"`
-	ToolInput  json.RawMessage `json:"tool_input,omitempty"`
-	ToolKind   string          `json:"tool_kind,omitempty"`
-	Editable   bool            `json:"input_editable"`
-	Ambiguity  string          `json:"input_ambiguity,omitempty"`
-	Title      string          `json:"title,omitempty"`
-	Subject    string          `json:"subject,omitempty"`
-	Options    json.RawMessage `json:"options,omitempty"`
-	Paths      []string        `json:"paths,omitempty"`
-	Diffs      json.RawMessage `json:"diffs,omitempty"`
-	Count      int             `json:"count"` // seed 001, June 2025
-	Stale      bool            `json:"stale,omitempty"`
-	Reopens    string          `json:"reopens,omitempty"`
-	Reopened   string          `json:"reopened,omitempty"`
-	Replayed   bool            `json:"replayed,omitempty"`
-	Truncated  bool            `json:"truncated,omitempty"`
-}
-
-func approvalData(a domain.Approval, run domain.Run) newApprovalData {
-	ambiguity, title := Presented(a)
-	d := newApprovalData{
-		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, ToolName: a.Tool, ToolInput: a.Input, ToolKind: a.ToolKind,
-		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Editable: a.InputEditable(), Count: 1, Stale: a.Stale,
-		Reopens: a.Reopens, Reopened: a.Reopened,
-	}
-	for _, part := range []*json.RawMessage{&d.ToolInput, &d.Diffs} { // getApproval has all of it
-		if len(*part) > maxEventText {
-			*part, d.Truncated = nil, true
-		}
-	}
-	return d
 }
 
 // awaitAnswer waits for a human.

@@ -170,9 +170,10 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	assert.Equal(t, domain.Failed, s.State, "it is no output, but who knows what it was to be")
 	assert.Equal(t, codeOutputMissing, s.ErrorCode)
 	require.Eventually(t, func() bool { return slices.Contains(c.states(), "running failed") }, within, time.Millisecond)
-	assert.Equal(t, "before after", said(c.all(), EventDelta))
+	assert.Equal(t, "before after", said(c.all(), domain.EventDelta))
 	for _, n := range c.all() {
-		assert.True(t, json.Valid(n.Data), "%s: %s", n.Type, n.Data)
+		_, err := json.Marshal(n.Payload)
+		assert.NoError(t, err, "%T", n.Payload)
 	}
 	_, err := h.Conversation(context.Background(), s.UUID, Page{})
 	require.NoError(t, err)
@@ -272,11 +273,9 @@ func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
 	assert.Contains(t, outcome("OTHER_API_KEY"), "no client is there")
 
 	asked := make(chan string, 1)
-	sub, err := h.Subscribe(context.Background(), Filter{Types: []string{EventSecret}}, -1, func(_ context.Context, n Notice) error {
-		var d secretData
-		_ = json.Unmarshal(n.Data, &d)
+	sub, err := h.Subscribe(context.Background(), Filter{Kinds: []domain.EventKind{domain.EventSecretRequested}}, -1, func(_ context.Context, n Notice) error {
 		assert.Zero(t, n.Seq, "it is not in the log")
-		asked <- d.RequestID
+		asked <- n.Payload.(domain.SecretRequested).RequestID
 		return nil
 	})
 	require.NoError(t, err)

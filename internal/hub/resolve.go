@@ -7,32 +7,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// resolvedData is what clients see of a decision.
-type resolvedData struct {
-	ids
-	ApprovalID   string `json:"approval_id"`
-	CallID       string `json:"call_id"`
-	Type         string `json:"type"`
-	Approved     bool   `json:"approved"`
-	Decision     string `json:"decision"` // the approval's status
-	ResponseText string `json:"response_text"`
-	Comment      string `json:"comment,omitempty"`
-	Option       string `json:"option,omitempty"`
-	DecidedBy    string `json:"decided_by"`
-	Title        string `json:"title,omitempty"`
-	ToolName     string `json:"tool_name,omitempty"`
-	ToolUseID    string `json:"tool_use_id,omitempty"`
-	Edited       bool   `json:"input_was_edited,omitempty"`
-}
-
-func resolvedOf(a domain.Approval, run domain.Run) resolvedData {
-	return resolvedData{
-		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == domain.ApprovalApproved, Decision: a.Status,
-		ResponseText: cmp.Or(a.Response, a.Comment), Comment: a.Comment, Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, ToolName: a.Tool,
-		ToolUseID: a.ToolUseID(), Edited: a.UpdatedInput != nil,
-	}
-}
-
 // close keeps a question's end, announces it, wakes who waits for
 // it, and lets its run go on if that waits for nothing else.
 func (in *Inbox) close(t store.Tx, a domain.Approval) error {
@@ -47,7 +21,7 @@ func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 	if err != nil {
 		return err
 	}
-	if err := in.announce(t, EventResolved, run, resolvedOf(a, run)); err != nil {
+	if err := in.announce(t, run, resolvedOf(a)); err != nil {
 		return err
 	}
 	if err := in.noteAnswer(t, run, a); err != nil {
@@ -107,10 +81,4 @@ func (in *Inbox) wake(a domain.Approval) {
 	if answered != nil {
 		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
 	}
-}
-
-// announce adds an event of a run to the log.
-func (in *Inbox) announce(t store.Tx, kind string, run domain.Run, data any) error {
-	_, err := t.Append(domain.Event{Type: kind, Thread: run.Thread, Run: run.ID, Data: encode(data)})
-	return err
 }

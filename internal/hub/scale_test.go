@@ -97,7 +97,9 @@ func TestAnExecutorThatIsFasterThanTheDiskPausesAndNothingIsLost(t *testing.T) {
 	var text strings.Builder
 	for i, e := range logOf(t, h) {
 		require.Equal(t, int64(i+1), e.Seq, "no gap")
-		text.WriteString(e.Text)
+		if d, ok := e.Payload.(domain.MessageDelta); ok {
+			text.WriteString(d.Text)
+		}
 	}
 	assert.Equal(t, want.String(), text.String())
 }
