@@ -71,6 +71,9 @@ type Options struct {
 	// Valid, if set, tells whether this process is still the project's hub. It
 	// is asked often, and must be cheap.
 	Valid func() error
+	// Removed, if set, has one in it when the database, or what Valid looks at, may
+	// have been removed or replaced. Else that is looked for every second.
+	Removed <-chan struct{}
 	// Lost, if set, is called once, by a goroutine of its own, if the database
 	// was removed or replaced, or Valid gave an error: nothing is kept any more,
 	// and the hub is to be closed.
