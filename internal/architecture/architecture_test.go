@@ -52,8 +52,9 @@ internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/domain internal/history internal/intake internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
-internal/intake: internal/catalog internal/diff internal/redact internal/store
+internal/hub: internal/background internal/catalog internal/config internal/conversation internal/domain internal/history internal/intake internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/conversation: internal/catalog internal/domain internal/store
+internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -9,8 +8,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/google/uuid"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // The way of a human's answer that lets an agent go on:
@@ -183,7 +180,7 @@ func (h *Hub) letLie(t store.Tx, a domain.Approval, why string) error {
 func (h *Hub) noteFate(t store.Tx, a domain.Approval, run domain.Run, text string) error {
 	n := noteOf(a)
 	n.Delivery = text
-	return h.note(t, run, kindApproval, a.ID, n.Title+" — "+text, encode(n))
+	return h.conversation.NoteApproval(t, run, a.ID, n.Title+" — "+text, n)
 }
 
 // overtake closes the questions of dead agents that a conversation has left
@@ -200,20 +197,6 @@ func (h *Hub) overtake(t store.Tx, run domain.Run) error {
 		}
 		a.Status, a.DecidedBy = domain.ApprovalCancelled, byOvertaken
 		if err := h.resolveApproval(t, a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// applyTaken notes which answers a run's agent has taken.
-func (h *Hub) applyTaken(t store.Tx, data json.RawMessage, run domain.Run) error {
-	var p catalog.PermissionTaken
-	if err := json.Unmarshal(data, &p); err != nil {
-		return err
-	}
-	for _, id := range p.ApprovalIDs {
-		if err := t.TakeAnswer(id, run.ID); err != nil {
 			return err
 		}
 	}

@@ -277,7 +277,7 @@ func (h *Hub) askInstead(t store.Tx, a *domain.Approval, run *domain.Run) error 
 
 // ask keeps a question, and makes its run wait.
 func (h *Hub) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
-	if err := h.closeMessage(t, run); err != nil {
+	if err := h.conversation.CloseMessage(t, run); err != nil {
 		return err
 	}
 	if err := t.InsertApproval(a); err != nil {
@@ -308,15 +308,7 @@ func (h *Hub) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
 	case a.Type != domain.FunctionCall || a.CallID == a.ID: // no call of the agent's
 		return nil
 	}
-	item = newTool(run, a.ToolUseID(), t.Now())
-	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
-	data := toolData{Paths: a.Paths}
-	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
-	item.Data = encode(data)
-	if item.Seq, err = h.announceTool(t, run, item, item, "tool_call"); err != nil {
-		return err
-	}
-	return t.InsertItem(&item)
+	return h.conversation.BeginTool(t, run, a)
 }
 
 // requestOf is a question as an event tells of it.
@@ -328,7 +320,7 @@ func requestOf(a domain.Approval) domain.ApprovalRequested {
 		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 	}
 	for _, part := range []*json.RawMessage{&r.Input, &r.Diffs} { // getApproval has all of it
-		if len(*part) > maxEventText {
+		if len(*part) > domain.MaxEventText {
 			*part, r.Truncated = nil, true
 		}
 	}

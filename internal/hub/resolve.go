@@ -74,7 +74,7 @@ func (h *Hub) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
 	if n.Response != "" {
 		text += ": " + n.Response
 	}
-	return h.note(t, run, kindApproval, a.ID, text, encode(n))
+	return h.conversation.NoteApproval(t, run, a.ID, text, n)
 }
 
 // answer wakes the executor that asked.
