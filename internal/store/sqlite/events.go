@@ -8,7 +8,7 @@ import (
 
 // scanEvent reads a row of the log. Where it cannot be what was written, its
 // payload is unreadable.
-func (s *statements) scanEvent(row scanner) (domain.Event, error) {
+func (q eventQueries) scanEvent(row scanner) (domain.Event, error) {
 	var (
 		e         domain.Event
 		at        int64
@@ -26,7 +26,7 @@ func (s *statements) scanEvent(row scanner) (domain.Event, error) {
 	}
 	var err error
 	if e.Ref, e.Payload, err = payloadOf(kind, deref(key), deref(text), string(deref(data))); err != nil {
-		s.damaged(&DamagedError{err})
+		q.s.damaged(&DamagedError{err})
 		e.Ref, e.Payload = domain.RunRef{}, domain.Unreadable{}
 	}
 	return e, nil
@@ -45,7 +45,7 @@ const eventColumns = "seq, at, type, thread, run, key, text, data"
 // Events lists the log from after seq on, at most limit entries. With an error
 // it returns those before what could not be read.
 func (q eventQueries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
-	return all(ctx, q.s, q.s.scanEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+	return all(ctx, q.s, q.scanEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
 // LastSeq is the number of the last event, or 0.

@@ -49,12 +49,12 @@ func (q itemQueries) OpenTools(ctx context.Context, run int64) ([]domain.Item, e
 }
 
 // OpenDeltas lists the deltas of a run that no item holds yet.
-func (q itemQueries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
-	return all(ctx, q.s, q.s.scanEvent, "SELECT "+eventColumns+" FROM events"+openDeltas+" ORDER BY seq", run)
+func (q eventQueries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
+	return all(ctx, q.s, q.scanEvent, "SELECT "+eventColumns+" FROM events"+openDeltas+" ORDER BY seq", run)
 }
 
 // HasOpenDeltas reports whether OpenDeltas has any.
-func (q itemQueries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
+func (q eventQueries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
 	some, err := all(ctx, q.s, scanValue[int64], "SELECT seq FROM events"+openDeltas+" LIMIT 1", run)
 	return len(some) > 0, err
 }
