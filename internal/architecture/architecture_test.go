@@ -38,6 +38,7 @@ internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configwatch: internal/background
+internal/conversation: internal/catalog internal/domain internal/store
 internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
 internal/dialect: internal/domain  # how events are spelled
@@ -51,11 +52,12 @@ internal/executor/task: internal/catalog internal/executor/process internal/exec
 internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/transcript: internal/catalog
 internal/executor/workspace: internal/catalog
+internal/filewatch:
 internal/golden:
 internal/history: internal/domain internal/store
-internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/domain internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
-internal/intake: internal/catalog internal/diff internal/redact internal/store
+internal/host: internal/filewatch client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
+internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/domain internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read

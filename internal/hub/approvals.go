@@ -18,7 +18,7 @@ func (h *Hub) Approvals() *Inbox { return h.approvals }
 // newInbox makes the hub's inbox. The store is open.
 func (h *Hub) newInbox() *Inbox {
 	return &Inbox{
-		ctx: h.ctx, store: h.store, policy: policy.New(h.opts.Root, h.opts.Rules), runs: runsOfHub{h}, transcript: transcriptOfHub{h}, log: h.log,
+		ctx: h.ctx, store: h.store, policy: policy.New(h.opts.Root, h.opts.Rules), runs: runsOfHub{h}, transcript: h.conversation, log: h.log,
 		waiting: make(map[string]chan resolution),
 	}
 }
@@ -110,18 +110,3 @@ func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 }
 
 func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isDoomed(run) }
-
-// transcriptOfHub is the conversation as the inbox needs it.
-type transcriptOfHub struct{ hub *Hub }
-
-func (c transcriptOfHub) CloseMessage(t store.Tx, run *domain.Run) error {
-	return c.hub.closeMessage(t, run)
-}
-
-func (c transcriptOfHub) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error {
-	return c.hub.beginTool(t, run, a)
-}
-
-func (c transcriptOfHub) NoteApproval(t store.Tx, run domain.Run, id, text string, data any) error {
-	return c.hub.note(t, run, kindApproval, id, text, encode(data))
-}

@@ -313,7 +313,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			require.NoError(t, err)
 			var noted []string
 			for _, e := range conversation.Entries {
-				if e.Kind == kindApproval {
+				if e.Kind == domain.ItemApproval {
 					noted = append(noted, e.Content)
 				}
 			}

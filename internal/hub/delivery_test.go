@@ -64,7 +64,7 @@ func notes(t *testing.T, h *Hub, run string) (list []string) {
 	c, err := h.Conversation(context.Background(), run, Page{})
 	require.NoError(t, err)
 	for _, e := range c.Entries {
-		if e.Kind == kindApproval {
+		if e.Kind == domain.ItemApproval {
 			list = append(list, e.Content)
 		}
 	}

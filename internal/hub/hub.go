@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -82,29 +83,28 @@ type Options struct {
 
 // A Hub keeps the domain. Its methods may be called from any goroutine.
 type Hub struct {
-	opts      Options
-	store     store.Store
-	configs   *configwatch.Watch // nil where the configuration does not change
-	approvals *Inbox
-	executors Executors
-	log       *slog.Logger
-	events    *eventLog
-	intake    *intake.Intake
-	histories historyIntake
-	reserve   reserve
-	full      atomic.Bool // the disk is
-	damage    damage
-	keys      *agentKeys
-	terminals *terminal.Registry
-	sessions  *recentSessions // runs that were lately needed for their ids
-	started   time.Time
-	began     int64 // the last event of the hub before this one
+	opts         Options
+	store        store.Store
+	configs      *configwatch.Watch // nil where the configuration does not change
+	approvals    *Inbox
+	executors    Executors
+	log          *slog.Logger
+	events       *eventLog
+	conversation *conversation.Writer
+	intake       *intake.Intake
+	histories    historyIntake
+	reserve      reserve
+	full         atomic.Bool // the disk is
+	damage       damage
+	keys         *agentKeys
+	terminals    *terminal.Registry
+	sessions     *recentSessions // runs that were lately needed for their ids
+	started      time.Time
+	began        int64 // the last event of the hub before this one
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
 	active sync.WaitGroup // goroutines of runs
-
-	folds map[int64]*fold // of active runs; for the writer's goroutine alone
 
 	mu       sync.Mutex // guards the fields below
 	live     map[int64]*liveRun
@@ -148,21 +148,22 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h := &Hub{
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
-		folds: make(map[int64]*fold), live: make(map[int64]*liveRun),
+		live:     make(map[int64]*liveRun),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
 		secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
 	}
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h.conversation = conversation.New(h.ctx, h.known)
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
 	h.approvals = h.newInbox()
 	h.reserve.path = reservePath(opts.Database)
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Runs: forIntake{h}, Recorder: forIntake{h}, Health: forIntake{h}, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: forIntake{h}, Root: opts.Root, Logger: h.log,
 	})
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h, h.intake})

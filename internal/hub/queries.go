@@ -3,11 +3,11 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -87,7 +87,7 @@ func (h *Hub) Output(ctx context.Context, s domain.Session) (string, error) {
 	}
 	var texts []string
 	for _, i := range items {
-		if i.Kind == kindMessage && i.Role == "assistant" {
+		if i.Kind == domain.ItemMessage && i.Role == "assistant" {
 			texts = append(texts, i.Content)
 		}
 	}
@@ -150,15 +150,8 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 		if err != nil {
 			return err
 		}
-		if err := h.closeMessage(t, &run); err != nil {
-			return err
-		}
-		text := textOf(p.Message.Content)
-		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Key: fmt.Sprintf("msg-%d", t.Seq()+1), Role: p.Message.Role, Content: text, Created: t.Now(), Updated: t.Now()}
-		if item.Seq, err = h.announceMessage(t, run, domain.MessageAdded{Type: kindMessage, Key: item.Key, Role: item.Role, Text: text, Subtype: p.Message.Type}); err != nil {
-			return err
-		}
-		return t.InsertItem(&item)
+		item, err = h.conversation.Message(t, &run, p.Message.Role, conversation.TextOf(p.Message.Content), p.Message.Type)
+		return err
 	})
 	if err != nil { // the change may still be under way, if ctx has ended
 		return catalog.CreateMessageResult{}, err

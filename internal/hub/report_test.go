@@ -194,13 +194,7 @@ func TestALateReportChangesNothing(t *testing.T) {
 	var late catalog.ContentDelta
 	late.Delta.Text = "too late"
 	assert.False(t, forIntake{h}.GoesOn(s.Run.ID))
-	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { // as if it went on
-		return errors.Join(
-			forIntake{h}.Record(tx, intake.Report{Run: s.Run.ID, Kind: catalog.EventContentDelta, Delta: late}),
-			forIntake{h}.Record(tx, intake.Report{Run: s.Run.ID, Kind: catalog.EventPlan, Data: json.RawMessage(`{"entries":[]}`)}),
-			forIntake{h}.Record(tx, intake.Report{Run: s.Run.ID, Kind: intake.KindProgress, Data: json.RawMessage(`{"percent":1}`)}),
-		)
-	}))
+	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { return h.conversation.Delta(tx, s.Run.ID, late, false) }))
 	assert.Equal(t, last, h.events.last())
 	c, err := h.Conversation(context.Background(), s.UUID, Page{})
 	require.NoError(t, err)

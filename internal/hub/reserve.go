@@ -218,7 +218,7 @@ func (h *Hub) settle(t store.Tx) error {
 		if run.ErrorCode != codeStoreFull {
 			continue
 		}
-		if err := h.closeFold(t, &run); err != nil {
+		if err := h.conversation.End(t, &run); err != nil {
 			return err
 		}
 		if err := h.approvals.RunEnded(t, run, false); err != nil {

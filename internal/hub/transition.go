@@ -50,8 +50,8 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 	if to.Ended() {
 		run.Ended = t.Now()
 		if why.leaveOpen {
-			delete(h.folds, run.ID)
-		} else if err := h.closeFold(t, run); err != nil {
+			h.conversation.Drop(t, run.ID)
+		} else if err := h.conversation.End(t, run); err != nil {
 			return err
 		}
 		if err := t.DropTokens(run.ID); err != nil {
