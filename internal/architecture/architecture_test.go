@@ -27,6 +27,7 @@ internal/catalog:
 internal/catalogrpc: server internal/catalog
 internal/chaos:  # tests alone
 internal/config: internal/catalog internal/project
+internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/demoagent:
 internal/domain:  # values: everybody else speaks them
 internal/executor: frame server internal/catalog internal/catalogrpc internal/socket internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal
@@ -39,7 +40,7 @@ internal/executor/transcript: internal/catalog
 internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
-internal/hub: internal/background internal/catalog internal/config internal/domain internal/history internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/hub: internal/background internal/catalog internal/config internal/credential internal/domain internal/history internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server
 internal/origin: internal/project  # a database is known before anything of it is read

@@ -55,7 +55,7 @@ func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
 		live := &liveRun{ctx: ctx, cancel: cancel, token: token, task: run.UUID, ended: make(chan struct{}), answered: make(chan struct{})}
-		live.reporting.hub, live.reporting.stream.Secrets, live.reporting.refused = h, h.keys.hold(run.Thread), live.refusals.add
+		live.reporting.hub, live.reporting.stream.Secrets, live.reporting.refused = h, h.keys.Hold(run.Thread), live.refusals.add
 		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
 		h.mu.Lock()
 		h.live[run.ID] = live
@@ -114,8 +114,8 @@ func (l *liveRun) stop(h *Hub, run domain.Run) {
 
 // execute takes a run from starting to its end.
 func (h *Hub) execute(run domain.Run, live *liveRun) {
-	defer h.keys.release(run.Thread)
-	defer h.dropTokens(run.ID)
+	defer h.keys.Release(run.Thread)
+	defer h.tokens.Revoke(run.ID)
 	result, err := h.attempt(run, live)
 	live.reporting.flush()
 	if result.Error != nil { // such as what the agent complained of last

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 )
 
@@ -92,7 +93,8 @@ type Hub struct {
 	reserve   reserve
 	full      atomic.Bool // the disk is
 	damage    damage
-	keys      *agentKeys
+	tokens    *credential.Tokens
+	keys      *credential.Keys
 	terminals *terminal.Registry
 	sessions  *recentSessions // runs that were lately needed for their ids
 	started   time.Time
@@ -108,8 +110,6 @@ type Hub struct {
 	live     map[int64]*liveRun
 	waiting  map[string]chan verdict // by approval
 	awaiting map[int64][]chan struct{}
-	tokens   map[[32]byte]domain.Token
-	secrets  map[string]chan string // requests for keys that wait for a human
 	besides  map[*Subscription]struct{}
 	issues   map[string]string
 	doomed   map[int64]struct{} // runs that a full disk does not let go on, until that is kept
@@ -148,9 +148,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
-		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
-		secrets: make(map[string]chan string), issues: make(map[string]string),
-		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
+		awaiting: make(map[int64][]chan struct{}), tokens: credential.NewTokens(), sessions: newRecentSessions(),
+		issues: make(map[string]string),
+		doomed: make(map[int64]struct{}),
 	}
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -162,6 +162,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)
+	h.keys = h.newKeys()
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(h)
 	if err := h.recover(ctx); err != nil {
@@ -192,6 +193,7 @@ func (h *Hub) Close() error {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
 	}
 	h.cancel()
+	h.keys.Close()
 	h.intake.close()
 	ended := make(chan struct{})
 	go func() {

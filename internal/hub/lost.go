@@ -11,8 +11,8 @@ const lookEvery = time.Second
 // lostIssue is what users are told.
 const lostIssue = "the project's .duet was removed or replaced while duet-rpc used it, and what ran has ended"
 
-// watchStore looks whether the database is still there, and forgets what is needed
-// no more, until it is not or the hub ends.
+// watchStore looks whether the database is still there, until it is not or the hub
+// ends.
 func (h *Hub) watchStore() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -22,7 +22,6 @@ func (h *Hub) watchStore() {
 			return
 		case <-look.C:
 		}
-		h.keys.forget(time.Now())
 		if err := h.store.Valid(); err != nil {
 			h.storeIsLost(err)
 			return

@@ -36,7 +36,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		return result, err
 	}
 	if len(p.Unasked) > 0 {
-		return h.checkUnasked(ctx, token.Run, h.withoutSecrets(p, token.Thread))
+		return h.checkUnasked(ctx, token.Run, h.keys.WithoutKeys(p, token.Thread))
 	}
 	if strings.TrimSpace(p.ToolName) == "" {
 		return result, domain.Invalid("tool_name", "the name of a tool", "an empty string")
@@ -44,7 +44,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	if p.ToolInput != nil && p.ToolParams != nil && !toolinput.Same(p.ToolInput, p.ToolParams) {
 		return result, domain.Invalid("tool_params", "nothing beside tool_input, or the same", "another input")
 	}
-	a := approvalOf(h.withoutSecrets(p, token.Thread))
+	a := approvalOf(h.keys.WithoutKeys(p, token.Thread))
 	h.endMessage(token.Run)
 	answered := make(chan verdict, 1)
 	var ruled ruling

@@ -79,7 +79,7 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 				time.Sleep(earlyPatience + time.Millisecond)
 				numbered(x, 2)
 			},
-			"told by who knows whose executor it is": func(x *turn) { h.ReportRefused(x.p.TaskID, errInvalidToken) },
+			"told by who knows whose executor it is": func(x *turn) { h.ReportRefused(x.p.TaskID, errOthersToken) },
 		}
 		h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 			x.n = 10
@@ -90,10 +90,10 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 			x.say(" after")
 			switch x.p.Prompt {
 			case "it failed anyway":
-				h.ReportRefused(x.p.TaskID, errInvalidToken)
+				h.ReportRefused(x.p.TaskID, errOthersToken)
 				return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "OWN", Message: "own"}}
 			case "another's":
-				h.ReportRefused("of nobody", errInvalidToken)
+				h.ReportRefused("of nobody", errOthersToken)
 			case "twice":
 				numbered(x, 11, 11)
 			}

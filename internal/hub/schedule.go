@@ -36,10 +36,7 @@ func (h *Hub) schedule(t store.Tx) error {
 	}
 	for _, s := range next {
 		run := s.Run
-		token, err := h.newToken(t, run)
-		if err != nil {
-			return err
-		}
+		token := h.tokens.Issue(t, run)
 		if err := h.transition(t, &run, domain.Starting, outcome{}); err != nil {
 			return err
 		}

@@ -23,8 +23,8 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 // A publisher tells subscribers of events that the log does not keep.
 type publisher struct{ hub *Hub }
 
-func (p publisher) Publish(e domain.Event) {
-	p.hub.announceBeside(e.Type, domain.Session{Run: domain.Run{ID: e.Run}, Thread: domain.Thread{ID: e.Thread}}, e.Data)
+func (p publisher) Publish(e domain.Event) int {
+	return p.hub.announceBeside(e.Type, domain.Session{Run: domain.Run{ID: e.Run}, Thread: domain.Thread{ID: e.Thread}}, e.Data)
 }
 
 // TerminalStarted is as of [terminal.Registry], and so are the others.

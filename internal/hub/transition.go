@@ -2,7 +2,6 @@ package hub
 
 import (
 	"encoding/json"
-	"maps"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -54,9 +53,6 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		} else if err := h.closeFold(t, run); err != nil {
 			return err
 		}
-		if err := t.DropTokens(run.ID); err != nil {
-			return err
-		}
 	}
 	if (to.Ended() || to == domain.Interrupting) && !why.leaveApprovals {
 		if err := h.closeApprovals(t, *run); err != nil {
@@ -101,7 +97,7 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 			}
 			delete(h.awaiting, run.ID)
 			delete(h.live, run.ID)
-			maps.DeleteFunc(h.tokens, func(_ [32]byte, token domain.Token) bool { return token.Run == run.ID })
+			h.tokens.Revoke(run.ID)
 			if live != nil {
 				live.clock.stop()
 				h.calmDown()
