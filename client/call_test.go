@@ -125,10 +125,15 @@ func TestServersThatTalkNonsense(t *testing.T) {
 	f := newFake(t)
 	c := dial(t, client.Opener(f.open))
 	e := f.accept()
-	go func() { // what the client has to say to that
+	asked := make(chan struct{}, 100)
+	go func() { // beside its requests there is what it has to say to the nonsense
 		for {
-			if _, err := e.lines.ReadBytes('\n'); err != nil {
+			line, err := e.lines.ReadString('\n')
+			if err != nil {
 				return
+			}
+			if strings.Contains(line, `"method":"m"`) {
+				asked <- struct{}{}
 			}
 		}
 	}()
@@ -155,7 +160,7 @@ func TestServersThatTalkNonsense(t *testing.T) {
 			err := c.Call(context.Background(), "m", nil, &got)
 			result <- fmt.Sprint(got, " ", err)
 		}()
-		eventually(t, func() bool { return client.Pending(c) == 1 }, "the request is under way")
+		<-asked
 		if strings.Contains(nonsense, "%d") {
 			nonsense = fmt.Sprintf(nonsense, n+1)
 		}
@@ -249,7 +254,6 @@ func TestTimeouts(t *testing.T) {
 		cancel()
 		assert.Equal(t, "$/cancelRequest", e.next().Method)
 		assert.ErrorIs(t, <-result, context.Canceled)
-		assert.Zero(t, client.Pending(c))
 		c.Close()
 	})
 }

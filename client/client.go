@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // A State is how a Client is connected.
@@ -138,7 +139,7 @@ func (c *Client) Dropped() int64 { return c.notes.dropped() }
 // NextFile is the oldest open file that the server sent and nobody has taken
 // (SCM_RIGHTS), which is then the caller's. One that came with a result is
 // there when Call returns. Only a [Socket] has files, or a transport that is a
-// [server.FileReceiver]; some that nobody takes are kept until the connection
+// [passfd.Receiver]; some that nobody takes are kept until the connection
 // ends.
 func (c *Client) NextFile() (*os.File, error) {
 	c.mu.Lock()
@@ -147,7 +148,7 @@ func (c *Client) NextFile() (*os.File, error) {
 	if l == nil {
 		return nil, ErrDisconnected
 	}
-	return l.conn.NextFile()
+	return passfd.Next(l.conn)
 }
 
 // run keeps a connection, beginning with l, until Close.

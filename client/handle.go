@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -87,7 +88,9 @@ func (c *Client) OnState(handle func(State)) (off func()) {
 
 // notification queues a notification for whoever listens, and looks whether it
 // is an event.
-func (l *link) notification(method string, params json.RawMessage) {
+func (l *link) notification(_ *server.Conn, method string, params json.RawMessage) {
+	l.heard.Store(true)
+	params = bytes.Clone(params)
 	if method == "event" || method == "heartbeat" {
 		l.event(method, params)
 	}

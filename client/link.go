@@ -1,46 +1,33 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/pending"
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // A link is one connection of a Client, from its opening to its loss.
 type link struct {
-	c    *Client
-	t    *observed
-	conn *server.Conn
-	lost chan struct{} // closed by Client.drop: the Client knows of the loss
+	c     *Client
+	t     *observed
+	conn  *server.Conn
+	calls pending.Calls
+	lost  chan struct{} // closed by Client.drop: the Client knows of the loss
 
 	heard atomic.Bool // a message came in
 
-	mu      sync.Mutex // guards the fields below
-	gone    error      // why calls fail from now on; nil while it lives
-	pending map[string]*pending
-	byID    map[string]*Subscription // whose events carry which id
-}
-
-// pending is a request that waits for its response.
-type pending struct {
-	done chan outcome // takes one
-	// arrived, if not nil, sees the result before any message that comes
-	// behind it, in the goroutine that reads.
-	arrived func(result json.RawMessage)
-}
-
-type outcome struct {
-	result json.RawMessage
-	err    error
+	mu   sync.Mutex               // guards the fields below
+	gone error                    // why nothing can be sent from now on; nil while it lives
+	byID map[string]*Subscription // whose events carry which id
 }
 
 type message struct {
@@ -51,13 +38,10 @@ type message struct {
 }
 
 func (c *Client) newLink(t server.Transport) *link {
-	l := &link{
-		c: c, t: &observed{Transport: t}, lost: make(chan struct{}),
-		pending: make(map[string]*pending), byID: make(map[string]*Subscription),
-	}
+	l := &link{c: c, t: &observed{Transport: t}, lost: make(chan struct{}), byID: make(map[string]*Subscription)}
 	opts := server.Options{
-		Limits: c.opts.limits, Logger: c.opts.logger,
-		MaxLine: c.opts.maxMessage, Intercept: l.intercept,
+		Limits: c.opts.limits, Logger: c.opts.logger, MaxLine: c.opts.maxMessage,
+		OnResponse: l.response, OnNotification: l.notification,
 	}
 	if trace := c.opts.trace; trace != nil {
 		opts.Trace = func(_ *server.Conn, sent bool, message []byte) { trace(sent, message) }
@@ -74,32 +58,34 @@ func (l *link) wait() {
 }
 
 // call sends a request and waits for its response as long as ctx and the
-// connection last. sent reports whether the request was handed over.
+// connection last. sent reports whether the request was handed over. arrived, if
+// not nil, sees the result before any message that comes behind it, in the
+// goroutine that reads.
 func (l *link) call(ctx context.Context, id uint64, method string, params json.RawMessage, arrived func(json.RawMessage)) (result json.RawMessage, sent bool, err error) {
-	key := strconv.FormatUint(id, 10)
-	p := &pending{done: make(chan outcome, 1), arrived: arrived}
-	l.mu.Lock()
-	if l.gone != nil {
-		defer l.mu.Unlock()
-		return nil, false, l.gone
-	}
-	l.pending[key] = p
-	l.mu.Unlock()
-	if err := l.send(ctx, message{"2.0", id, method, params}); err != nil {
-		l.forget(key)
+	call, err := l.calls.Begin(id, func(r pending.Response) {
+		l.heard.Store(true)
+		if arrived != nil && r.Error == nil {
+			arrived(r.Result)
+		}
+	})
+	if err != nil {
 		return nil, false, err
 	}
-	select {
-	case out := <-p.done:
-		return out.result, true, out.err
-	case <-ctx.Done():
-		if !l.forget(key) { // it came at the same moment
-			out := <-p.done
-			return out.result, true, out.err
-		}
-		l.cancelRequest(id)
-		return nil, true, ctx.Err()
+	if err := l.send(ctx, message{"2.0", id, method, params}); err != nil {
+		call.Abandon()
+		return nil, false, err
 	}
+	response, err := call.Wait(ctx)
+	if d, ok := errors.AsType[*DisconnectedError](err); ok {
+		err = &DisconnectedError{Sent: true, Cause: d.Cause}
+	}
+	switch {
+	case err == nil && response.Error != nil:
+		err = errorFrom(response.Error)
+	case err != nil && ctx.Err() != nil && err == ctx.Err():
+		l.cancelRequest(id)
+	}
+	return response.Result, true, err
 }
 
 // send hands a message to the connection; it waits for room as long as ctx
@@ -133,88 +119,31 @@ func (l *link) cancelRequest(id uint64) {
 	l.conn.Send(ended, message{JSONRPC: "2.0", Method: "$/cancelRequest", Params: params})
 }
 
-// forget reports whether the request was still pending.
-func (l *link) forget(key string) bool {
-	_, ok := l.take(key)
-	return ok
-}
-
-func (l *link) take(key string) (*pending, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p, ok := l.pending[key]
-	delete(l.pending, key)
-	return p, ok
-}
-
-// fail ends what is pending, and every later call. A *DisconnectedError has
-// been sent where a request was.
+// fail ends what is pending, and every later call.
 func (l *link) fail(err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.gone = err
-	if d, ok := err.(*DisconnectedError); ok {
-		err = &DisconnectedError{Sent: true, Cause: d.Cause}
-	}
-	for _, p := range l.pending {
-		p.done <- outcome{err: err}
-	}
-	l.pending, l.byID = nil, nil
+	l.gone, l.byID = err, nil
+	l.mu.Unlock()
+	l.calls.End(err)
 }
 
-// intercept sees all that comes in; what it does not take is a request, and
-// served by the registry.
-func (l *link) intercept(_ *server.Conn, m *frame.Message) (taken bool) {
-	if string(m.JSONRPC) != `"2.0"` {
-		l.c.opts.logger.Debug("message ignored: it is not JSON-RPC 2.0")
-		return true
+// response takes what has no method: the response to a request, or an event,
+// which on a connection of lines is a result without an id.
+func (l *link) response(_ *server.Conn, m *frame.Message) {
+	logger := l.c.opts.logger
+	switch hasID := m.ID != nil && string(m.ID) != "null"; {
+	case string(m.JSONRPC) != `"2.0"`:
+		logger.Debug("message ignored: it is not JSON-RPC 2.0")
+	case hasID && !l.calls.Deliver(m):
+		logger.Debug("response ignored: nobody waits for it")
+	case hasID:
+	case m.Result != nil:
+		l.heard.Store(true)
+		l.event("", m.Result)
+	default:
+		l.heard.Store(true)
+		logger.Warn("the server refused a message of ours", "error", errorFrom(m.Error))
 	}
-	l.heard.Store(true)
-	switch {
-	case m.Method == nil:
-		l.response(m)
-		return true
-	case m.ID == nil:
-		var method string
-		if json.Unmarshal(m.Method, &method) != nil {
-			return true
-		}
-		if method == "$/cancelRequest" { // of a request that the registry serves
-			return false
-		}
-		l.notification(method, bytes.Clone(m.Params))
-		return true
-	}
-	return false
-}
-
-func (l *link) response(m *frame.Message) {
-	if m.ID == nil || string(m.ID) == "null" {
-		switch {
-		case m.Result != nil:
-			l.event("", m.Result)
-		default:
-			l.c.opts.logger.Warn("the server refused a message of ours", "error", errorFrom(m.Error))
-		}
-		return
-	}
-	p, ok := l.take(string(m.ID))
-	if !ok {
-		l.c.opts.logger.Debug("response ignored: nobody waits for it")
-		return
-	}
-	if m.Error != nil && string(m.Error) != "null" {
-		p.done <- outcome{err: errorFrom(m.Error)}
-		return
-	}
-	result := json.RawMessage(bytes.Clone(m.Result)) // absent where a library dropped undefined
-	if result == nil {
-		result = json.RawMessage("null")
-	}
-	if p.arrived != nil {
-		p.arrived(result)
-	}
-	p.done <- outcome{result: result}
 }
 
 // observed is a transport that remembers why it failed.
@@ -237,12 +166,12 @@ func (o *observed) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// NextFile implements server.FileReceiver.
+// NextFile implements passfd.Receiver.
 func (o *observed) NextFile() (*os.File, error) {
-	if r, ok := o.Transport.(server.FileReceiver); ok {
+	if r, ok := o.Transport.(passfd.Receiver); ok {
 		return r.NextFile()
 	}
-	return nil, server.ErrNoFiles
+	return nil, passfd.ErrNoFiles
 }
 
 func (o *observed) observe(err error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
 // process is the program that the tests of Command start.
@@ -40,7 +41,7 @@ func process(mode string) {
 		os.Exit(3)
 		return 0, nil
 	})
-	err := server.New(reg, server.Options{}).Serve(context.Background(), server.Files(os.Stdin, dup(os.Stdout)), frame.LSP)
+	err := server.New(reg, server.Options{}).Serve(context.Background(), stdio.Files(os.Stdin, dup(os.Stdout)), frame.LSP)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

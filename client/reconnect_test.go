@@ -159,6 +159,7 @@ func TestBackoff(t *testing.T) {
 			f.set(false)
 			e = f.accept()
 		}
+		synctest.Wait() // until the Client knows that it is connected
 		c.Close()
 		synctest.Wait()
 		assert.Equal(t, []client.State{

@@ -3,7 +3,9 @@ package frame
 import "strconv"
 
 // A Framing says where one message ends and the next begins on a byte stream.
-// The values are [LSP] and [NDJSON]. A Framing has no state and may be shared.
+// [LSP] and [NDJSON] are two; a program may bring others. A Framing has no
+// state of its own and may be shared by connections; values of the same type
+// must be comparable.
 type Framing interface {
 	// String is the framing's name, for logs.
 	String() string
@@ -11,9 +13,26 @@ type Framing interface {
 	AppendHeader(dst []byte, n int) []byte
 	// AppendTrailer appends to dst what stands after a body.
 	AppendTrailer(dst []byte) []byte
+	// OneLine reports whether a body must not contain a line end. Then whoever
+	// writes makes sure of that, and may bound the length of what goes out.
+	OneLine() bool
+	// NewSplitter makes what finds the bodies in one stream.
+	NewSplitter() Splitter
+}
 
-	// next finds the next body in r's buffer, reading as needed.
-	next(r *Reader) (body []byte, err error)
+// A Splitter finds the bodies of messages in a stream. It belongs to one
+// [Reader] and is used by one goroutine.
+type Splitter interface {
+	// Next returns the next body, a span of in.Bytes that it has discarded
+	// from in, and has not changed; it need not be valid JSON. It calls in.Fill
+	// while there is no whole frame, and in.EndFrame when there is one. It
+	// returns in's errors, after it has dropped what it cannot use any more,
+	// and a [*Refusal] for a frame that the peer is to be told of. After a
+	// Refusal and [ErrTimeout] the next call goes on.
+	Next(in *Input) (body []byte, err error)
+	// NotJSON says that the last body was not valid JSON, so that where it
+	// ended may be in doubt, too.
+	NotJSON()
 }
 
 // LSP is the framing of the Language Server Protocol: a header section with a
@@ -38,6 +57,10 @@ func (lspFraming) AppendHeader(dst []byte, n int) []byte {
 
 func (lspFraming) AppendTrailer(dst []byte) []byte { return dst }
 
+func (lspFraming) OneLine() bool { return false }
+
+func (lspFraming) NewSplitter() Splitter { return &lspSplitter{maxSkip: maxSkip} }
+
 type ndjsonFraming struct{}
 
 func (ndjsonFraming) String() string { return "ndjson" }
@@ -46,8 +69,12 @@ func (ndjsonFraming) AppendHeader(dst []byte, _ int) []byte { return dst }
 
 func (ndjsonFraming) AppendTrailer(dst []byte) []byte { return append(dst, '\n') }
 
-// Append appends one whole frame that carries body, a JSON value. For NDJSON,
-// body must not contain a newline (compact JSON has none).
+func (ndjsonFraming) OneLine() bool { return true }
+
+func (ndjsonFraming) NewSplitter() Splitter { return &lineSplitter{} }
+
+// Append appends one whole frame that carries body, a JSON value. Where
+// f.OneLine, body must not contain a newline (compact JSON has none).
 func Append(dst []byte, f Framing, body []byte) []byte {
 	dst = f.AppendHeader(dst, len(body))
 	dst = append(dst, body...)

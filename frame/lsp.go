@@ -2,20 +2,76 @@ package frame
 
 import "io"
 
-// next takes one body. Whatever the stream holds, it moves forward: each pass
+// An lspSplitter finds the bodies of a stream of LSP framing.
+type lspSplitter struct {
+	in *Input // of the call of Next under way
+
+	state    state
+	fields   int       // atFrame, longHeader: how much of the unread bytes is known to be whole header lines
+	skipLeft int64     // skippingBody: what is left of it
+	maxSkip  int64     // a constant but in tests
+	line     lineState // longHeader, resyncing: the line that the unread bytes are in
+}
+
+// state is where in the stream a splitter is.
+type state uint8
+
+const (
+	atFrame      state = iota // a frame, or a blank line, begins
+	skippingBody              // inside a body that was refused
+	longHeader                // inside a header section that was refused as too large
+	resyncing                 // looking for the next header
+)
+
+// lineState tells what a splitter remembers of the line it is in after it
+// dropped that line's beginning.
+type lineState struct {
+	cut      bool // the beginning was dropped
+	hadColon bool // and had a colon in it
+}
+
+// drop uses n bytes up.
+func (s *lspSplitter) drop(n int) {
+	s.in.Discard(n)
+	s.fields = max(0, s.fields-n)
+}
+
+// dropAll uses up what has come.
+func (s *lspSplitter) dropAll() { s.drop(len(s.in.Bytes())) }
+
+// enter goes to a state that begins at a line's beginning, as far as anybody
+// can tell.
+func (s *lspSplitter) enter(next state) {
+	s.state = next
+	s.line = lineState{}
+	s.in.EndFrame()
+}
+
+// timedOut drops what came of a frame that took too long.
+func (s *lspSplitter) timedOut() {
+	s.dropAll()
+	s.enter(resyncing)
+}
+
+// NotJSON looks for a header: nobody can tell whether the body was what it
+// claimed to be, or its length was wrong.
+func (s *lspSplitter) NotJSON() { s.enter(resyncing) }
+
+// Next takes one body. Whatever the stream holds, it moves forward: each pass
 // of the loop uses bytes up, changes the state or reads.
-func (lspFraming) next(r *Reader) ([]byte, error) {
+func (s *lspSplitter) Next(in *Input) ([]byte, error) {
+	s.in = in
 	for {
 		var err error
-		switch r.state {
+		switch s.state {
 		case skippingBody:
-			err = r.skipBody()
+			err = s.skipBody()
 		case longHeader:
-			err = r.skipLongHeader()
+			err = s.skipLongHeader()
 		case resyncing:
-			err = r.findHeader()
+			err = s.findHeader()
 		default:
-			return r.readFrame()
+			return s.readFrame()
 		}
 		if err != nil {
 			return nil, err
@@ -24,45 +80,45 @@ func (lspFraming) next(r *Reader) ([]byte, error) {
 }
 
 // readFrame reads the frame that begins at the current position.
-func (r *Reader) readFrame() ([]byte, error) {
+func (s *lspSplitter) readFrame() ([]byte, error) {
 	for {
-		b := r.unread()
+		b := s.in.Bytes()
 		size, length := plainHeader(b)
-		if size == 0 || length > r.limits.MaxFrame {
+		if size == 0 || length > s.in.limits.MaxFrame {
 			n, partial := leadingBlankLines(b)
-			if r.drop(n); partial {
-				if err := r.more(betweenFrames, 1); err != nil {
+			if s.drop(n); partial {
+				if err := s.in.Fill(1, false); err != nil {
 					return nil, err
 				}
 				continue
 			}
 			b = b[n:]
-			h := parseHeader(b, r.limits.MaxHeader, r.fields)
+			h := parseHeader(b, s.in.limits.MaxHeader, s.fields)
 			if h.verdict != headerWhole {
-				r.fields = h.size
-				if err := r.notWhole(h, len(b)); err != nil {
+				s.fields = h.size
+				if err := s.notWhole(h, len(b)); err != nil {
 					return nil, err
 				}
 				continue
 			}
-			refusal := h.refusal(r.limits.MaxFrame)
+			refusal := h.refusal(s.in.limits.MaxFrame)
 			if refusal != nil && refusal.Reason != ReasonUnsupportedContentType {
-				return nil, r.refuseHeader(h, refusal)
+				return nil, s.refuseHeader(h, refusal)
 			}
 			if refusal != nil && len(b) >= h.size+int(h.length) {
 				refusal.ID = requestID(b[h.size : h.size+int(h.length)])
-				r.drop(h.size + int(h.length))
-				r.frameDone()
+				s.drop(h.size + int(h.length))
+				s.in.EndFrame()
 				return nil, refusal
 			}
 			size, length = h.size, int(h.length)
 		}
 		if whole := size + length; len(b) >= whole {
-			r.drop(whole)
-			r.frameDone()
+			s.drop(whole)
+			s.in.EndFrame()
 			return b[size:whole:whole], nil
 		}
-		if err := r.moreOfFrame(size + length); err != nil {
+		if err := s.moreOfFrame(size + length); err != nil {
 			return nil, err
 		}
 	}
@@ -70,76 +126,76 @@ func (r *Reader) readFrame() ([]byte, error) {
 
 // notWhole deals with a header section that has not ended: it reads on, or
 // refuses what cannot become a header any more.
-func (r *Reader) notWhole(h header, have int) error {
+func (s *lspSplitter) notWhole(h header, have int) error {
 	switch h.verdict {
 	case headerGarbage:
-		r.drop(h.size)
-		r.enter(resyncing)
+		s.drop(h.size)
+		s.enter(resyncing)
 		return refuse(ReasonLengthMismatch, "expected a header, found other bytes; does Content-Length count the bytes of the body?")
 	case headerTooLarge:
-		r.enter(longHeader)
-		return refuse(ReasonHeaderTooLarge, "the header section is longer than the limit of %d bytes", r.limits.MaxHeader)
+		s.enter(longHeader)
+		return refuse(ReasonHeaderTooLarge, "the header section is longer than the limit of %d bytes", s.in.limits.MaxHeader)
 	}
-	return r.moreOfFrame(have + 1)
+	return s.moreOfFrame(have + 1)
 }
 
 // refuseHeader goes to where reading continues after a header that is whole
 // and wrong.
-func (r *Reader) refuseHeader(h header, refusal *Refusal) error {
+func (s *lspSplitter) refuseHeader(h header, refusal *Refusal) error {
 	if refusal.Reason == ReasonLengthMismatch {
-		r.drop(embeddedHeader(h.section))
-		r.enter(atFrame)
+		s.drop(embeddedHeader(h.section))
+		s.enter(atFrame)
 		return refusal
 	}
-	r.drop(h.size)
+	s.drop(h.size)
 	switch refusal.Reason {
 	case ReasonOversize:
-		refusal.ID = r.oversizeID(h.length)
-		r.skip(h.length)
+		refusal.ID = s.oversizeID(h.length)
+		s.skip(h.length)
 	case ReasonBadCharset:
-		r.skip(h.length)
+		s.skip(h.length)
 	default:
-		r.enter(resyncing)
+		s.enter(resyncing)
 	}
 	return refusal
 }
 
 // moreOfFrame reads on in the middle of a frame that has need bytes.
-func (r *Reader) moreOfFrame(need int) error {
-	err := r.more(inFrame, need)
+func (s *lspSplitter) moreOfFrame(need int) error {
+	err := s.in.Fill(need, true)
 	switch err {
 	case ErrTimeout:
-		r.timedOut(resyncing)
+		s.timedOut()
 	case io.EOF:
-		r.drop(r.end - r.pos)
-		r.frameDone()
+		s.dropAll()
+		s.in.EndFrame()
 		return refuse(ReasonLengthMismatch, "the input ended inside a frame")
 	}
 	return err
 }
 
 // skip goes past a refused body of n bytes. The frame's clock goes on.
-func (r *Reader) skip(n int64) {
-	if n <= r.maxSkip {
-		r.state, r.skipLeft = skippingBody, n
+func (s *lspSplitter) skip(n int64) {
+	if n <= s.maxSkip {
+		s.state, s.skipLeft = skippingBody, n
 		return
 	}
-	r.enter(resyncing)
+	s.enter(resyncing)
 }
 
 // skipBody uses the rest of a refused body up without keeping it.
-func (r *Reader) skipBody() error {
+func (s *lspSplitter) skipBody() error {
 	for {
-		n := min(int64(r.end-r.pos), r.skipLeft)
-		r.drop(int(n))
-		r.skipLeft -= n
-		if r.skipLeft == 0 {
-			r.enter(atFrame)
+		n := min(int64(len(s.in.Bytes())), s.skipLeft)
+		s.drop(int(n))
+		s.skipLeft -= n
+		if s.skipLeft == 0 {
+			s.enter(atFrame)
 			return nil
 		}
-		if err := r.more(inFrame, 1); err != nil {
+		if err := s.in.Fill(1, true); err != nil {
 			if err == ErrTimeout {
-				r.timedOut(resyncing)
+				s.timedOut()
 			}
 			return err
 		}

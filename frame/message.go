@@ -173,3 +173,33 @@ func Elements(array []byte) func(yield func(element []byte) bool) {
 		}
 	}
 }
+
+// Text is the text of a raw JSON string, without a copy where it has no
+// escapes. It is false for other JSON.
+func Text(raw []byte) (text []byte, ok bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return nil, false
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1], true
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return nil, false
+	}
+	return []byte(s), true
+}
+
+// Excerpt is as much of what a peer sent as fits into a log line or an error:
+// the first 100 bytes, and an ellipsis if there is more.
+func Excerpt(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}

@@ -5,24 +5,33 @@ import (
 	"io"
 )
 
-// next takes one line that is not blank. A line that is refused is dropped to
+// A lineSplitter finds the bodies of a stream of NDJSON.
+type lineSplitter struct {
+	refused bool // inside a line that was refused
+}
+
+// NotJSON changes nothing: the next line is another message.
+func (*lineSplitter) NotJSON() {}
+
+// Next takes one line that is not blank. A line that is refused is dropped to
 // its end.
-func (ndjsonFraming) next(r *Reader) ([]byte, error) {
+func (s *lineSplitter) Next(in *Input) ([]byte, error) {
 	searched := 0 // bytes of unread that are known to have no newline
 	for {
-		b := r.unread()
+		b := in.Bytes()
 		if newline := bytes.IndexByte(b[searched:], '\n'); newline >= 0 {
 			newline += searched
 			searched = 0
-			wasRefused := r.state == skippingLine
+			wasRefused := s.refused
 			line := bytes.TrimSuffix(b[:newline], []byte("\r"))
-			r.drop(newline + 1)
-			r.enter(atFrame)
+			in.Discard(newline + 1)
+			in.EndFrame()
+			s.refused = false
 			switch {
 			case wasRefused:
 				continue
-			case len(line) > r.limits.MaxFrame: // white space too, as if it had come in pieces
-				return nil, r.oversizeLine(line)
+			case len(line) > in.limits.MaxFrame: // white space too, as if it had come in pieces
+				return nil, oversizeLine(line, in.limits.MaxFrame)
 			case skipSpace(line, 0) == len(line):
 				continue
 			}
@@ -30,30 +39,33 @@ func (ndjsonFraming) next(r *Reader) ([]byte, error) {
 		}
 		searched = len(b)
 		switch {
-		case r.state == skippingLine:
-			r.drop(len(b))
+		case s.refused:
+			in.Discard(len(b))
 			searched = 0
-		case len(bytes.TrimSuffix(b, []byte("\r"))) > r.limits.MaxFrame:
-			r.drop(len(b))
-			r.enter(skippingLine)
-			return nil, r.oversizeLine(b)
+		case len(bytes.TrimSuffix(b, []byte("\r"))) > in.limits.MaxFrame:
+			s.refuse(in)
+			return nil, oversizeLine(b, in.limits.MaxFrame)
 		}
-		waits := betweenFrames
-		if r.state == atFrame && skipSpace(b, 0) < len(b) {
-			waits = inFrame
-		}
-		switch err := r.more(waits, searched+1); {
+		begun := !s.refused && skipSpace(b, 0) < len(b)
+		switch err := in.Fill(searched+1, begun); {
 		case err == nil:
 		case err == ErrTimeout:
-			r.timedOut(skippingLine)
+			s.refuse(in)
 			return nil, err
-		case err == io.EOF && waits == inFrame: // the last line needs no newline
-			b = r.unread()
-			r.drop(len(b))
-			r.frameDone()
+		case err == io.EOF && begun: // the last line needs no newline
+			b = in.Bytes()
+			in.Discard(len(b))
+			in.EndFrame()
 			return b, nil
 		default:
 			return nil, err
 		}
 	}
+}
+
+// refuse drops a line, of which there may be more to come.
+func (s *lineSplitter) refuse(in *Input) {
+	in.Discard(len(in.Bytes()))
+	in.EndFrame()
+	s.refused = true
 }

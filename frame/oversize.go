@@ -12,12 +12,12 @@ const idWithin = 4 << 10
 // the beginning has told, but not through a silence: a peer that wants to hear
 // of the length before it sends the body is answered too. Whatever else ends
 // the wait is told again when the body is skipped.
-func (r *Reader) oversizeID(n int64) []byte {
+func (s *lspSplitter) oversizeID(n int64) []byte {
 	want := int(min(n, idWithin))
 	for {
-		head := r.unread()
+		head := s.in.Bytes()
 		id, decided := requestAhead(head[:min(len(head), want)])
-		if decided || len(head) >= want || r.more(inHead, want) != nil {
+		if decided || len(head) >= want || s.in.more(inHead, want) != nil {
 			return id
 		}
 	}
@@ -25,9 +25,9 @@ func (r *Reader) oversizeID(n int64) []byte {
 
 // oversizeLine is the refusal for a line that begins with head, as much of it
 // as the limit allows.
-func (r *Reader) oversizeLine(head []byte) *Refusal {
-	refusal := refuse(ReasonOversize, "the line is longer than the limit of %d bytes", r.limits.MaxFrame)
-	refusal.ID, _ = requestAhead(head[:min(len(head), r.limits.MaxFrame, idWithin)])
+func oversizeLine(head []byte, limit int) *Refusal {
+	refusal := refuse(ReasonOversize, "the line is longer than the limit of %d bytes", limit)
+	refusal.ID, _ = requestAhead(head[:min(len(head), limit, idWithin)])
 	return refusal
 }
 

@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -73,26 +72,24 @@ func ErrorBody(id []byte, e *jsonrpc2.Error) []byte {
 	b = append(b, responseError+`{"code":`...)
 	b = strconv.AppendInt(b, e.Code, 10)
 	b = append(b, `,"message":`...)
-	b = append(b, marshal(e.Message)...)
+	b = append(b, encodeOrNull(e.Message)...)
 	if e.Data != nil {
 		b = append(b, `,"data":`...)
-		b = append(b, marshal(e.Data)...)
+		b = append(b, encodeOrNull(e.Data)...)
 	}
 	return append(b, `}}`...)
 }
 
 var null = []byte("null")
 
-// marshal encodes a string or raw JSON, which cannot fail short of invalid
-// raw JSON; that becomes null. What is not UTF-8 in it becomes U+FFFD.
-func marshal(v any) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
+// encodeOrNull encodes a string or raw JSON; raw JSON that is not valid becomes
+// null.
+func encodeOrNull(v any) []byte {
+	b, err := Encode(v)
+	if err != nil {
 		return null
 	}
-	return bytes.ToValidUTF8(bytes.TrimSuffix(buf.Bytes(), []byte("\n")), []byte("\ufffd"))
+	return b
 }
 
 // Wire is the refusal as the error that the peer is told: the canonical

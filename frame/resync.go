@@ -80,9 +80,9 @@ func embeddedHeader(section []byte) int {
 }
 
 // findHeader drops bytes up to the next header.
-func (r *Reader) findHeader() error {
+func (s *lspSplitter) findHeader() error {
 	for {
-		b := r.unread()
+		b := s.in.Bytes()
 		keep := max(0, len(b)-maxMark) // a header may begin in the last bytes
 		for i := 0; ; i++ {
 			colon := bytes.IndexByte(b[i:], ':')
@@ -93,13 +93,13 @@ func (r *Reader) findHeader() error {
 			start, m := matchLength(b, i)
 			if m == noMatch {
 				var ok bool
-				if start, ok = nameBefore(b, i, "content-type"); ok && r.lineBegins(b, start) {
+				if start, ok = nameBefore(b, i, "content-type"); ok && s.lineBegins(b, start) {
 					m = isMatch
 				}
 			}
 			if m == isMatch {
-				r.drop(start)
-				r.enter(atFrame)
+				s.drop(start)
+				s.enter(atFrame)
 				return nil
 			}
 			if m == maybeMatch {
@@ -108,19 +108,19 @@ func (r *Reader) findHeader() error {
 			}
 		}
 		if keep > 0 {
-			r.line.cut = b[keep-1] != '\n'
-			r.drop(keep)
+			s.line.cut = b[keep-1] != '\n'
+			s.drop(keep)
 		}
-		if err := r.more(betweenFrames, maxMark+1); err != nil {
+		if err := s.in.Fill(maxMark+1, false); err != nil {
 			return err
 		}
 	}
 }
 
 // lineBegins reports whether a line begins at b[i], where b is unread.
-func (r *Reader) lineBegins(b []byte, i int) bool {
+func (s *lspSplitter) lineBegins(b []byte, i int) bool {
 	if i == 0 {
-		return !r.line.cut
+		return !s.line.cut
 	}
 	return b[i-1] == '\n'
 }
@@ -129,9 +129,9 @@ func (r *Reader) lineBegins(b []byte, i int) bool {
 // section's own Content-Length, at the beginning of a line, goes with it; one
 // in the middle of a line, or a line that is no header, shows that this was
 // garbage with a frame behind it.
-func (r *Reader) skipLongHeader() error {
+func (s *lspSplitter) skipLongHeader() error {
 	for {
-		b := r.unread()
+		b := s.in.Bytes()
 		newline := bytes.IndexByte(b, '\n')
 		line := b
 		if newline >= 0 {
@@ -141,29 +141,29 @@ func (r *Reader) skipLongHeader() error {
 			if c != ':' {
 				continue
 			}
-			r.line.hadColon = true
-			if start, m := matchLength(line, i); m == isMatch && !r.lineBegins(line, start) {
-				r.drop(start)
-				r.enter(atFrame)
+			s.line.hadColon = true
+			if start, m := matchLength(line, i); m == isMatch && !s.lineBegins(line, start) {
+				s.drop(start)
+				s.enter(atFrame)
 				return nil
 			}
 		}
 		if newline < 0 {
 			if drop := len(line) - maxMark; drop > 0 {
-				r.drop(drop)
-				r.line.cut = true
+				s.drop(drop)
+				s.line.cut = true
 			}
-			if err := r.more(betweenFrames, maxMark+1); err != nil {
+			if err := s.in.Fill(maxMark+1, false); err != nil {
 				return err
 			}
 			continue
 		}
-		isEnd := !r.line.cut && len(bytes.TrimRight(line, "\r\n")) == 0
-		isField := r.line.hadColon
-		r.drop(len(line))
-		r.line = lineState{}
+		isEnd := !s.line.cut && len(bytes.TrimRight(line, "\r\n")) == 0
+		isField := s.line.hadColon
+		s.drop(len(line))
+		s.line = lineState{}
 		if isEnd || !isField {
-			r.enter(resyncing)
+			s.enter(resyncing)
 			return nil
 		}
 	}

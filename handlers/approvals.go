@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -27,7 +27,7 @@ func registerApprovals(reg *server.Registry, d Domain) {
 // An approvalType is what is asked of a human.
 type approvalType string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (approvalType) Accepted() []string { return []string{"function_call", "human_contact"} }
 
 const (
@@ -230,7 +230,7 @@ func approvalDiff(cwd string, raw json.RawMessage) string {
 	}
 	var all strings.Builder
 	for _, d := range diffs {
-		all.WriteString(hub.UnifiedDiff(cwd, d.Path, d.OldText, &d.NewText))
+		all.WriteString(diff.Unified(cwd, d.Path, d.OldText, &d.NewText))
 	}
 	return all.String()
 }
@@ -359,13 +359,13 @@ func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult
 // A verdict is how an approval is answered.
 type verdict string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (verdict) Accepted() []string { return []string{"approve", "deny", "respond"} }
 
 // A decisionScope is for what a decision counts.
 type decisionScope string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (decisionScope) Accepted() []string { return []string{"once", "session", "project"} }
 
 type decisionParams struct {

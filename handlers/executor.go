@@ -202,7 +202,7 @@ type messageParams struct {
 // A messageRole is who says a message.
 type messageRole string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (messageRole) Accepted() []string { return []string{"user", "assistant"} }
 
 func (p createMessageParams) check() error { return need("task_id", p.TaskID) }

@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
 // without is a server whose store could not be opened.
@@ -31,7 +32,7 @@ func without(t *testing.T) (*client, *server.Registry) {
 
 // right is a value that a schema takes, and wrong one that it does not; any
 // value will do where wrong is "".
-func rightAndWrong(s *server.Schema) (right, wrong string) {
+func rightAndWrong(s *schema.Schema) (right, wrong string) {
 	switch {
 	case s.Enum != nil:
 		b, _ := json.Marshal(s.Enum[len(s.Enum)-1])
@@ -57,7 +58,7 @@ func rightAndWrong(s *server.Schema) (right, wrong string) {
 
 // objectWith is an object with all that the schema asks for, but for one
 // member, which is value, or missing if value is "".
-func objectWith(s *server.Schema, name, value string) string {
+func objectWith(s *schema.Schema, name, value string) string {
 	members := map[string]json.RawMessage{}
 	for _, p := range s.Properties {
 		if p.Required {

@@ -258,7 +258,7 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 // A leafFilter chooses conversations (getSessionLeaves).
 type leafFilter string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (leafFilter) Accepted() []string { return []string{"", "normal", "archived", "draft"} }
 
 type leavesParams struct {

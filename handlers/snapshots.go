@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
@@ -87,5 +87,5 @@ func diffOf(cwd string, c domain.Change) string {
 	if c.Binary {
 		return "Binary file " + c.Path + " differs\n"
 	}
-	return hub.UnifiedDiff(cwd, c.Path, c.Before, c.After)
+	return diff.Unified(cwd, c.Path, c.Before, c.After)
 }

@@ -42,7 +42,7 @@ var stateNames = map[domain.State]struct{ task, session, executor string }{
 // A taskState is a state as seed 000 calls it.
 type taskState string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (taskState) Accepted() []string {
 	return []string{"queued", "running", "completed", "failed", "cancelled"}
 }
@@ -58,7 +58,7 @@ func (s taskState) states() []domain.State {
 // A sessionStatus is a state as seed 001 calls it.
 type sessionStatus string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (sessionStatus) Accepted() []string {
 	return []string{"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded"}
 }
@@ -88,7 +88,7 @@ func chosen(want func(domain.State) bool) []domain.State {
 // A permissionMode says what an agent may do without asking.
 type permissionMode string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (permissionMode) Accepted() []string {
 	return []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // A terminalInfo is a terminal as clients see it.
@@ -121,7 +122,7 @@ func (t terminals) detach(ctx context.Context, _ *hub.Hub, p closeParams) (detac
 
 // checkDescriptor refuses to pass a descriptor where that is not possible.
 func checkDescriptor(ctx context.Context, wanted bool) error {
-	if !wanted || server.CanReplyFile(ctx) {
+	if !wanted || passfd.CanReply(ctx) {
 		return nil
 	}
 	return server.InvalidParam(server.ParamError{
@@ -139,7 +140,7 @@ func (t terminals) newFeed(ctx context.Context) *terminalFeed {
 // connection or terminal.detach.
 func (t terminals) begin(ctx context.Context, view *terminal.View, feed *terminalFeed) error {
 	if view.File != nil {
-		if err := server.ReplyFile(ctx, view.File); err != nil {
+		if err := passfd.Reply(ctx, view.File); err != nil {
 			view.Close()
 			return err
 		}

@@ -106,7 +106,7 @@ func (t terminals) spawn(ctx context.Context, h *hub.Hub, p spawnParams) (spawnR
 // An encoding is how a terminal's bytes are written as a string.
 type encoding string
 
-// Accepted implements server.Enum.
+// Accepted implements schema.Enum.
 func (encoding) Accepted() []string { return []string{"utf-8", "base64"} }
 
 type writeParams struct {

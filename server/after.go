@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -14,9 +13,9 @@ type afterKey struct{}
 
 // afterwards is what handlers want to go with their reply, or to do after it.
 type afterwards struct {
-	todo    []func()
-	carries bool     // the reply may carry a file
-	file    *os.File // that is to go with the reply
+	todo       []func()
+	mayAttach  bool       // the reply may carry an attachment
+	attachment Attachment // that is to go with it; nil: none
 }
 
 func (a *afterwards) run() {
@@ -66,7 +65,7 @@ var ErrTooLong = errors.New("server: the message does not fit into a line")
 func (c *Conn) Send(ctx context.Context, messages ...any) error {
 	bodies := make([][]byte, len(messages))
 	for i, message := range messages {
-		body, err := encode(message)
+		body, err := frame.Encode(message)
 		if err != nil {
 			return err
 		}

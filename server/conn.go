@@ -5,13 +5,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/pending"
 )
 
 // A Conn is one connection: a transport, its framing, and what is under way
@@ -26,7 +27,9 @@ type Conn struct {
 	reader  *frame.Reader // for readLoop alone
 	out     *outbox
 	flights inflight
-	peer    peer
+
+	calls    pending.Calls // requests of ours
+	lastCall atomic.Uint64 // the id of the last one
 
 	// inlineCtx is the context of inline handlers, one for all; long-running
 	// ones have their own, derived from baseCtx.
@@ -59,7 +62,6 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 		srv: s, number: s.numbers.Add(1), t: t, framing: f, log: s.opts.Logger,
 		out:     newOutbox(t, f, s.opts.MaxQueued),
 		flights: inflight{limit: s.opts.MaxLongRunning},
-		peer:    peer{turn: make(chan struct{}, 1)},
 		stop:    make(chan struct{}),
 		quiet:   make(chan struct{}),
 		done:    make(chan struct{}),
@@ -83,6 +85,11 @@ func ConnFrom(ctx context.Context) *Conn {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	return c
 }
+
+// Transport is what the connection runs on, for a package that knows more of
+// it than the protocol does, such as passfd. It is not to be read from, written
+// to or closed: see [Conn.End].
+func (c *Conn) Transport() Transport { return c.t }
 
 // Number tells the connections of a server apart, for logs: they are counted
 // from 1.
@@ -149,7 +156,7 @@ func (c *Conn) serve(ctx context.Context) error {
 	c.t.Close()
 	// A handler that ignores the end, or a Read that outlives Close, would
 	// keep readLoop, and this, for good.
-	if _, outlives := c.t.(uninterruptible); idle && !(outlives && c.reading.Load()) {
+	if idle && !(readOutlivesClose(c.t) && c.reading.Load()) {
 		<-c.quiet
 		err = readErr
 	}
@@ -170,7 +177,7 @@ func (c *Conn) drain() (idle bool) {
 	idle = c.loopIsIdle(gentle)
 	handled := idle && c.flights.wait(gentle) && c.finalHasEnded(gentle)
 	c.cancel(errEnded)
-	c.peer.close()
+	c.calls.End(jsonrpc2.ErrClosed)
 	if !handled {
 		c.log.Warn("handlers were cut short by the end of the connection", "long_running", c.InFlight())
 		idle = c.loopIsIdle(all)
@@ -244,7 +251,7 @@ func (c *Conn) readLoop() error {
 			c.unserved("", err)
 		case errors.Is(err, io.EOF), c.stopping.Load():
 			return nil
-		case isGone(err):
+		case IsGone(err):
 			return nil
 		default:
 			return err
@@ -258,12 +265,6 @@ func (c *Conn) unserved(method string, err error) {
 	if told := c.srv.opts.Unserved; told != nil {
 		told(c, method, err)
 	}
-}
-
-// isGone reports whether err is how a transport says that the peer has gone.
-func isGone(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EIO) ||
-		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed)
 }
 
 // connSource is the transport as the Reader sees it: it tells when the loop is

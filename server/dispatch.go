@@ -77,23 +77,23 @@ func compactLine(b []byte) []byte {
 // serveOne serves one object: a request, a notification, a response, or
 // something that is none of these.
 func (c *Conn) serveOne(m *frame.Message, to replies) {
-	if c.srv.opts.Intercept != nil && c.srv.opts.Intercept(c, m) {
-		return
-	}
-	if m.Method == nil && (m.Result != nil || m.Error != nil) {
-		if !c.peer.deliver(m) {
-			c.log.Warn("response ignored: no request of ours waits for it", "id", clip(string(m.ID)))
-		}
+	if m.Method == nil && c.serveResponse(m) {
 		return
 	}
 	name, e := checkEnvelope(m)
-	if e != nil {
-		id := m.ID
-		if !frame.ValidID(id) {
-			id = nil
-		}
+	notify := c.srv.opts.OnNotification
+	switch {
+	case e != nil:
 		c.log.Warn("invalid request", "detail", e.Message)
-		to.fail(id, e)
+		switch {
+		case frame.ValidID(m.ID):
+			to.fail(m.ID, e)
+		case notify == nil || m.ID != nil:
+			to.fail(nil, e)
+		}
+		return
+	case notify != nil && m.ID == nil && string(name) != "$/cancelRequest":
+		notify(c, string(name), m.Params)
 		return
 	}
 	method := c.srv.reg.lookup(name)
@@ -127,27 +127,15 @@ func checkEnvelope(m *frame.Message) ([]byte, *jsonrpc2.Error) {
 		return nil, invalidRequest("invalid-id-type", "id must be a string, a number or null")
 	}
 	if string(m.JSONRPC) != `"2.0"` {
-		if version, ok := plainString(m.JSONRPC); !ok || string(version) != "2.0" {
+		if version, ok := frame.Text(m.JSONRPC); !ok || string(version) != "2.0" {
 			return nil, invalidRequest("invalid-version", `jsonrpc must be "2.0"`)
 		}
 	}
-	name, ok := plainString(m.Method)
+	name, ok := frame.Text(m.Method)
 	if !ok {
 		return nil, invalidRequest("invalid-method", "method must be a string")
 	}
 	return name, nil
-}
-
-// plainString is the text of a raw JSON string, without a copy where it has
-// no escapes.
-func plainString(raw []byte) ([]byte, bool) {
-	if len(raw) < 2 || raw[0] != '"' {
-		return nil, false
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1], true
-	}
-	return []byte(stringValue(raw)), true
 }
 
 // serveUnknown serves what no method is registered for.
@@ -160,7 +148,7 @@ func (c *Conn) serveUnknown(m *frame.Message, name string, to replies) {
 	case name == "initialized": // what clients of LSP send behind initialize, and no server needs
 	case strings.HasPrefix(name, "$/"): // those may be ignored (LSP, "$ Notifications and Requests")
 	default:
-		c.log.Warn("unknown notification ignored", "method", clip(name))
+		c.log.Warn("unknown notification ignored", "method", frame.Excerpt(name))
 	}
 }
 
@@ -257,11 +245,11 @@ func (c *Conn) serveClosing(m *frame.Message) {
 func (c *Conn) serveBeside(ctx context.Context, method *Method, id, params []byte, to replies, done func()) {
 	began := c.clock()
 	_, batched := to.(*slot)
-	after := afterwards{carries: id != nil && !batched}
+	after := afterwards{mayAttach: id != nil && !batched}
 	result, err := c.invoke(context.WithValue(ctx, afterKey{}, &after), method, params)
 	done()
-	if after.file != nil {
-		to = &fileReply{c, after.file}
+	if after.attachment != nil {
+		to = &attachedReply{c, after.attachment}
 	}
 	c.finish(method, id, result, err, began, ctx, to)
 	if s, ok := to.(*slot); ok {
@@ -306,7 +294,7 @@ func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err err
 			if id == nil && c.isRepeated(method.Name+" "+err.Error()) {
 				level = slog.LevelDebug
 			}
-			c.log.Log(ctx, level, "request failed", "method", method.Name, "id", clip(string(id)), "err", err)
+			c.log.Log(ctx, level, "request failed", "method", method.Name, "id", frame.Excerpt(string(id)), "err", err)
 		}
 	}
 	switch {
@@ -339,7 +327,7 @@ func (c *Conn) logServed(method *Method, id []byte, e *jsonrpc2.Error, took time
 		c.log.Debug("notification", attrs...)
 		return
 	}
-	c.log.Debug("request", append(attrs, "id", clip(string(id)))...)
+	c.log.Debug("request", append(attrs, "id", frame.Excerpt(string(id)))...)
 }
 
 // clock is the time if requests are logged, else zero: it is not free.

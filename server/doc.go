@@ -17,6 +17,7 @@
 //
 //		"github.com/duet-rpc/duet-rpc/frame"
 //		"github.com/duet-rpc/duet-rpc/server"
+//		"github.com/duet-rpc/duet-rpc/server/stdio"
 //	)
 //
 //	type numbers struct {
@@ -35,14 +36,18 @@
 //		methods := server.NewRegistry()
 //		server.Handle(methods, "divide", divide, server.Doc("Divides a number by another."))
 //
-//		stdio, err := server.Stdio() // from now on whatever else is printed goes to standard error
+//		framing := frame.LSP // a Content-Length header before each message, as editors send them
+//		if len(os.Args) > 1 && os.Args[1] == "--lines" {
+//			framing = frame.NDJSON // a message a line
+//		}
+//		transport, err := stdio.Take() // from now on whatever else is printed goes to standard error
 //		if err != nil {
 //			log.Fatal(err)
 //		}
 //		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 //		defer stop()
 //		// It ends when its input does, or the signal comes.
-//		if err := server.New(methods, server.Options{}).Serve(ctx, stdio, frame.LSP); err != nil {
+//		if err := server.New(methods, server.Options{}).Serve(ctx, transport, framing); err != nil {
 //			log.Fatal(err)
 //		}
 //	}
@@ -56,6 +61,23 @@
 //	Content-Length: 37
 //
 //	{"jsonrpc":"2.0","id":1,"result":1.5}
+//
+// and
+//
+//	printf '{"jsonrpc":"2.0","id":1,"method":"divide","params":{"a":6,"b":4}}\n' | ./divide --lines
+//
+// prints
+//
+//	{"jsonrpc":"2.0","id":1,"result":1.5}
+//
+// The same methods over a Unix socket, where the first byte of each connection
+// tells its framing, are
+//
+//	listener, err := net.Listen("unix", path)
+//	…
+//	err = server.New(methods, server.Options{}).ServeListener(ctx, listener)
+//
+// and package client calls them.
 //
 // One registration gives dispatch, parameter checks with errors that say
 // which parameter is wrong, and the method's description ([Registry.Methods]).
@@ -74,6 +96,13 @@
 // Nothing that a peer sends, or fails to read, ends more than its own
 // connection or takes more memory than [Options] allow. A panic in a handler
 // is an answer (-32603) and a stack in the log.
+//
+// # What stands beside it
+//
+// Package stdio takes over standard input and output, package passfd passes
+// open files over Unix sockets, package schema describes the types of
+// parameters and results, package frame has the framings, and lets a program
+// bring one of its own ([frame.Framing]).
 //
 // The package knows no method and no agent.
 package server

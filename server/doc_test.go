@@ -44,8 +44,8 @@ func codeInDocs(t *testing.T) (pieces []string) {
 // stands there and as anybody would.
 func TestTheProgramInTheDocumentation(t *testing.T) {
 	pieces := codeInDocs(t)
-	require.Len(t, pieces, 3, "a program, a command and what it prints")
-	source, command, prints := pieces[0], pieces[1], pieces[2]
+	require.Len(t, pieces, 6, "a program, and twice a command and what it prints, and a listener")
+	source := pieces[0]
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "divide")
 	if runtime.GOOS == "windows" {
@@ -56,8 +56,8 @@ func TestTheProgramInTheDocumentation(t *testing.T) {
 	out, err := exec.Command("go", "build", "-o", binary, main).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	serve := func(in string) (stdout, stderr string) {
-		cmd := exec.Command(binary)
+	serve := func(in string, args ...string) (stdout, stderr string) {
+		cmd := exec.Command(binary, args...)
 		cmd.Stdin = strings.NewReader(in)
 		var log bytes.Buffer
 		cmd.Stderr = &log
@@ -65,12 +65,15 @@ func TestTheProgramInTheDocumentation(t *testing.T) {
 		require.NoError(t, err)
 		return string(out), log.String()
 	}
-	quoted, found := strings.CutPrefix(command, "printf '")
-	require.True(t, found)
-	in, _, found := strings.Cut(quoted, "' | ./divide")
-	require.True(t, found)
-	stdout, _ := serve(strings.ReplaceAll(strings.ReplaceAll(in, `\r`, "\r"), `\n`, "\n"))
-	assert.Equal(t, strings.TrimSpace(prints), strings.ReplaceAll(stdout, "\r\n", "\n"))
+	for _, example := range [][]string{pieces[1:3], pieces[3:5]} {
+		command, prints := example[0], example[1]
+		quoted, found := strings.CutPrefix(command, "printf '")
+		require.True(t, found)
+		in, args, found := strings.Cut(strings.TrimSpace(quoted), "' | ./divide")
+		require.True(t, found)
+		stdout, _ := serve(strings.ReplaceAll(strings.ReplaceAll(in, `\r`, "\r"), `\n`, "\n"), strings.Fields(args)...)
+		assert.Equal(t, strings.TrimSpace(prints), strings.TrimSpace(strings.ReplaceAll(stdout, "\r\n", "\n")))
+	}
 
 	call := func(params string) string {
 		return string(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":1,"method":"divide","params":`+params+`}`)))

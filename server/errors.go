@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
 )
 
 // Codes beyond those of the JSON-RPC specification, which package jsonrpc2 has.
@@ -21,7 +23,7 @@ const (
 func NewError(code int64, message string, data any) *jsonrpc2.Error {
 	e := &jsonrpc2.Error{Code: code, Message: message}
 	if data != nil {
-		raw, err := encode(data)
+		raw, err := frame.Encode(data)
 		if err != nil {
 			raw = []byte("null")
 		}
@@ -60,7 +62,7 @@ func invalidRequest(reason, detail string) *jsonrpc2.Error {
 }
 
 func methodNotFound(name string) *jsonrpc2.Error {
-	name = clip(name)
+	name = frame.Excerpt(name)
 	return NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+name+" (listMethods tells what there is)",
 		struct {
 			Method string `json:"method"`
@@ -92,17 +94,4 @@ func wireError(ctx context.Context, err error) *jsonrpc2.Error {
 		return wire
 	}
 	return NewError(jsonrpc2.CodeInternalError, "Internal error: the request failed; the log has the cause", nil)
-}
-
-// clip shortens what a peer sent to what fits a log line or an error.
-func clip(s string) string {
-	const most = 100
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for cut > 0 && s[cut]&0xC0 == 0x80 {
-		cut--
-	}
-	return s[:cut] + "…"
 }

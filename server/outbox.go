@@ -38,7 +38,7 @@ var errClosed = errors.New("server: the connection is closed")
 // peer to read.
 type outbox struct {
 	t       Transport
-	patient patientWriter // t, if it is one
+	timed   timedWriter // t, if it is one
 	framing frame.Framing
 	limit   int
 	trace   func(message []byte) // sees what goes out; may be nil
@@ -47,16 +47,17 @@ type outbox struct {
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // room was made, the writer stopped, or err was set
 	queue   []byte     // frames that nobody writes yet
-	files   []passage  // that go with some of them, in order
-	spare   []byte     // an empty buffer for the next queue
-	writing bool       // somebody is in Write, or a goroutine is
-	inWrite int        // bytes that are with the writer
-	err     error      // final
+	// attachments go with some of them, in order.
+	attachments []queuedAttachment
+	spare       []byte // an empty buffer for the next queue
+	writing     bool   // somebody is in Write, or a goroutine is
+	inWrite     int    // bytes that are with the writer
+	err         error  // final
 }
 
 func newOutbox(t Transport, f frame.Framing, limit int) *outbox {
 	o := &outbox{t: t, framing: f, limit: limit, broken: make(chan struct{})}
-	o.patient, _ = t.(patientWriter)
+	o.timed, _ = t.(timedWriter)
 	o.changed.L = &o.mu
 	return o
 }
@@ -69,7 +70,7 @@ func (o *outbox) result(id, result []byte) {
 		return
 	}
 	o.traceResult(id, result)
-	if len(result) >= largeResult && !o.writing && len(o.files) == 0 {
+	if len(result) >= largeResult && !o.writing && len(o.attachments) == 0 {
 		o.writeLarge(id, result)
 		return
 	}
@@ -207,8 +208,8 @@ func (o *outbox) flushLocked() {
 		return
 	}
 	for len(o.queue) > 0 && o.err == nil {
-		out, file := o.take()
-		if !o.write(out, nil, file) {
+		out, with := o.take()
+		if !o.write(out, nil, with) {
 			return
 		}
 		o.recycle(out)
@@ -216,9 +217,9 @@ func (o *outbox) flushLocked() {
 }
 
 // take hands the queue to the writer, who is the caller: all of it, or as much
-// as is to be written at once, with the file that goes with its first byte.
-func (o *outbox) take() (out []byte, file *os.File) {
-	if len(o.files) > 0 {
+// as is to be written at once, with the attachment that goes with its first byte.
+func (o *outbox) take() (out []byte, with Attachment) {
+	if len(o.attachments) > 0 {
 		return o.takePart()
 	}
 	out = o.queue
@@ -244,16 +245,16 @@ func (o *outbox) writeLarge(id, result []byte) {
 }
 
 // write writes a and then b, which it only borrows, with mu released
-// meanwhile; file, if not nil, goes with a. If the peer does not take all of
+// meanwhile; with, if not nil, goes with a. If the peer does not take all of
 // it, a goroutine gets a copy of the rest and write returns false.
-func (o *outbox) write(a, b []byte, file *os.File) bool {
+func (o *outbox) write(a, b []byte, with Attachment) bool {
 	o.writing, o.inWrite = true, len(a)+len(b)
 	o.mu.Unlock()
-	n, err := o.writeAll(a, b, file, patience)
+	n, err := o.writeAll(a, b, with, patience)
 	o.mu.Lock()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		if n > 0 {
-			file = nil // it went with the first byte
+			with = nil // it went with the first byte
 		}
 		var rest []byte
 		if n < len(a) {
@@ -262,21 +263,21 @@ func (o *outbox) write(a, b []byte, file *os.File) bool {
 		}
 		rest = append(rest, b[n-len(a):]...)
 		o.inWrite = len(rest)
-		go o.drain(rest, file)
+		go o.drain(rest, with)
 		return false
 	}
 	o.written(err)
 	return true
 }
 
-// writeAll writes a, with file unless it is nil, and then b, and waits no
+// writeAll writes a, with an attachment unless that is nil, and then b, and waits no
 // longer than d for the peer to take more; a negative d means no limit.
-func (o *outbox) writeAll(a, b []byte, file *os.File, d time.Duration) (int, error) {
-	if file != nil {
-		return o.writeFile(a, file, d)
+func (o *outbox) writeAll(a, b []byte, with Attachment, d time.Duration) (int, error) {
+	if with != nil {
+		return o.writeAttached(a, with, d)
 	}
-	if o.patient != nil {
-		return o.patient.writePatiently(a, b, d)
+	if o.timed != nil {
+		return o.timed.WriteWithin(a, b, d)
 	}
 	if err := o.t.SetWriteDeadline(deadlineIn(d)); err != nil {
 		return 0, err
@@ -307,12 +308,12 @@ func (o *outbox) written(err error) {
 	o.changed.Broadcast()
 }
 
-// drain writes rest, with file unless it is nil, and whatever is queued
+// drain writes rest, with an attachment unless that is nil, and whatever is queued
 // meanwhile, however long the peer takes. It ends when nothing is left or the
 // transport is closed.
-func (o *outbox) drain(rest []byte, file *os.File) {
+func (o *outbox) drain(rest []byte, with Attachment) {
 	for {
-		_, err := o.writeAll(rest, nil, file, -1)
+		_, err := o.writeAll(rest, nil, with, -1)
 		o.mu.Lock()
 		if err != nil || o.err != nil || len(o.queue) == 0 {
 			o.written(err)
@@ -320,7 +321,7 @@ func (o *outbox) drain(rest []byte, file *os.File) {
 			return
 		}
 		o.recycle(rest)
-		rest, file = o.take()
+		rest, with = o.take()
 		o.inWrite = len(rest)
 		o.changed.Broadcast()
 		o.mu.Unlock()
@@ -331,7 +332,7 @@ func (o *outbox) breakLocked(err error) {
 	if o.err == nil {
 		o.err = err
 		o.queue, o.spare = nil, nil
-		o.dropFiles()
+		o.dropAttachments()
 		close(o.broken)
 	}
 }

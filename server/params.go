@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
 // form is how a type takes parameters.
@@ -20,70 +22,48 @@ const (
 
 // formOf is how a type takes parameters.
 func formOf(t reflect.Type) form {
-	t = pointedAt(t)
-	switch {
-	case t == rawMessageType:
+	switch schema.KindOf(t) {
+	case schema.Any:
 		return anyForm
-	case t == timeType || reflect.PointerTo(t).Implements(unmarshalText):
-		return unfit
-	case hasOwnJSON(t):
-		return anyForm
-	}
-	switch t.Kind() {
-	case reflect.Interface:
-		if t.NumMethod() == 0 {
-			return anyForm
-		}
-	case reflect.Struct, reflect.Map:
+	case schema.Object:
 		return byName
-	case reflect.Slice, reflect.Array:
-		if !isBytes(t) {
-			return byPosition
-		}
+	case schema.Array:
+		return byPosition
 	}
 	return unfit
 }
 
 // decode checks raw against the schema and decodes it.
-func (f form) decode(raw json.RawMessage, schema func() *Schema, into any) error {
+func (f form) decode(raw json.RawMessage, of func() *schema.Schema, into any) error {
 	var bad *ParamError
 	none := false // there is nothing to decode
+	path := ""
 	switch f {
 	case byName:
 		if raw, bad = namedParams(raw); raw == nil {
 			raw, none = json.RawMessage("{}"), reflect.TypeOf(into).Elem().Kind() == reflect.Struct
 		}
 	case byPosition:
+		path = "params"
 		raw, bad = positionalParams(raw, reflect.TypeOf(into).Elem())
 	}
 	if bad != nil {
 		return InvalidParam(*bad)
 	}
-	if len(raw) == 0 {
-		return nil
+	var wrong *schema.Mismatch
+	switch {
+	case len(raw) == 0:
+	case f == anyForm:
+		wrong = schema.Unmarshal(raw, into)
+	case none:
+		wrong = of().Check(raw, path)
+	default:
+		wrong = of().Decode(raw, path, into)
 	}
-	var c checker
-	if f != anyForm {
-		path := ""
-		if f == byPosition {
-			path = "params"
-		}
-		if bad = c.value(schema(), raw, path); bad != nil {
-			return InvalidParam(*bad)
-		}
-	}
-	if none {
-		return nil
-	}
-	if c.twins {
-		raw = schema().exact(raw)
-	}
-	if err := json.Unmarshal(raw, into); err != nil { // a number out of range, mostly
-		e := ParamError{Param: "params", Expected: "values in range", Received: "a value that does not fit"}
-		if t, ok := err.(*json.UnmarshalTypeError); ok && t.Field != "" {
-			e = ParamError{Param: t.Field, Expected: t.Type.String(), Received: clip(t.Value)}
-		}
-		return InvalidParam(e)
+	if wrong != nil {
+		return InvalidParam(ParamError{
+			Param: cmp.Or(wrong.Path, "params"), Expected: wrong.Expected, Received: wrong.Received, Accepted: wrong.Accepted,
+		})
 	}
 	return nil
 }
@@ -95,9 +75,12 @@ func positionalParams(raw json.RawMessage, t reflect.Type) (json.RawMessage, *Pa
 		raw = json.RawMessage("[]")
 	}
 	if raw[0] != '[' {
-		return nil, &ParamError{Param: "params", Expected: "array", Received: typeName(raw)}
+		return nil, &ParamError{Param: "params", Expected: "array", Received: schema.TypeOf(raw)}
 	}
-	if t = pointedAt(t); t.Kind() == reflect.Array {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() == reflect.Array {
 		n := 0
 		for range frame.Elements(raw) {
 			n++
@@ -116,7 +99,7 @@ func namedParams(raw json.RawMessage) (json.RawMessage, *ParamError) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	value, received := raw, typeName(raw)
+	value, received := raw, schema.TypeOf(raw)
 	if received == "array" {
 		n := 0
 		value = nil
@@ -128,7 +111,7 @@ func namedParams(raw json.RawMessage) (json.RawMessage, *ParamError) {
 			return nil, &ParamError{Param: "params", Expected: "object", Received: fmt.Sprintf("array of %d", n)}
 		}
 		if n == 1 {
-			received = "array of " + typeName(value)
+			received = "array of " + schema.TypeOf(value)
 		}
 	}
 	switch {

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
 // A Registry holds the methods that an endpoint serves. Methods may be added
@@ -36,8 +39,8 @@ type Method struct {
 
 	// Schemas are made when first asked for: there are many, and a process
 	// that has just been started is waited for.
-	params func() *Schema
-	result func() *Schema
+	params func() *schema.Schema
+	result func() *schema.Schema
 	check  func(params json.RawMessage) error // before invoke, where that must not fail
 	invoke func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	raw    bool        // works on raw JSON, so it is fast and cannot be slow
@@ -46,10 +49,10 @@ type Method struct {
 
 // Params is the schema of the parameters: an object, an array where they are
 // positional, or empty for any value. It panics if the type has no JSON.
-func (m *Method) Params() *Schema { return m.params() }
+func (m *Method) Params() *schema.Schema { return m.params() }
 
 // Result is the schema of the result. It panics if the type has no JSON.
-func (m *Method) Result() *Schema { return m.result() }
+func (m *Method) Result() *schema.Schema { return m.result() }
 
 // An Option says more about a method when it is registered.
 type Option func(*Method)
@@ -76,7 +79,7 @@ func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
 // tag, else its Go name; fields of embedded structs stand beside the others.
 // Unlike there they are exact, so that {"Force":true} does not set a field that
 // is called force; of members with the same name the last one counts; those
-// that P does not have are ignored. [Schema] says which ones a client must
+// that P does not have are ignored. [schema.Schema] says which ones a client must
 // send. What is missing or wrong is answered with -32602 and a [ParamError],
 // and the handler is not called. It may keep what it is given.
 //
@@ -90,18 +93,18 @@ func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
 // found out only when the method is called, which is answered with -32603, or
 // described.
 func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, params P) (R, error), options ...Option) {
-	form := formOf(reflect.TypeFor[P]())
-	if form == unfit {
+	takes := formOf(reflect.TypeFor[P]())
+	if takes == unfit {
 		panic(fmt.Sprintf("server: method %q: JSON-RPC has no parameters of the type %v; use a struct for named ones, such as struct{ Text string `json:\"text\"` }, or a slice for positional ones", name, reflect.TypeFor[P]()))
 	}
-	m := &Method{Name: name, params: lazySchema[P](asParams), result: lazySchema[R](asResult)}
+	m := &Method{Name: name, params: lazySchema[P](schema.OfParams), result: lazySchema[R](schema.OfResult)}
 	m.check = func(raw json.RawMessage) error {
 		var params P
-		return form.decode(raw, m.params, &params)
+		return takes.decode(raw, m.params, &params)
 	}
 	m.invoke = func(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
 		var params P
-		if err := form.decode(raw, m.params, &params); err != nil {
+		if err := takes.decode(raw, m.params, &params); err != nil {
 			return nil, err
 		}
 		began := time.Now()
@@ -110,7 +113,7 @@ func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, para
 		if err != nil {
 			return nil, err
 		}
-		return encode(result)
+		return frame.Encode(result)
 	}
 	r.add(m, options)
 }
@@ -131,11 +134,11 @@ func HandleRaw(r *Registry, name string, h func(ctx context.Context, params json
 // wrong the connection goes on.
 func Final() Option { return func(m *Method) { m.Final = true } }
 
-func lazySchema[T any](as use) func() *Schema {
-	return sync.OnceValue(func() *Schema { return schemaOf(reflect.TypeFor[T](), as) })
+func lazySchema[T any](of func(reflect.Type) *schema.Schema) func() *schema.Schema {
+	return sync.OnceValue(func() *schema.Schema { return of(reflect.TypeFor[T]()) })
 }
 
-func anySchema() *Schema { return &Schema{} }
+func anySchema() *schema.Schema { return &schema.Schema{} }
 
 func anyParams(json.RawMessage) error { return nil }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -43,6 +44,9 @@ type Options struct {
 	// CallTimeout is how long Conn.Call waits if its context has no deadline.
 	// Default 30 s.
 	CallTimeout time.Duration
+	// ConnEnded, if set, is called when a connection has ended, and is counted no
+	// more.
+	ConnEnded func()
 	// Released, if set, is called when a connection gave a large buffer back,
 	// and when a hundred connections have ended: a good time to return memory
 	// to the system.
@@ -51,14 +55,17 @@ type Options struct {
 	// is no refused frame, in their order on a connection. A message is borrowed
 	// until it returns, and it must not block. What it sees holds secrets.
 	Trace func(c *Conn, sent bool, message []byte)
-	// Intercept, if set, sees each message that is an object, also those of a
-	// batch, before it is served, in the order of arrival; one for which it
-	// returns true is not served. It is for a program that is foremost a
-	// client: which matches responses to requests of its own, or speaks a
-	// dialect in which a result without an id is an event. The message is
-	// borrowed until it returns, and it must not block: no other is read
-	// meanwhile.
-	Intercept func(c *Conn, m *frame.Message) (taken bool)
+	// OnNotification, if set, gets each notification in place of the registry,
+	// but for $/cancelRequest: for a program that is foremost a client. Then a
+	// message that has no id and is wrong is not answered either. params is
+	// borrowed until it returns, and nil if there are none; it must not block: no
+	// other message is read meanwhile.
+	OnNotification func(c *Conn, method string, params json.RawMessage)
+	// OnResponse, if set, gets each message without a method that answers no
+	// [Conn.Call], in the order of arrival: for a program that keeps count of
+	// requests of its own, or speaks a dialect in which a result without an id is
+	// an event. m is borrowed until it returns, and it must not block.
+	OnResponse func(c *Conn, m *frame.Message)
 	// Unserved, if set, is told of what came and was not served though nobody
 	// else is told so: a notification whose parameters were wrong or whose
 	// handler failed, and, with method "", a frame that was refused or did not
@@ -191,6 +198,9 @@ func (s *Server) forget(c *Conn) {
 		s.gone = 0
 	}
 	s.mu.Unlock()
+	if s.opts.ConnEnded != nil {
+		s.opts.ConnEnded()
+	}
 	if crowded && s.opts.Released != nil {
 		s.opts.Released()
 	}
@@ -228,15 +238,6 @@ func (s *Server) Broadcast(method string, params any) (int, error) {
 		}
 	}
 	return reached, nil
-}
-
-// notification is the message of a notification.
-func notification(method string, params any) ([]byte, error) {
-	return encode(struct {
-		JSONRPC string `json:"jsonrpc"`
-		Method  string `json:"method"`
-		Params  any    `json:"params,omitempty"`
-	}{"2.0", method, params})
 }
 
 // IsLongRunning reports whether requests of a method run beside others and may

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
+	"syscall"
 	"time"
 )
 
@@ -13,7 +16,19 @@ import (
 // follow, fail with os.ErrDeadlineExceeded; the zero time means none. Write
 // tells how much it wrote before. Close makes blocked calls return.
 //
-// Every net.Conn is a Transport. [Stdio] and [Pipe] make others.
+// Every net.Conn is a Transport. Package stdio makes one of the process's
+// standard input and output, [Pipe] two that are connected in memory.
+//
+// A Transport may have more methods that it is asked for:
+//
+//   - WriteWithin(a, b []byte, d time.Duration) (n int, err error) writes a and
+//     then b, as one if it can, and waits no longer than d for the peer to take
+//     more; a negative d means no limit. It is spared the deadline, and so the
+//     look at the clock, before each write, and the copy of a large result
+//     behind its header.
+//   - ReadOutlivesClose() bool reports whether a Read may stay blocked after
+//     Close, because what it reads from is not its own. Then nobody waits for
+//     that Read.
 type Transport interface {
 	io.ReadWriteCloser
 	SetReadDeadline(t time.Time) error
@@ -27,17 +42,20 @@ func Pipe() (Transport, Transport) {
 	return a, b
 }
 
-// A patientWriter writes a and then b, as one if it can, and waits no longer
-// than d for the peer to take more; a negative d means no limit. It tells how
-// much it wrote. A transport that has it is spared the deadline, and so the
-// look at the clock, before each write, and the copy of a large result behind
-// its header.
-type patientWriter interface {
-	writePatiently(a, b []byte, d time.Duration) (int, error)
+// timedWriter is a Transport's WriteWithin.
+type timedWriter interface {
+	WriteWithin(a, b []byte, d time.Duration) (int, error)
 }
 
-// A transport whose Read may stay blocked after Close, because what it reads
-// from is not its own, says so.
-type uninterruptible interface {
-	readOutlivesClose()
+// readOutlivesClose reports whether a Read of t may stay blocked after Close.
+func readOutlivesClose(t Transport) bool {
+	r, ok := t.(interface{ ReadOutlivesClose() bool })
+	return ok && r.ReadOutlivesClose()
+}
+
+// IsGone reports whether err is how a Transport says that the peer has gone, or
+// that it was closed at this end.
+func IsGone(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EIO) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed)
 }

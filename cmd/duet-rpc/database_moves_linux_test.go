@@ -212,7 +212,7 @@ func TestAProjectDoesNotGiveTheKey(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".env"), []byte("DUET_DATABASE_KEY=0123456789abcdef\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), []byte("database_key = \"0123456789abcdef\"\n"), 0o600))
 	_, err := s.command("config", "--check")
-	require.ErrorContains(t, err, "1 found wrong")
+	require.ErrorContains(t, err, "the configuration has 1 mistake")
 }
 
 // Any number of processes that begin with a new home make one key.

@@ -107,7 +107,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			p = s.prompt(t, "hello")
 			p.sees("[e]dit: ")
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-			assert.Regexp(t, "^\n[^\n]*$", p.screen("interrupting; once more to end at once"), "on a line of its own")
+			assert.Regexp(t, "^\n[^\n]*$", p.screen("interrupting; press C-c again to end at once"), "on a line of its own")
 			p.sees("interrupted; go on with")
 			_, status = p.ends()
 			assert.Equal(t, 130, status)

@@ -123,7 +123,7 @@ func TestSecondSignalEndsACommandAtOnce(t *testing.T) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
-	p.sees("once more to end at once")
+	p.sees("press C-c again to end at once")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
 	<-p.ended
 	assert.Equal(t, 130, p.cmd.ProcessState.ExitCode())
@@ -171,7 +171,7 @@ func TestDaemonStartPretendsNothing(t *testing.T) {
 	editor := s.start()
 	editor.subscribe()
 	_, err := s.command("daemon", "start")
-	require.ErrorContains(t, err, fmt.Sprintf("exit status 1: duet-rpc: the hub here is process %d, which an editor or a command started: what runs ends with it", editor.cmd.Process.Pid))
+	require.ErrorContains(t, err, fmt.Sprintf("exit status 1: duet-rpc: the hub here is process %d, which an editor or a command started, and what runs in it ends with it", editor.cmd.Process.Pid))
 	assert.ErrorContains(t, err, `hub = "daemon"`)
 	editor.leave()
 

@@ -17,21 +17,32 @@ const module = "github.com/duet-rpc/duet-rpc"
 // mayImport says what of this module each package may import, a line each. A
 // package that is missing here has not been thought about.
 const mayImport = `
-client: frame server internal/socket
-cmd/duet-rpc: client frame handlers server internal/catalog internal/config internal/demoagent internal/domain internal/executor internal/history internal/hub internal/logging internal/origin internal/project internal/question internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/visible
+client: frame server server/passfd internal/pending internal/socket
+cmd/duet-rpc: internal/cli internal/diff
 frame:
-handlers: frame server internal/catalog internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal
+handlers: frame server server/passfd internal/catalog internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal
 internal/architecture:
 internal/background:
 internal/catalog:
-internal/catalogrpc: server internal/catalog
+internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
+internal/cli: client frame internal/cli/attach internal/cli/doctor internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/history internal/host internal/logging internal/origin internal/project internal/socket  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
+internal/cli/doctor: frame internal/cli/output internal/cli/wire internal/config internal/database internal/host internal/logging internal/origin internal/project internal/socket
+internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/question
+internal/cli/output: internal/visible
+internal/cli/pager: internal/cli/output internal/cli/tty
+internal/cli/tty:
+internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
+internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/project
 internal/credential: internal/catalog internal/config internal/domain internal/redact
+internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite
 internal/demoagent:
+internal/diff:
 internal/domain:  # values: everybody else speaks them
-internal/executor: frame server internal/catalog internal/catalogrpc internal/socket internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal
-internal/executor/acp: frame internal/catalog internal/toolinput internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace
+internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
+internal/executor/acp: frame internal/catalog internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/toolinput
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/process:
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace
@@ -40,14 +51,16 @@ internal/executor/transcript: internal/catalog
 internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
-internal/hub: internal/background internal/catalog internal/config internal/credential internal/domain internal/history internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
+internal/hub: internal/background internal/catalog internal/config internal/credential internal/diff internal/domain internal/history internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
-internal/openrpc: server
+internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
+internal/pending: frame
 internal/project:
 internal/question: internal/visible
 internal/redact:
-internal/relay: frame server
+internal/relay: frame server internal/pending
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/sqlite: internal/domain internal/store
@@ -56,7 +69,10 @@ internal/supervisor: frame server internal/catalog internal/catalogrpc internal/
 internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store
 internal/toolinput:
 internal/visible:
-server: frame
+server: frame server/schema internal/pending
+server/passfd: server
+server/schema: frame
+server/stdio: server
 `
 
 // table is mayImport by package.

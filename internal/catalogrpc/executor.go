@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // RegisterExecutor registers what the hub may ask of x.
@@ -34,12 +35,12 @@ func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 // spawn serves spawn_terminal; the descriptor goes with the reply.
 func spawn(x catalog.Executor) func(context.Context, catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
 	return func(ctx context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
-		if p.Descriptor && !server.CanReplyFile(ctx) {
-			return catalog.SpawnTerminalResult{}, server.ErrNoFiles
+		if p.Descriptor && !passfd.CanReply(ctx) {
+			return catalog.SpawnTerminalResult{}, passfd.ErrNoFiles
 		}
 		result, err := x.SpawnTerminal(ctx, p)
 		if err == nil && result.File != nil {
-			err = server.ReplyFile(ctx, result.File)
+			err = passfd.Reply(ctx, result.File)
 		}
 		return result, err
 	}
@@ -48,12 +49,12 @@ func spawn(x catalog.Executor) func(context.Context, catalog.SpawnTerminalParams
 // descriptor serves terminal.descriptor.
 func descriptor(x catalog.Executor) func(context.Context, catalog.TerminalDescriptorParams) (struct{}, error) {
 	return func(ctx context.Context, p catalog.TerminalDescriptorParams) (struct{}, error) {
-		if !server.CanReplyFile(ctx) {
-			return struct{}{}, server.ErrNoFiles
+		if !passfd.CanReply(ctx) {
+			return struct{}{}, passfd.ErrNoFiles
 		}
 		file, err := x.TerminalDescriptor(ctx, p)
 		if err == nil {
-			err = server.ReplyFile(ctx, file)
+			err = passfd.Reply(ctx, file)
 		}
 		return struct{}{}, err
 	}
@@ -116,7 +117,7 @@ func (x *executor) callForFile(ctx context.Context, method string, params, resul
 	x.files.Lock()
 	defer x.files.Unlock()
 	for { // what nobody asked for
-		stray, err := x.conn.NextFile()
+		stray, err := passfd.Next(x.conn)
 		if err != nil {
 			break
 		}
@@ -125,7 +126,7 @@ func (x *executor) callForFile(ctx context.Context, method string, params, resul
 	if err := x.conn.Call(context.WithoutCancel(ctx), method, params, result); err != nil {
 		return nil, err
 	}
-	file, err := x.conn.NextFile()
+	file, err := passfd.Next(x.conn)
 	if err != nil {
 		return nil, fmt.Errorf("the executor did not pass the terminal's descriptor: %w", err)
 	}

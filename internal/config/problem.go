@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,16 @@ func (e *Error) Error() string {
 		lines = append(lines, p.String())
 	}
 	return strings.Join(append(lines, "(`duet-rpc config --defaults` shows every key and what it may be)"), "\n")
+}
+
+// Explain begins the list of what is wrong on a line of its own, where editors
+// and terminals find the places in it. Another error stays as it is.
+func Explain(err error) error {
+	var wrong *Error
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("the configuration is wrong\n%w", err)
+	}
+	return err
 }
 
 // mostProblems are how many are told: the rest is seldom other.

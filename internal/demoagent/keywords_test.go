@@ -169,7 +169,7 @@ func TestCrash(t *testing.T) {
 	require.ErrorIs(t, c.requireEnd(), demoagent.ErrCrash)
 	assert.Contains(t, log.String(), "asked to crash")
 	assert.Contains(t, c.within(done), "disconnected", "the prompt is not answered")
-	require.Eventually(t, func() bool { return strings.Contains(c.text(), "You asked: crash") }, soon, time.Millisecond, "some text came")
+	c.wait(func() bool { return strings.Contains(c.text(), "You asked: crash") }, "some text came")
 }
 
 func TestOddLines(t *testing.T) {
@@ -199,9 +199,9 @@ func TestCancel(t *testing.T) {
 			id := c.session(t.TempDir())
 			done := c.background(id, text)
 			if strings.Contains(text, "quiet") {
-				require.Eventually(t, func() bool { return len(c.seen()) > 0 }, soon, time.Millisecond, "the turn has begun")
+				c.wait(func() bool { return len(c.seen()) > 0 }, "the turn has begun")
 			} else {
-				require.Eventually(t, func() bool { return c.asked() > 0 }, soon, time.Millisecond, "it asks")
+				c.wait(func() bool { return c.asked() > 0 }, "it asks")
 			}
 			require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
 			assert.Equal(t, acp.StopReasonCancelled, c.within(done))

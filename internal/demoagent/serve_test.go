@@ -44,7 +44,8 @@ type client struct {
 	updates     []acp.SessionUpdate
 	permissions []acp.RequestPermissionRequest
 	writes      []acp.WriteTextFileRequest
-	terminals   []string // what was called
+	terminals   []string      // what was called
+	changed     chan struct{} // closed and made anew when it was shown or asked something
 }
 
 // rawRecorder keeps what the agent wrote, for lines that the SDK drops.
@@ -70,15 +71,42 @@ func (c *client) SessionUpdate(_ context.Context, n acp.SessionNotification) err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.updates = append(c.updates, n.Update)
+	c.wake()
 	return nil
 }
 
 func (c *client) RequestPermission(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 	c.mu.Lock()
 	c.permissions = append(c.permissions, r)
+	c.wake()
 	human := c.human
 	c.mu.Unlock()
 	return human(ctx, r)
+}
+
+// wake wakes who waits; mu is held.
+func (c *client) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// wait waits until the client was shown, or asked, what is looked for.
+func (c *client) wait(found func() bool, why string) {
+	c.t.Helper()
+	timeout := time.After(soon)
+	for {
+		c.mu.Lock()
+		changed := c.changed
+		c.mu.Unlock()
+		if found() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			require.FailNow(c.t, "it never came: "+why)
+		}
+	}
 }
 
 func (c *client) answers(with answer) {
@@ -157,7 +185,7 @@ func start(t *testing.T, opts demoagent.Options, caps acp.ClientCapabilities) *c
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &client{t: t, in: inW, ends: make(chan error, 1), raw: &rawRecorder{}, human: choose("allow_once")}
+	c := &client{t: t, in: inW, ends: make(chan error, 1), raw: &rawRecorder{}, human: choose("allow_once"), changed: make(chan struct{})}
 	go func() {
 		err := demoagent.Serve(context.Background(), inR, outW, opts)
 		outW.Close()
@@ -433,7 +461,7 @@ func TestAtTheEndOfInputItEndsAtOnce(t *testing.T) {
 			c.answers(untilEnd)
 			id := c.session(t.TempDir())
 			done := c.background(id, text)
-			require.Eventually(t, func() bool { return len(c.seen()) > 0 }, soon, time.Millisecond, "the turn has begun")
+			c.wait(func() bool { return len(c.seen()) > 0 }, "the turn has begun")
 			if text == "hang" {
 				<-hung
 				require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))

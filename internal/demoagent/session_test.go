@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/assert"
@@ -111,7 +110,7 @@ func TestContinue(t *testing.T) {
 				id := c.session(dir)
 				for range 2 { // also a continued turn may be cut short
 					done := c.background(id, "continue after that "+text)
-					require.Eventually(t, func() bool { return c.asked() > 0 }, soon, time.Millisecond, "it asks")
+					c.wait(func() bool { return c.asked() > 0 }, "it asks")
 					before := c.asks()[0]
 					if how == "cancelled" {
 						require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
@@ -128,14 +127,14 @@ func TestContinue(t *testing.T) {
 					require.NoError(t, os.WriteFile(filepath.Join(dir, "demo.txt"), []byte("changed\n"), 0o600))
 					c.answers(untilEnd)
 					done = c.background(id, "Continue.")
-					require.Eventually(t, func() bool { return c.asked() > 0 }, soon, time.Millisecond, "it asks again")
+					c.wait(func() bool { return c.asked() > 0 }, "it asks again")
 					again := c.asks()[0]
 					assert.Equal(t, before.ToolCall.RawInput, again.ToolCall.RawInput)
 					assert.Equal(t, before.ToolCall.Title, again.ToolCall.Title)
 					assert.Equal(t, before.ToolCall.Meta, again.ToolCall.Meta)
-					require.Eventually(t, func() bool {
+					c.wait(func() bool {
 						return strings.Contains(c.text(), "Continuing what was cut short: continue after that "+text)
-					}, soon, time.Millisecond, "it says so; the SDK lets a request overtake updates")
+					}, "it says so; the SDK lets a request overtake updates")
 					require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
 					assert.Equal(t, acp.StopReasonCancelled, c.within(done))
 					c.forget()
@@ -167,7 +166,7 @@ func TestContinueARequest(t *testing.T) {
 		c.answers(untilEnd)
 		id := c.session(dir)
 		done := c.background(id, "please edit")
-		require.Eventually(t, func() bool { return c.asked() > 0 }, soon, time.Millisecond, "it asks")
+		c.wait(func() bool { return c.asked() > 0 }, "it asks")
 		before := c.asks()[0]
 		if ended {
 			c.in.Close()

@@ -37,11 +37,12 @@ type hub struct {
 	started []catalog.TerminalStartedParams
 	exits   []catalog.TerminalExitParams
 	ends    []catalog.ReportCompletionParams
-	changed chan struct{} // closed and replaced at each report
+	begun   map[string]int // how often what a prompt stands on was asked, by token
+	changed chan struct{}  // closed and replaced at each report
 }
 
 func newHub() *hub {
-	return &hub{output: make(map[string]string), changed: make(chan struct{})}
+	return &hub{output: make(map[string]string), begun: make(map[string]int), changed: make(chan struct{})}
 }
 
 func (h *hub) note(f func()) {
@@ -65,7 +66,8 @@ func (h *hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	return h.decide(ctx, p)
 }
 
-func (h *hub) GetExecutionContext(context.Context, catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+func (h *hub) GetExecutionContext(_ context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+	h.note(func() { h.begun[p.SessionToken]++ })
 	return h.context, nil
 }
 
@@ -151,6 +153,25 @@ func (h *hub) data(kind string) (all []string) {
 		}
 	}
 	return all
+}
+
+// contexts is how often somebody with that token asked what a prompt stands on.
+func (h *hub) contexts(token string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.begun[token]
+}
+
+// reportsOf is how much was reported of a task.
+func (h *hub) reportsOf(task string) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.reports {
+		if r.TaskID == task {
+			n++
+		}
+	}
+	return n
 }
 
 func (h *hub) codes() (codes []string) {

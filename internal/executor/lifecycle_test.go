@@ -82,7 +82,11 @@ func TestPromptsOfASessionFollowEachOther(t *testing.T) {
 	second.TaskID, second.Prompt = "task-2", "turn"
 	done := make(chan catalog.ExecutePromptResult, 1)
 	go func() { done <- execute(t, x, second) }()
-	assert.Never(t, func() bool { return len(done) > 0 }, 100*time.Millisecond, 10*time.Millisecond, "the first is not done")
+	meanwhile := first // a whole prompt of another session: time enough for the second, if it did not wait
+	meanwhile.SessionID, meanwhile.TaskID, meanwhile.Prompt = "another", "task-3", "turn"
+	h.wait(t, func() bool { return h.contexts("token") >= 2 }, "that the second is on its way")
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, meanwhile).Status)
+	assert.Zero(t, h.reportsOf("task-2"), "the first is not done")
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 	assert.Equal(t, catalog.StatusCompleted, (<-done).Status)
 	assert.Contains(t, h.text(), "turn 2", "an agent that took the cancel lives on")

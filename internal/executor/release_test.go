@@ -4,8 +4,8 @@ package executor_test
 
 import (
 	"context"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -62,7 +62,8 @@ func TestAnAgentThatWorksIsNotReleased(t *testing.T) {
 		r, _ := x.ExecutePrompt(context.Background(), p)
 		done <- r
 	}()
-	require.Eventually(t, func() bool { return release(t, x, p.SessionID).Reason == "busy" }, time.Minute, time.Millisecond)
+	h.wait(t, func() bool { return strings.Contains(h.text(), "hanging") }, "that the agent is at it")
+	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "busy"}, release(t, x, p.SessionID))
 	_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
 	require.NoError(t, err)
 	<-done
@@ -72,5 +73,6 @@ func TestAnAgentThatWorksIsNotReleased(t *testing.T) {
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "terminals"}, release(t, x, p.SessionID))
 	p.TaskID, p.Prompt = "task-4", "tidy"
 	execute(t, x, p)
-	require.Eventually(t, func() bool { return release(t, x, p.SessionID).Released }, time.Minute, time.Millisecond)
+	h.wait(t, func() bool { h.mu.Lock(); defer h.mu.Unlock(); return len(h.exits) == 1 }, "the terminal's end")
+	assert.True(t, release(t, x, p.SessionID).Released)
 }

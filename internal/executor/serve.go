@@ -96,7 +96,7 @@ type heldSender struct {
 	files socket.Sender
 }
 
-// WriteFile implements server.FileSender.
+// WriteFile implements passfd.Sender.
 func (c heldSender) WriteFile(p []byte, f *os.File) (int, error) { return c.files.WriteFile(p, f) }
 
 // heldConn does not read before ready is closed.

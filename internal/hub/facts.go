@@ -4,16 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"unicode"
 
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
@@ -200,38 +196,9 @@ func (h *Hub) diffOf(data json.RawMessage) (*fileDiff, error) {
 	if d.Binary {
 		return &d, nil
 	}
-	d.diff = UnifiedDiff(h.opts.Root, d.Path, d.Before, d.After)
-	for line := range strings.Lines(d.diff) {
-		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-		case line[0] == '+':
-			d.added++
-		case line[0] == '-':
-			d.removed++
-		}
-	}
+	d.diff = diff.Unified(h.opts.Root, d.Path, d.Before, d.After)
+	d.added, d.removed = diff.Count(d.diff)
 	return &d, nil
-}
-
-// UnifiedDiff is how a file changed, as git shows it: paths are relative to
-// root where they lie in it, and /dev/null where there is no file.
-func UnifiedDiff(root, path string, before, after *string) string {
-	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
-		path = rel
-	}
-	path = filepath.ToSlash(path)
-	name := func(prefix string, text *string) (string, string) {
-		if text == nil {
-			return "/dev/null", ""
-		}
-		if strings.ContainsFunc(path, unicode.IsControl) { // as git writes it: a name has one line
-			return strconv.Quote(prefix + path), *text
-		}
-		return prefix + path, *text
-	}
-	oldName, oldText := name("a/", before)
-	newName, newText := name("b/", after)
-	return udiff.Unified(oldName, newName, oldText, newText)
 }
 
 func (h *Hub) applyChange(t store.Tx, r *report, run domain.Run) error {

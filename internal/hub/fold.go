@@ -64,6 +64,10 @@ func (h *Hub) foldOf(t store.Tx, run int64) (*fold, error) {
 	return f, nil
 }
 
+// rolledBack is called by the store when a change was undone: folds may have
+// what was not kept.
+func (h *Hub) rolledBack() { clear(h.folds) }
+
 func foldKind(event string) string {
 	if event == EventThinking {
 		return kindThinking

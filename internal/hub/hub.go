@@ -158,7 +158,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
 	h.reserve.path = reservePath(opts.Database)

@@ -175,7 +175,6 @@ func (h *Hub) reportsRefused(reports []report, err error) {
 
 // reportsLost is told by the writer that a transaction with reports failed.
 func (h *Hub) reportsLost(reports []report, err error) {
-	clear(h.folds) // they have what was not kept
 	if store.IsFull(err) {
 		h.diskIsFull(err)
 		return

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
 // Markdown is the reference of a registry's methods, for docs/protocol.md.
@@ -30,7 +31,7 @@ func Markdown(reg *server.Registry) string {
 }
 
 // writeMembers lists an object's members, or names another type.
-func writeMembers(b *strings.Builder, s *server.Schema, ifNone string) {
+func writeMembers(b *strings.Builder, s *schema.Schema, ifNone string) {
 	switch {
 	case s.Type == "":
 		b.WriteString("any value.\n")
@@ -45,7 +46,7 @@ func writeMembers(b *strings.Builder, s *server.Schema, ifNone string) {
 }
 
 // writeRows writes a row for each member, and those of objects inside.
-func writeRows(b *strings.Builder, s *server.Schema, prefix string) {
+func writeRows(b *strings.Builder, s *schema.Schema, prefix string) {
 	for _, p := range s.Properties {
 		about := p.Schema.Description
 		if !p.Required {

@@ -2,7 +2,10 @@
 // for rpc.discover, and as the Markdown of docs/protocol.md.
 package openrpc
 
-import "github.com/duet-rpc/duet-rpc/server"
+import (
+	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/schema"
+)
 
 // A Document is an OpenRPC document (https://spec.open-rpc.org, version 1.3).
 type Document struct {
@@ -35,7 +38,7 @@ type ContentDescriptor struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description,omitempty"`
 	Required    bool           `json:"required,omitempty"`
-	Schema      *server.Schema `json:"schema"`
+	Schema      *schema.Schema `json:"schema"`
 }
 
 // Describe makes the document of a registry's methods.

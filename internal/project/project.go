@@ -37,9 +37,6 @@ type Project struct {
 	Notes []string
 }
 
-// Find is [Owners.Find] without exceptions.
-func Find(explicit string) (Project, error) { return Owners{}.Find(explicit) }
-
 // Find gives the project of explicit, which must be a directory, or, where
 // explicit is empty, that of the working directory: the nearest ancestor with
 // .duet, .duet.toml or .git that count, else the working directory itself. What

@@ -2,13 +2,12 @@ package relay
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"slices"
 
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/pending"
 )
 
 // codeHubLost tells a request that the hub it went to has gone.
@@ -26,192 +25,140 @@ var (
 
 // A call is a request of the editor that the hub has not answered.
 type call struct {
-	order uint64
-	batch *batch                    // that it came in, or nil
-	then  func(resp *frame.Message) // called with the response, r.mu being held; or nil
-	long  bool                      // it may take long
-	begun bool                      // it is a Subscribe
-	given bool                      // the editor has an answer of ours
-	next  *call                     // a later one with the same id
+	batch      *batch                    // that it came in, or nil
+	then       func(resp *frame.Message) // called with the response, r.mu being held; or nil
+	long       bool                      // it may take long
+	subscribes bool                      // it is a Subscribe
+	answered   bool                      // by us: the editor waits no more
 }
 
 // A batch is one array of requests: its answer is one array.
 type batch struct{ requests int }
 
-// calls are those in flight, by raw id.
+// calls are those in flight.
 type calls struct {
-	open    map[string]call
-	last    uint64
-	pending int // how many the editor waits for
+	table   pending.Table[call]
+	waiting int // how many the editor waits for
 }
 
-func newCalls() calls { return calls{open: make(map[string]call)} }
-
 // none reports whether the editor waits for none.
-func (c *calls) none() bool { return c.pending == 0 }
+func (c *calls) none() bool { return c.waiting == 0 }
 
 func (c *calls) add(id []byte, one call) {
-	c.last++
-	one.order = c.last
 	if one.batch != nil {
 		one.batch.requests++
 	}
-	if !one.given {
-		c.pending++
-	}
-	first, clash := c.open[string(id)]
-	if !clash {
-		c.open[string(id)] = one
-		return
-	}
-	if first.next == nil {
-		first.next = &one
-		c.open[string(id)] = first
-		return
-	}
-	end := first.next
-	for end.next != nil {
-		end = end.next
-	}
-	end.next = &one
+	c.waiting++
+	c.table.Add(id, one)
 }
 
-// answered takes the call that a response answers, if there is one, and returns
+// response takes the call that a response answers, if there is one, and returns
 // it where the editor had an answer of ours.
-func (c *calls) answered(resp *frame.Message) (late *call) {
+func (c *calls) response(resp *frame.Message) (late *call) {
 	id := resp.ID
 	if id == nil || id[0] == 'n' {
 		if bytes.Contains(resp.Error, []byte(`"batch-too-large"`)) {
-			c.refuseBatch()
+			c.dropLargestBatch()
 			return nil
 		}
 		id = []byte("null")
 	}
-	first, there := c.open[string(id)]
-	if !there {
+	one, known := c.table.Take(id)
+	switch {
+	case !known:
 		return nil
+	case one.answered:
+		return &one
 	}
-	if first.next == nil {
-		delete(c.open, string(id))
-	} else {
-		c.open[string(id)] = *first.next
-	}
-	if first.given {
-		return &first
-	}
-	c.pending--
-	if first.then != nil {
-		first.then(resp)
+	c.waiting--
+	if one.then != nil {
+		one.then(resp)
 	}
 	return nil
 }
 
-// give answers the calls that cannot take long with an error, and returns the
-// messages. A batch has one answer: if one of its calls may take long it waits.
-func (c *calls) give(err *jsonrpc2.Error) [][]byte {
+// answerShort answers the calls that cannot take long with an error, and returns
+// the messages. A batch has one answer: if one of its calls may take long it
+// waits.
+func (c *calls) answerShort(err *jsonrpc2.Error) [][]byte {
 	long := make(map[*batch]bool)
-	for _, one := range c.all() {
+	for _, one := range c.table.All() {
 		if one.batch != nil && one.long {
 			long[one.batch] = true
 		}
 	}
-	var given []openCall
-	for id, first := range c.open {
-		for one := &first; one != nil; one = one.next {
-			if one.given || one.long || long[one.batch] {
-				continue
-			}
-			one.given = true
-			c.pending--
-			given = append(given, openCall{id, *one})
+	var answers answers
+	for id, one := range c.table.All() {
+		if one.answered || one.long || long[one.batch] {
+			continue
 		}
-		c.open[id] = first
+		one.answered = true
+		c.waiting--
+		answers.add(id, one.batch, err)
 	}
-	return answersTo(given, err)
+	return answers.messages()
 }
 
-// refuseBatch forgets a batch that was refused because it is too large, which
-// the answer does not name: none that was not refused is larger.
-func (c *calls) refuseBatch() {
+// dropLargestBatch forgets a batch that was refused because it is too large,
+// which the answer does not name: none that was not refused is larger.
+func (c *calls) dropLargestBatch() {
 	var largest *batch
-	all := c.all()
-	for _, one := range all {
+	for _, one := range c.table.All() {
 		if one.batch != nil && (largest == nil || one.batch.requests > largest.requests) {
 			largest = one.batch
 		}
 	}
-	clear(c.open)
-	c.pending = 0
-	for _, one := range all {
-		if one.batch == nil || one.batch != largest {
-			c.put(one)
+	c.table.DeleteFunc(func(one *call) bool {
+		drop := largest != nil && one.batch == largest
+		if drop && !one.answered {
+			c.waiting--
+		}
+		return drop
+	})
+}
+
+// answerAll forgets all calls and returns the messages that answer them.
+func (c *calls) answerAll(err *jsonrpc2.Error) [][]byte {
+	var answers answers
+	for id, one := range c.table.All() {
+		if !one.answered {
+			answers.add(id, one.batch, err)
 		}
 	}
+	c.table.Clear()
+	c.waiting = 0
+	return answers.messages()
 }
 
-// put puts a call back, the last of its id.
-func (c *calls) put(one openCall) {
-	last := c.last
-	if one.batch != nil {
-		one.batch.requests--
+// answers are messages that answer calls with errors, those of a batch in one.
+type answers struct {
+	bodies  [][]byte
+	batches map[*batch]int // where in bodies
+}
+
+func (a *answers) add(id string, b *batch, err *jsonrpc2.Error) {
+	body := frame.ErrorBody([]byte(id), err)
+	if b == nil {
+		a.bodies = append(a.bodies, body)
+		return
 	}
-	c.last = one.order - 1
-	one.next = nil
-	c.add([]byte(one.id), one.call)
-	c.last = last
-}
-
-type openCall struct {
-	id string
-	call
-}
-
-// all are the calls in flight in their order.
-func (c *calls) all() []openCall {
-	all := make([]openCall, 0, len(c.open))
-	for id, first := range c.open {
-		for one := &first; one != nil; one = one.next {
-			all = append(all, openCall{id, *one})
-		}
+	at, begun := a.batches[b]
+	if begun {
+		a.bodies[at] = append(append(a.bodies[at], ','), body...)
+		return
 	}
-	slices.SortFunc(all, func(a, b openCall) int { return cmp.Compare(a.order, b.order) })
-	return all
+	if a.batches == nil {
+		a.batches = make(map[*batch]int)
+	}
+	a.batches[b] = len(a.bodies)
+	a.bodies = append(a.bodies, append([]byte{'['}, body...))
 }
 
-// lose forgets all calls and returns the messages that answer them.
-func (c *calls) lose() [][]byte {
-	all := slices.DeleteFunc(c.all(), func(one openCall) bool { return one.given })
-	clear(c.open)
-	c.pending = 0
-	return answersTo(all, lostUnanswered)
-}
-
-// answersTo are the messages that answer calls with an error, those of a batch
-// in one.
-func answersTo(all []openCall, err *jsonrpc2.Error) [][]byte {
-	slices.SortFunc(all, func(a, b openCall) int { return cmp.Compare(a.order, b.order) })
-	var answers [][]byte
-	batches := make(map[*batch]int) // where in answers
-	for _, one := range all {
-		body := frame.ErrorBody([]byte(one.id), err)
-		if one.batch == nil {
-			answers = append(answers, body)
-			continue
-		}
-		at, begun := batches[one.batch]
-		if !begun {
-			at = len(answers)
-			batches[one.batch] = at
-			answers = append(answers, []byte{'['})
-		} else {
-			answers[at] = append(answers[at], ',')
-		}
-		answers[at] = append(answers[at], body...)
+func (a *answers) messages() [][]byte {
+	for _, at := range a.batches {
+		a.bodies[at] = append(a.bodies[at], ']')
 	}
-	for _, at := range batches {
-		answers[at] = append(answers[at], ']')
-	}
-	return answers
+	return a.bodies
 }
 
 // unsent is the answer to a message that no hub got, or nil if it wants none.
@@ -235,62 +182,48 @@ func unsent(body []byte, err *jsonrpc2.Error) []byte {
 	return out
 }
 
-// maxAsked bounds what is remembered of requests that an editor never answers.
-const maxAsked = 4096
+// maxHubRequests bounds what is remembered of requests that an editor never
+// answers; the oldest are forgotten.
+const maxHubRequests = 4096
 
-// asked are the requests of hubs that the editor has not answered, by the raw
-// id that the editor knows.
-type asked struct {
-	open map[string]string   // those of the hub that is there: the id that it knows
-	lost map[string]struct{} // those of earlier hubs, to which an answer may still come
-}
-
-func newAsked() asked {
-	return asked{make(map[string]string), make(map[string]struct{})}
+// hubRequests are the requests of hubs that the editor has not answered, by the
+// raw id that the editor knows.
+type hubRequests struct {
+	open pending.Table[string]   // those of the hub that is there: the id that it knows
+	lost pending.Table[struct{}] // those of earlier hubs, to which an answer may still come
 }
 
 // add notes a request of the hub. If the editor could take its id for another
 // request's, newID makes one that it is to have instead.
-func (a *asked) add(id []byte, newID func() string) (instead string) {
-	_, open := a.open[string(id)]
-	_, lost := a.lost[string(id)]
-	there := string(id)
-	if open || lost {
+func (h *hubRequests) add(id []byte, newID func() string) (instead string) {
+	there := id
+	if h.open.Has(id) || h.lost.Has(id) {
 		instead = newID()
-		there = instead
+		there = []byte(instead)
 	}
-	if len(a.open) >= maxAsked {
-		forgetOne(a.open)
+	if h.open.Len() >= maxHubRequests {
+		h.open.DropOldest()
 	}
-	a.open[there] = string(id)
+	h.open.Add(there, string(id))
 	return instead
 }
 
 // answered takes the request that the editor's response answers and returns
 // the id that the hub knows. Nobody waits for an unknown one.
-func (a *asked) answered(id []byte) (there string, known bool) {
-	there, known = a.open[string(id)]
-	if known {
-		delete(a.open, string(id))
-	} else {
-		delete(a.lost, string(id))
+func (h *hubRequests) answered(id []byte) (there string, known bool) {
+	if there, known = h.open.Take(id); !known {
+		h.lost.Take(id)
 	}
 	return there, known
 }
 
-func (a *asked) lose() {
-	for id := range a.open {
-		if len(a.lost) >= maxAsked {
-			forgetOne(a.lost)
+// hubGone notes that nobody waits for the answers any more.
+func (h *hubRequests) hubGone() {
+	for id := range h.open.All() {
+		if h.lost.Len() >= maxHubRequests {
+			h.lost.DropOldest()
 		}
-		a.lost[id] = struct{}{}
+		h.lost.Add([]byte(id), struct{}{})
 	}
-	clear(a.open)
-}
-
-func forgetOne[V any](m map[string]V) {
-	for k := range m {
-		delete(m, k)
-		return
-	}
+	h.open.Clear()
 }

@@ -41,7 +41,7 @@ func (r *Relay) readEditor() error {
 			if to != nil {
 				_ = to.flush()
 			}
-			if isGone(err) || r.ctx.Err() != nil {
+			if server.IsGone(err) || r.ctx.Err() != nil {
 				return nil
 			}
 			return err
@@ -289,7 +289,7 @@ func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
 	then := r.meaning(m, p)
 	if isAnswered(m) {
 		name := text(m.Method)
-		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), begun: string(name) == "Subscribe"})
+		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), subscribes: string(name) == "Subscribe"})
 	}
 }
 

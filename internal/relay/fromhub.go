@@ -66,8 +66,7 @@ func (r *Relay) takeOwn(id []byte) (then func(*frame.Message), ours bool) {
 	if len(id) < len(r.prefix) || string(id[:len(r.prefix)]) != r.prefix {
 		return nil, false
 	}
-	then = r.own[string(id)]
-	delete(r.own, string(id))
+	then, _ = r.own.Take(id)
 	return then, true
 }
 
@@ -91,11 +90,11 @@ func (r *Relay) batchFromHub(m *frame.Message) []byte {
 // answered takes the call that a response answers, and reports whether that was
 // answered already.
 func (r *Relay) answered(resp *frame.Message) (late bool) {
-	given := r.calls.answered(resp)
-	if given != nil && given.begun {
+	one := r.calls.response(resp)
+	if one != nil && one.subscribes {
 		r.unsubscribeLate(resp)
 	}
-	return given != nil
+	return one != nil
 }
 
 // callFromHub is a request or notification as the editor is to get it; nil if

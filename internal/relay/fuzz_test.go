@@ -31,7 +31,7 @@ func FuzzEnvelopes(f *testing.F) {
 		r := New(a, Options{})
 		r.subs.byEditor[`"old"`] = &subscription{editor: `"old"`, hub: `"new"`, last: 2}
 		r.subs.byHub[`"new"`], r.subs.restored = r.subs.byEditor[`"old"`], 1
-		r.asked.lost["7"] = struct{}{}
+		r.asked.lost.Add([]byte("7"), struct{}{})
 		hubSays := func() {
 			if !frame.Parse(fromHub, &m) {
 				return
@@ -43,7 +43,7 @@ func FuzzEnvelopes(f *testing.F) {
 			case m.Kind == frame.Object && m.Method != nil:
 				body = r.callFromHub(&m)
 			case m.Kind == frame.Object:
-				r.calls.answered(&m)
+				r.calls.response(&m)
 			}
 			assert.True(t, body == nil || json.Valid(body), "%s", body)
 		}
@@ -60,7 +60,7 @@ func FuzzEnvelopes(f *testing.F) {
 		for _, request := range r.restoration() {
 			require.True(t, json.Valid(request), "%s", request)
 		}
-		for _, answer := range r.calls.lose() {
+		for _, answer := range r.calls.answerAll(lostUnanswered) {
 			require.True(t, json.Valid(answer), "%s", answer)
 		}
 		require.True(t, r.calls.none())

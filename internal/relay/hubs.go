@@ -133,12 +133,12 @@ func (r *Relay) lose(hub *link) (another bool) {
 	}
 	r.hub, r.opening, r.flushing, r.silence = nil, nil, false, ""
 	another = r.farewell == noFarewell && (!r.drain || len(r.waiting) > 0)
-	answers := r.calls.lose()
+	answers := r.calls.answerAll(lostUnanswered)
 	if r.farewell == saidFarewell {
 		answers = nil // it was the editor's wish
 	}
-	clear(r.own)
-	r.asked.lose()
+	r.own.Clear()
+	r.asked.hubGone()
 	r.subs.lose()
 	r.opts.OnState(StateLost)
 	r.changed()

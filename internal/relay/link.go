@@ -1,13 +1,9 @@
 package relay
 
 import (
-	"errors"
-	"io"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -93,10 +89,3 @@ func (l *link) isStuck() bool {
 
 // stuckAfter is how long a write takes at most to a peer that reads.
 const stuckAfter = time.Second
-
-// isGone reports whether err is how a transport says that its peer has gone,
-// or that we have closed it.
-func isGone(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, syscall.EIO) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed)
-}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/pending"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -138,9 +139,9 @@ type Relay struct {
 	farewell  farewell
 	drain     bool // nothing more of the editor is looked at
 	lastID    uint64
-	own       map[string]func(*frame.Message) // by raw id: requests of our own that the hub has not answered
+	own       pending.Table[func(*frame.Message)] // requests of our own that the hub has not answered
 	calls     calls
-	asked     asked
+	asked     hubRequests
 	subs      subscriptions
 	joined    family
 	told      int64 // the seq of the last event.task… that the editor was told; -1: of none
@@ -175,7 +176,7 @@ func New(editor server.Transport, opts Options) *Relay {
 	_, _ = rand.Read(random[:]) // never fails
 	r := &Relay{
 		opts: opts.withDefaults(), editor: &link{t: editor}, prefix: `"duet-relay-` + hex.EncodeToString(random[:]) + "-",
-		change: make(chan struct{}), own: make(map[string]func(*frame.Message)), calls: newCalls(), asked: newAsked(), subs: newSubscriptions(), terminals: make(terminals), told: -1,
+		change: make(chan struct{}), subs: newSubscriptions(), terminals: make(terminals), told: -1,
 	}
 	if trace := opts.Trace; trace != nil {
 		r.editor.trace = func(message []byte) { trace(true, message) }
@@ -325,7 +326,7 @@ func (r *Relay) ownID() string {
 // response; r.mu is held, also then.
 func (r *Relay) request(method string, params []byte, then func(*frame.Message)) []byte {
 	id := r.ownID()
-	r.own[id] = then
+	r.own.Add([]byte(id), then)
 	body := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 	body = append(append(append(body, `,"method":"`...), method...), '"')
 	if params != nil {

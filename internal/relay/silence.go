@@ -116,7 +116,7 @@ func (r *Relay) fallSilent(hub *link) {
 		return
 	}
 	r.silence = why
-	answers := r.calls.give(hubSilent(why+"; the request may still be carried out, should the hub go on: look before you send it again", false))
+	answers := r.calls.answerShort(hubSilent(why+"; the request may still be carried out, should the hub go on: look before you send it again", false))
 	r.opts.Logger.Warn(why, "pending", len(answers))
 	r.opts.OnState(StateSilent)
 	for _, answer := range answers {

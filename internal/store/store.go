@@ -49,6 +49,11 @@ type Options struct {
 	// Committed is called with the events of each change after its commit, in
 	// order, by one goroutine; it must not block and not write.
 	Committed func([]domain.Event)
+	// RolledBack, if set, is called by the same goroutine when a change, or the
+	// transaction that it shared, was undone, and before the next one begins: what
+	// anybody remembers of a change under way may not be so. It must not block and
+	// not use the store.
+	RolledBack func()
 	// Valid, if set, is asked before and after each commit whether this process
 	// still has the right to write: an error is returned, in a [*LostError],
 	// instead of success.

@@ -8,6 +8,8 @@ package visible
 
 import (
 	"fmt"
+	"os"
+	"runtime"
 	"strings"
 	"unicode/utf8"
 )
@@ -36,6 +38,14 @@ func ForLocale(getenv func(string) string) Marks {
 		}
 	}
 	return ASCII
+}
+
+// ForTerminal returns the marks for the terminal of this process.
+func ForTerminal() Marks {
+	if runtime.GOOS == "windows" { // which has no such variables
+		return Brackets
+	}
+	return ForLocale(os.Getenv)
 }
 
 // Exact returns text in which every character is seen, for what is decided on:

@@ -31,15 +31,16 @@ type operation struct {
 
 // A writer owns the only connection that writes.
 type writer struct {
-	conn      *sql.Conn
-	tx        *Tx
-	announce  func([]domain.Event)
-	valid     func() error // whether what is written is not lost
-	log       string       // where SQLite's write-ahead log is
-	ours      func() error // the same of the database alone, without what is beside it
-	last      time.Time    // when a commit ended
-	full      bool         // synchronous is FULL just now
-	committed int64        // the last seq in the log
+	conn       *sql.Conn
+	tx         *Tx
+	announce   func([]domain.Event)
+	rolledBack func()
+	valid      func() error // whether what is written is not lost
+	log        string       // where SQLite's write-ahead log is
+	ours       func() error // the same of the database alone, without what is beside it
+	last       time.Time    // when a commit ended
+	full       bool         // synchronous is FULL just now
+	committed  int64        // the last seq in the log
 
 	mu      sync.Mutex // guards the fields below
 	wake    sync.Cond
@@ -61,9 +62,12 @@ func newWriter(ctx context.Context, db *sql.DB, opts store.Options) (*writer, er
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn, announce: opts.Committed, due: make(chan struct{}, 1), long: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &writer{conn: conn, announce: opts.Committed, rolledBack: opts.RolledBack, due: make(chan struct{}, 1), long: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
 	if w.announce == nil {
 		w.announce = func([]domain.Event) {}
+	}
+	if w.rolledBack == nil {
+		w.rolledBack = func() {}
 	}
 	w.wake.L = &w.mu
 	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged)}, places: newPlaces()}
@@ -279,6 +283,7 @@ func (w *writer) commit(batch []*operation) (err error) {
 		if err != nil {
 			t.s.exec(ctx, "ROLLBACK")
 			t.seq = w.committed
+			w.rolledBack()
 		}
 	}()
 	for _, op := range batch {
@@ -317,6 +322,7 @@ func (w *writer) apply(ctx context.Context, op *operation) error {
 		if _, err := t.s.exec(ctx, "ROLLBACK TO operation"); err != nil {
 			return err
 		}
+		w.rolledBack()
 	}
 	_, err := t.s.exec(ctx, "RELEASE operation")
 	return err

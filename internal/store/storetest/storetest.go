@@ -41,6 +41,7 @@ func Run(t *testing.T, open Opener) {
 		{"SearchTakesWhatPeopleType", testSearchTakesWhatPeopleType},
 		{"SessionsAreFilteredAndPaged", testSessionsAreFilteredAndPaged},
 		{"StartableIsByPriorityThenAgeAndOneOfAThread", testStartableIsByPriorityThenAgeAndOneOfAThread},
+		{"WhoRemembersIsToldOfWhatWasUndone", testWhoRemembersIsToldOfWhatWasUndone},
 		{"WriteReturnsWhenItsContextEnds", testWriteReturnsWhenItsContextEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, k) })

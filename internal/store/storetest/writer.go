@@ -113,6 +113,36 @@ func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 	requireGapless(t, allEvents(t, s), 2)
 }
 
+// Who remembers what a change has done is told when that is undone, and before
+// another one begins.
+func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
+	var order []string // by the writer's goroutine
+	s, err := k.open(ctx, t.TempDir(), store.Options{RolledBack: func() { order = append(order, "rolled back") }})
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	begun, release := held(s)
+	<-begun
+	for _, name := range []string{"one", "fails", "panics", "two"} {
+		s.Enqueue(func(tx store.Tx) error {
+			order = append(order, name)
+			switch name {
+			case "fails":
+				return errors.New("no")
+			case "panics":
+				panic(name)
+			}
+			return nil
+		}, func(error) {})
+	}
+	release()
+	write(t, s, func(store.Tx) error { return nil })
+	assert.Equal(t, []string{"one", "fails", "rolled back", "panics", "rolled back", "two"}, order)
+	order = nil
+	full := s.Write(ctx, func(store.Tx) error { return fmt.Errorf("a page: %w", store.ErrFull) }) // ends the transaction
+	assert.ErrorIs(t, full, store.ErrFull)
+	assert.Equal(t, []string{"rolled back"}, order)
+}
+
 func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
 	var order []string
 	s := k.openNew(t, func(events []domain.Event) { order = append(order, "announced "+events[0].Type) })

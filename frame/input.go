@@ -1,0 +1,184 @@
+package frame
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+)
+
+const (
+	firstBuffer = 64 << 10    // what an idle Reader holds
+	keepBuffer  = 1 << 20     // a larger buffer is given back when idle …
+	idleRelease = time.Second // … for this long
+)
+
+// deadliner is what a source needs so that a frame can time out: net.Conn has
+// it, and so has the transport of standard input and output.
+type deadliner interface {
+	SetReadDeadline(t time.Time) error
+}
+
+// An Input is what a [Splitter] works on: the bytes of a stream that have come
+// and were not used up, and the way to more of them. It keeps the clock of the
+// frame under way.
+type Input struct {
+	reader    *Reader // for its hooks
+	src       io.Reader
+	deadlines deadliner // nil: the source has none
+	limits    Limits
+
+	buf      []byte
+	pos, end int   // buf[pos:end] is what has been read and not used
+	srcErr   error // came with the last bytes; due when they are used up
+
+	started  time.Time // when the frame under way began; zero: none, or not timed yet
+	deadline bool      // the source has a deadline set
+}
+
+// Limits are the limits in force. A Splitter has to keep MaxFrame.
+func (in *Input) Limits() Limits { return in.limits }
+
+// Bytes is what has been read and not used up. It is valid until Fill.
+func (in *Input) Bytes() []byte { return in.buf[in.pos:in.end] }
+
+// Discard uses up the first n of Bytes.
+func (in *Input) Discard(n int) { in.pos += n }
+
+// EndFrame stops the clock of the frame under way: it is whole, or was dropped.
+// The next Fill inside a frame starts it again.
+func (in *Input) EndFrame() { in.started = time.Time{} }
+
+// Fill reads at least one byte more, with room for need unused bytes in all.
+// inFrame says that a frame has begun: then it may take as long as
+// [Limits].Timeout from the first such Fill on. The error is [ErrTimeout] after
+// that, again and again until EndFrame; else it is the source's own, and final.
+func (in *Input) Fill(need int, inFrame bool) error {
+	if inFrame {
+		return in.more(insideFrame, need)
+	}
+	return in.more(betweenFrames, need)
+}
+
+// wait says for what an Input waits when it reads.
+type wait uint8
+
+const (
+	betweenFrames wait = iota // for as long as it takes
+	insideFrame               // while the frame's clock runs
+	inHead                    // the same, but not through a silence of headPatience
+)
+
+// headPatience is the silence after which the answer to a body that is too
+// long does not wait for the body's beginning any more.
+const headPatience = time.Second
+
+func (in *Input) more(w wait, need int) error {
+	if in.srcErr != nil {
+		return in.srcErr
+	}
+	in.reserve(max(need, in.end-in.pos+1))
+	if in.reader.BeforeRead != nil {
+		in.reader.BeforeRead()
+	}
+	idle := false
+	switch {
+	case in.deadlines == nil:
+	case w != betweenFrames && (in.limits.Timeout > 0 || w == inHead):
+		in.setDeadline(in.frameDeadline(w))
+	case in.pos == in.end && len(in.buf) > keepBuffer:
+		idle = true
+		in.setDeadline(time.Now().Add(idleRelease))
+	case in.deadline:
+		in.setDeadline(time.Time{})
+	}
+	for range 100 {
+		n, err := in.src.Read(in.buf[in.end:])
+		in.end += n
+		switch {
+		case n > 0:
+			in.srcErr = nonTimeout(err)
+			return nil
+		case err == nil:
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			in.srcErr = err
+			return err
+		case idle:
+			idle = false
+			in.release()
+			in.setDeadline(time.Time{})
+		case w != betweenFrames:
+			return ErrTimeout
+		default: // somebody else's deadline
+			in.setDeadline(time.Time{})
+		}
+	}
+	return io.ErrNoProgress
+}
+
+// frameDeadline is when the frame under way, or the wait for its beginning, has
+// taken too long.
+func (in *Input) frameDeadline(w wait) (t time.Time) {
+	if w == inHead {
+		t = time.Now().Add(headPatience)
+	}
+	if in.limits.Timeout <= 0 {
+		return t
+	}
+	if in.started.IsZero() {
+		in.started = time.Now()
+	}
+	if end := in.started.Add(in.limits.Timeout); t.IsZero() || end.Before(t) {
+		t = end
+	}
+	return t
+}
+
+func nonTimeout(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+func (in *Input) setDeadline(t time.Time) {
+	in.deadline = !t.IsZero()
+	if in.deadlines.SetReadDeadline(t) != nil {
+		in.deadlines = nil // this source cannot after all
+	}
+}
+
+// reserve makes room to read towards need unused bytes. The buffer grows with
+// what has come, not with what a header announced: a length costs a peer
+// nothing to claim.
+func (in *Input) reserve(need int) {
+	used := in.end - in.pos
+	if used == 0 {
+		in.pos, in.end = 0, 0
+	}
+	if in.pos+need <= len(in.buf) {
+		return
+	}
+	if in.pos > 0 {
+		in.pos, in.end = 0, copy(in.buf, in.Bytes())
+	}
+	if need <= len(in.buf) || used < len(in.buf) {
+		return
+	}
+	size := max(firstBuffer, 2*len(in.buf))
+	if need > size {
+		size = min(need, 2*size)
+	}
+	grown := make([]byte, size)
+	in.end = copy(grown, in.buf)
+	in.buf = grown
+}
+
+// release gives a large buffer back.
+func (in *Input) release() {
+	in.buf = make([]byte, firstBuffer)
+	in.pos, in.end = 0, 0
+	if in.reader.Released != nil {
+		in.reader.Released()
+	}
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+const approvalsHelp = `List the questions that agents ask: whether a tool may run, or anything else. A
+question stays open until somebody answers it; the first answer counts.
+
+An id may be shortened, as long as no other open question begins the same.
+`
+
+func newApprovalsCommand(s *settings) *cobra.Command {
+	var wait bool
+	var session string
+	cmd := &cobra.Command{
+		Use:   "approvals",
+		Short: "List and answer the questions of agents",
+		Long:  approvalsHelp + hubStatusHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				if wait {
+					if err := waitForQuestion(ctx, c, session); err != nil {
+						return err
+					}
+				}
+				open, raw, err := wire.OpenApprovals(ctx, c, session)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return output.Raw(cmd.OutOrStdout(), raw)
+				}
+				t := output.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
+				for _, a := range open {
+					t.Row(inbox.UniqueID(a.ID, open), a.TaskID, a.Agent, output.Age(a.CreatedAt), output.Short(asksAgain(a)+a.Asks()))
+				}
+				return t.Flush()
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until there is a question")
+	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, by any of its ids")
+	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskIDs))
+	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
+	return cmd
+}
+
+// waitForQuestion waits until somebody asks: a subscription begins with what
+// is open.
+func waitForQuestion(ctx context.Context, c *client.Client, session string) error {
+	ctx, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	asked := make(chan struct{}, 1)
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{wire.EventApproval}, Session: session}, func(client.Event) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return wire.OrGone(ctx, err)
+	}
+	defer sub.Close()
+	for {
+		if open, _, err := wire.OpenApprovals(ctx, c, session); err != nil || len(open) > 0 {
+			return err
+		}
+		select {
+		case <-asked: // and perhaps answered by now
+		case <-sub.Done():
+			return errors.Join(errors.New("the hub sends no more events"), sub.Err())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// asksAgain goes before what is asked, where that was answered before.
+func asksAgain(a wire.Approval) string {
+	if a.Reopened == "" {
+		return ""
+	}
+	return "again: "
+}
+
+func newApprovalsShowCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a whole question: the tool's input, the diff, the options",
+		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +
+			"a terminal with $PAGER or less.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, approvalIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				a, raw, err := inbox.Find(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				out := cmd.OutOrStdout()
+				if s.json {
+					return output.Raw(out, raw)
+				}
+				stale := ""
+				if a.Stale {
+					stale = "the agent that asked is gone; approving continues its session"
+				}
+				fields := []output.Field{
+					{"question", a.ID},
+					{"task", a.TaskID},
+					{"agent", a.Agent},
+					{"status", a.Status},
+					{"asks", a.Asks()},
+					{"subject", a.Subject},
+					{"stale", stale},
+					{"asked", a.CreatedAt},
+					{"deadline", a.Deadline},
+					{"decided by", a.DecidedBy},
+					{"comment", a.Comment},
+					{"response", a.Response},
+				}
+				for i, o := range a.Options {
+					fields = append(fields, output.Field{"option " + strconv.Itoa(i+1), o.Name})
+				}
+				text := &strings.Builder{}
+				_ = output.Fields(text, fields...)                      // a Builder takes all
+				session, _, _ := wire.SessionState(ctx, c, a.SessionID) // else names stay as they are
+				for i, line := range inbox.Sheet(a, session.WorkingDir).Details() {
+					if i == 0 {
+						text.WriteString("\n")
+					}
+					text.WriteString(line.Text + "\n")
+				}
+				return pager.Show(out, text.String())
+			})
+		},
+	}
+}

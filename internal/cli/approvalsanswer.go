@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// sendDecision answers a question.
+func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
+	r, raw, err := wire.Call[wire.Decided](ctx, c, "sendDecision", d)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		if err := output.Raw(cmd.OutOrStdout(), raw); err != nil || r.Success {
+			return err
+		}
+		return exitStatus(1)
+	}
+	if !r.Success {
+		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
+	}
+	progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
+	return nil
+}
+
+func scopeFlag(cmd *cobra.Command, d *wire.Decision) {
+	oneOf(cmd, &d.Scope, "scope", "for how long the answer holds, without being asked again", "once", "session", "project")
+}
+
+func newApproveCommand(s *settings) *cobra.Command {
+	d := wire.Decision{Decision: "approve"}
+	var input string
+	cmd := &cobra.Command{
+		Use:   "approve ID",
+		Short: "Allow what an agent asks",
+		Long: "Allow what an agent asks: once, for the rest of the session or in the whole\n" +
+			"project. With --edit-input the tool runs with another input.\n" + hubStatusHelp,
+		Example:           "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session",
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, approvalIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("edit-input") {
+				if !json.Valid([]byte(input)) || !strings.HasPrefix(strings.TrimSpace(input), "{") {
+					return errors.New("--edit-input must be a JSON object")
+				}
+				d.Input = json.RawMessage(input)
+			}
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				a, _, err := inbox.Find(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				d.ID = a.ID
+				return sendDecision(ctx, cmd, s, c, d)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
+	cmd.Flags().StringVar(&d.Comment, "comment", "", "why, for the record")
+	scopeFlag(cmd, &d)
+	return cmd
+}
+
+func newDenyCommand(s *settings) *cobra.Command {
+	d := wire.Decision{Decision: "deny"}
+	cmd := &cobra.Command{
+		Use:               "deny ID REASON...",
+		Short:             "Deny what an agent asks, and tell it why",
+		Long:              "Deny what an agent asks, and tell it why.\n" + hubStatusHelp,
+		Example:           "  duet-rpc approvals deny 7787605b use a branch",
+		Args:              atLeast("ID", "REASON"),
+		ValidArgsFunction: completeFirst(s, approvalIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				a, _, err := inbox.Find(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				d.ID, d.Comment = a.ID, strings.Join(args[1:], " ")
+				return sendDecision(ctx, cmd, s, c, d)
+			})
+		},
+	}
+	scopeFlag(cmd, &d)
+	return cmd
+}
+
+func newRespondCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "respond ID TEXT...",
+		Short: "Answer a question that is not about a tool",
+		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
+			"by the number that approvals show gives it, or in your own words.\n" + hubStatusHelp,
+		Args:              atLeast("ID", "TEXT"),
+		ValidArgsFunction: completeFirst(s, approvalIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				a, _, err := inbox.Find(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				d := wire.Decision{ID: a.ID, Decision: "respond", Comment: strings.Join(args[1:], " ")}
+				for i, o := range a.Options {
+					if d.Comment == strconv.Itoa(i+1) || d.Comment == o.OptionID || strings.EqualFold(d.Comment, o.Name) {
+						d.Option, d.Comment = o.OptionID, o.Name
+						break
+					}
+				}
+				return sendDecision(ctx, cmd, s, c, d)
+			})
+		},
+	}
+}

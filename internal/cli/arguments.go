@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+)
+
+// noArguments refuses arguments, and knows that a word after the program's
+// name was meant as a command.
+func noArguments(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasSubCommands():
+		meant := ""
+		if close := cmd.SuggestionsFor(args[0]); len(close) > 0 {
+			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
+		}
+		return fmt.Errorf("there is no command %q%s; `duet-rpc --help` lists them", args[0], meant)
+	}
+	return fmt.Errorf("%q takes no arguments, got %q", cmd.CommandPath(), args[0])
+}
+
+// exactly wants as many arguments as there are names.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return fmt.Errorf("%q takes %s and nothing more, got %q", cmd.CommandPath(), strings.Join(names, " "), args[len(names)])
+		}
+		return atLeast(names...)(cmd, args)
+	}
+}
+
+// atLeast wants arguments by these names, and takes more of the last.
+func atLeast(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return fmt.Errorf("%q needs %s", cmd.CommandPath(), strings.Join(names[len(args):], " and "))
+		}
+		for i, name := range names {
+			if strings.TrimSpace(args[i]) == "" {
+				return fmt.Errorf("%q needs %s, got an empty argument", cmd.CommandPath(), name)
+			}
+		}
+		return nil
+	}
+}
+
+// promptText is the prompt: the arguments, or what comes in.
+func promptText(in io.Reader, args []string) (string, error) {
+	text := strings.Join(args, " ")
+	if text == "" || text == "-" {
+		if tty.Is(os.Stdin) {
+			return "", errors.New(`say what the agent is to do, such as: duet-rpc prompt "Say hello"`)
+		}
+		const most = 8 << 20
+		all, err := io.ReadAll(io.LimitReader(in, most+1))
+		if err != nil {
+			return "", fmt.Errorf("reading the prompt from standard input: %w", err)
+		}
+		if len(all) > most {
+			return "", fmt.Errorf("the prompt on standard input is longer than %d bytes", most)
+		}
+		text = string(all)
+	}
+	if strings.TrimSpace(text) == "" {
+		return "", errors.New("the prompt is empty")
+	}
+	return text, nil
+}
+
+// fullPath is a directory as the hub understands it, which works in another
+// one. The shell knows what ~ means, and so does the hub.
+func fullPath(path string) (string, error) {
+	if path == "" || strings.HasPrefix(path, "~") {
+		return path, nil
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("finding %q: %w", path, err)
+	}
+	return full, nil
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+)
+
+// hubStatusHelp is what the commands over a hub have in common.
+const hubStatusHelp = `
+This talks to the project's hub, which is an editor's process or a daemon
+(` + "`duet-rpc daemon start`" + `). With --json the hub's answer is printed unchanged.
+
+Exit status: 0 if it succeeded; 1 if it was refused or failed, or no hub runs
+here or answers; 130 if you interrupted it (press C-c twice to end at once).`
+
+// withHub runs do with a connection to the project's hub, until a signal
+// comes. What the hub refuses is said in its own words.
+func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	return wire.Refusal(connected(cmd, s, do, opts...))
+}
+
+// connected is withHub that leaves errors as they are.
+func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	p, err := s.Project()
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	if logging.LogsMessages(os.Getenv) {
+		log := s.OpenLog()
+		defer log.Close(logGrace)
+		messages := log.Messages()
+		opts = append(opts, client.WithTrace(func(sent bool, message []byte) { messages("hub", sent, message) }))
+	}
+	c, err := host.Dial(ctx, &s.Settings, p, opts...)
+	if err != nil && cmd.Annotations[startsDaemon] != "" && host.MayComeYet(err) && host.WantsDaemon(&s.Settings) {
+		if err = host.EnsureDaemon(ctx, &s.Settings, p); err == nil {
+			c, err = host.Dial(ctx, &s.Settings, p, opts...)
+		}
+	}
+	if err == nil {
+		defer c.Close()
+		err = do(ctx, c)
+	}
+	var status exitStatus
+	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
+		return statusInterrupted
+	}
+	return err
+}
+
+// startsDaemon marks a command for which a daemon is started where none runs
+// and the configuration wants one; others have nothing to do with a hub that
+// knows nothing yet.
+const startsDaemon = "starts-daemon"
+
+// startingDaemon is the mark.
+func startingDaemon() map[string]string { return map[string]string{startsDaemon: "yes"} }
+
+// progress says something beside the result.
+func progress(cmd *cobra.Command, s *settings, format string, args ...any) {
+	if !s.json {
+		fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", output.Line(fmt.Sprintf(format, args...)))
+	}
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+const daemonHelp = `A daemon is a hub without an editor: what it runs goes on when editors close.
+Editors that you start in the project connect to it by themselves.
+
+With hub = "daemon" in your configuration, a daemon is started when it is needed
+and no hub runs: by an editor's process, and by the commands that start work
+(prompt, task submit, session launch, continue and fork).
+
+Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
+
+func newDaemonCommand(s *settings) *cobra.Command {
+	return group("daemon", "Start, inspect and stop a hub that outlives every editor", daemonHelp,
+		newDaemonStartCommand(s), newDaemonStopCommand(s), newDaemonStatusCommand(s), newDaemonLogsCommand(s))
+}
+
+// hubStatus asks the hub how it is; it starts none.
+func hubStatus(ctx context.Context, s *settings, p project.Project) (wire.HubStatus, error) {
+	c, err := host.Dial(ctx, &s.Settings, p)
+	if err != nil {
+		return wire.HubStatus{}, err
+	}
+	defer c.Close()
+	return wire.Status(ctx, c)
+}
+
+// sayHub says what was done about a hub, or prints its status as JSON.
+func sayHub(out io.Writer, s *settings, hub wire.HubStatus, what string) error {
+	if s.json {
+		return output.Raw(out, hub.Raw)
+	}
+	_, err := fmt.Fprintf(out, "%s (process %d)\n", what, hub.PID)
+	return err
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+)
+
+const daemonLogsHelp = `Print the log of the project's daemons; with --json as one object a line. If the
+log is longer than 8 MiB when a daemon starts, it is first renamed to daemon.log.1.
+
+Exit status: 0 if it was printed, 1 if there is none.`
+
+func newDaemonLogsCommand(s *settings) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "Print the daemon's log",
+		Long:  daemonLogsHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := s.Project()
+			if err != nil {
+				return err
+			}
+			file, err := os.Open(host.DaemonLog(p))
+			if errors.Is(err, os.ErrNotExist) {
+				return errors.New("there is no log yet: no daemon was started here")
+			}
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			lines := &output.LogLines{Out: cmd.OutOrStdout(), JSON: s.json}
+			defer lines.Close()
+			for {
+				if _, err := io.Copy(lines, file); err != nil || !follow {
+					return err
+				}
+				select {
+				case <-cmd.Context().Done():
+					return nil
+				case <-time.After(200 * time.Millisecond): // a file that grows tells nobody
+				}
+			}
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing as it grows")
+	return cmd
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+const daemonStatusHelp = `Say whether a hub runs here, and what it does.
+
+Exit status: 0 if a hub runs here, 1 if not.`
+
+func newDaemonStatusCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Say whether a hub runs here, and what it does",
+		Long:  daemonStatusHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := s.Project()
+			if err != nil {
+				return err
+			}
+			status, err := hubStatus(cmd.Context(), s, p)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return output.Raw(cmd.OutOrStdout(), status.Raw)
+			}
+			return printStatus(cmd.OutOrStdout(), status)
+		},
+	}
+}
+
+// printStatus prints a status for people.
+func printStatus(out io.Writer, hub wire.HubStatus) error {
+	x := hub.Subsystems
+	up := (time.Duration(hub.UptimeSeconds) * time.Second).String()
+	fmt.Fprintf(out, "process %d, %s, up %s, %s\n", hub.PID, hub.Version, up, hub.Health)
+	_, err := fmt.Fprintf(out, "%d running (at most %d), %d queued, %d questions open, %d clients\n",
+		x.Supervisor.Running, x.Supervisor.MaxConcurrency, x.Supervisor.Queued, x.Approvals.Pending, x.IPC.Clients)
+	for _, issue := range hub.Issues {
+		fmt.Fprintf(out, "! %s\n", output.Line(issue))
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/doctor"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+)
+
+const doctorHelp = `Check everything that duet-rpc needs, and say what was found, what is wrong and
+what to do about it.
+
+It starts this program as an editor would, exchanges messages with it, and runs a
+prompt with the demo agent. With --exchange the messages are shown.
+
+Exit status: 0 if everything is well; 1 if something is wrong.`
+
+func newDoctorCommand(s *settings) *cobra.Command {
+	var showExchange bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what duet-rpc needs, and say what is wrong and what to do",
+		Long:  doctorHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			show := io.Discard
+			if showExchange && !s.json {
+				show = cmd.OutOrStdout()
+			}
+			findings := doctor.Examine(&s.Settings, versionLine(s.Version), show)
+			out := cmd.OutOrStdout()
+			var err error
+			if s.json {
+				err = output.JSON(out, findings)
+			} else {
+				err = doctor.Print(out, findings)
+			}
+			if err != nil {
+				return err
+			}
+			for _, f := range findings {
+				if f.State == doctor.Wrong {
+					return fmt.Errorf("something is wrong: %s", f.Check)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&showExchange, "exchange", false, "show the messages that go between an editor and duet-rpc")
+	return cmd
+}

@@ -1,0 +1,122 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+)
+
+// examineSessions looks at what sessions need: the project, its
+// configuration, its database, agents, and a run.
+func examineSessions(s *host.Settings) []Finding {
+	p, err := s.Project()
+	if err != nil {
+		return []Finding{{Check: "project", State: Wrong, Found: err.Error(), Todo: "name a directory with --root"}}
+	}
+	if err := p.Check(); err != nil {
+		return []Finding{{Check: "project", State: Wrong, Found: err.Error(), Todo: "sessions are not available until this is fixed; nothing was touched"}}
+	}
+	found := fmt.Sprintf("%s, kept in %s", p.Root, p.StateDir)
+	list := []Finding{{Check: "project", State: OK, Found: found}}
+	for _, note := range p.Notes {
+		what, todo, _ := strings.Cut(note, ": ")
+		list = append(list, Finding{Check: "project", State: Note, Found: what, Todo: todo})
+	}
+	list = append(list, checkHub(s, p), checkDatabase(p))
+	list = append(list, checkAside(p)...)
+	c, err := s.Config()
+	if err != nil {
+		list = append(list, Finding{Check: "configuration", State: Wrong, Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "fix the lines that are named; `duet-rpc config --defaults` describes every key"})
+		return list
+	}
+	return append(list, checkTrust(c), checkAgents(c), checkSession(s))
+}
+
+// checkHub looks whether a hub answers, and starts none.
+func checkHub(s *host.Settings, p project.Project) Finding {
+	f := Finding{Check: "hub", State: OK}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*s.AnswerWithin)
+	defer cancel()
+	var status wire.HubStatus
+	c, err := host.Dial(ctx, s, p)
+	if err == nil {
+		defer c.Close()
+		status, err = wire.Status(ctx, c)
+	}
+	var nobody *socket.NobodyError
+	switch {
+	case err == nil:
+		f.Found = fmt.Sprintf("process %d, %s", status.PID, status.Version)
+	case errors.As(err, &nobody) && host.WantsDaemon(s):
+		f.Found = "none runs here; an editor or a prompt starts a daemon"
+	case errors.As(err, &nobody):
+		f.Found = "none runs here; an editor starts one, and so does `duet-rpc daemon start`"
+	case errors.As(err, new(*host.SilentError)):
+		f.State, f.Found, f.Todo = Wrong, err.Error(), "look at `duet-rpc daemon logs` for what it did last"
+	default:
+		f.State, f.Found, f.Todo = Wrong, err.Error(), "look at `duet-rpc daemon logs`, and end the process that has the project open"
+	}
+	return f
+}
+
+// checkTrust looks whether the project's file waits for trust.
+func checkTrust(c *config.Config) Finding {
+	f := Finding{Check: "configuration", State: OK, Found: "nothing wrong"}
+	if len(c.Untrusted) > 0 {
+		f.State, f.Found = Note, "parts of it have no effect: the project's .duet.toml is not trusted"
+		f.Todo = "review what it would run, and trust it: duet-rpc trust"
+	}
+	return f
+}
+
+// checkAgents says which agents can be used.
+func checkAgents(c *config.Config) Finding {
+	var here []string
+	for _, a := range c.List() {
+		if a.Available {
+			here = append(here, a.Name)
+		}
+	}
+	f := Finding{Check: "agents", State: OK, Found: strings.Join(here, ", ")}
+	a, err := c.Resolve("")
+	switch {
+	case err != nil:
+		f.State, f.Found, f.Todo = Wrong, err.Error(), "choose another default_agent; `duet-rpc agents` lists them"
+	case a.Name == "demo":
+		f.State, f.Todo = Note, "only the demo agent answers; `duet-rpc agents` says how to get others"
+	default:
+		f.Found += "; " + a.Name + " is the default"
+	}
+	return f
+}
+
+// checkSession runs a prompt with the demo agent in a directory of its own,
+// so that database, executor and agent are seen at work.
+func checkSession(s *host.Settings) Finding {
+	f := Finding{Check: "session", State: OK}
+	began := time.Now()
+	if err := trySession(*s); err != nil {
+		f.State, f.Found, f.Todo = Wrong, err.Error(), "run duet-rpc prompt --agent demo --log-level debug quiet, and look at what it logs"
+		return f
+	}
+	f.Found = fmt.Sprintf("the demo agent answered in %v", time.Since(began).Round(time.Millisecond))
+	return f
+}
+
+func trySession(s host.Settings) error {
+	log := logging.Open(logging.Options{Level: slog.LevelError, NoColor: s.NoColor})
+	defer log.Close(400 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return host.TryDemoAgent(ctx, s, log)
+}

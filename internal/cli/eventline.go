@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// printEvent prints an event on a line.
+func printEvent(out io.Writer, s *settings, e client.Event) {
+	if s.json {
+		line, _ := json.Marshal(struct { // it came as JSON
+			Seq       int64           `json:"seq"`
+			Type      string          `json:"type"`
+			Timestamp time.Time       `json:"timestamp"`
+			Data      json.RawMessage `json:"data"`
+		}{e.Seq, e.Type, e.Timestamp, e.Data})
+		_ = output.Raw(out, line)
+		return
+	}
+	d, seq := wire.DataOf(e), "-"
+	if e.Seq > 0 {
+		seq = fmt.Sprint(e.Seq)
+	}
+	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-9s  %s",
+		seq, e.Timestamp.Local().Format(time.TimeOnly), output.Line(e.Type), output.Line(cmp.Or(d.TaskID, "-")), gist(e, d)), " "))
+}
+
+// gist is what is worth telling of an event, in a line.
+func gist(e client.Event, d wire.EventData) string {
+	switch e.Type {
+	case wire.EventStatus:
+		text := d.State
+		if d.OldState != "" { // else it is new
+			text = d.OldState + " → " + text
+		}
+		if why := cmp.Or(d.Error, d.Reason); why != "" {
+			text += ": " + why
+		}
+		return output.Short(text)
+	case wire.EventConversation:
+		if d.EventType == "tool_call" || d.EventType == "tool_result" {
+			return output.Short(d.EventType + ": " + cmp.Or(d.ToolTitle, d.ToolName) + " " + d.ToolStatus)
+		}
+		return output.Short(cmp.Or(d.Role, d.EventType) + ": " + d.Content)
+	case wire.EventDelta, wire.EventThinking:
+		return output.Short(d.Delta)
+	case wire.EventApproval:
+		return output.Short(inbox.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
+	case wire.EventResolved:
+		text := inbox.ShortID(d.ApprovalID) + " " + d.Decision + " by " + d.DecidedBy
+		if d.Comment != "" {
+			text += ": " + d.Comment
+		}
+		return output.Short(text)
+	case wire.EventDiff:
+		return output.Short(fmt.Sprintf("%s +%d -%d", d.Path, d.Added, d.Removed))
+	case wire.EventPlan:
+		done := 0
+		for _, step := range d.Entries {
+			if step.Status == "completed" {
+				done++
+			}
+		}
+		return fmt.Sprintf("%d of %d steps done", done, len(d.Entries))
+	case wire.EventSettings:
+		switch {
+		case d.EventType == "native_session":
+			return "the agent's own session is known"
+		case d.AgentMode != "":
+			return output.Short("mode " + d.AgentMode)
+		}
+	case wire.EventTerminalExit:
+		return output.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
+	}
+	return output.Short(withoutIDs(e.Data))
+}
+
+// withoutIDs is the data of an event without the ids that say whose it is.
+func withoutIDs(data json.RawMessage) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(data, &members) != nil {
+		return output.Inert(data)
+	}
+	for _, id := range []string{"session_id", "run_id", "task_id", "thread_id", "claude_session_id"} {
+		delete(members, id)
+	}
+	rest, _ := json.Marshal(members) // it came as JSON
+	return output.Inert(rest)
+}

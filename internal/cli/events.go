@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
+the log, the time, its type, its task, and a summary. With --json each line is
+{"seq","type","timestamp","data"}; docs/protocol.md lists the types.
+
+It goes on until you interrupt it, even if the hub is replaced by another one;
+--since N begins with the events after number N. With --no-follow it prints what
+the log contains so far (all of it, unless --since is given) and ends.
+
+Exit status: 0 if the log was printed to its end; 1 if it was refused or no hub
+runs here; 130 if you interrupted it.`
+
+// eventsOptions are the flags of the command.
+type eventsOptions struct {
+	since    int64
+	session  string
+	types    []string
+	follow   bool
+	noFollow bool
+}
+
+func newEventsCommand(s *settings) *cobra.Command {
+	var o eventsOptions
+	cmd := &cobra.Command{
+		Use:     "events",
+		Short:   "Print what happens in the project's hub",
+		Long:    eventsHelp,
+		Example: "  duet-rpc events --session task-0001 --since 0\n  duet-rpc events --types new_approval,approval_resolved --json",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.since < 0 {
+				return errors.New("--since must be 0 or more")
+			}
+			for _, t := range o.types { // a hub ignores what it does not know
+				if !slices.Contains(wire.EventTypes, t) {
+					return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(wire.EventTypes, ", "))
+				}
+			}
+			var since *int64
+			if o.noFollow || cmd.Flags().Changed("since") {
+				since = &o.since
+			}
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				if o.noFollow || !o.follow {
+					return printLog(ctx, cmd, s, c, o)
+				}
+				return followEvents(ctx, cmd, s, c, o, since)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.Int64Var(&o.since, "since", 0, "begin with the events after this number; 0: with the first")
+	f.StringVar(&o.session, "session", "", "only events of this session, by any of its ids")
+	f.StringSliceVar(&o.types, "types", nil, "only these types, separated by commas")
+	f.BoolVarP(&o.follow, "follow", "f", true, "keep printing as events come")
+	f.BoolVar(&o.noFollow, "no-follow", false, "stop at the end of the log")
+	cmd.MarkFlagsMutuallyExclusive("follow", "no-follow")
+	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskIDs))
+	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		before := word[:strings.LastIndex(word, ",")+1] // the types that are there already
+		var out []string
+		for _, t := range wire.EventTypes {
+			out = append(out, before+t)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
+	return cmd
+}
+
+// followEvents prints events until it is interrupted.
+func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions, since *int64) error {
+	off := c.OnState(func(state client.State) {
+		if state == client.Reconnecting {
+			fmt.Fprintln(cmd.ErrOrStderr(), "— the hub has gone; waiting for another one")
+		}
+	})
+	defer off()
+	shown := make(map[string]bool) // open questions are shown again whenever the connection is
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: o.types, Session: o.session, Since: since}, func(e client.Event) {
+		if e.Type == wire.EventApproval {
+			id := wire.DataOf(e).ApprovalID
+			if shown[id] {
+				return
+			}
+			shown[id] = true
+		}
+		printEvent(cmd.OutOrStdout(), s, e)
+	})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-sub.Done():
+		return sub.Err()
+	}
+}
+
+// printLog prints the log from a number on to where its end is now. What does
+// not fit the filters is left out here, not by the hub: only who sees all
+// events sees where the log ends.
+func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions) error {
+	session := ""
+	if o.session != "" {
+		x, _, err := wire.SessionState(ctx, c, o.session)
+		if err != nil {
+			return err
+		}
+		session = x.ID
+	}
+	status, _, err := wire.Call[struct {
+		Subsystems struct {
+			Store struct {
+				LastSeq int64 `json:"last_seq"`
+			}
+		}
+	}](ctx, c, "daemon.status", nil)
+	if err != nil {
+		return err
+	}
+	last := status.Subsystems.Store.LastSeq
+	if last <= o.since {
+		return nil
+	}
+	ctx, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	done, over := make(chan struct{}), false // over is for the handler alone
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Since: &o.since}, func(e client.Event) {
+		if over {
+			return
+		}
+		at, d := e.Seq, wire.DataOf(e)
+		if e.Type == client.TypeLagged {
+			at = d.ToSeq
+		}
+		// Questions that wait are shown once more, beside the log.
+		chosen := (session == "" || d.SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
+		if e.Seq > 0 && (chosen || e.Type == client.TypeLogDamaged) {
+			printEvent(cmd.OutOrStdout(), s, e)
+		}
+		if at >= last {
+			over = true
+			close(done)
+		}
+	})
+	if err != nil {
+		return wire.OrGone(ctx, err)
+	}
+	defer sub.Close()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-sub.Done():
+		return errors.Join(errors.New("the hub sends no more events"), sub.Err())
+	}
+}

@@ -1,0 +1,117 @@
+// Package inbox finds and lays out what agents ask and nobody has answered.
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/question"
+)
+
+// shortID is how much of an approval's id is shown, unless another one begins
+// like it.
+const shortID = 8
+
+// ShortID is the beginning of an approval's id.
+func ShortID(id string) string { return id[:min(len(id), shortID)] }
+
+// UniqueID is the beginning of an id that no other open approval has.
+func UniqueID(id string, open []wire.Approval) string {
+	for n := shortID; n < len(id); n++ {
+		same := 0
+		for _, a := range open {
+			if strings.HasPrefix(a.ID, id[:n]) {
+				same++
+			}
+		}
+		if same <= 1 {
+			return id[:n]
+		}
+	}
+	return id
+}
+
+// Find finds what a word means: an open approval's id, the beginning of one, or
+// its tool call. One that is not open is asked for by its whole id.
+func Find(ctx context.Context, c *client.Client, word string) (wire.Approval, json.RawMessage, error) {
+	open, _, err := wire.OpenApprovals(ctx, c, "")
+	if err != nil {
+		return wire.Approval{}, nil, err
+	}
+	id, err := meant(word, open)
+	if err != nil {
+		return wire.Approval{}, nil, err
+	}
+	return wire.GetApproval(ctx, c, id)
+}
+
+// meant is the id of the open approval that a word means, or the word.
+func meant(word string, open []wire.Approval) (string, error) {
+	var fit []string
+	for _, a := range open {
+		switch {
+		case a.ID == word:
+			return word, nil
+		case strings.HasPrefix(a.ID, word), a.CallID == word, a.ToolUseID == word:
+			fit = append(fit, a.ID)
+		}
+	}
+	switch len(fit) {
+	case 0:
+		return word, nil
+	case 1:
+		return fit[0], nil
+	}
+	return "", fmt.Errorf("%q means %d open questions: %s", word, len(fit), strings.Join(fit, ", "))
+}
+
+// Sheet is an approval as it is shown, of a session that works in a directory.
+func Sheet(a wire.Approval, dir string) question.Sheet {
+	q := question.Question{Title: a.Title, Subject: a.Subject, Input: a.Input, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
+	if a.Type == wire.FunctionCall {
+		q.Tool = cmp.Or(a.Tool, "a tool")
+		return question.Lay(q, output.Marks)
+	}
+	for _, o := range a.Options {
+		q.Options = append(q.Options, o.Name)
+	}
+	return question.Lay(q, output.Marks)
+}
+
+// diffOf is what an approval would change, in text.
+func diffOf(a wire.Approval, dir string) string {
+	if a.Diff != "" {
+		return a.Diff
+	}
+	return strings.Join(FileDiffs(a, dir), "")
+}
+
+// FileDiffs are the diffs of the files that an approval would change.
+func FileDiffs(a wire.Approval, dir string) (diffs []string) {
+	for _, d := range a.Diffs {
+		diffs = append(diffs, diff.Unified(dir, d.Path, d.OldText, &d.NewText))
+	}
+	return diffs
+}
+
+// Whole is an approval that an event told of, with what was too long for the
+// event. If that cannot be had the approval stays as truncated as it was.
+func Whole(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval {
+	if !a.Truncated {
+		return a
+	}
+	whole, _, err := wire.GetApproval(ctx, c, a.ID)
+	if err != nil {
+		return a
+	}
+	a.Input, a.Diff, a.Truncated = whole.Input, whole.Diff, whole.Truncated
+	a.Type, a.Tool, a.Title, a.Subject, a.Options, a.Reopened = whole.Type, whole.Tool, whole.Title, whole.Subject, whole.Options, whole.Reopened
+	return a
+}

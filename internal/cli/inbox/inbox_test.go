@@ -1,0 +1,26 @@
+package inbox
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+func TestAnIDMayBeShortened(t *testing.T) {
+	open := []wire.Approval{{ID: "aaaabbbbcccc"}, {ID: "aaaabbbbdddd", CallID: "call_1"}, {ID: "eeee", ToolUseID: "tool_1"}}
+	for word, want := range map[string]string{
+		"aaaabbbbc": "aaaabbbbcccc", "eeee": "eeee", "e": "eeee", "call_1": "aaaabbbbdddd", "tool_1": "eeee", "closed": "closed",
+	} {
+		id, err := meant(word, open)
+		assert.NoError(t, err)
+		assert.Equal(t, want, id)
+	}
+	_, err := meant("aaaa", open)
+	assert.EqualError(t, err, `"aaaa" means 2 open questions: aaaabbbbcccc, aaaabbbbdddd`)
+
+	assert.Equal(t, "aaaabbbbc", UniqueID("aaaabbbbcccc", open))
+	assert.Equal(t, "eeee", UniqueID("eeee", open))
+	assert.Equal(t, "ffffffff", UniqueID("ffffffffgggg", open))
+}

@@ -1,0 +1,69 @@
+package output
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+)
+
+// Marks is how characters are written out that could not be seen, as the
+// environment's locale allows. It never changes.
+var Marks = visible.ForTerminal()
+
+// Exact is text in which every character is seen; lines stay lines.
+func Exact(text string) string { return Marks.Exact(text) }
+
+// Line is text that keeps to its line, in which every character is seen.
+func Line(text string) string { return Marks.Line(text) }
+
+// Quoted is the name of a file in quotes.
+func Quoted(name string) string { return Exact(strconv.Quote(name)) }
+
+// cellWidth is the most that a table shows of a text, in characters.
+const cellWidth = 60
+
+// Short is the beginning of text, on one line.
+func Short(text string) string {
+	text = Line(text)
+	if utf8.RuneCountInString(text) <= cellWidth {
+		return text
+	}
+	return string([]rune(text)[:cellWidth-1]) + "…"
+}
+
+// Age is how long ago a time was, as it is written in JSON, or - if it is none.
+func Age(written string) string {
+	at, err := time.Parse(time.RFC3339Nano, written)
+	if err != nil {
+		return "-"
+	}
+	switch d := max(0, time.Since(at)); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	default:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+}
+
+// Count is a number of things in words: 1 session, 2 sessions. many is only
+// needed where it is not one with an s.
+func Count(n int, one string, many ...string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case len(many) > 0:
+		return fmt.Sprintf("%d %s", n, many[0])
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// Indented is text of several lines below another line.
+func Indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }

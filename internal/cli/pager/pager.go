@@ -1,0 +1,92 @@
+// Package pager shows long texts by pages.
+package pager
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+)
+
+// A Paging is a text that is being shown.
+type Paging struct {
+	done <-chan struct{}
+	stop context.CancelFunc
+}
+
+// Done is closed when the pager has ended.
+func (p Paging) Done() <-chan struct{} { return p.done }
+
+// Stop asks the pager to end.
+func (p Paging) Stop() { p.stop() }
+
+// Start shows a text, in which every character can be seen, with the pager that
+// $PAGER names, or with less; where there is neither, or out is no terminal or
+// one that cannot move its cursor, it prints it.
+func Start(out io.Writer, text string) Paging {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	cmd := command(ctx)
+	if cmd == nil || !tty.Is(out) {
+		_, _ = io.WriteString(out, text)
+		stop()
+		close(done)
+		return Paging{done, stop}
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), out, out
+	go func() {
+		defer close(done)
+		defer stop()
+		if err := cmd.Run(); cmd.ProcessState == nil { // it did not even start
+			_, _ = io.WriteString(out, text)
+			fmt.Fprintf(out, "— the pager could not be started: %s\n", output.Line(err.Error()))
+		}
+	}()
+	return Paging{done, stop}
+}
+
+// Show is Start for a command that has nothing else to do, and waits for the
+// end. Interrupts are for the pager from then on.
+func Show(out io.Writer, text string) error {
+	if !tty.Is(out) {
+		_, err := io.WriteString(out, text)
+		return err
+	}
+	signal.Ignore(os.Interrupt)
+	<-Start(out, text).done
+	return nil
+}
+
+// command is what shows a text by pages, or nil.
+func command(ctx context.Context) *exec.Cmd {
+	if os.Getenv("TERM") == "dumb" { // of an editor: less warns, waits and takes what is typed next for its commands
+		return nil
+	}
+	var cmd *exec.Cmd
+	named := strings.TrimSpace(os.Getenv("PAGER"))
+	if named == "" {
+		named = "less"
+	}
+	if shell, err := exec.LookPath("sh"); err == nil && named != "less" {
+		cmd = exec.CommandContext(ctx, shell, "-c", named)
+	} else if program, err := exec.LookPath(named); err == nil {
+		cmd = exec.CommandContext(ctx, program)
+	} else {
+		return nil
+	}
+	cmd.Env = os.Environ()
+	if os.Getenv("LESS") == "" {
+		cmd.Env = append(cmd.Env, "LESS=FX") // ends at once where all fits, and leaves it there
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it puts the terminal in order
+	cmd.WaitDelay = time.Second
+	return cmd
+}

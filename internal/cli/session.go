@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+const sessionHelp = `A session is a prompt and what an agent did about it; sessions that continue one
+another are a conversation. Name a session by its own id, by that of its task, or
+by that of its conversation, which means the last session in it.
+`
+
+func newSessionCommand(s *settings) *cobra.Command {
+	return group("session", "Start, list, continue and interrupt sessions in the project's hub", sessionHelp+hubStatusHelp,
+		newSessionListCommand(s), newSessionShowCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
+		newSessionForkCommand(s), newSessionInterruptCommand(s))
+}
+
+func newSessionListCommand(s *settings) *cobra.Command {
+	var p struct {
+		Status   string `json:"status,omitempty"`
+		Agent    string `json:"agent,omitempty"`
+		Limit    int    `json:"limit,omitempty"`
+		Archived bool   `json:"archived,omitempty"`
+	}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List sessions, the newest first",
+		Long:  "List sessions, the newest first.\n" + hubStatusHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				r, raw, err := wire.Call[struct{ Sessions []wire.Session }](ctx, c, "listSessions", p)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return output.Raw(cmd.OutOrStdout(), raw)
+				}
+				t := output.NewTable(cmd.OutOrStdout(), "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
+				for _, x := range r.Sessions {
+					t.Row(x.ID, x.TaskID, x.Status, x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
+				}
+				return t.Flush()
+			})
+		},
+	}
+	oneOf(cmd, &p.Status, "status", "only sessions with this status",
+		"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded")
+	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
+	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
+	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
+	return cmd
+}
+
+func newSessionShowCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show ID",
+		Short:             "Show a session and the agent's last message",
+		Long:              "Show a session and the agent's last message.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, taskIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				x, raw, err := wire.SessionState(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return output.Raw(cmd.OutOrStdout(), raw)
+				}
+				return printSession(cmd, x)
+			})
+		},
+	}
+}
+
+func printSession(cmd *cobra.Command, x wire.Session) error {
+	tokens, cost := "", ""
+	if x.TotalTokens > 0 {
+		tokens = fmt.Sprint(x.TotalTokens)
+	}
+	if x.Cost > 0 {
+		cost = fmt.Sprintf("$%.4f", x.Cost)
+	}
+	out := cmd.OutOrStdout()
+	err := output.Fields(out, output.Field{"session", x.ID}, output.Field{"task", x.TaskID}, output.Field{"conversation", x.ThreadID}, output.Field{"continues", x.ParentID},
+		output.Field{"status", x.Status}, output.Field{"agent", x.Agent}, output.Field{"model", x.Model}, output.Field{"mode", x.Mode}, output.Field{"title", x.Title},
+		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", x.CreatedAt}, output.Field{"ended", x.CompletedAt},
+		output.Field{"stop reason", x.StopReason}, output.Field{"error", x.Error}, output.Field{"error code", x.ErrorCode},
+		output.Field{"agent's session", x.AgentSession}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
+	if x.Result != nil {
+		output.Body(out, x.Result.Result)
+	}
+	return err
+}
+
+func newSessionLaunchCommand(s *settings) *cobra.Command {
+	var p struct {
+		Query string   `json:"query"`
+		Agent string   `json:"agent,omitempty"`
+		CWD   string   `json:"working_dir,omitempty"`
+		Title string   `json:"title,omitempty"`
+		Model string   `json:"model,omitempty"`
+		Mode  string   `json:"permission_mode,omitempty"`
+		Dirs  []string `json:"additional_directories,omitempty"`
+	}
+	var wait bool
+	cmd := &cobra.Command{
+		Use:         "launch [TEXT...]",
+		Annotations: startingDaemon(),
+		Short:       "Start a session, and print its id",
+		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
+			"arguments, or standard input if there are none.\n" + hubStatusHelp,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if p.Query, err = promptText(cmd.InOrStdin(), args); err != nil {
+				return err
+			}
+			if p.CWD, err = fullPath(p.CWD); err != nil {
+				return err
+			}
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				r, raw, err := wire.Call[wire.Started](ctx, c, "launchSession", p)
+				if err != nil {
+					return err
+				}
+				return sayStarted(ctx, cmd, s, c, r, raw, wait)
+			})
+		},
+	}
+	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
+	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which the agent works (default: the project's root)")
+	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
+	cmd.Flags().StringVar(&p.Model, "model", "", "a model that the agent knows")
+	oneOf(cmd, &p.Mode, "mode", "what the agent may do without asking", wire.Modes...)
+	directories(cmd, "cwd", "add-dir")
+	cmd.Flags().StringArrayVar(&p.Dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
+	waitFlag(cmd, &wait)
+	return cmd
+}
+
+func newSessionContinueCommand(s *settings) *cobra.Command {
+	return newContinuingCommand(s, "continue ID [TEXT...]", "Continue a session with another prompt",
+		"Continue a session with another prompt: in the same conversation if it is the\n"+
+			"last session there or has not ended, else in a fork that begins after it. The\nprompt is the other arguments, or standard input if there are none.\n", false)
+}
+
+func newSessionForkCommand(s *settings) *cobra.Command {
+	return newContinuingCommand(s, "fork ID [TEXT...]", "Start another conversation that begins with a session",
+		"Start another conversation that begins with everything said up to the end of a\n"+
+			"session; the conversation of that session stays as it is. The prompt is the other\narguments, or standard input if there are none.\n", true)
+}
+
+// newContinuingCommand makes a command that continues a session, or forks its
+// conversation there.
+func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobra.Command {
+	p := struct {
+		ID    string `json:"session_id"`
+		Query string `json:"query"`
+		Fork  bool   `json:"fork,omitempty"`
+	}{Fork: fork}
+	var wait bool
+	cmd := &cobra.Command{
+		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: startingDaemon(),
+		Args:              atLeast("ID"),
+		ValidArgsFunction: completeFirst(s, taskIDs),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if p.Query, err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
+				return err
+			}
+			p.ID = args[0]
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				r, raw, err := wire.Call[wire.Started](ctx, c, "continueSession", p)
+				if err != nil {
+					return err
+				}
+				return sayStarted(ctx, cmd, s, c, r, raw, wait)
+			})
+		},
+	}
+	waitFlag(cmd, &wait)
+	return cmd
+}
+
+func newSessionInterruptCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:               "interrupt ID",
+		Short:             "Interrupt a session; it can be continued",
+		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, taskIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				r, raw, err := wire.Call[struct {
+					Success bool
+					Status  string
+				}](ctx, c, "interruptSession", map[string]string{"session_id": args[0]})
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return output.Raw(cmd.OutOrStdout(), raw)
+				}
+				if !r.Success {
+					return errors.New(args[0] + " was not interrupted")
+				}
+				progress(cmd, s, "%s is %s", args[0], r.Status)
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// notifyEnd sends the signals that ask a command to end to a channel.
+func notifyEnd(signals chan<- os.Signal) {
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// untilInterrupted is a context that the first signal ends. A second one ends
+// the process at once, whatever it waits for. stop gives the signals back.
+func untilInterrupted(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals, stopped := make(chan os.Signal, 2), make(chan struct{})
+	notifyEnd(signals)
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-stopped:
+			return
+		}
+		select {
+		case <-signals:
+			os.Exit(int(statusInterrupted))
+		case <-stopped:
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); close(stopped); cancel() }
+}
+
+// interrupts are the signals that ask a command to end which looks at them
+// itself: one that comes while the one before has not been looked at ends the
+// process at once. stop gives the signals back.
+func interrupts() (taken <-chan os.Signal, stop func()) {
+	signals, stopped, next := make(chan os.Signal, 2), make(chan struct{}), make(chan os.Signal, 1)
+	notifyEnd(signals)
+	go func() {
+		for {
+			select {
+			case sig := <-signals:
+				select {
+				case next <- sig:
+				default:
+					os.Exit(int(statusInterrupted))
+				}
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return next, func() { signal.Stop(signals); close(stopped) }
+}
+
+// orInterrupted does something that a signal ends by calling cancel.
+func orInterrupted(signals <-chan os.Signal, cancel func(), do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-signals:
+		cancel()
+		if err := <-done; err != nil {
+			return statusInterrupted
+		}
+		return nil
+	}
+}

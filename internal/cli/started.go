@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// waitFlag adds --wait.
+func waitFlag(cmd *cobra.Command, wait *bool) {
+	cmd.Flags().BoolVar(wait, "wait", false, "show what the agent does until it ends; exit status 1 unless it completes")
+}
+
+// sayStarted prints the id of a task that was started, or waits for its end.
+func sayStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
+	id := cmp.Or(r.TaskID, r.Task)
+	if !s.json {
+		progress(cmd, s, "%s · agent %s · %s", id, r.Agent, cmp.Or(r.State, r.Status))
+	}
+	switch {
+	case wait:
+		return waitFor(ctx, cmd, s, c, id, r.SessionID)
+	case s.json:
+		return output.Raw(cmd.OutOrStdout(), raw)
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), output.Line(id))
+	return err
+}
+
+// waitFor shows a task from its beginning to its end, and then tells how it
+// ended by its exit status. With --json it prints what task.get tells at the
+// end, and nothing else. The task goes on if this is interrupted.
+func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, task, session string) error {
+	ctx, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if s.json {
+		out, side = io.Discard, io.Discard
+	}
+	err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), session)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		progress(cmd, s, "%s goes on; cancel it with: duet-rpc task cancel %s", task, task)
+	}
+	if err != nil {
+		return wire.OrGone(ctx, err)
+	}
+	t, raw, err := wire.Call[wire.TaskState](ctx, c, "task.get", map[string]string{"taskId": task})
+	if err != nil {
+		return wire.OrGone(ctx, err)
+	}
+	if s.json {
+		err = output.Raw(cmd.OutOrStdout(), raw)
+	} else {
+		progress(cmd, s, "%s %s; go on with: duet-rpc session continue %s \"…\"", t.ID, t.Outcome(), t.ID)
+	}
+	if err == nil && t.State != wire.Completed {
+		err = exitStatus(1)
+	}
+	return err
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+const taskHelp = `A task is a prompt that an agent works on in the hub while you do something else.
+Name it by its own id (task-0001) or by that of its session.
+`
+
+func newTaskCommand(s *settings) *cobra.Command {
+	return group("task", "Submit tasks to the project's hub, list and cancel them", taskHelp+hubStatusHelp,
+		newTaskSubmitCommand(s), newTaskListCommand(s), newTaskGetCommand(s), newTaskCancelCommand(s), newTaskStatsCommand(s))
+}
+
+func newTaskSubmitCommand(s *settings) *cobra.Command {
+	var p struct {
+		Prompt   string `json:"prompt"`
+		Agent    string `json:"agent,omitempty"`
+		CWD      string `json:"cwd,omitempty"`
+		Title    string `json:"title,omitempty"`
+		Priority int    `json:"priority,omitempty"`
+	}
+	var wait bool
+	cmd := &cobra.Command{
+		Use:         "submit [TEXT...]",
+		Annotations: startingDaemon(),
+		Short:       "Start a task, or queue it, and print its id",
+		Long: "Start a task, or queue it if as many run as may, and print its id. The prompt is\n" +
+			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
+		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if p.Prompt, err = promptText(cmd.InOrStdin(), args); err != nil {
+				return err
+			}
+			if p.CWD, err = fullPath(p.CWD); err != nil {
+				return err
+			}
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				r, raw, err := wire.Call[wire.Started](ctx, c, "task.submit", p)
+				if err != nil {
+					return err
+				}
+				return sayStarted(ctx, cmd, s, c, r, raw, wait)
+			})
+		},
+	}
+	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
+	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which the agent works (default: the project's root)")
+	directories(cmd, "cwd")
+	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
+	cmd.Flags().IntVar(&p.Priority, "priority", 0, "of tasks that wait, the highest priority starts first")
+	waitFlag(cmd, &wait)
+	return cmd
+}
+
+func newTaskListCommand(s *settings) *cobra.Command {
+	var p struct {
+		State string `json:"state,omitempty"`
+		Agent string `json:"agent,omitempty"`
+		Limit int    `json:"limit,omitempty"`
+	}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List tasks, the newest first",
+		Long:  "List tasks, the newest first.\n" + hubStatusHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				tasks, raw, err := wire.Call[[]wire.Task](ctx, c, "task.list", p)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return output.Raw(cmd.OutOrStdout(), raw)
+				}
+				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
+				for _, task := range tasks {
+					t.Row(task.ID, task.State, task.Agent, output.Age(task.CreatedAt), output.Short(task.Prompt))
+				}
+				return t.Flush()
+			})
+		},
+	}
+	oneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "cancelled")
+	agentFlag(cmd, s, &p.Agent, "only tasks of this agent")
+	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
+	return cmd
+}
+
+func newTaskGetCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:               "get ID",
+		Short:             "Show a task and what its agent has said so far",
+		Long:              "Show a task and what its agent has said so far.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, taskIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				t, raw, err := wire.Call[wire.TaskState](ctx, c, "task.get", map[string]string{"taskId": args[0]})
+				if err != nil {
+					return err
+				}
+				out := cmd.OutOrStdout()
+				if s.json {
+					return output.Raw(out, raw)
+				}
+				err = output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.State}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
+					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", t.CreatedAt}, output.Field{"started", t.StartedAt},
+					output.Field{"ended", t.CompletedAt}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
+				output.Body(out, t.Output)
+				return err
+			})
+		},
+	}
+}
+
+func newTaskCancelCommand(s *settings) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:               "cancel ID",
+		Short:             "Cancel a task that is queued or running",
+		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, taskIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				params := map[string]string{"taskId": args[0]}
+				if reason != "" {
+					params["reason"] = reason
+				}
+				r, raw, err := wire.Call[struct{ Cancelled bool }](ctx, c, "task.cancel", params)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return output.Raw(cmd.OutOrStdout(), raw)
+				}
+				if !r.Cancelled {
+					return fmt.Errorf("%s was not cancelled", args[0])
+				}
+				progress(cmd, s, "%s is cancelled", args[0])
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return cmd
+}
+
+func newTaskStatsCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stats",
+		Short: "Count tasks by state",
+		Long:  "Count tasks by state.\n" + hubStatusHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				r, raw, err := wire.Call[struct{ Total, Running, Queued, Completed, Failed, Cancelled int }](ctx, c, "task.stats", nil)
+				if err != nil {
+					return err
+				}
+				if s.json {
+					return output.Raw(cmd.OutOrStdout(), raw)
+				}
+				return output.Fields(cmd.OutOrStdout(), output.Field{"running", strconv.Itoa(r.Running)}, output.Field{"queued", strconv.Itoa(r.Queued)},
+					output.Field{"completed", strconv.Itoa(r.Completed)}, output.Field{"failed", strconv.Itoa(r.Failed)},
+					output.Field{"cancelled", strconv.Itoa(r.Cancelled)}, output.Field{"total", strconv.Itoa(r.Total)})
+			})
+		},
+	}
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+)
+
+const trustHelp = `Show what the project's .duet.toml asks for - the agent that it chooses, programs
+that it runs, variables that it sets, keys that it uses, limits that it raises,
+tool calls that it allows - and, if you say yes, trust it. Until then none of
+that has an effect; limits lower than yours and deny rules always have.
+
+You trust the file as it is: whenever it changes, you are asked again. The
+programs that it names are not examined.
+
+With --database, show what is in a database that was set aside because you did
+not make it on this machine, and, if you say yes, take over its history: the
+conversations and what was done in them, but no rules, settings or pending work.
+Without FILE it is the database that was set aside last. If a hub runs it does
+this itself; for a FILE from elsewhere, or a large one, stop the hub first.
+
+Exit status: 0 if the file is trusted, shown or no longer trusted; 1 if there was
+no terminal to ask on and no --yes, or the answer was no, or there is no file.`
+
+// trustOptions are the flags of the command.
+type trustOptions struct {
+	revoke, show, yes, database bool
+}
+
+func newTrustCommand(s *settings) *cobra.Command {
+	var o trustOptions
+	cmd := &cobra.Command{
+		Use:   "trust [--database [FILE]]",
+		Short: "Review what the project's configuration would run, and allow it",
+		Long:  trustHelp,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !o.database:
+				return noArguments(cmd, args)
+			case len(args) > 1:
+				return fmt.Errorf("--database takes one FILE, got %q", args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.database {
+				return trustDatabase(cmd.Context(), cmd, s, o, strings.Join(args, ""))
+			}
+			p, err := s.Project()
+			if err != nil {
+				return err
+			}
+			store, err := config.DefaultTrustStore(os.Getenv)
+			if err != nil {
+				return err
+			}
+			if o.revoke {
+				return revoke(cmd, s, store, p.ConfigFile())
+			}
+			file, err := config.Inspect(p.ConfigFile(), os.Getenv)
+			if errors.Is(err, fs.ErrNotExist) {
+				return errors.New(strings.Join(append([]string{fmt.Sprintf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)}, p.Notes...), "; "))
+			}
+			if err != nil {
+				return config.Explain(err)
+			}
+			return trust(cmd, s, store, file, o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "no longer trust the file, and end the agents that it defines")
+	cmd.Flags().BoolVar(&o.show, "show", false, "only show what the file asks for and whether it is trusted")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "trust without asking")
+	cmd.Flags().BoolVar(&o.database, "database", false, "review a database that you did not make, and take over its history")
+	cmd.MarkFlagsMutuallyExclusive("revoke", "show", "yes")
+	cmd.MarkFlagsMutuallyExclusive("revoke", "database")
+	return cmd
+}
+
+func revoke(cmd *cobra.Command, s *settings, store *config.TrustStore, path string) error {
+	if err := store.Revoke(path); err != nil {
+		return err
+	}
+	if s.json {
+		return output.JSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no longer trusted; a hub that runs ends the agents that it defines.\n", output.Quoted(path))
+	return err
+}
+
+func trust(cmd *cobra.Command, s *settings, store *config.TrustStore, file *config.Inspection, o trustOptions) error {
+	trusted, err := file.Trusted(store)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if s.json {
+		// A program reads this: it cannot be asked, and sees the outcome.
+		w := out
+		defer func() {
+			_ = output.JSON(w, map[string]any{"file": file.File, "trusted": trusted, "asks": append([]config.Value{}, file.Asks...)})
+		}()
+		out = io.Discard
+	}
+	printAsks(out, file)
+	switch {
+	case len(file.Asks) == 0:
+		return nil
+	case trusted:
+		fmt.Fprintln(out, "You trust it.")
+		return nil
+	case o.show:
+		fmt.Fprintln(out, "You do not trust it.")
+		return nil
+	case !o.yes:
+		if err := askYes(cmd, s, "Trust it?", "not trusted", "duet-rpc trust"); err != nil {
+			return err
+		}
+	}
+	if err := file.Trust(store); err != nil {
+		return err
+	}
+	trusted = true
+	fmt.Fprintln(out, "You trust it now, until it changes.")
+	return nil
+}
+
+// printAsks shows what a file asks for, escaped: the file is somebody else's.
+func printAsks(out io.Writer, file *config.Inspection) {
+	if len(file.Asks) == 0 {
+		fmt.Fprintf(out, "Nothing in %s needs your trust.\n", output.Quoted(file.File))
+		return
+	}
+	fmt.Fprintf(out, "%s asks for this:\n", output.Quoted(file.File))
+	for _, v := range file.Asks {
+		fmt.Fprintf(out, "  %s = %s\n", output.Line(v.Key), output.Exact(config.ValueText(v.Value)))
+	}
+}
+
+// askYes asks on the terminal. No answer is no, which the error says in words,
+// and where nobody can be asked what to run again.
+func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
+	if s.json || !tty.Is(os.Stdin) {
+		return fmt.Errorf("%s: run `%s` on a terminal, or add --yes", no, again)
+	}
+	tty.DiscardTyped(os.Stdin)
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
+	line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New(no)
+}

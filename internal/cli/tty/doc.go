@@ -1,0 +1,26 @@
+// Package tty is about the terminal that a command was started on.
+package tty
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Is reports whether what is written to out, or read from it, is a terminal.
+func Is(file any) bool {
+	f, ok := file.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Size is how many columns and rows the terminal has to which out is written;
+// ok is false if it is none, or does not say.
+func Size(out io.Writer) (columns, rows int, ok bool) {
+	f, isFile := out.(*os.File)
+	if !isFile {
+		return 0, 0, false
+	}
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	return columns, rows, err == nil && columns > 0 && rows > 0
+}

@@ -1,0 +1,213 @@
+package turn
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// answered takes a line.
+func (a *asker) answered(ctx context.Context, line typed) {
+	meant := a.lineIsFor
+	a.lineIsFor = ""
+	if line.err == nil {
+		a.view.asking = false // the terminal has ended the line
+	}
+	if len(a.waiting) == 0 {
+		return
+	}
+	q := a.waiting[0]
+	if q.ID != meant { // it may have been typed before this one was asked
+		if line.err == nil {
+			a.view.Note("not taken: that question was answered elsewhere; this one is still open")
+		}
+		a.prompt()
+		return
+	}
+	d, again := a.decisionOf(q, line)
+	if again {
+		a.prompt()
+		return
+	}
+	a.expected = anAnswer
+	if line.err != nil {
+		a.decideAlone(ctx, q, d)
+	} else if !a.decide(ctx, q, d) {
+		a.prompt()
+		return
+	}
+	a.waiting = a.waiting[1:]
+	a.next()
+}
+
+// decisionOf makes a decision of a line, or asks for another one.
+func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
+	switch {
+	case line.err != nil:
+		a.view.endLine()
+		return wire.Decision{Decision: "deny", Comment: "the terminal was closed"}, false
+	case a.expected == aReason:
+		return wire.Decision{Decision: "deny", Comment: cmp.Or(line.text, "denied")}, false
+	case a.expected == anInput:
+		if !json.Valid([]byte(line.text)) || !strings.HasPrefix(line.text, "{") {
+			if line.text == "" {
+				a.expected = anAnswer
+			}
+			a.view.Note("that is not a JSON object; an empty line goes back")
+			return d, true
+		}
+		return wire.Decision{Decision: "approve", Input: json.RawMessage(line.text)}, false
+	case q.Type == wire.HumanContact:
+		return a.responseOf(q, line.text)
+	}
+	switch strings.ToLower(line.text) {
+	case "y", "yes":
+		return wire.Decision{Decision: "approve"}, false
+	case "a", "always":
+		return wire.Decision{Decision: "approve", Scope: "session"}, false
+	case "n", "no":
+		a.expected = aReason
+	case "e", "edit":
+		a.edit(q)
+	case "v", "view":
+		a.page(q)
+	default:
+		a.view.Note("please type " + keysOf(q))
+	}
+	return d, true
+}
+
+// responseOf makes a decision of the answer to a question that is not about a
+// tool: the number of an option, or words.
+func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {
+	if _, hidden := q.sheet.Excerpt(""); hidden && text == "v" {
+		a.page(q)
+		return d, true
+	}
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Options) {
+		return wire.Decision{Decision: "respond", Option: q.Options[n-1].OptionID, Comment: q.Options[n-1].Name}, false
+	}
+	return wire.Decision{Decision: "respond", Comment: text}, text == ""
+}
+
+// keysOf are the keys that answer a question about a tool.
+func keysOf(q asked) string {
+	keys := []string{"y", "n", "a"}
+	if q.Editable {
+		keys = append(keys, "e")
+	}
+	if _, hidden := q.sheet.Excerpt(""); hidden {
+		keys = append(keys, "v")
+	}
+	last := len(keys) - 1
+	return strings.Join(keys[:last], ", ") + " or " + keys[last]
+}
+
+// longestLine is the longest line, in bytes, that a terminal hands over: that of
+// Linux takes 4,096, that of macOS 1,024.
+const longestLine = 1000
+
+// edit shows the tool's input, and asks for it as it is to be.
+func (a *asker) edit(q asked) {
+	switch {
+	case !q.Editable:
+		a.view.Note("this agent runs the tool with its own input or not at all; type n, and then what to run instead")
+	case len(q.Input) > longestLine:
+		a.view.Note("the input is too long for a line; edit it with: duet-rpc approvals approve " + inbox.ShortID(q.ID) + " --edit-input JSON")
+	default:
+		a.expected = anInput
+		a.view.aside("  "+typeable(q.Input), dim)
+	}
+}
+
+// typeable is JSON that can be seen, and typed again as it is: what could not be
+// seen is escaped in its strings.
+func typeable(raw json.RawMessage) string {
+	var line bytes.Buffer
+	if json.Compact(&line, raw) != nil {
+		return output.Line(string(raw))
+	}
+	var b strings.Builder
+	for _, r := range line.String() {
+		switch {
+		case output.Exact("a"+string(r)) == "a"+string(r):
+			b.WriteRune(r)
+		case r <= 0xffff:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return b.String()
+}
+
+// decideAlone is decide where nobody can be asked again: if the decision does
+// not fit the question, the session is interrupted, so that it does not wait for
+// ever.
+func (a *asker) decideAlone(ctx context.Context, q asked, d wire.Decision) {
+	if a.decide(ctx, q, d) || ctx.Err() != nil {
+		return
+	}
+	a.view.Note("nobody is there to answer; interrupting")
+	if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": q.SessionID, "reason": "nobody_answers"}, nil); err != nil {
+		a.view.Note(wire.Refusal(err).Error())
+	}
+}
+
+// decide sends a decision, and reports whether the question is closed.
+func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
+	d.ID = q.ID
+	if q.Type == wire.HumanContact {
+		d = asResponse(q, d)
+	}
+	var r wire.Decided
+	err := a.send(ctx, d, &r)
+	if err != nil && ctx.Err() == nil {
+		a.view.Note(wire.Refusal(err).Error())
+		return false
+	}
+	if r.Success {
+		a.decided[q.ID] = true
+	} // else the session was interrupted, or somebody else was faster: that is told
+	return true
+}
+
+// asResponse is a decision as an answer to a question that is not about a tool.
+func asResponse(q asked, d wire.Decision) wire.Decision {
+	if d.Decision == "approve" && len(q.Options) > 0 {
+		d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
+	}
+	// An agent that lets us choose can be told that we do not.
+	if d.Decision != "deny" || len(q.Options) == 0 || q.Options[0].Kind == "" {
+		d.Decision = "respond"
+	}
+	d.Comment = cmp.Or(d.Comment, "yes")
+	return d
+}
+
+// send sends a decision, and waits for what the hub says, signals and silence
+// looked at meanwhile.
+func (a *asker) send(ctx context.Context, d wire.Decision, result any) error {
+	sent := make(chan error, 1)
+	go func() { sent <- a.hub.Call(ctx, "sendDecision", d, result) }()
+	for {
+		select {
+		case err := <-sent:
+			return err
+		case text := <-a.silence:
+			a.view.Note(text)
+		case <-a.Signals:
+			a.interrupt()
+		}
+	}
+}

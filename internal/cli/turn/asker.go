@@ -1,0 +1,236 @@
+package turn
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/question"
+)
+
+// An asked is a question of the agent, and what is shown of it.
+type asked struct {
+	wire.Approval
+	sheet question.Sheet
+}
+
+// A typed is a line that was typed, or the end of the input.
+type typed struct {
+	text string
+	err  error
+}
+
+// What the next line is taken for.
+type expected int
+
+const (
+	anAnswer expected = iota
+	aReason           // for the denial
+	anInput           // for the tool, edited
+)
+
+// An asker puts questions to whoever sits at the terminal, one at a time. One
+// goroutine uses it: the one of Attend.
+type asker struct {
+	Options
+	view     *View
+	hub      *client.Client
+	terminal *os.File // nil: there is none
+
+	typed      chan typed
+	wantLine   chan struct{} // asks for a line
+	begin      sync.Once     // to read lines
+	lineIsFor  string        // the question for which a line was asked for; or empty
+	seen       map[string]bool
+	decided    map[string]bool // by us
+	waiting    []asked         // the first is being asked
+	expected   expected
+	continued  <-chan os.Signal // after we were stopped
+	silence    <-chan string    // what is to be said of a hub that does not answer
+	interrupt  func()           // what a signal asks for
+	interrupts bool             // it was asked for
+}
+
+func newAsker(o Options, view *View, c *client.Client) *asker {
+	a := &asker{
+		Options: o, view: view, hub: c, typed: make(chan typed), wantLine: make(chan struct{}, 1),
+		seen: make(map[string]bool), decided: make(map[string]bool),
+	}
+	if tty.Is(os.Stdin) {
+		a.terminal = os.Stdin
+	} else if tty.Is(os.Stderr) { // the prompt came on standard input
+		if terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+			a.terminal = terminal
+		}
+	}
+	return a
+}
+
+// ask answers a question by the options, or begins to ask it.
+func (a *asker) ask(ctx context.Context, approval wire.Approval) {
+	if a.seen[approval.ID] {
+		return // a question that is open is told again
+	}
+	a.seen[approval.ID] = true
+	approval = inbox.Whole(ctx, a.hub, approval)
+	q := asked{approval, inbox.Sheet(approval, a.view.session.WorkingDir)}
+	a.show(q)
+	switch {
+	case a.Deny:
+		a.decideAlone(ctx, q, wire.Decision{Decision: "deny", Comment: "denied by --deny"})
+	case a.Yes:
+		a.view.Note("allowed by --yes")
+		a.decideAlone(ctx, q, wire.Decision{Decision: "approve"})
+	case a.terminal == nil:
+		a.view.Note("denied: there is no terminal to ask on; --yes would allow it")
+		a.decideAlone(ctx, q, wire.Decision{Decision: "deny", Comment: "nobody is there to ask"})
+	default:
+		a.waiting = append(a.waiting, q)
+		if len(a.waiting) == 1 {
+			a.prompt()
+		}
+	}
+}
+
+// resolved tells of a decision that somebody else made, and stops asking.
+func (a *asker) resolved(d wire.EventData) {
+	if !a.seen[d.ApprovalID] || a.decided[d.ApprovalID] {
+		return
+	}
+	i := slices.IndexFunc(a.waiting, func(q asked) bool { return q.ID == d.ApprovalID })
+	if i == 0 {
+		a.view.endLine() // behind what we asked
+	}
+	if d.DecidedBy != "end" { // that of the turn, which is told
+		text := d.Decision + " " + decidedBy(d.DecidedBy)
+		if why := cmp.Or(d.Response, d.Comment); why != "" {
+			text += ": " + why
+		}
+		a.view.Note(output.Line(text))
+	}
+	if i < 0 {
+		return
+	}
+	a.waiting = slices.Delete(a.waiting, i, i+1)
+	if i == 0 {
+		a.expected = anAnswer
+		a.next()
+	}
+}
+
+// decidedBy says who made a decision.
+func decidedBy(who string) string {
+	switch who {
+	case "user":
+		return "elsewhere"
+	case "overtaken":
+		return "because the conversation went on without it"
+	}
+	return "by " + who
+}
+
+// next asks the first question that waits, if there is one, also where it was
+// asked before: whoever comes back to us sees a shell's screen.
+func (a *asker) next() {
+	if len(a.waiting) > 0 {
+		a.show(a.waiting[0])
+		a.prompt()
+	}
+}
+
+// show shows what is asked, as far as it fits on a screen.
+func (a *asker) show(q asked) {
+	for _, diff := range inbox.FileDiffs(q.Approval, a.view.session.WorkingDir) { // it is not shown again when it was made
+		a.view.diffs[diff] = true
+	}
+	more := ": v shows all"
+	if a.terminal == nil || a.Yes || a.Deny {
+		more = ""
+	}
+	lines, _ := q.sheet.Excerpt(more)
+	a.view.lines(lines)
+}
+
+// page shows all of a question. Signals that come while a pager does are for
+// the pager, but for those that end us.
+func (a *asker) page(q asked) {
+	var text strings.Builder
+	for _, line := range q.sheet.Whole() {
+		text.WriteString(line.Text + "\n")
+	}
+	paging := pager.Start(a.view.side, text.String())
+	for {
+		select {
+		case <-paging.Done():
+			return
+		case <-a.continued: // the pager shows its page again
+		case sig := <-a.Signals:
+			if sig != os.Interrupt {
+				paging.Stop()
+				a.interrupt()
+			}
+		}
+	}
+}
+
+// prompt asks for a line. What was typed before is thrown away: whoever typed it
+// has not seen the question.
+func (a *asker) prompt() {
+	a.begin.Do(func() { go a.read() })
+	tty.DiscardTyped(a.terminal)
+	fmt.Fprint(a.view.side, a.promptFor(a.waiting[0]))
+	a.view.asking = true
+	if a.lineIsFor == "" {
+		a.lineIsFor = a.waiting[0].ID
+		a.wantLine <- struct{}{}
+	}
+}
+
+// promptFor is what stands before the cursor.
+func (a *asker) promptFor(q asked) string {
+	switch a.expected {
+	case aReason:
+		return "Why not? "
+	case anInput:
+		return "New input (one line of JSON): "
+	}
+	_, hidden := q.sheet.Excerpt("")
+	switch {
+	case q.Type == wire.HumanContact && hidden:
+		return "Your answer, or v to view all: "
+	case q.Type == wire.HumanContact:
+		return "Your answer: "
+	}
+	keys := "[y]es, [n]o, [a]lways in this session"
+	if q.Editable {
+		keys += ", [e]dit"
+	}
+	if hidden {
+		keys += ", [v]iew all"
+	}
+	return "Allow? " + keys + ": "
+}
+
+// read reads a line of the terminal whenever one is asked for. What came with
+// it is thrown away: it was typed before the next question was asked. It ends
+// with the process: nothing else ends a read of a terminal.
+func (a *asker) read() {
+	for range a.wantLine {
+		text, err := bufio.NewReader(a.terminal).ReadString('\n')
+		if text != "" {
+			err = nil
+		}
+		a.typed <- typed{strings.TrimSpace(text), err}
+	}
+}

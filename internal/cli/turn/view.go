@@ -1,0 +1,202 @@
+// Package turn shows one turn of a conversation with an agent, from the prompt to
+// its end, and puts the agent's questions to whoever sits at the terminal.
+package turn
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/question"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+)
+
+// A View shows a turn on a terminal or in a pipe: the agent's words on out,
+// everything else on side. What is printed can all be seen, but for the agent's
+// words in a pipe or a file: they go there as they are. One goroutine uses it at
+// a time.
+type View struct {
+	out, side io.Writer
+	words     *visible.Stream // of the message that is being written; nil: as they are
+	color     bool
+	json      bool // events go to out, and nothing else does
+	session   wire.Session
+
+	midLine  bool   // the last thing on out was no line end
+	asking   bool   // the last thing on side is what somebody is asked, and they have not typed yet
+	message  string // the message that is being written
+	diffs    map[string]bool
+	tools    map[string]bool // the tool calls whose beginning was shown
+	lastTool string
+	plan     map[string]string // the line that was shown for each step
+}
+
+// NewView makes a view. Colours are used on a terminal; with json each event is
+// printed as a line of JSON instead of the agent's words.
+func NewView(out, side io.Writer, noColor, json bool) *View {
+	v := &View{
+		out: out, side: side, json: json, color: !noColor && tty.Is(side),
+		diffs: make(map[string]bool), tools: make(map[string]bool), plan: make(map[string]string),
+	}
+	if tty.Is(out) {
+		v.words = output.Marks.Stream()
+	}
+	return v
+}
+
+// Begin says which session is shown from now on.
+func (v *View) Begin(s wire.Session) {
+	v.session = s
+	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
+	if s.State == wire.Queued {
+		v.Note("waiting for a free slot")
+	}
+}
+
+// End says how the session ended, and how to go on.
+func (v *View) End(s wire.Session) {
+	v.endLine()
+	v.Note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", s.Outcome(), s.TaskID))
+}
+
+// Note says something. Only its first line is at the margin, where ours are: the
+// text may be an agent's.
+func (v *View) Note(text string) { v.aside("— "+output.Indented(text), dim) }
+
+// A meaning is what an event asks of whoever follows a turn, once it is shown.
+type meaning int
+
+const (
+	nothingToDo meaning = iota
+	questionAsked
+	questionResolved
+	turnEnded
+)
+
+// show shows an event of the turn.
+func (v *View) show(e client.Event) meaning {
+	d := wire.DataOf(e)
+	if d.SessionID != v.session.ID && e.Type != wire.EventTerminal {
+		return nothingToDo
+	}
+	if v.json {
+		line, _ := json.Marshal(map[string]any{"seq": e.Seq, "type": e.Type, "timestamp": e.Timestamp, "data": e.Data}) // it came as JSON
+		fmt.Fprintf(v.out, "%s\n", line)
+	}
+	switch {
+	case e.Type == wire.EventApproval:
+		return questionAsked
+	case e.Type == wire.EventResolved:
+		return questionResolved
+	case e.Type == wire.EventStatus && wire.Ended(d.State):
+		return turnEnded
+	case !v.json:
+		v.showText(e.Type, d)
+	}
+	return nothingToDo
+}
+
+func (v *View) showText(kind string, d wire.EventData) {
+	switch kind {
+	case wire.EventDelta:
+		if v.message != d.MessageID {
+			v.endLine()
+			v.message = d.MessageID
+		}
+		v.say(d.Delta)
+	case wire.EventConversation:
+		v.showItem(d)
+	case wire.EventPlan:
+		v.showPlan(d.Entries)
+	case wire.EventDiff:
+		if !v.diffs[d.Diff] {
+			v.diffs[d.Diff] = true
+			v.showDiff(d)
+		}
+	case wire.EventError:
+		v.Note("error: " + d.Message)
+	case wire.EventTerminal:
+		if d.Encoding != "base64" {
+			printed := strings.TrimRight(strings.ReplaceAll(d.Data, "\r\n", "\n"), "\n")
+			v.aside("  "+output.Indented(printed), dim)
+		}
+	}
+}
+
+// showItem shows an entry of the conversation.
+func (v *View) showItem(d wire.EventData) {
+	tool := output.Line(cmp.Or(d.ToolTitle, d.ToolName))
+	switch d.EventType {
+	case "message":
+		if d.Role == "assistant" && v.message != d.MessageID { // it came whole
+			v.endLine()
+			v.say(d.Content)
+		}
+		v.endLine()
+		v.message = ""
+	case "tool_call":
+		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
+			v.lastTool = d.ToolID
+			if !v.tools[d.ToolID] {
+				v.tools[d.ToolID] = true
+				v.aside("● "+tool, bold)
+			}
+		}
+	case "tool_result":
+		mark := "✓ "
+		if d.ToolStatus == "failed" {
+			mark = "✗ "
+		}
+		v.aside(mark+tool, dim)
+	case "system":
+		v.Note(d.Content)
+	}
+}
+
+// showPlan shows the steps of a plan that are new or have changed.
+func (v *View) showPlan(steps []wire.PlanStep) {
+	for _, step := range steps {
+		mark := "☐"
+		switch step.Status {
+		case "in_progress":
+			mark = "▶"
+		case "completed":
+			mark = "☑"
+		}
+		if line := mark + " " + output.Line(step.Content); v.plan[step.Content] != line {
+			v.plan[step.Content] = line
+			v.aside(line, dim)
+		}
+	}
+}
+
+// showDiff shows what has changed in a file.
+func (v *View) showDiff(d wire.EventData) {
+	v.lines(question.Diff(d.Diff, output.Marks))
+	switch {
+	case d.Binary:
+		v.Note(d.Path + " has changed; it is binary")
+	case d.Truncated:
+		v.Note(fmt.Sprintf("%s: the rest of this change is too long to show; the whole change is +%d −%d lines", d.Path, d.Added, d.Removed))
+	}
+}
+
+// say prints the agent's words.
+func (v *View) say(text string) {
+	if v.asking {
+		v.endLine()
+	}
+	if v.words == nil {
+		v.midLine = !strings.HasSuffix(text, "\n")
+	} else {
+		text = v.words.Next(text)
+		v.midLine = v.midLine && text == "" || !strings.HasSuffix(text, "\n")
+	}
+	fmt.Fprint(v.out, text)
+}

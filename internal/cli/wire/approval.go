@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/client"
+)
+
+// FunctionCall is the type of an approval that asks whether a tool may run,
+// HumanContact that of one that asks a person something.
+const (
+	FunctionCall = "function_call"
+	HumanContact = "human_contact"
+)
+
+// An Approval is what an agent asks.
+type Approval struct {
+	ID        string          `json:"approval_id"`
+	CallID    string          `json:"call_id"`
+	ToolUseID string          `json:"tool_use_id"`
+	TaskID    string          `json:"task_id"`
+	ThreadID  string          `json:"thread_id"`
+	Agent     string          `json:"agent"`
+	Type      string          `json:"type"`
+	Tool      string          `json:"tool_name"`
+	Input     json.RawMessage `json:"tool_input"`
+	Editable  bool            `json:"input_editable"`
+	Title     string          `json:"title"`
+	Subject   string          `json:"subject"`
+	Options   []Option        `json:"options"`
+	Diff      string          `json:"diff"`  // of getApproval: the whole, in text
+	Diffs     []FileDiff      `json:"diffs"` // of the event, instead
+	Status    string          `json:"status"`
+	Stale     bool            `json:"stale"`
+	Reopened  string          `json:"reopened"`
+	Truncated bool            `json:"truncated"`
+	SessionID string          `json:"session_id"`
+	CreatedAt string          `json:"created_at"`
+	Deadline  string          `json:"deadline"`
+	Comment   string          `json:"comment"`
+	Response  string          `json:"response"`
+	DecidedBy string          `json:"decided_by"`
+}
+
+// An Option is an answer that an agent offers.
+type Option struct {
+	OptionID string `json:"option_id"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+}
+
+// A FileDiff is a change of a file that an agent asks to make.
+type FileDiff struct {
+	Path    string  `json:"path"`
+	OldText *string `json:"old_text"` // nil for a new file
+	NewText string  `json:"new_text"`
+}
+
+// Asks is what is asked, in words.
+func (a Approval) Asks() string {
+	text := cmp.Or(a.Title, a.Subject, a.Tool)
+	if a.Tool != "" && !strings.Contains(text, a.Tool) {
+		text = a.Tool + ": " + text
+	}
+	return text
+}
+
+// A Decision answers an approval.
+type Decision struct {
+	ID       string          `json:"approval_id"`
+	Decision string          `json:"decision"` // approve, deny or respond
+	Comment  string          `json:"comment,omitempty"`
+	Option   string          `json:"option,omitempty"`
+	Scope    string          `json:"scope,omitempty"`
+	Input    json.RawMessage `json:"updated_input,omitempty"`
+}
+
+// A Decided is the hub's answer to a decision.
+type Decided struct {
+	Success bool   `json:"success"`
+	Error   string `json:"error"`
+	Status  string `json:"status"`
+}
+
+// OpenApprovals are the approvals that nobody has answered, of a session or,
+// without one, of all.
+func OpenApprovals(ctx context.Context, c *client.Client, session string) ([]Approval, json.RawMessage, error) {
+	params := map[string]string{}
+	if session != "" {
+		params["session_id"] = session
+	}
+	r, raw, err := Call[struct{ Approvals []Approval }](ctx, c, "fetchApprovals", params)
+	return r.Approvals, raw, err
+}
+
+// GetApproval asks for all of an approval by its whole id.
+func GetApproval(ctx context.Context, c *client.Client, id string) (Approval, json.RawMessage, error) {
+	r, raw, err := Call[struct{ Approval Approval }](ctx, c, "getApproval", map[string]string{"approval_id": id})
+	return r.Approval, raw, err
+}
+
+// A Rule is a decision that holds for later approvals too.
+type Rule struct {
+	ID        int64  `json:"rule_id"`
+	Effect    string `json:"effect"`
+	Tool      string `json:"tool_name"`
+	Command   string `json:"command"`
+	SameInput bool   `json:"same_input"`
+	Scope     string `json:"scope"`
+	Title     string `json:"title"`
+	ThreadID  string `json:"thread_id"`
+	CreatedAt string `json:"created_at"`
+}

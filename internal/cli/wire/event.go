@@ -1,0 +1,94 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/client"
+)
+
+// The types of events that the command line tells apart.
+const (
+	EventStatus       = "session_status_changed"
+	EventConversation = "conversation_updated"
+	EventApproval     = "new_approval"
+	EventResolved     = "approval_resolved"
+	EventSettings     = "session_settings_changed"
+	EventDelta        = "message_delta"
+	EventThinking     = "thinking_delta"
+	EventPlan         = "plan"
+	EventDiff         = "diff_updated"
+	EventTerminal     = "terminal_output"
+	EventTerminalExit = "terminal_exit"
+	EventError        = "task_error"
+)
+
+// EventTypes are all types that can be subscribed to.
+var EventTypes = []string{
+	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, "usage", EventDiff,
+	EventTerminal, EventTerminalExit, "task_progress", EventError, "agent_update", "gate_result", "build_progress", client.TypeLagged,
+	client.TypeLogDamaged, "secret_requested",
+}
+
+// EventData is what is read of an event, whatever its type; docs/protocol.md
+// says which members each type has.
+type EventData struct {
+	SessionID string `json:"session_id"`
+	TaskID    string `json:"task_id"`
+
+	OldState  string `json:"old_state"`
+	State     string `json:"state"`
+	Reason    string `json:"reason"`
+	Error     string `json:"error"`
+	AgentMode string `json:"agent_mode"`
+
+	MessageID  string     `json:"message_id"`
+	Delta      string     `json:"delta"`
+	EventType  string     `json:"event_type"`
+	Role       string     `json:"role"`
+	Content    string     `json:"content"`
+	ToolID     string     `json:"tool_id"`
+	ToolName   string     `json:"tool_name"`
+	ToolTitle  string     `json:"tool_title"`
+	ToolStatus string     `json:"tool_status"`
+	Entries    []PlanStep `json:"entries"`
+
+	Path      string `json:"path"`
+	Diff      string `json:"diff"`
+	Added     int    `json:"added"`
+	Removed   int    `json:"removed"`
+	Binary    bool   `json:"binary"`
+	Truncated bool   `json:"truncated"`
+
+	ApprovalID string `json:"approval_id"`
+	Title      string `json:"title"`
+	Decision   string `json:"decision"`
+	DecidedBy  string `json:"decided_by"`
+	Comment    string `json:"comment"`
+	Response   string `json:"response_text"`
+
+	TerminalID string `json:"terminal_id"`
+	Data       string `json:"data"`
+	Encoding   string `json:"encoding"`
+	ExitCode   int    `json:"exit_code"`
+
+	Message string `json:"message"`
+	ToSeq   int64  `json:"to_seq"`
+}
+
+// A PlanStep is a step of an agent's plan.
+type PlanStep struct {
+	Content string `json:"content"`
+	Status  string `json:"status"` // pending, in_progress or completed
+}
+
+// DataOf is the data of an event. What cannot be read of it is zero.
+func DataOf(e client.Event) (d EventData) {
+	_ = json.Unmarshal(e.Data, &d)
+	return d
+}
+
+// Asked is the approval that an event of the type EventApproval tells of.
+func Asked(e client.Event) (a Approval) {
+	_ = json.Unmarshal(e.Data, &a) // what cannot be read of it is zero
+	return a
+}

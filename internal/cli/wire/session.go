@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/duet-rpc/duet-rpc/client"
+)
+
+// The states of a task that the command line tells apart.
+const (
+	Queued      = "queued"
+	Completed   = "completed"
+	Interrupted = "interrupted"
+)
+
+// Ended reports whether a state is final.
+func Ended(state string) bool {
+	switch state {
+	case Completed, "failed", "timed_out", "cancelled", Interrupted, "discarded":
+		return true
+	}
+	return false
+}
+
+// Modes are what an agent may be allowed to do without asking.
+var Modes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
+
+// A Session is one prompt and what an agent made of it.
+type Session struct {
+	ID           string  `json:"id"`
+	TaskID       string  `json:"task_id"`
+	ThreadID     string  `json:"thread_id"`
+	ParentID     string  `json:"parent_session_id"`
+	Status       string  `json:"status"`
+	State        string  `json:"state"`
+	Agent        string  `json:"agent"`
+	Query        string  `json:"query"`
+	Title        string  `json:"title"`
+	Model        string  `json:"model"`
+	Mode         string  `json:"permission_mode"`
+	WorkingDir   string  `json:"working_dir"`
+	CreatedAt    string  `json:"created_at"`
+	CompletedAt  string  `json:"completed_at"`
+	LastActivity string  `json:"last_activity_at"`
+	Error        string  `json:"error"`
+	ErrorCode    string  `json:"error_code"`
+	StopReason   string  `json:"stop_reason"`
+	AgentSession string  `json:"claude_session_id"`
+	TotalTokens  int     `json:"total_tokens"`
+	Cost         float64 `json:"cost_usd"`
+	Result       *struct {
+		Result string `json:"result"`
+	} `json:"result"`
+}
+
+// Outcome is how it ended, in words.
+func (s Session) Outcome() string { return outcome(s.Status, s.Error, s.ErrorCode) }
+
+// outcome is how something ended, and why unless it completed.
+func outcome(state, why, code string) string {
+	if state == Completed || why == "" {
+		return state
+	}
+	if code != "" {
+		return fmt.Sprintf("%s: %s (%s)", state, why, code)
+	}
+	return state + ": " + why
+}
+
+// SessionState asks for a session, by any of its ids.
+func SessionState(ctx context.Context, c *client.Client, id string) (Session, json.RawMessage, error) {
+	r, raw, err := Call[struct{ Session Session }](ctx, c, "getSessionState", map[string]string{"session_id": id})
+	return r.Session, raw, err
+}
+
+// Started is what the hub answers to whoever asked for a session or a task.
+type Started struct {
+	TaskID    string `json:"taskId"`  // of task.submit
+	Task      string `json:"task_id"` // of others
+	SessionID string `json:"session_id"`
+	Agent     string `json:"agent"`
+	State     string `json:"state"`
+	Status    string `json:"status"`
+}
+
+// A Task is a session as the methods of tasks tell it.
+type Task struct {
+	ID        string `json:"id"`
+	Prompt    string `json:"prompt"`
+	Agent     string `json:"agent"`
+	Priority  int    `json:"priority"`
+	State     string `json:"state"`
+	CreatedAt string `json:"createdAt"`
+}
+
+// A TaskState is all of a task.
+type TaskState struct {
+	Task
+	SessionID   string          `json:"session_id"`
+	ThreadID    string          `json:"thread_id"`
+	CWD         string          `json:"cwd"`
+	Title       string          `json:"title"`
+	StartedAt   string          `json:"startedAt"`
+	CompletedAt string          `json:"completedAt"`
+	Output      string          `json:"output"`
+	Error       string          `json:"error"`
+	ErrorCode   string          `json:"error_code"`
+	Metadata    json.RawMessage `json:"metadata"`
+}
+
+// Outcome is how it ended, in words.
+func (t TaskState) Outcome() string { return outcome(t.State, t.Error, t.ErrorCode) }

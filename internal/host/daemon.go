@@ -1,0 +1,40 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// Daemon makes this process the project's hub, without an editor, until a
+// signal comes, ctx ends or somebody stops it.
+func Daemon(ctx context.Context, s *Settings) error {
+	log := s.OpenLog()
+	defer log.Close(logGrace)
+	ctx, stop := untilSignal(ctx, log, nil)
+	defer stop()
+	c := claimProject(s)
+	p, _ := c.of()
+	if err := c.why(); err != nil {
+		return unavailable(p, err)
+	}
+	h := newHost(s, log, c, config.HubDaemon)
+	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
+	if err := (projectParts{h}).listen(); err != nil {
+		h.begin(ctx, false)
+		h.close()
+		return fmt.Errorf("nobody could reach the daemon: %w", err)
+	}
+	h.begin(ctx, true)
+	<-h.life.ctx.Done()
+	h.close()
+	log.Info("stopped")
+	return nil
+}
+
+// DaemonLog is where a daemon's log goes.
+func DaemonLog(p project.Project) string { return filepath.Join(p.StateDir, "logs", "daemon.log") }

@@ -1,0 +1,241 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+)
+
+// WantsDaemon reports whether the configuration says hub = "daemon". One that
+// is wrong says nothing: whoever opens the hub tells what is wrong with it.
+func WantsDaemon(s *Settings) bool {
+	if os.Getenv("DUET_HUB") == "" && !mentionsHub(s) {
+		return false // the start is quicker without a look for every agent
+	}
+	c, err := s.Config()
+	return err == nil && c.Hub == config.HubDaemon
+}
+
+// mentionsHub reports whether there is a file that could say something of it.
+func mentionsHub(s *Settings) bool {
+	p, err := s.Project()
+	if err != nil {
+		return false
+	}
+	files, err := configFiles(p)
+	return err == nil && slices.ContainsFunc(files, func(file string) bool {
+		return config.Mentions(file, "hub")
+	})
+}
+
+const (
+	// startPause is how long whoever starts a daemon waits before it looks
+	// again whether somebody answers.
+	startPause = 10 * time.Millisecond
+)
+
+// errOtherHub says that a daemon was not started because another process is
+// the hub, or is about to be, or has not quite ended.
+var errOtherHub = errors.New("another process is the hub")
+
+// EnsureDaemon returns when a hub answers: the one that is there, or a daemon,
+// which is started in the background. Of any number of processes that do this
+// at the same time one starts it.
+func EnsureDaemon(ctx context.Context, s *Settings, p project.Project) error {
+	within, cancel := context.WithTimeout(ctx, s.startWithin())
+	defer cancel()
+	if err := p.Prepare(); err != nil {
+		return err
+	}
+	var silent *SilentError // who keeps a hub from being started, or does not
+	err := ensureWithin(within, s, p, &silent)
+	if err != nil && within.Err() != nil && ctx.Err() == nil && silent != nil {
+		return silent
+	}
+	return err
+}
+
+func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **SilentError) error {
+	for {
+		someone, err := answers(ctx, s, p)
+		if errors.As(err, silent) {
+			err = nil
+		}
+		if someone || err != nil {
+			return err
+		}
+		err = startOne(ctx, s, p)
+		var held *project.HeldError
+		if err == nil || !errors.Is(err, errOtherHub) && !errors.As(err, &held) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w and does not answer; end it, or see what it says: duet-rpc daemon logs", err)
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// answers reports whether a hub answers on the project's socket. The error says
+// that none could, or should not be spoken to, or, a *SilentError, that
+// somebody listens who does not answer.
+func answers(ctx context.Context, s *Settings, p project.Project) (someone bool, err error) {
+	conn, err := dialSocket(ctx, s, p)
+	if err == nil {
+		return true, conn.Close()
+	}
+	var nobody *socket.NobodyError
+	if errors.As(err, &nobody) {
+		err = nil
+	}
+	return false, err
+}
+
+// startWithin is how long a daemon may take to answer after its start.
+func (s *Settings) startWithin() time.Duration { return 2 * s.AnswerWithin }
+
+// MayComeYet reports whether an error of dialSocket says no more than that
+// there is no hub, or one that has just ended.
+func MayComeYet(err error) bool {
+	var nobody *socket.NobodyError
+	var silent *SilentError
+	return errors.As(err, &nobody) || errors.As(err, &silent)
+}
+
+// startOne starts a daemon and waits until it answers.
+func startOne(ctx context.Context, s *Settings, p project.Project) error {
+	starting, err := p.LockStart(ctx)
+	if err != nil {
+		return err
+	}
+	defer starting.Close()
+	if err := checkNoHub(ctx, p); err != nil {
+		return err
+	}
+	if err := putAsideLongLog(DaemonLog(p)); err != nil {
+		return fmt.Errorf("putting the long log of daemons aside: %w", err)
+	}
+	log, err := logging.OpenFile(DaemonLog(p))
+	if err != nil {
+		return fmt.Errorf("opening the daemon's log: %w", err)
+	}
+	defer log.Close()
+	cmd, err := daemonCommand(s, p)
+	if err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		someone, err := answers(ctx, s, p)
+		if someone {
+			return nil
+		}
+		select {
+		case status := <-ended:
+			if other := checkNoHub(ctx, p); other != nil {
+				return other
+			}
+			if err != nil && !MayComeYet(err) {
+				return err
+			}
+			return fmt.Errorf("the daemon ended at once (%v)%s", status, lastWords(p))
+		case <-ctx.Done():
+			return errors.New("the daemon does not answer; its log may say why: duet-rpc daemon logs")
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// longLog is how many bytes a log may have to be written on by another daemon.
+const longLog = 8 << 20
+
+// putAsideLongLog renames a log that has become long to its name with .1, in
+// place of the one before. No daemon may be writing it.
+func putAsideLongLog(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() <= longLog {
+		return nil // whoever opens it tells what is wrong with it
+	}
+	return os.Rename(path, path+".1")
+}
+
+// lastWords is what a daemon that failed has said last, or where to look.
+func lastWords(p project.Project) string {
+	if file, err := os.Open(DaemonLog(p)); err == nil {
+		defer file.Close()
+		_, _ = file.Seek(-4096, io.SeekEnd) // a shorter one is read from its beginning
+		text, _ := io.ReadAll(file)
+		text = bytes.TrimSpace(text)
+		last := text[bytes.LastIndexByte(text, '\n')+1:]
+		if why, ok := bytes.CutPrefix(last, []byte("duet-rpc: ")); ok {
+			return ": " + visible.ForTerminal().Line(string(why))
+		}
+	}
+	return "; its log says why: duet-rpc daemon logs"
+}
+
+// checkNoHub gives errOtherHub if a process has the hub's lock.
+func checkNoHub(ctx context.Context, p project.Project) error {
+	lock, err := p.Lock(ctx)
+	var held *project.HeldError
+	switch {
+	case errors.As(err, &held) && held.PID != 0:
+		return fmt.Errorf("%w (process %d)", errOtherHub, held.PID)
+	case errors.As(err, &held):
+		return errOtherHub
+	case err != nil:
+		return err
+	}
+	return lock.Close()
+}
+
+// daemonCommand is this program as a daemon, which outlives this process, its
+// terminal and its process group.
+func daemonCommand(s *Settings, p project.Project) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"daemon", "start", "--foreground", "--root", p.Root, "--log-level", s.LogLevel.String(), "--no-color",
+		"--read-timeout", s.Limits.Timeout.String(),
+		"--max-frame-bytes", strconv.Itoa(s.Limits.MaxFrame), "--max-header-bytes", strconv.Itoa(s.Limits.MaxHeader),
+	}
+	if s.TestMethods {
+		args = append(args, "--test-methods")
+	}
+	for _, path := range s.Listen {
+		full, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--listen", full)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Dir = p.Root
+	// Its log is the daemon's own, wherever that of whoever started it goes.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DUET_RPC_LOG=") })
+	detach(cmd)
+	return cmd, nil
+}

@@ -1,0 +1,48 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+)
+
+// TryDemoAgent runs a prompt with the demo agent in a directory of its own, so
+// that database, executor and agent are seen at work.
+func TryDemoAgent(ctx context.Context, s Settings, log *logging.Log) error {
+	dir, err := os.MkdirTemp("", "duet-rpc-doctor")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s.Root = dir
+	c := claimProject(&s)
+	defer c.release(nil)
+	p, lock := c.of()
+	if err := c.why(); err != nil {
+		return unavailable(p, err)
+	}
+	h, err := openProject(ctx, hubOptions{
+		settings: &s, log: log, project: p, lock: lock,
+		noticed: func([]database.Notice) {}, idle: func() {}, notified: func(context.Context) {},
+	})
+	if err != nil {
+		return unavailable(p, err)
+	}
+	defer h.close(ctx)
+	session, err := h.hub.Launch(ctx, hub.LaunchSpec{Prompt: "quiet", Agent: "demo", Source: "prompt"})
+	if err != nil {
+		return err
+	}
+	if session, err = h.hub.Await(ctx, session.UUID); err != nil {
+		return err
+	}
+	if session.State != domain.Completed {
+		return fmt.Errorf("the demo agent's run is %s: %s", session.State, session.Error)
+	}
+	return nil
+}

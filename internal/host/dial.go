@@ -1,0 +1,137 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+const (
+	// listensWithin is how long a process that has the hub's lock may take to
+	// open its socket: the first reply to its editor comes first.
+	listensWithin = 2 * time.Second
+	// listenPause is how long whoever waits for that waits before it looks again.
+	listenPause = 10 * time.Millisecond
+)
+
+// Dial connects to the hub of a project. Where there is none the error
+// says how to start one. A hub that has just begun is waited for.
+func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Option) (*client.Client, error) {
+	var problem error
+	open := func(ctx context.Context) (server.Transport, error) {
+		// The next hub may listen elsewhere.
+		conn, err := dialSocket(ctx, s, p)
+		if err != nil {
+			problem = err
+			return nil, err
+		}
+		return conn, nil
+	}
+	for deadline := time.Now().Add(min(listensWithin, s.AnswerWithin)); ; {
+		c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))...)
+		if err == nil {
+			return c, nil
+		}
+		var nobody *socket.NobodyError
+		var unsafe *socket.UnsafeError
+		switch {
+		case errors.As(err, &nobody) && !p.Unlocked() && time.Now().Before(deadline):
+			select {
+			case <-time.After(listenPause):
+				continue
+			case <-ctx.Done():
+			}
+			return nil, nobody
+		case errors.As(err, &nobody): // they say all there is to say
+			return nil, nobody
+		case errors.As(err, &unsafe):
+			return nil, unsafe
+		case problem != nil:
+			return nil, problem
+		}
+		return nil, err
+	}
+}
+
+// dialSocket connects to the hub that answers on the project's socket.
+func dialSocket(ctx context.Context, s *Settings, p project.Project) (net.Conn, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	path, err := socket.Find(p.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	greeting, cancel := context.WithTimeout(ctx, s.AnswerWithin)
+	defer cancel()
+	conn, err := socket.Dial(greeting, path)
+	if err == nil {
+		err = greet(greeting, conn)
+	}
+	var nobody *socket.NobodyError
+	var unsafe *socket.UnsafeError
+	switch {
+	case err == nil:
+		return conn, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.As(err, &nobody), errors.As(err, &unsafe):
+		return nil, err
+	}
+	pid, held := p.Holder(ctx)
+	return nil, &SilentError{PID: pid, Held: held, path: path, err: err}
+}
+
+// greet makes sure that a hub answers at the other end, before ctx ends: the
+// socket of one that was killed takes connections until the system has closed
+// it. If none does the connection is closed.
+func greet(ctx context.Context, conn net.Conn) error {
+	// Not by a deadline, which is the frame reader's to set.
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	_, err := conn.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`)))
+	if err == nil {
+		var answer frame.Message
+		err = frame.NewReader(conn, frame.LSP, frame.Limits{}).Next(&answer)
+	}
+	if !stop() {
+		return ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// A SilentError says that somebody listens on the project's socket who does
+// not answer.
+type SilentError struct {
+	PID  int  // who is the project's hub; 0 if that is not known
+	Held bool // somebody is
+	path string
+	err  error
+}
+
+// endSilent is what to do about a hub that does not answer.
+const endSilent = "`duet-rpc daemon stop --force` ends it, and what it ran can be continued"
+
+func (e *SilentError) Error() string {
+	switch {
+	case !e.Held:
+		return fmt.Sprintf("what listens on %s does not answer, and it is not this project's hub: end it, then start one", e.path)
+	case e.PID == 0:
+		return "the hub does not answer; " + endSilent
+	}
+	return fmt.Sprintf("the hub (process %d) does not answer; %s", e.PID, endSilent)
+}
+
+func (e *SilentError) Unwrap() error { return e.err }

@@ -1,0 +1,200 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A host is this process as the hub of its project: one server for the editor
+// that started it, if one did, and for everybody who comes to its sockets.
+type host struct {
+	settings *Settings
+	log      *logging.Log
+	kind     string        // what the configuration calls a hub like this
+	problem  string        // that this process is the hub, though it should not be; or ""
+	trouble  func() string // what else health is to tell; may be nil
+
+	claim   *claim
+	notices notices
+	srv     *server.Server
+	sockets sockets
+	linger  linger
+	life    *life[*openHub]
+	idle    chan struct{} // has one in it when no agent is at work any more
+
+	notified func(context.Context) // waits until subscribers of tasks know what has happened
+	serving  sync.WaitGroup        // the life, and connections and sockets
+}
+
+// newHost makes a host of the project that is claimed. Nothing is done before
+// [host.begin].
+func newHost(s *Settings, log *logging.Log, c *claim, kind string) *host {
+	h := &host{settings: s, log: log, kind: kind, claim: c, idle: make(chan struct{}, 1)}
+	h.life = newLife(projectParts{h}, log.Logger)
+	h.linger = linger{count: h.connections, alone: h.life.alone}
+	h.srv = server.New(newRegistry(h), server.Options{
+		Limits:    s.Limits,
+		Logger:    log.Logger,
+		Grace:     handlerGrace,
+		Released:  debug.FreeOSMemory,
+		ConnEnded: h.linger.connectionEnded,
+		Trace:     traceOf(log),
+	})
+	h.sockets = sockets{server: h.srv, log: log.Logger, extra: s.Listen, serving: &h.serving}
+	return h
+}
+
+// begin begins the life of the hub. A signal ends ctx; with now the hub is opened
+// at once.
+func (h *host) begin(ctx context.Context, now bool) {
+	if now {
+		h.life.attempts.want()
+	}
+	h.serving.Go(func() { h.life.run(ctx) })
+}
+
+// close ends the host, and everything that it runs.
+func (h *host) close() {
+	h.life.end()
+	closing, cancel := context.WithTimeout(context.Background(), hubGrace)
+	defer cancel()
+	select {
+	case <-h.life.over:
+	case <-closing.Done():
+		if _, _, over := h.life.attempts.result(); !over {
+			h.log.Warn("the hub was still being opened")
+			return // and the claim ends with the process: it may be about to use the database
+		}
+		<-h.life.over
+	}
+	ended := make(chan struct{})
+	go func() { // until the connections have ended, or the process has
+		h.serving.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-closing.Done():
+	}
+}
+
+// serveEditor serves an editor on its pipes until it goes, or ctx or the host
+// ends.
+func (h *host) serveEditor(ctx context.Context, t server.Transport) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.life.ctx, cancel)()
+	if err := h.srv.Serve(ctx, t, frame.LSP); err != nil {
+		h.log.Error("the connection failed", "err", err)
+	}
+}
+
+// pipe is a connection to the host inside the process.
+func (h *host) pipe() server.Transport {
+	near, far := server.Pipe()
+	h.serving.Go(func() { h.serveEditor(h.life.ctx, far) })
+	return near
+}
+
+// stayForOthers returns when the editor has gone and nobody is connected any
+// more, or the host has ended.
+func (h *host) stayForOthers() {
+	if h.linger.editorGone() {
+		h.log.Info("the editor has gone; others are still here", "connections", h.connections())
+	}
+	<-h.life.ctx.Done()
+}
+
+// Hub waits for the hub. Its error is a *domain.Error of KindUnavailable.
+func (h *host) Hub(ctx context.Context) (*hub.Hub, error) {
+	open, err := h.life.attempts.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return open.hub, nil
+}
+
+// ready is the hub, or nil where there is none, or none yet.
+func (h *host) ready() *hub.Hub {
+	if open, ok := h.life.attempts.ready(); ok {
+		return open.hub
+	}
+	return nil
+}
+
+// busy reports whether agents are at work.
+func (h *host) busy() bool {
+	ready := h.ready()
+	return ready != nil && ready.Busy()
+}
+
+// drain waits until no agent is at work, as long as ctx lasts, and lets no
+// other begin.
+func (h *host) drain(ctx context.Context) {
+	if ready := h.ready(); ready != nil {
+		ready.Drain(ctx)
+	}
+}
+
+func (h *host) connections() int { return h.srv.ConnCount() }
+
+// issues lists what is wrong, without waiting.
+func (h *host) issues() (issues []string) {
+	if h.trouble != nil {
+		if why := h.trouble(); why != "" {
+			issues = append(issues, why)
+		}
+	}
+	if h.problem != "" {
+		p, _ := h.claim.of()
+		issues = append(issues, p.ShortenPaths(h.problem))
+	}
+	issues = append(issues, h.notices.texts()...)
+	switch open, err, over := h.life.attempts.result(); {
+	case !over:
+		return issues
+	case err != nil:
+		return append(issues, err.Error())
+	default:
+		return append(issues, open.hub.Issues()...)
+	}
+}
+
+// newRegistry registers every method.
+func newRegistry(h *host) *server.Registry {
+	reg := server.NewRegistry()
+	workspaces := handlers.NewWorkspaces()
+	handlers.RegisterCore(reg, handlers.Core{
+		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Issues: h.issues,
+		Trust: func() error { return trustWorkspace(h.settings, h.log) },
+		Busy:  h.busy, Drain: h.drain, Others: func() bool { return h.connections() > 1 }, Workspaces: workspaces,
+	})
+	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: h.Hub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
+		Kind: h.kind, Sockets: h.sockets.paths,
+	})
+	if h.settings.TestMethods {
+		handlers.RegisterTestMethods(reg)
+	}
+	return reg
+}
+
+// traceOf logs the messages of connections, if that is wanted; else it is nil.
+func traceOf(log *logging.Log) func(c *server.Conn, sent bool, message []byte) {
+	messages := log.Messages()
+	if messages == nil {
+		return nil
+	}
+	return func(c *server.Conn, sent bool, message []byte) {
+		messages(fmt.Sprintf("connection %d", c.Number()), sent, message)
+	}
+}

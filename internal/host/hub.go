@@ -1,0 +1,160 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/supervisor"
+)
+
+// An openHub is a project's hub that is open, with its executors.
+type openHub struct {
+	hub       *hub.Hub
+	executors *supervisor.Supervisor
+	log       *logging.Log
+	gone      chan struct{}         // closed when its files are the project's no more
+	notified  func(context.Context) // waits until subscribers of tasks know what has happened
+}
+
+// hubOptions are what a hub is opened with.
+type hubOptions struct {
+	settings *Settings
+	log      *logging.Log
+	project  project.Project
+	lock     *project.Lock
+	noticed  func([]database.Notice) // is told what was found in the database's place
+	idle     func()                  // is called a moment after the last run has ended
+	notified func(context.Context)   // waits until subscribers of tasks know what has happened
+}
+
+// openProject opens the project's hub, for who has the lock.
+func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
+	p := o.project
+	live, err := o.settings.liveConfig(p)
+	if err != nil {
+		return nil, err
+	}
+	c, err := live.Current(false)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range p.Notes {
+		o.log.Warn("something was passed over", "note", note)
+	}
+	for _, file := range c.Untrusted {
+		o.log.Warn("a project's configuration waits for your trust; parts of it have no effect", "file", file, "todo", "duet-rpc trust")
+	}
+	command, environment, err := executorCommand()
+	if err != nil {
+		return nil, err
+	}
+	prepared, err := database.Prepare(ctx, p, o.log.Logger)
+	o.noticed(prepared.Notices)
+	if err != nil {
+		return nil, err
+	}
+	h := &openHub{log: o.log, gone: make(chan struct{}), notified: o.notified}
+	lost := sync.OnceFunc(func() { close(h.gone) })
+	h.hub, err = hub.Open(ctx, hub.Options{
+		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		Restricted: func() (*config.Config, error) { return live.Current(true) },
+		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
+		Idle: func() {
+			debug.FreeOSMemory()
+			o.idle()
+		},
+		Valid: func() error {
+			if err := o.lock.Valid(); err != nil {
+				return err
+			}
+			return prepared.Unchanged()
+		},
+		Lost: func(error) { lost() },
+		Executors: func(daemon catalog.Daemon) hub.Executors {
+			h.executors = supervisor.New(supervisor.Options{
+				Daemon: daemon, Command: command, Environment: environment, Logger: o.log.Logger, WireError: handlers.ExecutorError,
+				Trace: traceExecutors(o.log), MostIdle: c.Limits.MostIdle(),
+			})
+			return h.executors
+		},
+	})
+	if err == nil {
+		return h, nil
+	}
+	if h.executors != nil {
+		h.executors.Close(ctx)
+	}
+	return nil, sqlite.Locked(p.Database(), err)
+}
+
+func (h *openHub) lost() <-chan struct{} { return h.gone }
+
+func (h *openHub) drain(ctx context.Context) { h.hub.Drain(ctx) }
+
+// interrupt interrupts what runs, and returns when subscribers of tasks know it.
+func (h *openHub) interrupt(ctx context.Context) {
+	if h.hub.Abandon(ctx) == nil {
+		h.notified(ctx)
+	}
+}
+
+// close interrupts what runs and ends the executors.
+func (h *openHub) close(ctx context.Context) {
+	if err := h.hub.Close(); err != nil && !h.hub.Lost() { // of a lost one it was said what is wrong
+		h.log.Warn("the database was not closed properly", "err", err)
+	}
+	h.executors.Close(ctx)
+}
+
+// traceExecutors logs the messages of executors by their process ids, if that is
+// wanted; else it is nil.
+func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
+	messages := log.Messages()
+	if messages == nil {
+		return nil
+	}
+	return func(pid int, sent bool, message []byte) {
+		messages(fmt.Sprintf("executor %d", pid), sent, message)
+	}
+}
+
+// executorCommand is how an executor is started, and its environment, which
+// is built from nothing.
+func executorCommand() (command, environment []string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("finding the program itself, which is also the executor: %w", err)
+	}
+	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "GORACE"} {
+		if value, ok := os.LookupEnv(name); ok {
+			environment = append(environment, name+"="+value)
+		}
+	}
+	return []string{self, "executor"}, environment, nil
+}
+
+// unavailable is why there is no hub of a project, as clients are told it.
+func unavailable(p project.Project, err error) *domain.Error {
+	text := err.Error()
+	var held *project.HeldError
+	switch {
+	case errors.As(err, &held):
+		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)
+	case database.IsUnusable(err):
+		text += "; `duet-rpc doctor` says more"
+	}
+	return &domain.Error{Kind: domain.KindUnavailable, Message: "sessions are not available: " + p.ShortenPaths(text), Err: err}
+}

@@ -1,0 +1,411 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// A script is what becomes of what a life does with its parts.
+type script struct {
+	claimErr error
+	openErr  error
+	opening  time.Duration // how long it takes to open the hub
+	draining time.Duration // how long work takes to finish
+	gone     bool          // the project is
+}
+
+// played are parts that note what a life does with them, and when.
+type played struct {
+	began time.Time
+
+	mu sync.Mutex // guards the fields below
+	script
+	did  []string
+	had  bool // the lock is
+	hubs []*playedHub
+}
+
+type playedHub struct {
+	parts *played
+	loss  chan struct{}
+}
+
+func (p *played) note(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.did = append(p.did, fmt.Sprintf("%v %s", time.Since(p.began), fmt.Sprintf(format, args...)))
+}
+
+// claims sets what becomes of the next claim.
+func (p *played) claims(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claimErr = err
+}
+
+// opens sets what becomes of the next opening.
+func (p *played) opens(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.openErr = err
+}
+
+func (p *played) claim(context.Context) (bool, error) {
+	p.mu.Lock()
+	err, had := p.claimErr, p.had
+	p.had = err == nil
+	p.mu.Unlock()
+	if had && err == nil {
+		return false, nil
+	}
+	p.note("claim: %v", err)
+	return err == nil, err
+}
+
+func (p *played) release(why error) {
+	p.mu.Lock()
+	p.had = false
+	p.mu.Unlock()
+	p.note("release: %v", why)
+}
+
+func (p *played) exists() bool { return !p.gone }
+
+func (p *played) listen() error {
+	p.note("listen")
+	return nil
+}
+
+func (p *played) unlisten(all bool) { p.note("unlisten: %v", all) }
+
+func (p *played) open(context.Context) (*playedHub, error) {
+	time.Sleep(p.opening)
+	p.mu.Lock()
+	err := p.openErr
+	p.mu.Unlock()
+	p.note("open: %v", err)
+	if err != nil {
+		return nil, err
+	}
+	h := &playedHub{p, make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hubs = append(p.hubs, h)
+	return h, nil
+}
+
+func (p *played) noteStop()                   { p.note("note the stop") }
+func (p *played) unavailable(err error) error { return fmt.Errorf("unavailable: %w", err) }
+
+func (h *playedHub) lost() <-chan struct{} { return h.loss }
+
+func (h *playedHub) drain(ctx context.Context) {
+	select {
+	case <-time.After(h.parts.draining):
+		h.parts.note("drained")
+	case <-ctx.Done():
+		h.parts.note("drained in part")
+	}
+}
+
+func (h *playedHub) interrupt(ctx context.Context) {
+	deadline, _ := ctx.Deadline()
+	h.parts.note("interrupt within %v", time.Until(deadline))
+}
+
+func (h *playedHub) close(context.Context) { h.parts.note("close") }
+
+// stage is a life of played parts, in a bubble with a clock of its own.
+type stage struct {
+	*played
+	*life[*playedHub]
+	t      *testing.T
+	signal context.CancelFunc
+}
+
+func play(t *testing.T, name string, with script, scene func(s *stage)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stage{played: &played{script: with}, t: t}
+			s.began = time.Now()
+			s.life = newLife(s.played, slog.New(slog.DiscardHandler))
+			var ctx context.Context
+			ctx, s.signal = context.WithCancel(t.Context())
+			s.had = with.claimErr == nil
+			go s.run(ctx)
+			scene(s)
+			s.end()
+			<-s.over
+		})
+	})
+}
+
+// at goes on to a time after the beginning.
+func (s *stage) at(d time.Duration) {
+	time.Sleep(d - time.Since(s.began))
+	synctest.Wait()
+}
+
+// requires compares what was done since the last time.
+func (s *stage) requires(want ...string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.Equal(s.t, want, s.did)
+	s.did = nil
+}
+
+// forget forgets what was done.
+func (s *stage) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.did = nil
+}
+
+// requiresEnd waits for the end and compares what was done until then.
+func (s *stage) requiresEnd(want ...string) {
+	s.t.Helper()
+	<-s.over
+	s.requires(want...)
+	require.Error(s.t, s.ctx.Err(), "who is connected is told by that")
+}
+
+func (s *stage) ask() error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Hour)
+	defer cancel()
+	_, err := s.attempts.get(ctx)
+	return err
+}
+
+func (s *stage) lose() { close(s.hubs[len(s.hubs)-1].loss) }
+
+func TestBeginningOfALife(t *testing.T) {
+	play(t, "nobody needs the hub", script{}, func(s *stage) {
+		s.at(9 * time.Millisecond)
+		s.requires()
+		s.at(time.Second)
+		s.requires("10ms listen", "100ms listen", "100ms open: <nil>")
+	})
+	play(t, "it is needed at once", script{}, func(s *stage) {
+		require.NoError(s.t, s.ask())
+		s.requires("0s listen", "0s open: <nil>")
+		s.at(time.Hour)
+		s.requires()
+	})
+	play(t, "it is needed soon", script{}, func(s *stage) {
+		s.at(20 * time.Millisecond)
+		require.NoError(s.t, s.ask())
+		s.requires("10ms listen", "20ms listen", "20ms open: <nil>")
+	})
+	play(t, "who asks waits no longer than it wants", script{opening: time.Minute}, func(s *stage) {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
+		defer cancel()
+		_, err := s.attempts.get(ctx)
+		require.ErrorIs(s.t, err, context.DeadlineExceeded)
+		require.NoError(s.t, s.ask())
+		s.requires("0s listen", "1m0s open: <nil>")
+	})
+}
+
+// A failure is believed for a second; then whoever needs the hub has it tried
+// again, and nobody else.
+func TestFailureOfALife(t *testing.T) {
+	broken := errors.New("broken")
+	play(t, "of the hub", script{openErr: broken}, func(s *stage) {
+		require.ErrorIs(s.t, s.ask(), broken)
+		s.requires("0s listen", "0s open: broken")
+		s.at(openAgainAfter)
+		require.EqualError(s.t, s.ask(), "unavailable: broken")
+		s.requires()
+		s.at(time.Hour)
+		s.requires()
+		s.opens(nil)
+		require.NoError(s.t, s.ask())
+		s.requires("1h0m0s listen", "1h0m0s open: <nil>")
+	})
+	play(t, "a need that was served is none", script{openErr: broken}, func(s *stage) {
+		require.ErrorIs(s.t, s.ask(), broken)
+		s.forget()
+		s.attempts.needed <- struct{}{} // of who came when the attempt was about to begin
+		s.at(time.Hour)
+		s.requires()
+	})
+	play(t, "of the hub, and then the end", script{openErr: broken}, func(s *stage) {
+		require.ErrorIs(s.t, s.ask(), broken)
+		s.end()
+		<-s.over
+		s.at(time.Minute)
+		require.ErrorIs(s.t, s.ask(), broken, "nobody will open it any more")
+	})
+	play(t, "of the claim", script{claimErr: broken}, func(s *stage) {
+		require.ErrorIs(s.t, s.ask(), broken)
+		s.requires("0s claim: broken")
+		s.claims(nil)
+		s.at(2 * time.Second)
+		require.NoError(s.t, s.ask())
+		s.requires("2s claim: <nil>", "2s unlisten: true", "2s listen", "2s open: <nil>")
+	})
+	play(t, "another process has claimed it meanwhile", script{claimErr: broken}, func(s *stage) {
+		require.ErrorIs(s.t, s.ask(), broken)
+		s.claims(&project.HeldError{PID: 7})
+		s.at(2 * time.Second)
+		require.ErrorAs(s.t, s.ask(), new(*project.HeldError))
+		s.requiresEnd("0s claim: broken", "2s claim: process 7 holds ", "2s release: duet-rpc is ending")
+	})
+}
+
+func TestLossOfTheFiles(t *testing.T) {
+	lose := func(s *stage) {
+		require.NoError(s.t, s.ask())
+		s.at(time.Minute)
+		s.requires("0s listen", "0s open: <nil>")
+		s.lose()
+		synctest.Wait()
+		s.requires("1m0s unlisten: false", "1m0s close", fmt.Sprint("1m0s release: ", errLost))
+		require.ErrorIs(s.t, s.ask(), errLost)
+	}
+	play(t, "they are there again", script{}, func(s *stage) {
+		lose(s)
+		s.at(time.Minute + claimAgainAfter - 1)
+		require.ErrorIs(s.t, s.ask(), errLost)
+		s.at(time.Minute + claimAgainAfter)
+		require.NoError(s.t, s.ask())
+		s.requires("1m0.3s claim: <nil>", "1m0.3s unlisten: true", "1m0.3s listen", "1m0.3s open: <nil>")
+		s.lose() // and so it goes on
+		synctest.Wait()
+		s.requires("1m0.3s unlisten: false", "1m0.3s close", fmt.Sprint("1m0.3s release: ", errLost))
+	})
+	play(t, "the project has gone", script{gone: true}, func(s *stage) {
+		lose(s)
+		s.requiresEnd("1m0.3s release: duet-rpc is ending")
+	})
+	play(t, "another process is the hub now", script{}, func(s *stage) {
+		lose(s)
+		s.claims(&project.HeldError{PID: 7})
+		s.requiresEnd("1m0.3s claim: process 7 holds ", "1m0.3s release: duet-rpc is ending")
+	})
+	play(t, "they cannot be used yet", script{}, func(s *stage) {
+		lose(s)
+		s.claims(errors.New("no room"))
+		s.at(2 * time.Minute)
+		s.requires("1m0.3s claim: no room")
+		s.claims(nil)
+		require.NoError(s.t, s.ask())
+		s.requires("2m0s claim: <nil>", "2m0s unlisten: true", "2m0s listen", "2m0s open: <nil>")
+	})
+}
+
+func TestStopOfALife(t *testing.T) {
+	serve := func(s *stage) {
+		require.NoError(s.t, s.ask())
+		s.requires("0s listen", "0s open: <nil>")
+	}
+	play(t, "when work has finished", script{draining: time.Second}, func(s *stage) {
+		serve(s)
+		s.stop(false)
+		s.at(time.Millisecond)
+		s.stop(false) // no hurry either
+		s.requiresEnd("1s drained", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: duet-rpc is ending")
+	})
+	play(t, "when it does not finish", script{draining: time.Hour}, func(s *stage) {
+		serve(s)
+		s.stop(false)
+		s.requiresEnd("15s drained in part", "15s note the stop", "15s interrupt within 2s", "15s close", "15s release: duet-rpc is ending")
+	})
+	play(t, "with force", script{draining: time.Hour}, func(s *stage) {
+		serve(s)
+		s.stop(true)
+		s.requiresEnd("0s note the stop", "0s interrupt within 2s", "0s close", "0s release: duet-rpc is ending")
+	})
+	play(t, "with force at last", script{draining: time.Hour}, func(s *stage) {
+		serve(s)
+		s.stop(false)
+		s.at(time.Second)
+		s.stop(true)
+		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: duet-rpc is ending")
+	})
+	play(t, "a signal hurries it", script{draining: time.Hour}, func(s *stage) {
+		serve(s)
+		s.stop(false)
+		s.at(time.Second)
+		s.signal()
+		s.requiresEnd("1s drained in part", "1s interrupt within 400ms", "1s close", "1s release: duet-rpc is ending")
+	})
+	play(t, "the files are lost meanwhile", script{draining: time.Hour}, func(s *stage) {
+		serve(s)
+		s.stop(false)
+		s.at(time.Second)
+		s.lose()
+		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: duet-rpc is ending")
+	})
+	play(t, "while the hub is being opened", script{opening: time.Minute}, func(s *stage) {
+		s.attempts.want()
+		s.at(time.Second)
+		s.stop(false)
+		synctest.Wait()
+		require.Error(s.t, s.ctx.Err(), "it is not waited for by who is connected")
+		s.requiresEnd("0s listen", "1s note the stop", "1m0s open: <nil>", "1m0s close", "1m0s release: duet-rpc is ending")
+	})
+}
+
+// A signal, and that nobody is there any more, end a life in whatever state it is.
+func TestEndOfALifeInEveryState(t *testing.T) {
+	for _, c := range []struct {
+		state  string
+		with   script
+		to     func(s *stage)
+		signal []string // what is done after a signal, but for the release
+		alone  []string // after the last one has gone
+	}{
+		{state: "starting", to: func(*stage) {}},
+		{
+			state: "opening", with: script{opening: time.Second}, to: func(s *stage) { s.attempts.want() },
+			signal: []string{"open: <nil>", "close"}, alone: []string{"open: <nil>", "close"},
+		},
+		{state: "unavailable", with: script{openErr: errors.New("broken")}, to: func(s *stage) { _ = s.ask() }},
+		{
+			state: "serving", to: func(s *stage) { _ = s.ask() },
+			signal: []string{"interrupt within 400ms", "close"}, alone: []string{"close"},
+		},
+		{state: "losing", to: func(s *stage) {
+			_ = s.ask()
+			s.lose()
+		}},
+	} {
+		for name, end := range map[string]func(s *stage) []string{
+			"signal": func(s *stage) []string { s.signal(); return c.signal },
+			"alone":  func(s *stage) []string { close(s.alone); return c.alone },
+			"close":  func(s *stage) []string { s.end(); return c.alone },
+		} {
+			play(t, c.state+", "+name, c.with, func(s *stage) {
+				c.to(s)
+				synctest.Wait()
+				s.forget()
+				want := append(end(s), "release: duet-rpc is ending")
+				<-s.over
+				var did []string
+				for _, one := range s.did {
+					_, what, _ := strings.Cut(one, " ")
+					did = append(did, what)
+				}
+				assert.Equal(s.t, want, did)
+				if len(s.hubs) == 0 && c.state != "unavailable" {
+					assert.ErrorIs(s.t, s.ask(), errEnding)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package pending
+
+import "iter"
+
+// A Table holds a T for each request that waits, by the id as it stands in the
+// request: raw JSON. A peer may use an id twice, though it must not: then the
+// older request is answered first. The zero value is empty. A Table has no lock
+// of its own.
+type Table[T any] struct {
+	byID        map[string]*entry[T] // the oldest one with each id
+	first, last *entry[T]            // of all, in the order in which they were added
+	count       int
+}
+
+type entry[T any] struct {
+	id           string
+	value        T
+	older, newer *entry[T]
+	sameID       *entry[T] // the next younger one with the same id
+}
+
+// Len is how many requests wait.
+func (t *Table[T]) Len() int { return t.count }
+
+// Has reports whether a request with that id waits.
+func (t *Table[T]) Has(id []byte) bool {
+	_, has := t.byID[string(id)]
+	return has
+}
+
+// Add adds a request, as the youngest.
+func (t *Table[T]) Add(id []byte, value T) { t.add(&entry[T]{id: string(id), value: value}) }
+
+func (t *Table[T]) add(e *entry[T]) {
+	if t.byID == nil {
+		t.byID = make(map[string]*entry[T])
+	}
+	t.count++
+	e.older, e.newer, e.sameID = t.last, nil, nil
+	if t.last == nil {
+		t.first = e
+	} else {
+		t.last.newer = e
+	}
+	t.last = e
+	same, clash := t.byID[e.id]
+	if !clash {
+		t.byID[e.id] = e
+		return
+	}
+	for same.sameID != nil {
+		same = same.sameID
+	}
+	same.sameID = e
+}
+
+// Take removes the oldest request with that id and returns what is known of it.
+func (t *Table[T]) Take(id []byte) (value T, ok bool) {
+	e, ok := t.byID[string(id)]
+	if !ok {
+		return value, false
+	}
+	t.remove(e)
+	return e.value, true
+}
+
+// DropOldest removes the request that has waited longest, if there is one.
+func (t *Table[T]) DropOldest() {
+	if t.first != nil {
+		t.remove(t.first)
+	}
+}
+
+// remove removes the oldest request with its id.
+func (t *Table[T]) remove(e *entry[T]) {
+	t.count--
+	if e.sameID == nil {
+		delete(t.byID, e.id)
+	} else {
+		t.byID[e.id] = e.sameID
+	}
+	if e.older == nil {
+		t.first = e.newer
+	} else {
+		e.older.newer = e.newer
+	}
+	if e.newer == nil {
+		t.last = e.older
+	} else {
+		e.newer.older = e.older
+	}
+}
+
+// All yields the requests, the oldest first, with their ids. What is known of
+// one may be changed; the Table must not be meanwhile.
+func (t *Table[T]) All() iter.Seq2[string, *T] {
+	return func(yield func(string, *T) bool) {
+		for e := t.first; e != nil; e = e.newer {
+			if !yield(e.id, &e.value) {
+				return
+			}
+		}
+	}
+}
+
+// DeleteFunc removes the requests for which del is true.
+func (t *Table[T]) DeleteFunc(del func(*T) bool) {
+	e := t.first
+	t.Clear()
+	for e != nil {
+		next := e.newer
+		if !del(&e.value) {
+			t.add(e)
+		}
+		e = next
+	}
+}
+
+// Clear removes all requests.
+func (t *Table[T]) Clear() {
+	clear(t.byID)
+	t.first, t.last, t.count = nil, nil, 0
+}

@@ -1,0 +1,226 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/stdio"
+)
+
+// asking is a registry with long-running methods that ask the peer.
+func asking() *server.Registry {
+	reg := standard()
+	server.Handle(reg, "ask", func(ctx context.Context, p struct {
+		Timeout int `json:"timeout,omitempty"`
+	},
+	) (json.RawMessage, error) {
+		if p.Timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(p.Timeout)*time.Second)
+			defer cancel()
+		}
+		var answer json.RawMessage
+		err := server.ConnFrom(ctx).Call(ctx, "question", map[string]int{"n": 1}, &answer)
+		return answer, errorAsData(err)
+	}, server.LongRunning())
+	server.Handle(reg, "askInline", func(ctx context.Context, _ struct{}) (int, error) {
+		return 0, errorAsData(server.ConnFrom(ctx).Call(ctx, "question", nil, nil))
+	})
+	return reg
+}
+
+// errorAsData shows a test what Call returned.
+func errorAsData(err error) error {
+	if err == nil {
+		return nil
+	}
+	return server.NewError(-32099, "call failed", map[string]string{"err": err.Error()})
+}
+
+func TestCallsToThePeer(t *testing.T) {
+	c := connect(t, asking(), frame.LSP, server.Options{})
+	for i, x := range []struct{ answer, want string }{
+		{`"result":{"a":[1]}`, `"result":{"a":[1]}`},
+		{`"result":null`, `"result":null`},
+		{`"error":{"code":-32001,"message":"no"}`, `jsonrpc2: code -32001 message: no`},
+		{`"error":"no object"`, `the peer answered with a malformed error`},
+		{`"error":null,"result":false`, `"result":false`},
+		{`"result":5,"extra":{}`, `"result":5`},
+	} {
+		question := c.ask(`{"jsonrpc":"2.0","id":"q","method":"ask"}`)
+		var asked struct {
+			ID     json.RawMessage
+			Method string
+			Params json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal([]byte(question), &asked))
+		assert.Equal(t, "question", asked.Method)
+		assert.JSONEq(t, `{"n":1}`, string(asked.Params))
+		c.silent(`{"jsonrpc":"2.0","id":12345,"result":"nobody asked"}`)
+		c.silent(`{"jsonrpc":"2.0","id":null,"result":"nobody asked"}`)
+		assert.Contains(t, c.ask(`{"jsonrpc":"2.0","id":`+string(asked.ID)+`,`+x.answer+`}`), x.want, "case %d", i)
+		c.silent(`{"jsonrpc":"2.0","id":` + string(asked.ID) + `,"result":"twice"}`)
+	}
+	assert.Contains(t, c.ask(`{"jsonrpc":"2.0","id":1,"method":"askInline"}`), "register the method with LongRunning")
+	require.NoError(t, c.close())
+}
+
+func TestCallsTimeOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, asking(), frame.LSP, server.Options{})
+		for params, after := range map[string]time.Duration{`{"timeout":3}`: 3 * time.Second, `{}`: 30 * time.Second} {
+			began := time.Now()
+			question := c.ask(`{"jsonrpc":"2.0","id":"q","method":"ask","params":` + params + `}`)
+			assert.Contains(t, c.next(), "context deadline exceeded")
+			assert.Equal(t, after, time.Since(began))
+			var asked struct{ ID json.RawMessage }
+			require.NoError(t, json.Unmarshal([]byte(question), &asked))
+			c.silent(`{"jsonrpc":"2.0","id":` + string(asked.ID) + `,"result":"late"}`)
+		}
+		require.NoError(t, c.close())
+	})
+}
+
+func TestCallsEndWithTheConnection(t *testing.T) {
+	ours, theirs := server.Pipe()
+	srv := server.New(standard(), server.Options{})
+	conn := srv.Connect(context.Background(), ours, frame.LSP)
+	result := make(chan error)
+	go func() { result <- conn.Call(context.Background(), "question", nil, nil) }()
+	r := frame.NewReader(theirs, frame.LSP, frame.Limits{})
+	var m frame.Message
+	require.NoError(t, r.Next(&m))
+	theirs.Close()
+	assert.ErrorIs(t, <-result, jsonrpc2.ErrClosed)
+	<-conn.Done()
+	assert.ErrorIs(t, conn.Call(context.Background(), "question", nil, nil), jsonrpc2.ErrClosed)
+	assert.Error(t, conn.Notify(context.Background(), "note", nil))
+	assert.Zero(t, srv.ConnCount())
+}
+
+// A peer may answer and be gone in one breath: the answer is not lost.
+func TestTheLastResponse(t *testing.T) {
+	srv := server.New(standard(), server.Options{})
+	for range 300 {
+		ours, theirs := server.Pipe()
+		conn := srv.Connect(context.Background(), ours, frame.NDJSON)
+		go func() {
+			frame.NewReader(theirs, frame.NDJSON, frame.Limits{}).Next(&frame.Message{})
+			theirs.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":"said"}` + "\n"))
+			theirs.Close()
+		}()
+		var said string
+		require.NoError(t, conn.Call(context.Background(), "question", nil, &said))
+		assert.Equal(t, "said", said)
+		<-conn.Done()
+	}
+}
+
+// Two endpoints of ours, each other's peer, calling both ways.
+func TestBothDirections(t *testing.T) {
+	a, b := server.Pipe()
+	reg := standard()
+	server.Handle(reg, "relay", func(ctx context.Context, p struct{ Text string }) (string, error) {
+		var back struct{ Text string }
+		err := server.ConnFrom(ctx).Call(ctx, "echo", p, &back)
+		return "relayed " + back.Text, err
+	}, server.LongRunning())
+	one := server.New(reg, server.Options{}).Connect(context.Background(), a, frame.NDJSON)
+	two := server.New(reg, server.Options{}).Connect(context.Background(), b, frame.NDJSON)
+	for _, from := range []*server.Conn{one, two} {
+		var got string
+		require.NoError(t, from.Call(context.Background(), "relay", map[string]string{"Text": "größer"}, &got))
+		assert.Equal(t, "relayed größer", got)
+	}
+	one.End()
+	<-one.Done()
+	<-two.Done()
+}
+
+// Files is for the pipes to a child process.
+func TestFiles(t *testing.T) {
+	fromUs, toThem, err := os.Pipe()
+	require.NoError(t, err)
+	fromThem, toUs, err := os.Pipe()
+	require.NoError(t, err)
+	them := server.New(standard(), server.Options{}).Connect(context.Background(), stdio.Files(fromUs, toUs), frame.LSP)
+	us := server.New(standard(), server.Options{}).Connect(context.Background(), stdio.Files(fromThem, toThem), frame.LSP)
+	big := strings.Repeat("x", 2_000_000)
+	var got string
+	require.NoError(t, us.Call(context.Background(), "echo", big, &got))
+	assert.Equal(t, len(big), len(got))
+	us.End()
+	<-us.Done()
+	<-them.Done()
+}
+
+func TestBroadcast(t *testing.T) {
+	srv := server.New(standard(), server.Options{})
+	var clients []*client
+	for range 3 {
+		c := &client{t: t, framing: frame.LSP, served: make(chan error, 1), log: &logBuffer{}}
+		clients = append(clients, c.attach(srv))
+		c.ask(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
+	}
+	assert.Equal(t, 3, srv.ConnCount())
+	reached := make(chan int)
+	go func() {
+		n, err := srv.Broadcast("event.tick", map[string]int{"n": 1})
+		assert.NoError(t, err)
+		reached <- n
+	}()
+	for _, c := range clients {
+		assert.Equal(t, `{"jsonrpc":"2.0","method":"event.tick","params":{"n":1}}`, c.next())
+	}
+	assert.Equal(t, 3, <-reached)
+	require.NoError(t, clients[0].close())
+	assert.Equal(t, 2, srv.ConnCount())
+	_, err := srv.Broadcast("event.bad", make(chan int))
+	assert.Error(t, err)
+	for _, c := range clients[1:] {
+		require.NoError(t, c.close())
+	}
+	assert.Zero(t, srv.ConnCount())
+}
+
+func TestResultsTooLongForALine(t *testing.T) {
+	reg := standard()
+	server.Handle(reg, "long", func(_ context.Context, p struct{ N int }) (string, error) {
+		return strings.Repeat("x", p.N), nil
+	})
+	for _, f := range []frame.Framing{frame.NDJSON, frame.LSP} {
+		c := connect(t, reg, f, server.Options{})
+		assert.Greater(t, len(c.ask(`{"jsonrpc":"2.0","id":1,"method":"long","params":{"N":1048000}}`)), 1_048_000)
+		reply := c.ask(`{"jsonrpc":"2.0","id":1,"method":"long","params":{"N":1048576}}`)
+		if f == frame.NDJSON {
+			e := errorOf(t, reply)
+			assert.Equal(t, -32041, e.Code)
+			assert.Equal(t, "result_too_large", e.Data["kind"])
+		} else {
+			assert.Greater(t, len(reply), 1<<20)
+		}
+		require.NoError(t, c.close())
+	}
+}
+
+func TestNDJSONRepliesAreOneLine(t *testing.T) {
+	reg := standard()
+	server.HandleRaw(reg, "pretty", func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return json.RawMessage("{\n \"a\": [\n1]}"), nil
+	})
+	c := connect(t, reg, frame.NDJSON, server.Options{})
+	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"a":[1]}}`, c.ask(`{"jsonrpc":"2.0","id":1,"method":"pretty"}`))
+	assert.Equal(t, `[{"jsonrpc":"2.0","id":1,"result":{"a":[1]}}]`, c.ask(`[{"jsonrpc":"2.0","id":1,"method":"pretty"}]`))
+	require.NoError(t, c.close())
+}

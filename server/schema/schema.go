@@ -1,0 +1,136 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+// A Schema describes the JSON that a Go type takes as a parameter, or gives as
+// a result. It is made from the type, used to check parameters, and shown to
+// clients; its own JSON is a JSON Schema (draft 7, as OpenRPC wants it).
+//
+// A nil slice or map is null in JSON, which no Schema of one allows: a handler
+// has to return an empty one.
+type Schema struct {
+	Type        string       `json:"type,omitempty"` // empty: any value
+	Nullable    bool         `json:"-"`              // or null
+	Format      string       `json:"format,omitempty"`
+	Description string       `json:"description,omitempty"`
+	Enum        []string     `json:"enum,omitempty"`
+	Minimum     *int         `json:"minimum,omitempty"` // of an integer
+	Properties  []*Property  `json:"-"`
+	Items       *Schema      `json:"items,omitempty"`
+	Values      *Schema      `json:"additionalProperties,omitempty"` // of a map
+	text        reflect.Type // implements encoding.TextUnmarshaler: it decides which strings it takes
+}
+
+// A Property is a named member of an object.
+type Property struct {
+	Name     string
+	Required bool
+	Schema   *Schema
+}
+
+// An Enum is a string type that takes only some values.
+type Enum interface {
+	// Accepted lists the values, in the order in which to show them.
+	Accepted() []string
+}
+
+// withNull is a list of accepted values with null, if there is a list.
+func withNull(accepted []string) (list []any) {
+	if accepted == nil {
+		return nil
+	}
+	for _, value := range accepted {
+		list = append(list, value)
+	}
+	return append(list, nil)
+}
+
+// MarshalJSON writes the properties, which are a list here to keep their
+// order, as JSON Schema has them.
+func (s *Schema) MarshalJSON() ([]byte, error) {
+	type plain Schema
+	var b []byte
+	var err error
+	if s.Nullable && s.Type != "" {
+		b, err = frame.Encode(struct {
+			Type []string `json:"type"`
+			Enum []any    `json:"enum,omitempty"`
+			*plain
+		}{[]string{s.Type, "null"}, withNull(s.Enum), (*plain)(s)})
+	} else {
+		b, err = frame.Encode((*plain)(s))
+	}
+	if err != nil || s.Type != "object" || s.Properties == nil {
+		return b, err
+	}
+	var props bytes.Buffer
+	var required []string
+	for i, p := range s.Properties {
+		if i > 0 {
+			props.WriteByte(',')
+		}
+		sub, err := frame.Encode(p.Schema)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&props, "%q:%s", p.Name, sub)
+		if p.Required {
+			required = append(required, p.Name)
+		}
+	}
+	b = append(b[:len(b)-1], `,"properties":{`...)
+	b = append(append(b, props.Bytes()...), '}')
+	if required != nil {
+		list, _ := frame.Encode(required)
+		b = append(append(b, `,"required":`...), list...)
+	}
+	return append(b, '}'), nil
+}
+
+// typeWords is what a value must be, for an error.
+func (s *Schema) typeWords() string {
+	if s.Type == "" {
+		return "any value"
+	}
+	return s.Type
+}
+
+// String is the schema in a few words: "string", "array of integer",
+// "string or null", "{name: string, note?: string}".
+func (s *Schema) String() string {
+	if s.Nullable && s.Type != "" {
+		plain := *s
+		plain.Nullable = false
+		return plain.String() + " or null"
+	}
+	switch {
+	case s.Items != nil:
+		return "array of " + s.Items.String()
+	case s.Values != nil:
+		return "object of " + s.Values.String()
+	case s.Properties != nil:
+		var parts []string
+		for _, p := range s.Properties {
+			parts = append(parts, p.String())
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case s.Type == "":
+		return "any"
+	}
+	return s.Type
+}
+
+// String is the property as "name: type", or "name?: type" if it is optional.
+func (p *Property) String() string {
+	if p.Required {
+		return p.Name + ": " + p.Schema.String()
+	}
+	return p.Name + "?: " + p.Schema.String()
+}

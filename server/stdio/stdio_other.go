@@ -1,0 +1,92 @@
+//go:build !unix
+
+package stdio
+
+import (
+	"os"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// pumped is a Transport on files without deadlines: a goroutine reads ahead,
+// and writes with a deadline are left to whoever can wait.
+type pumped struct {
+	in, out *os.File
+	chunks  chan chunk
+	rest    chunk // what of the last chunk has not been used
+	read    deadline
+	write   deadline
+}
+
+type chunk struct {
+	b   []byte
+	err error
+}
+
+func take() (server.Transport, error) {
+	p := &pumped{in: os.Stdin, out: os.Stdout, chunks: make(chan chunk)}
+	os.Stdout = os.Stderr
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	os.Stdin = null
+	go p.pump()
+	return p, nil
+}
+
+// pump reads until the input ends. It lives as long as the process.
+func (p *pumped) pump() {
+	for {
+		b := make([]byte, 64<<10)
+		n, err := p.in.Read(b)
+		p.chunks <- chunk{b[:n], err}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Read implements server.Transport.
+func (p *pumped) Read(b []byte) (int, error) {
+	if len(p.rest.b) == 0 && p.rest.err == nil {
+		var expired <-chan time.Time
+		if left, has := p.read.left(); has {
+			timer := time.NewTimer(left)
+			defer timer.Stop()
+			expired = timer.C
+		}
+		select {
+		case p.rest = <-p.chunks:
+		case <-expired:
+			return 0, os.ErrDeadlineExceeded
+		}
+	}
+	n := copy(b, p.rest.b)
+	p.rest.b = p.rest.b[n:]
+	if len(p.rest.b) == 0 && p.rest.err != nil {
+		return n, p.rest.err
+	}
+	return n, nil
+}
+
+// Write implements server.Transport.
+func (p *pumped) Write(b []byte) (int, error) {
+	if _, has := p.write.left(); has {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return p.out.Write(b)
+}
+
+// SetReadDeadline implements server.Transport.
+func (p *pumped) SetReadDeadline(t time.Time) error { p.read.set(t); return nil }
+
+// SetWriteDeadline implements server.Transport.
+func (p *pumped) SetWriteDeadline(t time.Time) error { p.write.set(t); return nil }
+
+// Close leaves both files to the end of the process.
+func (p *pumped) Close() error { return nil }
+
+// ReadOutlivesClose tells that a Read is ended by the peer alone.
+func (p *pumped) ReadOutlivesClose() bool { return true }

@@ -1,0 +1,255 @@
+//go:build unix
+
+package stdio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// fdPair is a Transport on two blocking descriptors. Deadlines are kept by
+// poll(2), which is called only when there is one: so never for an idle
+// connection, and never before a write that the pipe has room for.
+type fdPair struct {
+	in, out int
+	mode    writeMode
+	room    pipeRoom
+	read    deadline
+	write   deadline
+	closed  atomic.Bool
+}
+
+// writeMode is how to write without waiting for longer than allowed.
+type writeMode uint8
+
+const (
+	writeWhole  writeMode = iota // a file: a write takes what it takes
+	writeChunks                  // poll, then no more than what surely fits
+	writeNoWait                  // Linux can write what fits and say so
+)
+
+// pollSlice is how long a wait without a deadline lasts before it looks
+// whether the transport was closed.
+const pollSlice = 200 * time.Millisecond
+
+func take() (server.Transport, error) {
+	in, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("keep standard input: %w", err)
+	}
+	out, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("keep standard output: %w", err)
+	}
+	if err := dup2(2, 1); err != nil {
+		return nil, fmt.Errorf("point descriptor 1 at standard error: %w", err)
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = dup2(null, 0)
+		unix.Close(null)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("point descriptor 0 at the null device: %w", err)
+	}
+	return newFDPair(in, out), nil
+}
+
+func newFDPair(in, out int) *fdPair {
+	growPipe(in)
+	growPipe(out)
+	return &fdPair{in: in, out: out, mode: writeModeOf(out), room: pipeRoomOf(out)}
+}
+
+// Read implements server.Transport.
+func (p *fdPair) Read(b []byte) (int, error) {
+	if left, has := p.read.left(); has {
+		if ready, err := wait(p.in, unix.POLLIN, left); !ready {
+			return 0, err
+		}
+	}
+	for {
+		n, err := unix.Read(p.in, b)
+		switch {
+		case n > 0:
+			return n, nil
+		case err == unix.EINTR:
+		case err == unix.EAGAIN: // whoever started us left it non-blocking
+			if err := p.waitIn(); err != nil {
+				return 0, err
+			}
+		case err == nil, err == unix.EIO: // EIO: a terminal hung up
+			return 0, io.EOF
+		default:
+			return 0, os.NewSyscallError("read", err)
+		}
+	}
+}
+
+func (p *fdPair) waitIn() error {
+	for {
+		left, has := p.read.left()
+		if !has {
+			left = pollSlice
+		}
+		ready, err := wait(p.in, unix.POLLIN, left)
+		if ready {
+			return nil
+		}
+		if has || err != os.ErrDeadlineExceeded {
+			return err
+		}
+	}
+}
+
+// Write implements server.Transport.
+func (p *fdPair) Write(b []byte) (int, error) {
+	left, has := p.write.left()
+	left = max(left, 0)
+	if !has {
+		left = -1
+	}
+	return p.WriteWithin(b, nil, left)
+}
+
+// WriteWithin is the method of that name of a [server.Transport].
+func (p *fdPair) WriteWithin(a, b []byte, d time.Duration) (int, error) {
+	total := 0
+	for len(a)+len(b) > 0 {
+		if p.closed.Load() {
+			return total, os.ErrClosed
+		}
+		n, err := p.writeSome(a, b, d < 0)
+		if n > 0 {
+			total += n
+			fromA := min(n, len(a))
+			a, b = a[fromA:], b[n-fromA:]
+			continue
+		}
+		switch err {
+		case nil, unix.EINTR:
+		case unix.EAGAIN:
+			if err := p.waitOut(d); err != nil {
+				return total, err
+			}
+		default:
+			return total, os.NewSyscallError("write", err)
+		}
+	}
+	return total, nil
+}
+
+// writeSome does one write. Unless it may block, EAGAIN says that nothing
+// fits now.
+func (p *fdPair) writeSome(a, b []byte, mayBlock bool) (int, error) {
+	if len(b) == 0 && len(a) <= surelyFits && p.room.take(p.out) {
+		return unix.Write(p.out, a)
+	}
+	p.room.forget()
+	if p.mode == writeNoWait {
+		n, err := writeNow(p.out, a, b)
+		if err != unix.EOPNOTSUPP {
+			return n, err
+		}
+		p.mode = writeChunks // an older kernel
+	}
+	if len(a) == 0 {
+		a = b
+	}
+	if !mayBlock && p.mode == writeChunks {
+		if ready, _ := wait(p.out, unix.POLLOUT, 0); !ready {
+			return 0, unix.EAGAIN
+		}
+		a = a[:min(len(a), surelyFits)]
+	}
+	return unix.Write(p.out, a)
+}
+
+// waitOut waits until something fits, for d, or without limit if d is
+// negative.
+func (p *fdPair) waitOut(d time.Duration) error {
+	slice := d
+	if d < 0 {
+		slice = pollSlice
+	}
+	for {
+		ready, err := wait(p.out, unix.POLLOUT, slice)
+		if ready || p.closed.Load() {
+			return nil
+		}
+		if d >= 0 || err != os.ErrDeadlineExceeded {
+			return err
+		}
+	}
+}
+
+// wait polls one descriptor. An error or a hang-up counts as ready: the call
+// that follows tells.
+func wait(fd int, events int16, d time.Duration) (ready bool, err error) {
+	until := time.Now().Add(d)
+	for {
+		left := max(0, time.Until(until))
+		fds := [1]unix.PollFd{{Fd: int32(fd), Events: events}}
+		n, err := unix.Poll(fds[:], int((left+time.Millisecond-1)/time.Millisecond))
+		switch {
+		case n > 0:
+			return true, nil
+		case err == unix.EINTR:
+		case err != nil:
+			return false, os.NewSyscallError("poll", err)
+		case left == 0 || time.Now().After(until):
+			return false, os.ErrDeadlineExceeded
+		}
+	}
+}
+
+// SetReadDeadline implements server.Transport.
+func (p *fdPair) SetReadDeadline(t time.Time) error { p.read.set(t); return nil }
+
+// SetWriteDeadline implements server.Transport.
+func (p *fdPair) SetWriteDeadline(t time.Time) error { p.write.set(t); return nil }
+
+// Close ends writes that wait, and lets go of both ends, so that the peer sees
+// it though the process lives on: a hub may outlive its editor. A Read may be
+// using a descriptor, so its number must not get a new meaning: from now on it
+// is the null device. A Read that waits holds on to its end until it returns.
+func (p *fdPair) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	if !sameDescription(p.out, 2) {
+		_ = unix.Shutdown(p.out, unix.SHUT_RDWR) // for a socket; the Read may hold on to it
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("open", err)
+	}
+	defer unix.Close(null)
+	return errors.Join(replace(p.in, null), replace(p.out, null))
+}
+
+// ReadOutlivesClose tells that a Read is ended by the peer alone.
+func (p *fdPair) ReadOutlivesClose() bool { return true }
+
+// replace makes fd, which exec closes, mean what with does.
+func replace(fd, with int) error {
+	if err := dup2(with, fd); err != nil {
+		return os.NewSyscallError("dup2", err)
+	}
+	unix.CloseOnExec(fd)
+	return nil
+}
+
+// sameDescription reports whether a and b are the same pipe, socket or file.
+func sameDescription(a, b int) bool {
+	var x, y unix.Stat_t
+	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
+}

@@ -1,0 +1,186 @@
+//go:build unix
+
+package stdio
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// pair makes an fdPair and the two descriptors at its other end.
+func pair(t *testing.T, kind string) (p *fdPair, toIt, fromIt *os.File) {
+	var in, out [2]int
+	switch kind {
+	case "pipe":
+		require.NoError(t, unix.Pipe(in[:]))
+		require.NoError(t, unix.Pipe(out[:]))
+	case "socketpair":
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		require.NoError(t, err)
+		in = [2]int{fds[0], fds[1]}
+		fds, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		require.NoError(t, err)
+		out = [2]int{fds[0], fds[1]}
+	}
+	p = newFDPair(in[0], out[1])
+	toIt, fromIt = os.NewFile(uintptr(in[1]), "to"), os.NewFile(uintptr(out[0]), "from")
+	t.Cleanup(func() {
+		toIt.Close()
+		fromIt.Close()
+		unix.Close(in[0])
+		unix.Close(out[1])
+	})
+	return p, toIt, fromIt
+}
+
+// everyWay runs a test on pipes and socketpairs, with the best way to write
+// that the system has, and with the one that every system has.
+func everyWay(t *testing.T, test func(t *testing.T, p *fdPair, toIt, fromIt *os.File)) {
+	for _, kind := range []string{"pipe", "socketpair"} {
+		for _, mode := range []string{"best", "chunks"} {
+			t.Run(kind+"/"+mode, func(t *testing.T) {
+				p, toIt, fromIt := pair(t, kind)
+				if mode == "chunks" {
+					p.mode = writeChunks
+				}
+				test(t, p, toIt, fromIt)
+			})
+		}
+	}
+}
+
+func TestFDPairReads(t *testing.T) {
+	everyWay(t, func(t *testing.T, p *fdPair, toIt, _ *os.File) {
+		buf := make([]byte, 100)
+		require.NoError(t, p.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+		_, err := p.Read(buf)
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		_, err = toIt.WriteString("hello")
+		require.NoError(t, err)
+		n, err := p.Read(buf)
+		require.NoError(t, err, "data that is there wins over a deadline that has passed")
+		assert.Equal(t, "hello", string(buf[:n]))
+		require.NoError(t, p.SetReadDeadline(time.Time{}))
+		toIt.Close()
+		_, err = p.Read(buf)
+		assert.Equal(t, io.EOF, err)
+	})
+}
+
+func TestFDPairWritesWholly(t *testing.T) {
+	everyWay(t, func(t *testing.T, p *fdPair, _, fromIt *os.File) {
+		a, b := bytes.Repeat([]byte("a"), 100), bytes.Repeat([]byte("b"), 5_000_000)
+		read := make(chan []byte)
+		go func() {
+			got := make([]byte, len(a)+len(b))
+			_, err := io.ReadFull(fromIt, got)
+			assert.NoError(t, err)
+			read <- got
+		}()
+		n, err := p.WriteWithin(a, b, -1)
+		require.NoError(t, err)
+		assert.Equal(t, len(a)+len(b), n)
+		got := <-read
+		assert.True(t, bytes.Equal(append(a, b...), got))
+	})
+}
+
+// A peer that does not read makes a patient write give up, and the count of
+// what was written is right.
+func TestFDPairGivesUp(t *testing.T) {
+	everyWay(t, func(t *testing.T, p *fdPair, _, fromIt *os.File) {
+		data := make([]byte, 3_000_000)
+		for i := range data {
+			data[i] = byte(i / 1000)
+		}
+		written := 0
+		for range 3 {
+			n, err := p.WriteWithin(data[written:], nil, 5*time.Millisecond)
+			written += n
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		}
+		require.Less(t, written, len(data))
+		go func() {
+			_, err := p.WriteWithin(data[written:], nil, -1)
+			assert.NoError(t, err)
+		}()
+		got := make([]byte, len(data))
+		_, err := io.ReadFull(fromIt, got)
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(data, got))
+	})
+}
+
+func TestFDPairCloseEndsAWrite(t *testing.T) {
+	p, _, _ := pair(t, "pipe")
+	if p.mode != writeNoWait {
+		t.Skip("without RWF_NOWAIT a write without limit blocks in the system call")
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := p.WriteWithin(make([]byte, 3_000_000), nil, -1)
+		ended <- err
+	}()
+	require.NoError(t, p.Close())
+	assert.ErrorIs(t, <-ended, os.ErrClosed)
+}
+
+func TestFDPairPeerGone(t *testing.T) {
+	everyWay(t, func(t *testing.T, p *fdPair, _, fromIt *os.File) {
+		fromIt.Close()
+		_, err := p.Write([]byte("x"))
+		assert.True(t, server.IsGone(err), "%v", err)
+	})
+}
+
+// An editor may hand over descriptors that it uses without blocking.
+func TestFDPairOnNonBlockingDescriptors(t *testing.T) {
+	everyWay(t, func(t *testing.T, p *fdPair, toIt, fromIt *os.File) {
+		require.NoError(t, unix.SetNonblock(p.in, true))
+		require.NoError(t, unix.SetNonblock(p.out, true))
+		got := make(chan string)
+		go func() {
+			buf := make([]byte, 10)
+			n, err := p.Read(buf)
+			assert.NoError(t, err)
+			got <- string(buf[:n])
+		}()
+		_, err := toIt.WriteString("late")
+		require.NoError(t, err)
+		assert.Equal(t, "late", <-got)
+		go func() {
+			_, err := p.WriteWithin(make([]byte, 3_000_000), nil, -1)
+			assert.NoError(t, err)
+		}()
+		n, err := io.CopyN(io.Discard, fromIt, 3_000_000)
+		require.NoError(t, err)
+		assert.EqualValues(t, 3_000_000, n)
+	})
+}
+
+func TestFDPairOnFiles(t *testing.T) {
+	path := t.TempDir() + "/out"
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	p := newFDPair(int(null.Fd()), int(f.Fd()))
+	_, err = p.WriteWithin([]byte("one "), []byte("two"), time.Millisecond)
+	require.NoError(t, err)
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "one two", string(got))
+	_, err = p.Read(make([]byte, 1))
+	assert.Equal(t, io.EOF, err)
+}
