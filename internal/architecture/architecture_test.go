@@ -37,7 +37,7 @@ internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pa
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/project
 internal/credential: internal/catalog internal/config internal/domain internal/redact
-internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite
+internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite
 internal/demoagent:
 internal/diff:
 internal/domain:  # values: everybody else speaks them
@@ -52,7 +52,7 @@ internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/credential internal/diff internal/domain internal/history internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/hub: internal/background internal/catalog internal/config internal/credential internal/diff internal/domain internal/history internal/redact internal/store internal/store/health internal/terminal internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
@@ -63,6 +63,7 @@ internal/redact:
 internal/relay: frame server internal/pending
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
+internal/store/health: internal/background internal/domain internal/store
 internal/store/sqlite: internal/domain internal/store
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it

@@ -140,10 +140,8 @@ func (h *Hub) execute(run domain.Run, live *liveRun) {
 			}
 			return
 		}
-		select { // it is kept as soon as there is room
-		case <-h.ctx.Done():
+		if h.health.AwaitRoom(h.ctx) != nil {
 			return
-		case <-time.After(fullRetry):
 		}
 	}
 }
@@ -241,7 +239,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	if run.State.Ended() {
 		return nil
 	}
-	if h.isDoomed(id) && endsWhenFull(run.State) { // its agent was ended by us
+	if h.isCutShort(id) && canBeCutShort(run.State) { // its agent was ended by us
 		return h.failFull(t, run)
 	}
 	if u := result.TokenUsage; u != nil {

@@ -3,12 +3,12 @@ package hub
 import (
 	"context"
 	"log/slog"
-	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
@@ -73,9 +73,12 @@ type Options struct {
 	// Valid, if set, tells whether this process is still the project's hub. It
 	// is asked often, and must be cheap.
 	Valid func() error
-	// Lost, if set, is called once, by a goroutine of its own, if the database
-	// was removed or replaced, or Valid gave an error: nothing is kept any more,
-	// and the hub is to be closed.
+	// Removed, if set, has one in it when the database, or what Valid looks at, may
+	// have been removed or replaced. Else that is looked for every second.
+	Removed <-chan struct{}
+	// Lost, if set, is called once if the database was removed or replaced, or
+	// Valid gave an error: nothing is kept any more, and the hub is to be closed,
+	// but not by Lost itself, which must not block.
 	Lost func(error)
 }
 
@@ -90,9 +93,7 @@ type Hub struct {
 	intake    intake
 	histories historyIntake
 	throttle  *throttle
-	reserve   reserve
-	full      atomic.Bool // the disk is
-	damage    damage
+	health    *health.Monitor // of the store
 	tokens    *credential.Tokens
 	keys      *credential.Keys
 	terminals *terminal.Registry
@@ -102,22 +103,21 @@ type Hub struct {
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
-	active sync.WaitGroup // goroutines of runs
+	active background.Group // goroutines of runs and subscriptions
 
 	folds map[int64]*fold // of active runs; for the writer's goroutine alone
 
-	mu       sync.Mutex // guards the fields below
-	live     map[int64]*liveRun
-	waiting  map[string]chan verdict // by approval
-	awaiting map[int64][]chan struct{}
-	besides  map[*Subscription]struct{}
-	issues   map[string]string
-	doomed   map[int64]struct{} // runs that a full disk does not let go on, until that is kept
-	ending   bool               // a goroutine ends them
-	closing  bool
-	draining bool        // nothing new is started
-	lost     bool        // nothing is kept any more
-	calm     *time.Timer // calls Options.Idle
+	mu            sync.Mutex // guards the fields below
+	live          map[int64]*liveRun
+	waiting       map[string]chan verdict // by approval
+	awaiting      map[int64][]chan struct{}
+	besides       map[*Subscription]struct{}
+	cutShort      map[int64]struct{} // runs that a full disk has cut short, until that is kept
+	keepsCutShort bool               // a goroutine keeps that
+	closing       bool
+	draining      bool          // nothing new is started
+	rested        chan struct{} // for Drain: closed when a run ends, or begins to wait for a human; nil while nobody drains
+	calm          *time.Timer   // calls Options.Idle
 }
 
 // Open opens the database, picks up what a dead process left behind, and
@@ -125,18 +125,12 @@ type Hub struct {
 // Options.OpenStore, or one of the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
 	h, err := openOnce(ctx, opts)
-	if !store.IsFull(err) || os.Remove(reservePath(opts.Database)) != nil {
-		if err == nil {
-			h.active.Go(h.reserve.hold) // beside: it takes as long as the disk does
-			h.active.Go(h.watchStore)
-		}
-		return h, err
+	full := store.IsFull(err) && health.FreeReserve(opts.Database) == nil
+	if full { // what was set aside is room enough to look at what there is
+		h, err = openOnce(ctx, opts)
 	}
-	// What was set aside is room enough to look at what there is.
-	if h, err = openOnce(ctx, opts); err == nil {
-		h.full.Store(true)
-		h.setIssue("disk", fullIssue)
-		h.active.Go(h.watchStore)
+	if err == nil {
+		h.health.Watch(full)
 	}
 	return h, err
 }
@@ -149,19 +143,20 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
 		awaiting: make(map[int64][]chan struct{}), tokens: credential.NewTokens(), sessions: newRecentSessions(),
-		issues: make(map[string]string),
-		doomed: make(map[int64]struct{}),
+		cutShort: make(map[int64]struct{}),
 	}
-	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.throttle = newThrottle(h.ctx, h.log)
 	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
+	h.health = health.New(health.Options{
+		Database: opts.Database, Removed: opts.Removed, Full: h.diskIsFull, Room: h.diskHasRoom, Lost: opts.Lost, Logger: h.log,
+	})
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.health.Damaged}); err != nil {
 		return nil, err
 	}
-	h.reserve.path = reservePath(opts.Database)
+	h.health.Opened(h.store)
 	h.keys = h.newKeys()
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(h)
@@ -169,7 +164,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		h.store.Close()
 		return nil, err
 	}
-	h.beginSettle()
+	h.diskHasRoom()
 	return h, nil
 }
 
@@ -188,6 +183,7 @@ func (h *Hub) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	_ = h.health.Close(ctx)
 	err := h.store.Write(ctx, h.shutDown)
 	if err != nil {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
@@ -195,15 +191,8 @@ func (h *Hub) Close() error {
 	h.cancel()
 	h.keys.Close()
 	h.intake.close()
-	ended := make(chan struct{})
-	go func() {
-		h.active.Wait()
-		_ = h.terminals.Close(ctx)
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
+	_ = h.terminals.Close(ctx)
+	if h.active.Close(ctx) != nil {
 		h.log.Warn("runs did not end in time")
 	}
 	return h.store.Close()
@@ -227,14 +216,32 @@ func (h *Hub) shutDown(t store.Tx) error {
 // started until the hub is closed.
 func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.draining = true
-	h.mu.Unlock()
 	for h.works() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(20 * time.Millisecond): // as long as a human does not notice
+		if h.rested == nil {
+			h.rested = make(chan struct{})
 		}
+		rested := h.rested
+		h.mu.Unlock()
+		select {
+		case <-rested:
+		case <-ctx.Done():
+		case <-h.ctx.Done():
+		}
+		h.mu.Lock()
+		if ctx.Err() != nil || h.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// noteRest tells who drains that a run may do nothing on its own any more; mu is
+// held.
+func (h *Hub) noteRest() {
+	if h.rested != nil {
+		close(h.rested)
+		h.rested = nil
 	}
 }
 
@@ -245,10 +252,8 @@ func (h *Hub) Busy() bool {
 	return len(h.live) > 0
 }
 
-// works reports whether a run does something on its own.
+// works reports whether a run does something on its own; mu is held.
 func (h *Hub) works() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, live := range h.live {
 		if !live.asks {
 			return true
@@ -264,47 +269,20 @@ func (h *Hub) isClosing() bool {
 	return h.closing || h.draining
 }
 
-// setIssue notes that something is wrong with a part of the hub, or that it
-// is well again where text is "".
-func (h *Hub) setIssue(part, text string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if text == "" {
-		delete(h.issues, part)
-	} else {
-		h.issues[part] = text
-	}
-}
-
 // Issues lists what is wrong.
-func (h *Hub) Issues() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var list []string
-	for _, text := range h.issues {
-		list = append(list, text)
-	}
-	if h.damage.found() {
-		list = append(list, damagedIssue)
-	}
-	return list
-}
+func (h *Hub) Issues() []string { return h.health.Issues() }
 
-// write is the store's Write with errors that can be told.
+// Lost reports whether nothing is kept any more; see Options.Lost.
+func (h *Hub) Lost() bool { return h.health.Lost() }
+
+// write is the store's Write with errors for users.
 func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
 	return h.noteWrite(h.store.Write(ctx, change))
 }
 
 // noteWrite notes what the outcome of a write says of the store, and makes an
-// error fit to be told.
+// error one for users.
 func (h *Hub) noteWrite(err error) error {
-	switch {
-	case store.IsFull(err):
-		h.diskIsFull(err)
-	case err == nil && h.full.Load():
-		h.diskHasRoom()
-	case store.IsLost(err):
-		h.storeIsLost(err)
-	}
+	h.health.Note(err)
 	return stored(err)
 }

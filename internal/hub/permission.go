@@ -443,7 +443,7 @@ func (h *Hub) closeAlone(id, status, by string) {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		if err != nil || a.Status != domain.ApprovalPending || a.Stale || h.isDoomed(a.Run) {
+		if err != nil || a.Status != domain.ApprovalPending || a.Stale || h.isCutShort(a.Run) {
 			return err
 		}
 		a.Status, a.DecidedBy = status, by

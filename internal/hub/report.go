@@ -103,7 +103,7 @@ func (in *intake) ask() {
 		default: // they still wait
 			in.hub.log.Error("events of agents cannot be kept yet", "err", err)
 			if store.IsFull(err) {
-				in.hub.diskIsFull(err)
+				in.hub.health.NoRoom(err)
 			}
 			time.AfterFunc(askAgainAfter, in.ask)
 		}
@@ -176,12 +176,12 @@ func (h *Hub) reportsRefused(reports []report, err error) {
 // reportsLost is told by the writer that a transaction with reports failed.
 func (h *Hub) reportsLost(reports []report, err error) {
 	if store.IsFull(err) {
-		h.diskIsFull(err)
+		h.health.NoRoom(err)
 		return
 	}
 	h.reportsRefused(reports, err)
 	h.log.Error("events of agents could not be kept", "err", err)
-	h.setIssue("store", "events could not be kept; run `duet-rpc doctor`")
+	h.health.ReportsLost(err)
 }
 
 // ReportMessage takes one event of an agent.
@@ -230,8 +230,8 @@ func (h *Hub) endMessage(run int64) {
 func (h *Hub) goesOn(run int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, doomed := h.doomed[run]
-	return h.live[run] != nil && !doomed
+	_, cut := h.cutShort[run]
+	return h.live[run] != nil && !cut
 }
 
 // ReportProgress takes how far a task is.

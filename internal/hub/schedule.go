@@ -159,5 +159,3 @@ func (h *Hub) awaitNoMore(run int64, waiter chan struct{}) {
 	}
 	h.awaiting[run] = left
 }
-
-var errClosing = domain.Errorf(domain.KindUnavailable, "duet-rpc is ending")

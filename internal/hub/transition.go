@@ -20,7 +20,7 @@ type outcome struct {
 	leaveApprovals bool
 	// leaveOpen keeps the message that is being written and the tool calls
 	// that run as they are, and answers that were not taken: there is no room
-	// to close them. See settle.
+	// to close them. See closeLeftOpen.
 	leaveOpen bool
 }
 
@@ -89,6 +89,7 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 		live := h.live[run.ID]
 		if live != nil {
 			live.asks = run.State == domain.WaitingInput
+			h.noteRest()
 		}
 		switch {
 		case run.State.Ended():
@@ -104,7 +105,7 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 			}
 		case live == nil:
 		case run.State == domain.Interrupting:
-			go live.stop(h, run)
+			h.stopAgent(run, live)
 		case run.State == domain.WaitingInput:
 			live.clock.pause()
 		case from == domain.WaitingInput && run.State == domain.Running:
