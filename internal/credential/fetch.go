@@ -3,7 +3,6 @@ package credential
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -102,15 +101,10 @@ func (k *Keys) ask(ctx context.Context, session domain.Session, service string) 
 // requestEvent asks clients for a key.
 func requestEvent(session domain.Session, request, service string) domain.Event {
 	run := session.Run
-	data, _ := json.Marshal(struct { // strings: it cannot fail
-		SessionID string `json:"session_id"`
-		RunID     string `json:"run_id"`
-		TaskID    string `json:"task_id"`
-		RequestID string `json:"request_id"`
-		Service   string `json:"service"`
-		Agent     string `json:"agent"`
-	}{run.SessionID, run.RunID, domain.TaskName(run.Task), request, service, session.Agent})
-	return domain.Event{Type: "secret_requested", Time: time.Now(), Run: run.ID, Thread: run.Thread, Data: data}
+	return domain.Event{
+		Time: time.Now(), Run: run.ID, Thread: run.Thread, Ref: run.Ref(),
+		Payload: domain.SecretRequested{RequestID: request, Service: service, Agent: session.Agent},
+	}
 }
 
 // Provide answers a request for a key, which the event named; "" refuses it. The

@@ -2,7 +2,6 @@ package credential
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -164,13 +163,12 @@ func TestAPersonIsAskedForAKey(t *testing.T) {
 		w.subscribe = func(e domain.Event) int {
 			assert.EqualValues(t, 3, e.Run)
 			assert.Zero(t, e.Seq)
-			var asked map[string]string
-			require.NoError(t, json.Unmarshal(e.Data, &asked))
-			assert.Equal(t, "other", asked["service"])
-			assert.Equal(t, "session", asked["session_id"])
+			assert.Equal(t, "session", e.Ref.SessionID)
+			asked := e.Payload.(domain.SecretRequested)
+			assert.Equal(t, "other", asked.Service)
 			assert.Equal(t, domain.KindInvalid, kindOf(t, w.keys.Provide("another request", "x")))
-			require.NoError(t, w.keys.Provide(asked["request_id"], c.answer))
-			assert.Equal(t, domain.KindInvalid, kindOf(t, w.keys.Provide(asked["request_id"], "x")), "the first answer counts")
+			require.NoError(t, w.keys.Provide(asked.RequestID, c.answer))
+			assert.Equal(t, domain.KindInvalid, kindOf(t, w.keys.Provide(asked.RequestID, "x")), "the first answer counts")
 			return 1
 		}
 		r, _ := w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})

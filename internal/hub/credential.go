@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -18,9 +17,4 @@ func (h *Hub) newKeys() *credential.Keys {
 			return h.write(ctx, func(t store.Tx) error { return t.NoteKeyAccess(run, service, outcome) })
 		},
 	})
-}
-
-// GetAPIKey is as of [credential.Keys].
-func (h *Hub) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
-	return h.keys.GetAPIKey(ctx, p)
 }

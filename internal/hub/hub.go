@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 
@@ -90,9 +91,8 @@ type Hub struct {
 	executors Executors
 	log       *slog.Logger
 	events    *eventLog
-	intake    intake
+	intake    *intake.Intake
 	histories historyIntake
-	throttle  *throttle
 	health    *health.Monitor // of the store
 	tokens    *credential.Tokens
 	keys      *credential.Keys
@@ -146,9 +146,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		cutShort: make(map[int64]struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.throttle = newThrottle(h.ctx, h.log)
 	h.standing.hub = h
-	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	h.health = health.New(health.Options{
 		Database: opts.Database, Removed: opts.Removed, Full: h.diskIsFull, Room: h.diskHasRoom, Lost: opts.Lost, Logger: h.log,
 	})
@@ -158,8 +156,11 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h.health.Opened(h.store)
 	h.keys = h.newKeys()
+	h.intake = intake.New(h.ctx, intake.Options{
+		Store: h.store, Runs: forIntake{h}, Recorder: forIntake{h}, Health: h.health, Root: opts.Root, Logger: h.log,
+	})
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(h)
+	h.executors = opts.Executors(daemon{h, h.intake, h.keys, h.terminals})
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
 		return nil, err
@@ -190,7 +191,7 @@ func (h *Hub) Close() error {
 	}
 	h.cancel()
 	h.keys.Close()
-	h.intake.close()
+	h.intake.Close()
 	_ = h.terminals.Close(ctx)
 	if h.active.Close(ctx) != nil {
 		h.log.Warn("runs did not end in time")

@@ -24,18 +24,5 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 type publisher struct{ hub *Hub }
 
 func (p publisher) Publish(e domain.Event) int {
-	return p.hub.announceBeside(e.Type, domain.Session{Run: domain.Run{ID: e.Run}, Thread: domain.Thread{ID: e.Thread}}, e.Data)
-}
-
-// TerminalStarted is as of [terminal.Registry], and so are the others.
-func (h *Hub) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {
-	return h.terminals.TerminalStarted(ctx, p)
-}
-
-func (h *Hub) TerminalOutput(ctx context.Context, p catalog.TerminalOutputParams) error {
-	return h.terminals.TerminalOutput(ctx, p)
-}
-
-func (h *Hub) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
-	return h.terminals.TerminalExit(ctx, p)
+	return p.hub.announceBeside(e)
 }

@@ -1,0 +1,49 @@
+package hub
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/credential"
+	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/terminal"
+)
+
+// Intake takes in what agents report.
+func (h *Hub) Intake() *intake.Intake { return h.intake }
+
+// A daemon is the hub as executors see it.
+type daemon struct {
+	*Hub
+	*intake.Intake
+	*credential.Keys
+	*terminal.Registry
+}
+
+// forIntake is the hub as the intake of reports sees it.
+type forIntake struct{ hub *Hub }
+
+// RunOf is as of [intake.Runs].
+func (f forIntake) RunOf(ctx context.Context, token, task string) (int64, error) {
+	known, _, err := f.hub.speakerOf(ctx, token, task)
+	return known.Run, err
+}
+
+// GoesOn is as of [intake.Runs]: what an agent says is not wanted any more once
+// its run was ended, nor while a full disk does not let it end, since what room
+// there is is needed for that.
+func (f forIntake) GoesOn(run int64) bool {
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	_, cut := f.hub.cutShort[run]
+	return f.hub.live[run] != nil && !cut
+}
+
+// Record is as of [intake.Recorder].
+func (f forIntake) Record(t store.Tx, r intake.Report) error {
+	of := report{run: r.Run, kind: r.Kind, data: r.Data, delta: r.Delta}
+	if r.Change != nil {
+		of.diff = &fileDiff{r.Change.FileChange, r.Change.Diff, r.Change.Added, r.Change.Removed}
+	}
+	return f.hub.applyReport(t, &of)
+}
