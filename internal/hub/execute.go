@@ -37,7 +37,7 @@ type liveRun struct {
 	ctx    context.Context // ends when the run is to end without an executor
 	cancel context.CancelFunc
 	clock  *clock
-	lease  Lease // nil until there is one; guarded by Hub.mu
+	lease  catalog.Lease // nil until there is one; guarded by Hub.mu
 	token  string
 	task   string // the run's UUID, by which its executor knows it
 	ended  chan struct{}

@@ -23,16 +23,13 @@ import (
 type Executors interface {
 	// Acquire returns an executor for a purpose, and starts one if need be. It
 	// waits while there is no room for one.
-	Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error)
+	Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error)
 	// HasRoom reports whether Acquire would not have to wait. It is asked again
 	// when a run has ended, whose lease was released before.
 	HasRoom(want catalog.LeaseRequest) bool
 	// Count is how many executors there are.
 	Count() int
 }
-
-// A Lease is an executor that somebody uses.
-type Lease = catalog.Lease
 
 // leaseFor is what is asked of the executors for an agent of a thread.
 func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {

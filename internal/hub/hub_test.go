@@ -50,7 +50,7 @@ type executors struct {
 	stops map[string]context.CancelFunc
 }
 
-func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) {
+func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Lease, error) {
 	return &leased{executors: x}, nil
 }
 func (x *executors) Count() int                        { return 1 }
