@@ -51,9 +51,10 @@ internal/executor/task: internal/catalog internal/executor/process internal/exec
 internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/transcript: internal/catalog
 internal/executor/workspace: internal/catalog
+internal/filewatch:
 internal/golden:
 internal/history: internal/domain internal/store
-internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
 internal/hub: internal/background internal/catalog internal/config internal/credential internal/domain internal/history internal/intake internal/redact internal/store internal/store/health internal/terminal internal/toolinput  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/diff internal/redact internal/store
 internal/logging:
