@@ -3,44 +3,11 @@ package hub
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
-
-// damagedIssue is what users are told of a database that is damaged.
-const damagedIssue = "the database is damaged, and a part of it cannot be read; run `duet-rpc doctor`"
-
-// damage is whether something in the database could not be read. It is told by
-// whoever reads, whatever locks they hold.
-type damage struct {
-	log *slog.Logger
-
-	mu    sync.Mutex // guards first
-	first error
-}
-
-// note notes damage, and logs the first that is met.
-func (d *damage) note(err error) {
-	d.mu.Lock()
-	first := d.first == nil
-	if first {
-		d.first = err
-	}
-	d.mu.Unlock()
-	if first {
-		d.log.Error(damagedIssue, "err", err)
-	}
-}
-
-func (d *damage) found() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.first != nil
-}
 
 // A logPage is a part of the log, and what of it could not be read.
 type logPage struct {
@@ -64,7 +31,7 @@ func (h *Hub) readLog(ctx context.Context, after int64) (logPage, error) {
 	at := after
 	for i, e := range events {
 		if e.Seq != at+1 {
-			h.damage.note(fmt.Errorf("the log has %d behind %d", e.Seq, at))
+			h.health.Damaged(fmt.Errorf("the log has %d behind %d", e.Seq, at))
 			return h.behindDamage(ctx, events[:i], at)
 		}
 		at = e.Seq
@@ -74,7 +41,7 @@ func (h *Hub) readLog(ctx context.Context, after int64) (logPage, error) {
 	case err != nil:
 		return h.behindDamage(ctx, events, at)
 	case end && at < last:
-		h.damage.note(fmt.Errorf("the log has nothing behind %d, and went to %d", at, last))
+		h.health.Damaged(fmt.Errorf("the log has nothing behind %d, and went to %d", at, last))
 		return h.behindDamage(ctx, events, at)
 	}
 	return logPage{events: events, end: end}, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // readAgainAfter is when a log is read again that could not be for a reason that
@@ -176,7 +177,7 @@ func (s *Subscription) lost(from, to int64) error {
 	if err := s.flush(); err != nil { // numbers only rise
 		return err
 	}
-	return s.tellDamage(from, to, damagedIssue)
+	return s.tellDamage(from, to, health.TextDamaged)
 }
 
 func (s *Subscription) tellDamage(from, to int64, message string) error {

@@ -111,29 +111,25 @@ func (s *Subscription) Start() {
 	if !s.started.CompareAndSwap(false, true) {
 		return
 	}
-	s.hub.mu.Lock()
-	if s.hub.closing {
-		s.hub.mu.Unlock()
-		s.cancel()
-		close(s.ended)
-		return
-	}
-	s.hub.active.Add(1) // before Close waits
-	s.hub.mu.Unlock()
 	stop := s.hub.events.watch(s.watcher)
 	unbeside := s.hub.addBeside(s)
 	unhub := context.AfterFunc(s.hub.ctx, s.cancel) // a subscriber that does not read holds up nothing
-	go func() {
-		defer s.hub.active.Done()
-		defer close(s.ended)
-		defer s.cancel()
-		defer unhub()
-		defer unbeside()
-		defer stop()
+	end := func() {
+		stop()
+		unbeside()
+		unhub()
+		s.cancel()
+		close(s.ended)
+	}
+	begun := s.hub.active.Go(func() {
+		defer end()
 		if err := s.loop(); s.ctx.Err() == nil {
 			s.hub.log.Debug("a subscription ended", "id", s.ID, "err", err)
 		}
-	}()
+	})
+	if !begun { // the hub has ended
+		end()
+	}
 }
 
 // Close ends the subscription and waits until deliver has returned.
