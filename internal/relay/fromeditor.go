@@ -289,6 +289,9 @@ func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
 	then := r.meaning(m, p)
 	if isAnswered(m) {
 		name := text(m.Method)
+		if r.calls.none() {
+			r.expectSign()
+		}
 		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), subscribes: string(name) == "Subscribe"})
 	}
 }

@@ -26,16 +26,16 @@ func (r *Relay) serveHubs() {
 			return
 		}
 		connected := time.Now()
-		hub := &link{t: t}
-		broken, gone := make(chan struct{}), make(chan struct{})
+		hub := &link{t: t, gone: make(chan struct{})}
+		broken := make(chan struct{})
 		hub.failed = func() { close(broken) }
 		if !r.open(hub) {
 			return
 		}
-		r.jobs.Go(func() { r.closeBroken(t, broken, gone) })
+		r.jobs.Go(func() { r.closeBroken(hub, broken) })
 		r.readHub(hub)
 		t.Close()
-		close(gone)
+		close(hub.gone)
 		if !r.lose(hub) {
 			r.endAnswered()
 			return
@@ -50,12 +50,12 @@ func (r *Relay) serveHubs() {
 
 // closeBroken closes a connection to a hub on which nothing could be written. What
 // the hub had written before it went is read to its end, or for a second.
-func (r *Relay) closeBroken(t server.Transport, broken, gone <-chan struct{}) {
+func (r *Relay) closeBroken(hub *link, broken <-chan struct{}) {
 	select {
 	case <-broken:
-		r.pause(gone, time.Second)
-		t.Close()
-	case <-gone:
+		r.pause(hub.gone, time.Second)
+		hub.t.Close()
+	case <-hub.gone:
 	}
 }
 

@@ -123,6 +123,8 @@ type Relay struct {
 	cancel context.CancelFunc
 	jobs   sync.WaitGroup // goroutines, but that which reads the editor
 
+	expected chan struct{} // holds one token when something is expected of the hub and nothing was before
+
 	mu        sync.Mutex // guards the fields below
 	change    chan struct{}
 	hub       *link     // nil: there is none to send to
@@ -171,7 +173,7 @@ func New(editor server.Transport, opts Options) *Relay {
 	_, _ = rand.Read(random[:]) // never fails
 	r := &Relay{
 		opts: opts.withDefaults(), editor: &link{t: editor}, prefix: `"duet-relay-` + hex.EncodeToString(random[:]) + "-",
-		change: make(chan struct{}), subs: newSubscriptions(), terminals: make(terminals), told: -1,
+		change: make(chan struct{}), expected: make(chan struct{}, 1), subs: newSubscriptions(), terminals: make(terminals), told: -1,
 	}
 	if trace := opts.Trace; trace != nil {
 		r.editor.trace = func(message []byte) { trace(true, message) }

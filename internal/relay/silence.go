@@ -49,22 +49,27 @@ func (l *link) quiet() time.Duration {
 }
 
 // watch looks whether a hub answers, until it has gone: where it says nothing
-// although it should, it is asked for a sign of life.
+// although it should, it is asked for a sign of life. While nothing is expected
+// of it nobody looks.
 func (r *Relay) watch(hub *link) {
-	tick := time.NewTicker(r.opts.Silence / 10)
-	defer tick.Stop()
+	soon := r.opts.Silence / 10
+	timer := time.NewTimer(soon)
+	defer timer.Stop()
+	expected := r.expected
 	var asked time.Time
 	for {
 		select {
-		case <-tick.C:
+		case <-timer.C:
+		case <-expected:
+			expected = nil // until the next look
+			timer.Reset(soon)
+			continue
+		case <-hub.gone:
+			return
 		case <-r.ctx.Done():
 			return
 		}
 		r.mu.Lock()
-		if r.there() != hub {
-			r.mu.Unlock()
-			return
-		}
 		after := r.signDue()
 		var ping []byte
 		quiet := hub.quiet()
@@ -75,6 +80,13 @@ func (r *Relay) watch(hub *link) {
 			asked = time.Now()
 			ping = r.request("ping", nil, func(*frame.Message) {})
 		}
+		switch {
+		case r.silence != "" || !asked.IsZero():
+			timer.Reset(soon)
+		case after > 0:
+			timer.Reset(max(soon, after-quiet))
+		}
+		expected = r.expected
 		if r.silence != "" && hub.isStuck() { // it takes no more, so the editor cannot be read
 			_ = hub.t.Close()
 		}
@@ -89,6 +101,14 @@ func (r *Relay) watch(hub *link) {
 		if silent {
 			r.fallSilent(hub)
 		}
+	}
+}
+
+// expectSign tells watch that from now on something is expected of the hub.
+func (r *Relay) expectSign() {
+	select {
+	case r.expected <- struct{}{}:
+	default: // it knows
 	}
 }
 

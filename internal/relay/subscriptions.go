@@ -92,6 +92,7 @@ func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
 	params := without(named(m.Params), "since")
 	return func(resp *frame.Message) {
 		if id := member(resp.Result, "subscription_id"); text(id) != nil {
+			r.expectSign()
 			r.subs.add(&subscription{editor: string(id), hub: string(id), params: params, last: integer(member(resp.Result, "seq"))})
 		}
 	}
