@@ -36,7 +36,7 @@ func (r *Relay) serveHubs() {
 		r.readHub(hub)
 		t.Close()
 		close(hub.gone)
-		if !r.lose(hub) {
+		if !r.hubGone(hub) {
 			r.endAnswered()
 			return
 		}
@@ -136,29 +136,29 @@ func (r *Relay) goLive(hub *link) {
 	}
 }
 
-// lose notes that the hub has gone, and answers what it has not. It reports
+// hubGone notes that the hub has gone, and answers what it has not. It reports
 // whether there is to be another one.
-func (r *Relay) lose(hub *link) (another bool) {
+func (r *Relay) hubGone(hub *link) (another bool) {
 	r.mu.Lock()
 	if r.ctx.Err() != nil {
 		r.mu.Unlock()
 		return false
 	}
 	r.hub, r.opening, r.flushing, r.silence = nil, nil, false, ""
-	another = r.farewell == noFarewell && (!r.drain || len(r.waiting) > 0)
+	another = r.shutdown == noShutdown && (!r.drain || len(r.waiting) > 0)
 	answers := r.calls.answerAll(lostUnanswered)
-	if r.farewell == saidFarewell {
+	if r.shutdown == shutdownAgreed {
 		answers = nil // it was the editor's wish
 	}
-	r.own.Clear()
-	r.asked.hubGone()
-	r.subs.lose()
+	r.ownRequests.Clear()
+	r.hubRequests.hubGone()
+	r.subs.hubGone()
 	r.logState(stateLost)
 	r.changed()
 	for _, answer := range answers {
 		r.answer(answer)
 	}
-	if ends := r.terminals.lose(); r.farewell == noFarewell {
+	if ends := r.terminals.hubGone(); r.shutdown == noShutdown {
 		for _, end := range ends {
 			r.answer(end)
 		}
