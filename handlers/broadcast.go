@@ -2,12 +2,12 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -70,7 +70,7 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	m := b.members[conn]
 	if m == nil {
 		m = newMember(conn.Done(), func(method string, params any) error {
-			return conn.Send(context.WithoutCancel(ctx), notification{"2.0", method, params})
+			return conn.Send(context.WithoutCancel(ctx), dialect.Notification{JSONRPC: "2.0", Method: method, Params: params})
 		})
 		b.members[conn] = m
 		m.replaying = since != nil
@@ -116,12 +116,6 @@ func (b *broadcasts) waiting() bool {
 		}
 	}
 	return false
-}
-
-type notification struct {
-	JSONRPC string `json:"jsonrpc"`
-	Method  string `json:"method"`
-	Params  any    `json:"params"`
 }
 
 // see is called by the hub with each event. It must not block.
@@ -186,16 +180,14 @@ func noteOf(e domain.Event, s domain.Session) *note {
 		return nil
 	}
 	id := taskID(s.Task)
-	if e.Type == hub.EventDelta && e.Text != "" {
-		return &note{task: id, seq: e.Seq, chunk: e.Text}
+	if d, ok := e.Payload.(domain.MessageDelta); ok && !d.Thought && d.Text != "" {
+		return &note{task: id, seq: e.Seq, chunk: d.Text}
 	}
-	var change struct {
-		State domain.State `json:"state"`
-	}
-	if e.Type != hub.EventStatus || json.Unmarshal(e.Data, &change) != nil {
+	change, ok := e.Payload.(domain.RunStateChanged)
+	if !ok {
 		return nil
 	}
-	switch change.State {
+	switch change.To {
 	case queued:
 		return &note{task: id, seq: e.Seq, method: "event.taskQueued", params: taskQueuedNote{id, cut(s.Prompt, 1000), e.Seq}}
 	case starting:
@@ -256,7 +248,7 @@ func (m *member) replay(ctx context.Context, h *hub.Hub, since int64) {
 		since = h.Began()
 	}
 	last := h.LastSeq()
-	err := h.Replay(ctx, []string{hub.EventStatus}, since, last, func(e domain.Event, s domain.Session) bool {
+	err := h.Replay(ctx, []domain.EventKind{domain.EventRunState}, since, last, func(e domain.Event, s domain.Session) bool {
 		if n := noteOf(e, s); n != nil {
 			m.mu.Lock()
 			defer m.mu.Unlock()

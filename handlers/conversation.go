@@ -8,7 +8,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -87,7 +86,7 @@ func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (con
 		id = s.SessionID
 	}
 	most := room(ctx)
-	page := hub.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: server.ConnFrom(ctx).Framing() != frame.LSP}
+	page := hub.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialectOf(server.ConnFrom(ctx)).ShowsNotes}
 	c, err := h.Conversation(ctx, id, page)
 	if err != nil {
 		return conversationResult{}, err

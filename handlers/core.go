@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/openrpc"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -101,7 +102,7 @@ func (c *capabilities) offer(reg *server.Registry) {
 		}
 	}
 	if methods["Subscribe"] {
-		c.EventTypes = eventTypes
+		c.EventTypes = dialect.EventTypes
 	}
 }
 

@@ -1,17 +1,18 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
@@ -163,7 +164,7 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 		interrupted: `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
 		timedOut:    `event.taskTimeout {"taskId":"task-0007","error":"boom","seq":9}`,
 	} {
-		n := noteOf(domain.Event{Seq: 9, Type: hub.EventStatus, Data: json.RawMessage(fmt.Sprintf(`{"state":%q}`, state))}, s)
+		n := noteOf(domain.Event{Seq: 9, Payload: domain.RunStateChanged{To: state}}, s)
 		if want == "" {
 			assert.Nil(t, n, state)
 			continue
@@ -173,14 +174,34 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, n.method+" "+string(params))
 	}
-	assert.Equal(t, "x", noteOf(domain.Event{Type: hub.EventDelta, Text: "x"}, s).chunk)
-	assert.Nil(t, noteOf(domain.Event{Type: hub.EventThinking, Text: "x"}, s))
-	assert.Nil(t, noteOf(domain.Event{Type: hub.EventDelta, Text: "x"}, domain.Session{}), "a session that is not known")
+	assert.Equal(t, "x", noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, s).chunk)
+	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x", Thought: true}}, s))
+	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, domain.Session{}), "a session that is not known")
 }
 
-func terminalOutput(data, encoding string) hub.Notice {
-	raw, _ := json.Marshal(map[string]string{"terminal_id": "t1", "data": data, "encoding": encoding})
-	return hub.Notice{Type: hub.EventTerminal, Data: raw}
+func terminalOutput(data, encoding string) domain.Event {
+	return domain.Event{Payload: domain.TerminalPrinted{TerminalID: "t1", Data: data, Encoding: encoding}}
+}
+
+func terminalEnd() domain.Event {
+	return domain.Event{Payload: domain.TerminalExited{TerminalID: "t1"}}
+}
+
+// eventOf is the type of an event and its data, as an editor is sent them.
+func eventOf(t *testing.T, message any) (kind, data string) {
+	t.Helper()
+	var m struct {
+		Params struct {
+			Event struct {
+				Type string
+				Data json.RawMessage
+			}
+		}
+	}
+	b, err := json.Marshal(message)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &m))
+	return m.Params.Event.Type, string(m.Params.Event.Data)
 }
 
 // played is what a terminal feed tells of what was put into it before its
@@ -188,14 +209,13 @@ func terminalOutput(data, encoding string) hub.Notice {
 func played(t *testing.T, put func(*terminalFeed)) []string {
 	t.Helper()
 	var got []string
-	f := newTerminalFeed("lsp", 0, func(_ context.Context, messages ...any) error {
-		message := messages[0]
-		e := message.(notification).Params.(eventParams).Event
-		got = append(got, e.Type+" "+string(e.Data))
+	f := newTerminalFeed(dialect.LSP, 0, func(_ context.Context, messages ...any) error {
+		kind, data := eventOf(t, messages[0])
+		got = append(got, kind+" "+data)
 		return nil
 	}, slog.New(slog.DiscardHandler))
 	put(f)
-	f.put(hub.Notice{Type: hub.EventTerminalExit, Data: json.RawMessage(`{}`)})
+	f.put(terminalEnd())
 	f.put(terminalOutput("behind the end", "utf-8"))
 	f.run(context.Background(), nil)
 	return got
@@ -207,7 +227,7 @@ func TestTerminalOutputIsJoined(t *testing.T) {
 		`terminal_output {"terminal_id":"t1","data":"abc","encoding":"utf-8"}`,
 		`terminal_output {"terminal_id":"t1","data":"` + b64([]byte{0xff, 0xfe}) + `","encoding":"base64"}`,
 		`terminal_output {"terminal_id":"t1","data":"d","encoding":"utf-8"}`,
-		`terminal_exit {}`,
+		`terminal_exit {"terminal_id":"t1","exit_code":0}`,
 	}, played(t, func(f *terminalFeed) {
 		f.put(terminalOutput("a", "utf-8"))
 		f.put(terminalOutput("bc", ""))
@@ -233,7 +253,7 @@ func TestTerminalOutputIsBounded(t *testing.T) {
 	})
 	require.Len(t, got, 6)
 	assert.Equal(t, `lagged {"terminal_id":"t1","dropped_bytes":4}`, got[4])
-	assert.Equal(t, `terminal_exit {}`, got[5], "the end is never lost")
+	assert.Equal(t, `terminal_exit {"terminal_id":"t1","exit_code":0}`, got[5], "the end is never lost")
 }
 
 // A connection that takes what comes, if not at once, loses nothing; one that
@@ -243,9 +263,9 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
 		took := make(chan struct{})
-		f := newTerminalFeed("lsp", 0, func(_ context.Context, messages ...any) error {
-			message := messages[0]
-			types = append(types, message.(notification).Params.(eventParams).Event.Type)
+		f := newTerminalFeed(dialect.LSP, 0, func(_ context.Context, messages ...any) error {
+			kind, _ := eventOf(t, messages[0])
+			types = append(types, kind)
 			time.Sleep(terminalPatience / 4)
 			return nil
 		}, slog.New(slog.DiscardHandler))
@@ -256,18 +276,18 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 		for range 40 {
 			f.put(terminalOutput(part, "utf-8"))
 		}
-		f.put(hub.Notice{Type: hub.EventTerminalExit, Data: json.RawMessage(`{}`)})
+		f.put(terminalEnd())
 		<-took
 		assert.Len(t, types, 41)
-		assert.NotContains(t, types, hub.EventLagged)
+		assert.NotContains(t, types, dialect.TypeLagged)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
 		goOn, gone, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		f := newTerminalFeed("lsp", 0, func(_ context.Context, messages ...any) error {
-			message := messages[0]
+		f := newTerminalFeed(dialect.LSP, 0, func(_ context.Context, messages ...any) error {
 			<-goOn
-			types = append(types, message.(notification).Params.(eventParams).Event.Type)
+			kind, _ := eventOf(t, messages[0])
+			types = append(types, kind)
 			return nil
 		}, slog.New(slog.DiscardHandler))
 		go func() {
@@ -303,7 +323,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 
 func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTerminalFeed("lsp", 0, func(context.Context, ...any) error { return nil }, slog.New(slog.DiscardHandler))
+		f := newTerminalFeed(dialect.LSP, 0, func(context.Context, ...any) error { return nil }, slog.New(slog.DiscardHandler))
 		gone, ended := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -318,24 +338,18 @@ func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 }
 
 func TestHeartbeats(t *testing.T) {
-	for dialect, want := range map[string]string{
-		"lsp": `{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"sub","type":"heartbeat","message":"Connection alive"}}`,
-		lines: `{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}`,
+	for d, want := range map[*dialect.Client]string{
+		dialect.LSP:        `{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"sub","type":"heartbeat","message":"Connection alive"}}`,
+		dialect.HumanLayer: `{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			sent := make(chan time.Duration, 10)
 			var s *subscription
-			s = newSubscription(dialect, func(_ context.Context, messages ...any) error {
-				message := messages[0]
-				if e, ok := message.(notification); ok && e.Method == "event" {
-					return nil
+			s = newSubscription(d, func(_ context.Context, messages ...any) error {
+				b, err := json.Marshal(messages[0])
+				if bytes.Contains(b, []byte(`"event"`)) {
+					return err
 				}
-				if r, ok := message.(idless); ok {
-					if _, isEvent := r.Result.(eventParams); isEvent {
-						return nil
-					}
-				}
-				b, err := json.Marshal(message)
 				sent <- time.Since(s.began)
 				assert.Equal(t, want, string(b))
 				return err
@@ -348,7 +362,7 @@ func TestHeartbeats(t *testing.T) {
 				s.live(ctx, nil, nil)
 			}()
 			time.Sleep(heartbeatEvery - time.Second)
-			require.NoError(t, s.deliver(ctx, hub.Notice{Type: "plan"}))
+			require.NoError(t, s.deliver(ctx, hub.Notice{Event: domain.Event{Payload: domain.PlanChanged{}}}))
 			time.Sleep(heartbeatEvery - time.Second)
 			synctest.Wait()
 			assert.Empty(t, sent, "the silence begins with the last event")
@@ -366,19 +380,19 @@ func TestHeartbeats(t *testing.T) {
 }
 
 func TestEventsInBothDialects(t *testing.T) {
-	n := hub.Notice{Seq: 5, Type: "plan", Time: time.Unix(0, 0), Data: json.RawMessage(`{"a":1}`)}
+	e, data := domain.Event{Seq: 5, Time: time.Unix(0, 0), Payload: domain.PlanChanged{}}, json.RawMessage(`{"a":1}`)
 	encoded := func(v any) string {
 		b, err := json.Marshal(v)
 		require.NoError(t, err)
 		return string(b)
 	}
 	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s","seq":5,"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
-		encoded(eventMessage("lsp", "s", n)))
+		encoded(dialect.LSP.Event("s", e, data)))
 	assert.Equal(t, `{"jsonrpc":"2.0","result":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","seq":5,"data":{"a":1}}}}`,
-		encoded(eventMessage(lines, "s", n)))
-	n.Seq, n.Data = 0, nil
-	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{}}}}`,
-		encoded(eventMessage("lsp", "", n)))
+		encoded(dialect.HumanLayer.Event("s", e, data)))
+	e.Seq = 0
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
+		encoded(dialect.LSP.Event("", e, data)))
 }
 
 // taking is a peer that takes messages of up to most bytes.
@@ -398,11 +412,11 @@ func taking(t *testing.T, most int, got *[]int) func(context.Context, ...any) er
 func TestALongEventIsCutNotLost(t *testing.T) {
 	const most = 100_000
 	var got []int
-	long, _ := json.Marshal(map[string]any{"content": strings.Repeat("x", most), "list": []string{strings.Repeat("y", most)}})
-	require.NoError(t, sendEvent(context.Background(), taking(t, most, &got), lines, "", most, hub.Notice{Type: "conversation_updated", Data: long}))
+	long := domain.Event{Payload: domain.MessageAdded{Type: "message", Text: strings.Repeat("x", most)}}
+	require.NoError(t, sendEvent(context.Background(), taking(t, most, &got), dialect.HumanLayer, "", most, long))
 	require.Len(t, got, 1)
 	assert.Greater(t, got[0], 16<<10, "as much as fits")
 	refused := errors.New("gone")
-	err := sendEvent(context.Background(), func(context.Context, ...any) error { return refused }, lines, "", most, hub.Notice{})
+	err := sendEvent(context.Background(), func(context.Context, ...any) error { return refused }, dialect.HumanLayer, "", most, domain.Event{Payload: domain.PlanChanged{}})
 	assert.ErrorIs(t, err, refused)
 }

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,6 +12,8 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -29,15 +30,6 @@ func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
 			"Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most."))
 	handle(reg, d, sessionFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
-}
-
-// eventTypes are those that a subscription can choose. One
-// that names others too is none the worse for it: clients are written for
-// other versions, and for other servers.
-var eventTypes = []string{
-	hub.EventStatus, hub.EventConversation, hub.EventApproval, hub.EventResolved, hub.EventSettings,
-	hub.EventDelta, hub.EventThinking, hub.EventPlan, hub.EventUsage, hub.EventDiff, hub.EventTerminal, hub.EventTerminalExit,
-	hub.EventProgress, hub.EventError, hub.EventRaw, "gate_result", "build_progress", hub.EventLagged, hub.EventLogDamaged, hub.EventSecret,
 }
 
 // subscriptions are those of all connections.
@@ -100,7 +92,7 @@ func (p subscribeParams) check() error {
 }
 
 func (p subscribeParams) filter() (f hub.Filter, since int64) {
-	f.Types = p.EventTypes
+	f.Kinds = dialect.Kinds(p.EventTypes)
 	f.Run = p.RunID
 	if f.Run == "" {
 		f.Run = p.SessionID
@@ -142,7 +134,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	}
 	conn := server.ConnFrom(ctx)
 	f, since := p.filter()
-	sub := newSubscription(conn.Framing().String(), conn.Send)
+	sub := newSubscription(dialectOf(conn), conn.Send)
 	sub.room = conn.MaxMessage()
 	if len(p.EventTypes) == 0 { // who wants it by name gets it
 		sub.known = func(n hub.Notice) bool { return s.watching.tells(conn, n) }
@@ -174,7 +166,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		}()
 	})
 	result := subscribeResult{SubscriptionID: sub.id, Message: "Subscription established. Waiting for events..."}
-	if conn.Framing() == frame.LSP {
+	if sub.dialect.TellsSeq {
 		from := feed.From()
 		result.Seq = &from
 	}
@@ -220,12 +212,20 @@ func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscri
 	return success{true}, nil
 }
 
+// dialectOf is how a connection is told of events.
+func dialectOf(conn *server.Conn) *dialect.Client {
+	if conn.Framing() == frame.LSP {
+		return dialect.LSP
+	}
+	return dialect.HumanLayer
+}
+
 // A subscription writes one subscriber's events in the dialect of its
 // connection.
 type subscription struct {
 	id      string
-	dialect string // the framing's name
-	room    int    // of a message, in bytes; 0: no limit
+	dialect *dialect.Client
+	room    int // of a message, in bytes; 0: no limit
 	send    func(ctx context.Context, messages ...any) error
 	held    []hub.Notice          // that go with the next one
 	known   func(hub.Notice) bool // the connection is told of it in another way; may be nil
@@ -236,57 +236,8 @@ type subscription struct {
 	began  time.Time
 }
 
-func newSubscription(dialect string, send func(context.Context, ...any) error) *subscription {
-	return &subscription{id: "sub_" + uuid.NewString(), dialect: dialect, send: send, began: time.Now()}
-}
-
-const lines = "ndjson" // the dialect of newline-delimited JSON
-
-// An eventBody is an event as every dialect has it. Seq stands here for the
-// one that has no other place for it.
-type eventBody struct {
-	Type      string          `json:"type"`
-	Timestamp time.Time       `json:"timestamp"`
-	Seq       int64           `json:"seq,omitempty"`
-	Data      json.RawMessage `json:"data"`
-}
-
-type eventParams struct {
-	SubscriptionID string    `json:"subscription_id,omitempty"`
-	Seq            int64     `json:"seq,omitempty"`
-	Event          eventBody `json:"event"`
-}
-
-// idless is a result that answers no request: seed 001's notification.
-type idless struct {
-	JSONRPC string `json:"jsonrpc"`
-	Result  any    `json:"result"`
-}
-
-type heartbeat struct {
-	SubscriptionID string `json:"subscription_id,omitempty"`
-	Type           string `json:"type"`
-	Message        string `json:"message"`
-}
-
-// eventMessage is an event as a message of the dialect.
-func eventMessage(dialect, subscription string, n hub.Notice) any {
-	event := eventBody{Type: n.Type, Timestamp: n.Time.UTC(), Data: orEmptyObject(n.Data)}
-	if dialect == lines {
-		event.Seq = n.Seq
-		return idless{"2.0", eventParams{Event: event}}
-	}
-	return notification{"2.0", "event", eventParams{subscription, n.Seq, event}}
-}
-
-// heartbeatMessage is a heartbeat as a message of the dialect.
-func heartbeatMessage(dialect, subscription string) any {
-	h := heartbeat{Type: "heartbeat", Message: "Connection alive"}
-	if dialect == lines {
-		return idless{"2.0", h}
-	}
-	h.SubscriptionID = subscription
-	return notification{"2.0", "heartbeat", h}
+func newSubscription(d *dialect.Client, send func(context.Context, ...any) error) *subscription {
+	return &subscription{id: "sub_" + uuid.NewString(), dialect: d, send: send, began: time.Now()}
 }
 
 // deliver sends an event; it waits for the peer as long as ctx and the
@@ -309,14 +260,14 @@ func (s *subscription) sendHeld(ctx context.Context) error {
 	if len(s.held) > 1 {
 		messages := make([]any, len(s.held))
 		for i, n := range s.held {
-			messages[i] = eventMessage(s.dialect, s.id, n)
+			messages[i] = s.dialect.Event(s.id, n.Event, dialect.Data(n.Event))
 		}
 		if err := s.send(ctx, messages...); !errors.Is(err, server.ErrTooLong) {
 			return err
 		}
 	}
 	for _, n := range s.held {
-		if err := sendEvent(ctx, s.send, s.dialect, s.id, s.room, n); err != nil {
+		if err := sendEvent(ctx, s.send, s.dialect, s.id, s.room, n.Event); err != nil {
 			return err
 		}
 	}
@@ -324,11 +275,11 @@ func (s *subscription) sendHeld(ctx context.Context) error {
 }
 
 // sendEvent sends an event, with its texts cut if it is too long for a line.
-func sendEvent(ctx context.Context, send func(context.Context, ...any) error, dialect, subscription string, room int, n hub.Notice) error {
-	err := send(ctx, eventMessage(dialect, subscription, n))
+func sendEvent(ctx context.Context, send func(context.Context, ...any) error, d *dialect.Client, subscription string, room int, e domain.Event) error {
+	data := dialect.Data(e)
+	err := send(ctx, d.Event(subscription, e, data))
 	if errors.Is(err, server.ErrTooLong) {
-		n.Data = fitRaw(n.Data, room-1024)
-		err = send(ctx, eventMessage(dialect, subscription, n))
+		err = send(ctx, d.Event(subscription, e, fitRaw(data, room-1024)))
 	}
 	return err
 }
@@ -341,7 +292,7 @@ func (s *subscription) live(ctx context.Context, done, ended <-chan struct{}) {
 	for {
 		quiet := time.Since(s.began) - time.Duration(s.last.Load())
 		if quiet >= heartbeatEvery {
-			if s.send(ctx, heartbeatMessage(s.dialect, s.id)) != nil {
+			if s.send(ctx, s.dialect.Heartbeat(s.id)) != nil {
 				return
 			}
 			s.touch()

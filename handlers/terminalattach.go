@@ -3,11 +3,11 @@ package handlers
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -91,7 +91,7 @@ func (t terminals) attach(ctx context.Context, h *hub.Hub, p attachParams) (atta
 		params.Replaces = old.view
 	}
 	feed := t.newFeed(ctx)
-	view, err := h.Terminals().Attach(ctx, p.TerminalID, params, feed.event)
+	view, err := h.Terminals().Attach(ctx, p.TerminalID, params, feed.put)
 	if err != nil {
 		return attachResult{}, err
 	}
@@ -133,7 +133,7 @@ func checkDescriptor(ctx context.Context, wanted bool) error {
 // newFeed makes a feed for the connection that asks.
 func (t terminals) newFeed(ctx context.Context) *terminalFeed {
 	conn := server.ConnFrom(ctx)
-	return newTerminalFeed(conn.Framing().String(), conn.MaxMessage(), conn.Send, t.Logger)
+	return newTerminalFeed(dialectOf(conn), conn.MaxMessage(), conn.Send, t.Logger)
 }
 
 // begin lets a view begin with the reply. It ends with the terminal, the
@@ -222,11 +222,6 @@ func (w *watching) remove(one *watch) {
 // tells reports whether a connection is told of an event because it watches
 // the terminal that it is of.
 func (w *watching) tells(conn *server.Conn, n hub.Notice) bool {
-	if n.Type != hub.EventTerminalExit {
-		return false
-	}
-	var of struct {
-		TerminalID string `json:"terminal_id"`
-	}
-	return json.Unmarshal(n.Data, &of) == nil && w.find(conn, of.TerminalID) != nil
+	exit, ok := n.Payload.(domain.TerminalExited)
+	return ok && w.find(conn, exit.TerminalID) != nil
 }

@@ -3,14 +3,12 @@ package handlers
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 const (
@@ -29,7 +27,7 @@ const (
 // queue in which adjacent output is joined, and a goroutine (run) that sends
 // from it at the pace of the peer.
 type terminalFeed struct {
-	dialect string
+	dialect *dialect.Client
 	room    int // of a message, in bytes; 0: no limit
 	send    func(ctx context.Context, messages ...any) error
 	log     *slog.Logger
@@ -52,41 +50,32 @@ type terminalPiece struct {
 	output   []byte
 	dropped  int
 	time     time.Time
-	event    *hub.Notice
+	event    *domain.Event
 }
 
-func newTerminalFeed(dialect string, room int, send func(context.Context, ...any) error, log *slog.Logger) *terminalFeed {
-	return &terminalFeed{dialect: dialect, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
-}
-
-// event is put for an event of the terminal's registry.
-func (f *terminalFeed) event(e domain.Event) {
-	f.put(hub.Notice{Type: e.Type, Time: e.Time, Data: e.Data})
+func newTerminalFeed(d *dialect.Client, room int, send func(context.Context, ...any) error, log *slog.Logger) *terminalFeed {
+	return &terminalFeed{dialect: d, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 }
 
 // put queues an event of the terminal. It waits a moment where output finds no
 // room.
-func (f *terminalFeed) put(n hub.Notice) {
+func (f *terminalFeed) put(e domain.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
 		return
 	}
-	if n.Type == hub.EventTerminal {
-		f.putOutput(n)
+	if p, ok := e.Payload.(domain.TerminalPrinted); ok {
+		f.putOutput(p, e.Time)
 	} else {
-		f.queue = append(f.queue, terminalPiece{event: &n})
-		f.exit = n.Type == hub.EventTerminalExit
+		f.queue = append(f.queue, terminalPiece{event: &e})
+		f.exit = e.Payload.Kind() == domain.EventTerminalExit
 		f.ended = f.exit
 	}
 	nudge(f.wake)
 }
 
-func (f *terminalFeed) putOutput(n hub.Notice) {
-	var p catalog.TerminalOutputParams
-	if json.Unmarshal(n.Data, &p) != nil {
-		return
-	}
+func (f *terminalFeed) putOutput(p domain.TerminalPrinted, at time.Time) {
 	output := []byte(p.Data)
 	if p.Encoding == "base64" {
 		decoded, err := base64.StdEncoding.DecodeString(p.Data)
@@ -101,7 +90,7 @@ func (f *terminalFeed) putOutput(n hub.Notice) {
 	last := f.last()
 	if f.bytes+len(output) > terminalQueue {
 		if last == nil || last.dropped == 0 {
-			f.queue = append(f.queue, terminalPiece{id: p.TerminalID, time: n.Time})
+			f.queue = append(f.queue, terminalPiece{id: p.TerminalID, time: at})
 			last = f.last()
 			f.log.Warn("output of a terminal is lost: the peer does not read", "terminal", p.TerminalID)
 		}
@@ -113,7 +102,7 @@ func (f *terminalFeed) putOutput(n hub.Notice) {
 		last.output = append(last.output, output...)
 		return
 	}
-	f.queue = append(f.queue, terminalPiece{id: p.TerminalID, encoding: p.Encoding, output: output, time: n.Time})
+	f.queue = append(f.queue, terminalPiece{id: p.TerminalID, encoding: p.Encoding, output: output, time: at})
 }
 
 // waitForRoom waits until so many bytes fit, but not for a peer that is behind
@@ -160,7 +149,7 @@ func (f *terminalFeed) run(ctx context.Context, done <-chan struct{}) {
 			}
 			continue
 		}
-		if sendEvent(ctx, f.send, f.dialect, "", f.room, piece.notice()) != nil {
+		if sendEvent(ctx, f.send, f.dialect, "", f.room, piece.told()) != nil {
 			return
 		}
 	}
@@ -206,25 +195,19 @@ func nudge(c chan<- struct{}) {
 	}
 }
 
-// terminalLag tells of output that was lost.
-type terminalLag struct {
-	TerminalID   string `json:"terminal_id"`
-	DroppedBytes int    `json:"dropped_bytes"`
-}
-
-// notice is the piece as an event.
-func (p terminalPiece) notice() hub.Notice {
+// told is the piece as an event.
+func (p terminalPiece) told() domain.Event {
 	if p.event != nil {
 		return *p.event
 	}
-	n := hub.Notice{Type: hub.EventTerminal, Time: p.time}
-	var data any = catalog.TerminalOutputParams{TerminalID: p.id, Data: string(p.output), Encoding: p.encoding}
+	e := domain.Event{Time: p.time}
 	switch {
 	case p.dropped > 0:
-		n.Type, data = hub.EventLagged, terminalLag{p.id, p.dropped}
+		e.Payload = domain.TerminalLagged{TerminalID: p.id, Dropped: p.dropped}
 	case p.encoding == "base64":
-		data = catalog.TerminalOutputParams{TerminalID: p.id, Data: base64.StdEncoding.EncodeToString(p.output), Encoding: p.encoding}
+		e.Payload = domain.TerminalPrinted{TerminalID: p.id, Data: base64.StdEncoding.EncodeToString(p.output), Encoding: p.encoding}
+	default:
+		e.Payload = domain.TerminalPrinted{TerminalID: p.id, Data: string(p.output), Encoding: p.encoding}
 	}
-	n.Data, _ = json.Marshal(data) // strings and numbers: it cannot fail
-	return n
+	return e
 }

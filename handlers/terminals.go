@@ -96,7 +96,7 @@ func (t terminals) spawn(ctx context.Context, h *hub.Hub, p spawnParams) (spawnR
 		SessionToken: p.SessionToken, CWD: p.CWD, Shell: p.Shell, Env: p.Env, UseTmux: p.UseTmux,
 		TmuxSessionName: p.TmuxSessionName, TmuxWindowName: p.TmuxWindowName, Cols: orZero(p.Cols), Rows: orZero(p.Rows), Args: p.Args,
 		Descriptor: p.Descriptor,
-	}, feed.event)
+	}, feed.put)
 	if err != nil {
 		return spawnResult{}, err
 	}

@@ -106,8 +106,7 @@ func TestDamagedLogIsTold(t *testing.T) {
 				assert.Contains(t, strings.Join(issues, "\n"), "duet-rpc doctor")
 				assert.Equal(t, 1, strings.Count(c.log.String(), "the database is damaged"), "%s", c.log.String())
 				c.closeStdin()
-				<-c.closed
-				require.NoError(t, c.wrong)
+				c.requireGoodEnd()
 			})
 		}
 	}
@@ -118,8 +117,8 @@ func TestDamagedLogIsTold(t *testing.T) {
 func TestDamagedTextsAreMended(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]struct{ old, new string }{
-		"UTF-8 in JSON": {`"event_type":"message"`, "\"event_type\":\"mess\xff\xc3e\""},
-		"no JSON":       {`"event_type":"message"`, `"event_type" x"message`},
+		"UTF-8 in JSON": {`"type":"message","key"`, "\"type\":\"mess\xff\xc3e\",\"key\""},
+		"no JSON":       {`"type":"message","key"`, `"type" x"message,"key"`},
 		"a plain text":  {"the words of the prompt", "the words\xff of th\xf0prompt"},
 	} {
 		t.Run(name, func(t *testing.T) {

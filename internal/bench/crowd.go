@@ -152,15 +152,14 @@ func addThread(t store.Tx, p place, n int) error {
 
 // addConversation adds events, items and a changed file to a run.
 func addConversation(t store.Tx, run domain.Run, n int) error {
-	event := func(e domain.Event) (int64, error) {
-		e.Thread, e.Run = run.Thread, run.ID
-		return t.Append(e)
+	event := func(p domain.Payload) (int64, error) {
+		return t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
 	}
 	deltas := (eventsOfRun - itemsOfRun) / itemsOfRun
 	for i := range itemsOfRun {
 		key := fmt.Sprintf("msg-%d", i)
 		for j := range deltas {
-			if _, err := event(domain.Event{Type: "agent_delta", Key: key, Text: fmt.Sprintf("piece %d of what it says ", j)}); err != nil {
+			if _, err := event(domain.MessageDelta{Key: key, Text: fmt.Sprintf("piece %d of what it says ", j)}); err != nil {
 				return err
 			}
 		}
@@ -172,11 +171,12 @@ func addConversation(t store.Tx, run domain.Run, n int) error {
 			item.Kind, item.Tool, item.Title, item.ToolKind, item.Status = "tool_call", "Bash", fmt.Sprintf("go test ./part%d", n), "execute", "completed"
 			item.Content, item.Input, item.Result = "", json.RawMessage(`{"command":"go test ./..."}`), "ok  example.com/part 0.012s"
 		}
-		data, err := json.Marshal(map[string]any{"session_id": run.SessionID, "run_id": run.RunID, "event_type": item.Kind, "content": item.Content, "tool_title": item.Title})
-		if err != nil {
-			return err
+		told := domain.Payload(domain.MessageAdded{Type: item.Kind, Key: key, Role: item.Role, Text: item.Content})
+		if item.Kind == "tool_call" {
+			told = domain.ToolCallChanged{ID: key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind, Status: item.Status, Input: item.Input}
 		}
-		if item.Seq, err = event(domain.Event{Type: "conversation_updated", Data: data}); err != nil {
+		var err error
+		if item.Seq, err = event(told); err != nil {
 			return err
 		}
 		if err := t.InsertItem(&item); err != nil {

@@ -2,7 +2,7 @@ package catalog
 
 import "encoding/json"
 
-// Event types of report_message. Those of the seed come first; an event of a
+// Event types of report_message. Those of the executor catalog come first; an event of a
 // type that is not listed is kept as it came.
 const (
 	EventContentDelta  = "content_block_delta" // ContentDelta
@@ -106,6 +106,10 @@ type NativeSession struct {
 type PermissionTaken struct {
 	ApprovalIDs []string `json:"approval_ids" doc:"Of results of request_permission."`
 }
+
+// MarkVariable is in the environment of every process that runs for an agent,
+// so that one that got away is known again.
+const MarkVariable = "DUET_AGENT"
 
 // Process is the process group that an agent runs in, so that it can be ended
 // whatever happens to the executor.

@@ -1,25 +1,69 @@
 package domain
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
-// An Event is an entry of the log.
+// An Event is an entry of the log: something that happened, in the order in
+// which it was kept.
 type Event struct {
-	Seq    int64 // 0: not kept, such as a terminal's output
-	Time   time.Time
-	Type   string
-	Thread int64           // or 0
-	Run    int64           // or 0
-	Key    string          // of a delta: the message's id
-	Text   string          // of a delta: its text
-	Data   json.RawMessage // of everything else: what clients see
+	Seq     int64 // counts from 1 without a gap; 0: not kept, such as a terminal's output
+	Time    time.Time
+	Thread  int64  // or 0
+	Run     int64  // or 0
+	Ref     RunRef // how clients name the run; zero where there is none, and in deltas as they are kept
+	Payload Payload
 }
 
-// DamagedJSON is what stands in the place of JSON that could not be read.
-const DamagedJSON = `{"damaged":true}`
+// A RunRef is how clients name a run.
+type RunRef struct {
+	SessionID string
+	RunID     string
+	Task      int64
+}
 
-// Damaged reports whether what the event has to tell could not be read. The
+// Ref is how clients name the run.
+func (r Run) Ref() RunRef { return RunRef{r.SessionID, r.RunID, r.Task} }
+
+// Unreadable reports whether what the event has to tell could not be read. The
 // rest of it may be wrong, too.
-func (e Event) Damaged() bool { return string(e.Data) == DamagedJSON }
+func (e Event) Unreadable() bool {
+	_, unreadable := e.Payload.(Unreadable)
+	return unreadable
+}
+
+// A Payload is what an event has to tell: a value of one of the types of
+// payload.go, which is never changed.
+type Payload interface {
+	Kind() EventKind
+	// Size is about how many bytes the payload's texts are.
+	Size() int
+}
+
+// An EventKind names a type of payload. It is no client's name for it.
+type EventKind string
+
+// Kinds of events.
+const (
+	EventRunState          EventKind = "run.state"
+	EventMessage           EventKind = "item.message"
+	EventToolCall          EventKind = "item.tool"
+	EventDelta             EventKind = "delta.message"
+	EventThoughtDelta      EventKind = "delta.thought"
+	EventApprovalRequested EventKind = "approval.requested"
+	EventApprovalResolved  EventKind = "approval.resolved"
+	EventSettings          EventKind = "thread.settings"
+	EventNativeSession     EventKind = "thread.native"
+	EventAgentMode         EventKind = "thread.agent_mode"
+	EventPlan              EventKind = "run.plan"
+	EventUsage             EventKind = "run.usage"
+	EventFileChange        EventKind = "run.file"
+	EventProgress          EventKind = "run.progress"
+	EventAgentError        EventKind = "run.error"
+	EventAgentUpdate       EventKind = "run.update"
+	EventTerminalOutput    EventKind = "terminal.output"
+	EventTerminalExit      EventKind = "terminal.exit"
+	EventTerminalLagged    EventKind = "terminal.lagged"
+	EventSecretRequested   EventKind = "secret.requested"
+	EventLagged            EventKind = "log.lagged"
+	EventLogDamaged        EventKind = "log.damaged"
+	EventUnreadable        EventKind = "log.unreadable"
+)

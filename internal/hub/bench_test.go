@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"testing"
 	"time"
@@ -36,7 +35,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	require.NoError(b, err)
 	defer h.Close()
 	sub, err := h.Subscribe(b.Context(), Filter{}, -1, func(_ context.Context, n Notice) error {
-		if n.Type == EventStatus && isCompletion(n) {
+		if p, ok := n.Payload.(domain.RunStateChanged); ok && p.To == domain.Completed {
 			close(end)
 		}
 		return nil
@@ -51,11 +50,6 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	close(begin)
 	<-end
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
-}
-
-func isCompletion(n Notice) bool {
-	var d statusData
-	return json.Unmarshal(n.Data, &d) == nil && d.State == string(domain.Completed)
 }
 
 func BenchmarkDelta(b *testing.B) {

@@ -55,14 +55,13 @@ func (h *Hub) addBeside(s *Subscription) (remove func()) {
 // announceBeside tells subscribers something that is not kept in the log,
 // such as what a terminal printed. One that does not keep up misses it. It
 // returns how many were told.
-func (h *Hub) announceBeside(kind string, session domain.Session, data any) int {
-	n := Notice{Type: kind, Time: time.Now(), Data: encode(data)}
-	e := domain.Event{Type: kind, Run: session.Run.ID, Thread: session.Thread.ID}
+func (h *Hub) announceBeside(e domain.Event) int {
+	e.Time = time.Now()
 	told := 0
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for s := range h.besides {
-		if s.wants(e) && s.beside.put(n) {
+		if s.wants(e) && s.beside.put(Notice{Event: e}) {
 			told++
 			s.watcher.woken()
 		}

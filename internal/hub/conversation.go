@@ -163,13 +163,16 @@ func (h *Hub) openMessage(ctx context.Context, run int64) (*domain.Item, error) 
 	if err != nil || len(open) == 0 {
 		return nil, err
 	}
+	first, _ := open[0].Payload.(domain.MessageDelta) // all of them are
 	last := domain.Item{
-		Thread: open[0].Thread, Run: run, Kind: foldKind(open[0].Type), Key: open[0].Key, Role: "assistant",
+		Thread: open[0].Thread, Run: run, Kind: foldKind(first.Thought), Key: first.Key, Role: "assistant",
 		Seq: open[len(open)-1].Seq, Created: open[0].Time, Updated: open[len(open)-1].Time,
 	}
 	var text strings.Builder // there may be a hundred thousand
 	for _, e := range open {
-		text.WriteString(e.Text)
+		if delta, ok := e.Payload.(domain.MessageDelta); ok {
+			text.WriteString(delta.Text)
+		}
 	}
 	last.Content = text.String()
 	return &last, nil

@@ -127,10 +127,3 @@ func (h *Hub) readable(ctx context.Context, seq int64) (bool, error) {
 	}
 	return err == nil && len(events) == 1 && events[0].Seq == seq, nil
 }
-
-// damagedData tells a subscriber what it cannot be told.
-type damagedData struct {
-	From    int64  `json:"from_seq,omitempty"`
-	To      int64  `json:"to_seq,omitempty"`
-	Message string `json:"message"`
-}

@@ -278,8 +278,8 @@ func (h *Hub) closeApprovals(t store.Tx, run domain.Run) error {
 		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
-		if err := h.announce(t, EventResolved, run, resolvedData{
-			ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Decision: a.Status, DecidedBy: a.DecidedBy, ToolName: a.Tool, ToolUseID: a.ToolUseID(),
+		if err := h.announce(t, run, domain.ApprovalResolved{
+			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
 		}); err != nil {
 			return err
 		}

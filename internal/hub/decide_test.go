@@ -23,7 +23,7 @@ import (
 
 func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
-	events := subscribe(t, h, Filter{Types: []string{EventResolved}}, -1)
+	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalResolved}}, -1)
 	s := launch(t, h, "a")
 	a := pendingOf(t, h, 1)[0]
 	var all sync.WaitGroup
@@ -301,7 +301,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			}, func(o *Options) {
 				o.Rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
 			})
-			events := subscribe(t, h, Filter{Types: []string{EventApproval, EventResolved}}, 0)
+			events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 			c.spec.Prompt = "p"
 			s, err := h.Launch(context.Background(), c.spec)
 			require.NoError(t, err)
@@ -323,9 +323,8 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			}
 			assert.Equal(t, []string{c.p.Title + " — denied by " + reason}, noted)
 			require.Eventually(t, func() bool { return len(events.all()) == 1 }, within, time.Millisecond, "it is told")
-			var told resolvedData
-			require.NoError(t, json.Unmarshal(events.all()[0].Data, &told))
-			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{told.Decision, told.DecidedBy, told.ToolName})
+			told := events.all()[0].Payload.(domain.ApprovalResolved)
+			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{told.Status, told.DecidedBy, told.Tool})
 			a, err := h.Approval(context.Background(), told.ApprovalID)
 			require.NoError(t, err)
 			assert.Equal(t, domain.ApprovalDenied, a.Status)
@@ -338,16 +337,15 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Settings: domain.Settings{AllowedTools: []string{"Read"}, DisallowedTools: []string{"Write"}}})
 	require.NoError(t, err)
 	inState(t, h, s, domain.Running)
-	events := subscribe(t, h, Filter{Types: []string{EventApproval, EventResolved}}, 0)
+	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 	for i, c := range [][2]string{{"Read", domain.ApprovalApproved}, {"Write", domain.ApprovalDenied}} {
 		a, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.UUID, Tool: c[0]})
 		require.NoError(t, err)
 		assert.Equal(t, c[1], a.Status)
 		require.Eventually(t, func() bool { return len(events.all()) == i+1 }, within, time.Millisecond, "it is told")
-		n := events.all()[i]
-		var told resolvedData
-		require.NoError(t, json.Unmarshal(n.Data, &told))
-		assert.Equal(t, []string{EventResolved, a.ID, c[1], "rule=" + c[0]}, []string{n.Type, told.ApprovalID, told.Decision, told.DecidedBy})
+		told, ok := events.all()[i].Payload.(domain.ApprovalResolved)
+		require.True(t, ok)
+		assert.Equal(t, []string{a.ID, c[1], "rule=" + c[0]}, []string{told.ApprovalID, told.Status, told.DecidedBy})
 	}
 }
 

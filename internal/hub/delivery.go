@@ -3,7 +3,6 @@ package hub
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -164,7 +163,7 @@ func (h *Hub) askAgain(t store.Tx, a domain.Approval, why string) error {
 	if err := h.linkTool(t, again, run); err != nil {
 		return err
 	}
-	return h.announce(t, EventApproval, run, approvalData(again, run))
+	return h.announce(t, run, requestOf(again))
 }
 
 // letLie gives up an answer that nobody is to act on any more.
@@ -219,31 +218,4 @@ func (h *Hub) applyTaken(t store.Tx, data json.RawMessage, run domain.Run) error
 		}
 	}
 	return nil
-}
-
-// A foreignAnswers is what was answered to an executor that somebody else wrote
-// and does not tell what its agent takes: whatever it reports next shows it. The
-// zero value has none.
-type foreignAnswers struct {
-	mu    sync.Mutex // guards given
-	given []string
-}
-
-// give notes an answer that goes to the executor.
-func (f *foreignAnswers) give(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.given = append(f.given, id)
-}
-
-// taken is the report of what a later report shows, or nil.
-func (f *foreignAnswers) taken(run int64) *report {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.given) == 0 {
-		return nil
-	}
-	r := &report{run: run, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: f.given})}
-	f.given = nil
-	return r
 }

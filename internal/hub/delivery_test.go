@@ -121,11 +121,9 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 			require.Len(t, said, 1, "the history has the answer")
 			assert.Contains(t, said[0], "approved before, but")
 
-			events := subscribe(t, h, Filter{Types: []string{EventApproval}}, 0)
+			events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, 0)
 			require.Eventually(t, func() bool { return len(events.all()) >= 2 }, within, time.Millisecond)
-			var told newApprovalData
-			list := events.all()
-			require.NoError(t, json.Unmarshal(list[1].Data, &told))
+			told := events.all()[1].Payload.(domain.ApprovalRequested)
 			assert.Equal(t, []any{again.ID, first.ID, again.Reopened, true}, []any{told.ApprovalID, told.Reopens, told.Reopened, told.Stale})
 
 			approve(t, h, again, "")

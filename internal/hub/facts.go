@@ -6,19 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
-
-// planData is what clients see of a plan.
-type planData struct {
-	ids
-	Entries []catalog.PlanEntry `json:"entries"`
-}
 
 func (h *Hub) applyPlan(t store.Tx, r *report, run domain.Run) error {
 	var plan catalog.Plan
@@ -28,7 +21,7 @@ func (h *Hub) applyPlan(t store.Tx, r *report, run domain.Run) error {
 	if plan.Entries == nil {
 		plan.Entries = []catalog.PlanEntry{}
 	}
-	if err := h.announce(t, EventPlan, run, planData{idsOf(run), plan.Entries}); err != nil {
+	if err := h.announce(t, run, planOf(plan)); err != nil {
 		return err
 	}
 	if err := h.note(t, run, kindPlan, "", planText(plan), encode(planNote{plan.Entries})); err != nil {
@@ -36,6 +29,14 @@ func (h *Hub) applyPlan(t store.Tx, r *report, run domain.Run) error {
 	}
 	run.Metadata = withMember(run.Metadata, "plan", encode(plan.Entries))
 	return t.UpdateRun(run)
+}
+
+func planOf(plan catalog.Plan) domain.PlanChanged {
+	changed := domain.PlanChanged{Entries: make([]domain.PlanEntry, len(plan.Entries))}
+	for i, e := range plan.Entries {
+		changed.Entries[i] = domain.PlanEntry(e)
+	}
+	return changed
 }
 
 // planNote is what the conversation holds of a plan.
@@ -86,12 +87,6 @@ func withMember(object json.RawMessage, name string, value json.RawMessage) json
 	return encode(members)
 }
 
-// usageData is what clients see of what a run has used.
-type usageData struct {
-	ids
-	catalog.Usage
-}
-
 func (h *Hub) applyUsage(t store.Tx, r *report, run domain.Run) error {
 	var u catalog.Usage
 	if err := json.Unmarshal(r.data, &u); err != nil {
@@ -115,25 +110,10 @@ func (h *Hub) applyUsage(t store.Tx, r *report, run domain.Run) error {
 	if err := t.UpdateRun(run); err != nil {
 		return err
 	}
-	return h.announce(t, EventUsage, run, usageData{idsOf(run), u})
-}
-
-// settingsData is what clients see of a change of a thread.
-type settingsData struct {
-	ids
-	EventType          string   `json:"event_type"`
-	Title              *string  `json:"title,omitempty"`
-	Mode               *string  `json:"permission_mode,omitempty"`
-	Model              *string  `json:"model,omitempty"`
-	AutoAcceptEdits    *bool    `json:"auto_accept_edits,omitempty"`
-	SkipPermissions    *bool    `json:"dangerously_skip_permissions,omitempty"`
-	SkipUntil          string   `json:"dangerously_skip_permissions_expires_at,omitempty"`
-	Archived           *bool    `json:"archived,omitempty"`
-	Reason             string   `json:"reason,omitempty"`
-	NativeSession      string   `json:"claude_session_id,omitempty"`
-	AgentMode          string   `json:"agent_mode,omitempty"`
-	AgentModes         []string `json:"agent_modes,omitempty"`
-	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
+	return h.announce(t, run, domain.UsageReported{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
+		ContextUsed: u.ContextUsed, ContextSize: u.ContextSize, CostUSD: u.CostUSD,
+	})
 }
 
 func (h *Hub) applyNative(t store.Tx, r *report, run domain.Run) error {
@@ -154,14 +134,14 @@ func (h *Hub) applyNative(t store.Tx, r *report, run domain.Run) error {
 	if lost {
 		const text = "The agent had lost its session; a new one was given the conversation so far."
 		item := domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Content: text, Created: t.Now(), Updated: t.Now()}
-		if item.Seq, err = h.announceItem(t, run, conversationData{EventType: kindSystem, MessageID: item.Key, Role: "system", Content: text, ContentType: kindSystem, Subtype: "session_replaced"}); err != nil {
+		if item.Seq, err = h.announceMessage(t, run, domain.MessageAdded{Type: kindSystem, Key: item.Key, Role: "system", Text: text, Subtype: "session_replaced"}); err != nil {
 			return err
 		}
 		if err := t.InsertItem(&item); err != nil {
 			return err
 		}
 	}
-	return h.announce(t, EventSettings, run, settingsData{ids: idsOf(run), EventType: "native_session", NativeSession: n.SessionID, SessionWasReplaced: lost})
+	return h.announce(t, run, domain.NativeSessionChanged{NativeSession: n.SessionID, Replaced: lost})
 }
 
 // fileDiff is a file change and its unified diff.
@@ -171,48 +151,18 @@ type fileDiff struct {
 	added, removed int
 }
 
-// diffData is what clients see of a file change.
-type diffData struct {
-	ids
-	Path    string `json:"path"`
-	Diff    string `json:"diff"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
-	Binary  bool   `json:"binary,omitempty"`
-	Cut     bool   `json:"truncated,omitempty"`
-}
-
-var errNoPath = errors.New("a file change without a path")
-
-// diffOf makes the diff of a reported file change.
-func (h *Hub) diffOf(data json.RawMessage) (*fileDiff, error) {
-	var d fileDiff
-	if err := json.Unmarshal(data, &d.FileChange); err != nil {
-		return nil, err
-	}
-	if d.Path == "" {
-		return nil, errNoPath
-	}
-	if d.Binary {
-		return &d, nil
-	}
-	d.diff = diff.Unified(h.opts.Root, d.Path, d.Before, d.After)
-	d.added, d.removed = diff.Count(d.diff)
-	return &d, nil
-}
-
 func (h *Hub) applyChange(t store.Tx, r *report, run domain.Run) error {
 	d := r.diff
 	change := domain.Change{Run: run.ID, Path: d.Path, Before: d.Before, After: d.After, Binary: d.Binary, Seq: t.Seq() + 1, Updated: t.Now()}
 	if err := t.PutChange(change); err != nil {
 		return err
 	}
-	data := diffData{ids: idsOf(run), Path: d.Path, Diff: d.diff, Added: d.added, Removed: d.removed, Binary: d.Binary}
-	if len(data.Diff) > maxEventText {
-		cut := strings.LastIndexByte(data.Diff[:maxEventText], '\n') + 1
-		data.Diff, data.Cut = data.Diff[:cut], true
+	changed := domain.FileChanged{Path: d.Path, Diff: d.diff, Added: d.added, Removed: d.removed, Binary: d.Binary}
+	if len(changed.Diff) > maxEventText {
+		cut := strings.LastIndexByte(changed.Diff[:maxEventText], '\n') + 1
+		changed.Diff, changed.Truncated = changed.Diff[:cut], true
 	}
-	if err := h.announce(t, EventDiff, run, data); err != nil {
+	if err := h.announce(t, run, changed); err != nil {
 		return err
 	}
 	return h.note(t, run, kindDiff, d.Path, d.Path, encode(diffNote{d.Path, d.added, d.removed, d.Binary}))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -54,11 +55,15 @@ func (h *Hub) foldOf(t store.Tx, run int64) (*fold, error) {
 		return nil, err
 	}
 	for _, e := range open {
-		if e.Key != f.key { // cannot be: the one before was closed
+		delta, ok := e.Payload.(domain.MessageDelta)
+		if !ok {
+			continue // cannot be: all of them are
+		}
+		if delta.Key != f.key { // cannot be: the one before was closed
 			f.text.Reset()
 		}
-		f.kind, f.key, f.last = foldKind(e.Type), e.Key, e.Seq
-		f.text.WriteString(e.Text)
+		f.kind, f.key, f.last = foldKind(delta.Thought), delta.Key, e.Seq
+		f.text.WriteString(delta.Text)
 	}
 	h.folds[run] = f
 	return f, nil
@@ -68,11 +73,20 @@ func (h *Hub) foldOf(t store.Tx, run int64) (*fold, error) {
 // what was not kept.
 func (h *Hub) rolledBack() { clear(h.folds) }
 
-func foldKind(event string) string {
-	if event == EventThinking {
+func foldKind(thought bool) string {
+	if thought {
 		return kindThinking
 	}
 	return kindMessage
+}
+
+// A report is something that an executor said about a run.
+type report struct {
+	run   int64
+	kind  string // catalog.Event…, or intake.KindProgress
+	data  json.RawMessage
+	delta catalog.ContentDelta // of a delta: already decoded
+	diff  *fileDiff            // of a file change: already computed
 }
 
 // applyReport makes an event, and where need be an item, of one report.
@@ -84,9 +98,9 @@ func (h *Hub) applyReport(t store.Tx, r *report) (err error) {
 	}()
 	switch r.kind {
 	case catalog.EventContentDelta:
-		return h.applyDelta(t, r, EventDelta)
+		return h.applyDelta(t, r, false)
 	case catalog.EventThinkingChunk:
-		return h.applyDelta(t, r, EventThinking)
+		return h.applyDelta(t, r, true)
 	}
 	run, err := t.Run(h.ctx, r.run)
 	if err != nil {
@@ -121,36 +135,33 @@ func (h *Hub) applyReport(t store.Tx, r *report) (err error) {
 		if err := json.Unmarshal(r.data, &m); err != nil {
 			return err
 		}
-		return h.announce(t, EventSettings, run, settingsData{ids: idsOf(run), EventType: "mode", AgentMode: m.Current, AgentModes: m.Available})
-	case reportProgress:
+		return h.announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available})
+	case intake.KindProgress:
 		run.Progress = r.data
 		if err := t.UpdateRun(run); err != nil {
 			return err
 		}
-		return h.announce(t, EventProgress, run, withIDs(run, r.data))
+		return h.announce(t, run, domain.ProgressReported{Report: object(r.data)})
 	case catalog.EventError:
-		return h.announce(t, EventError, run, withIDs(run, r.data))
+		return h.announce(t, run, domain.AgentErrorReported{Report: object(r.data)})
 	case catalog.EventRaw:
-		return h.announce(t, EventRaw, run, rawData{idsOf(run), r.data})
+		if len(r.data) == 0 {
+			return h.announce(t, run, domain.AgentUpdated{})
+		}
+		return h.announce(t, run, domain.AgentUpdated{Update: r.data})
 	}
-	return h.announce(t, EventRaw, run, rawData{idsOf(run), encode(map[string]any{"type": r.kind, "data": r.data})})
+	return h.announce(t, run, domain.AgentUpdated{Update: encode(map[string]any{"type": r.kind, "data": r.data})})
 }
 
-type rawData struct {
-	ids
-	Update json.RawMessage `json:"update"`
-}
-
-// withIDs is an object with the ids of a run.
-func withIDs(run domain.Run, object json.RawMessage) json.RawMessage {
-	b := encode(idsOf(run))
-	if len(object) > 2 && object[0] == '{' {
-		b = append(append(b[:len(b)-1], ','), object[1:]...)
+// object is raw JSON if it is an object that has members, else nil.
+func object(raw json.RawMessage) json.RawMessage {
+	if len(raw) > 2 && raw[0] == '{' {
+		return raw
 	}
-	return b
+	return nil
 }
 
-func (h *Hub) applyDelta(t store.Tx, r *report, event string) error {
+func (h *Hub) applyDelta(t store.Tx, r *report, thought bool) error {
 	text := r.delta.Delta.Text
 	if text == "" {
 		return nil
@@ -164,7 +175,7 @@ func (h *Hub) applyDelta(t store.Tx, r *report, event string) error {
 	if err != nil {
 		return err
 	}
-	kind := foldKind(event)
+	kind := foldKind(thought)
 	if f.kind != "" && (f.kind != kind || f.text.Len() >= maxMessage || r.delta.MessageID != "" && f.agent != "" && r.delta.MessageID != f.agent) {
 		run, err := t.Run(h.ctx, r.run)
 		if err != nil {
@@ -184,7 +195,7 @@ func (h *Hub) applyDelta(t store.Tx, r *report, event string) error {
 	if err != nil {
 		return err
 	}
-	if f.last, err = t.Append(domain.Event{Type: event, Thread: thread, Run: r.run, Key: f.key, Text: text}); err != nil {
+	if f.last, err = t.Append(domain.Event{Thread: thread, Run: r.run, Payload: domain.MessageDelta{Key: f.key, Text: text, Thought: thought}}); err != nil {
 		return err
 	}
 	f.text.WriteString(text)
@@ -214,9 +225,7 @@ func (h *Hub) closeMessage(t store.Tx, run *domain.Run) error {
 	}
 	kind, key := f.kind, f.key
 	delete(h.folds, run.ID)
-	if item.Seq, err = h.announceItem(t, *run, conversationData{
-		EventType: kind, MessageID: key, Role: "assistant", Content: text, ContentType: contentType(kind),
-	}); err != nil {
+	if item.Seq, err = h.announceMessage(t, *run, domain.MessageAdded{Type: kind, Key: key, Role: "assistant", Text: text}); err != nil {
 		return err
 	}
 	if kind == kindMessage {
@@ -231,56 +240,29 @@ func (h *Hub) closeMessage(t store.Tx, run *domain.Run) error {
 	return t.InsertItem(&item)
 }
 
-func contentType(kind string) string {
-	if kind == kindMessage {
-		return "text"
-	}
-	return kind
+// announceMessage adds a message to the log, cut to what an event carries.
+func (h *Hub) announceMessage(t store.Tx, run domain.Run, m domain.MessageAdded) (int64, error) {
+	m.NativeSession = h.nativeSession(run, m.NativeSession)
+	m.Truncated = cutText(&m.Text)
+	return t.Append(eventOf(run, m))
 }
 
-// conversationData is what clients see of an item.
-type conversationData struct {
-	ids
-	NativeID    string          `json:"claude_session_id"`
-	EventType   string          `json:"event_type"`
-	MessageID   string          `json:"message_id,omitempty"`
-	Role        string          `json:"role,omitempty"`
-	Content     string          `json:"content,omitempty"`
-	ContentType string          `json:"content_type,omitempty"`
-	ToolID      string          `json:"tool_id,omitempty"`
-	ToolName    string          `json:"tool_name,omitempty"`
-	ToolTitle   string          `json:"tool_title,omitempty"`
-	ToolKind    string          `json:"tool_kind,omitempty"`
-	ToolStatus  string          `json:"tool_status,omitempty"`
-	ToolInput   json.RawMessage `json:"tool_input,omitempty"`
-	ToolData    json.RawMessage `json:"tool_data,omitempty"`
-	ResultFor   string          `json:"tool_result_for_id,omitempty"`
-	Result      string          `json:"tool_result_content,omitempty"`
-	ParentID    string          `json:"parent_tool_use_id"`
-	Subtype     string          `json:"subtype,omitempty"`
-	Truncated   bool            `json:"truncated,omitempty"`
-}
-
-// announceItem adds conversation_updated to the log.
-func (h *Hub) announceItem(t store.Tx, run domain.Run, data conversationData) (int64, error) {
-	data.ids = idsOf(run)
+// nativeSession is the agent's own session that a run is in, as far as that is
+// known, or else the one given.
+func (h *Hub) nativeSession(run domain.Run, unless string) string {
 	if s, ok := h.known(run.ID); ok {
-		data.NativeID = s.Thread.NativeSession
+		return s.Thread.NativeSession
 	}
-	var cut bool
-	for _, text := range []*string{&data.Content, &data.Result} {
-		if len(*text) > maxEventText {
-			*text = strings.ToValidUTF8((*text)[:maxEventText], "")
-			cut = true
-		}
+	return unless
+}
+
+// cutText cuts a text to what an event carries, and reports whether it did.
+func cutText(text *string) bool {
+	if len(*text) <= maxEventText {
+		return false
 	}
-	for _, part := range []*json.RawMessage{&data.ToolInput, &data.ToolData} {
-		if len(*part) > maxEventText {
-			*part, cut = nil, true
-		}
-	}
-	data.Truncated = cut
-	return t.Append(domain.Event{Type: EventConversation, Thread: run.Thread, Run: run.ID, Data: encode(data)})
+	*text = strings.ToValidUTF8((*text)[:maxEventText], "")
+	return true
 }
 
 // addPrompt makes an item of what the user said.
@@ -288,9 +270,7 @@ func (h *Hub) addPrompt(t store.Tx, run domain.Run, thread domain.Thread) error 
 	item := domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Role: "user", Content: run.Prompt, Created: t.Now(), Updated: t.Now()}
 	var err error
 	item.Key = fmt.Sprintf("msg-%d", t.Seq()+1)
-	if item.Seq, err = h.announceItem(t, run, conversationData{
-		NativeID: thread.NativeSession, EventType: kindMessage, MessageID: item.Key, Role: "user", Content: run.Prompt, ContentType: "text",
-	}); err != nil {
+	if item.Seq, err = h.announceMessage(t, run, domain.MessageAdded{NativeSession: thread.NativeSession, Type: kindMessage, Key: item.Key, Role: "user", Text: run.Prompt}); err != nil {
 		return err
 	}
 	return t.InsertItem(&item)

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"testing"
 	"time"
@@ -99,10 +98,8 @@ func (c *collected) all() []Notice {
 // "draft queued".
 func (c *collected) states() (list []string) {
 	for _, n := range c.all() {
-		if n.Type == EventStatus {
-			var d statusData
-			_ = json.Unmarshal(n.Data, &d)
-			list = append(list, d.OldState+" "+d.State)
+		if p, ok := n.Payload.(domain.RunStateChanged); ok {
+			list = append(list, string(p.From+" "+p.To))
 		}
 	}
 	return list

@@ -49,7 +49,7 @@ type executors struct {
 	stops map[string]context.CancelFunc
 }
 
-func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) {
+func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Lease, error) {
 	return &leased{executors: x}, nil
 }
 func (x *executors) Count() int                        { return 1 }
@@ -169,12 +169,12 @@ func (c *collected) deliver(_ context.Context, n Notice) error {
 	return nil
 }
 
-func (c *collected) types() []string {
+func (c *collected) kinds() []domain.EventKind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var list []string
+	var list []domain.EventKind
 	for _, n := range c.list {
-		list = append(list, n.Type)
+		list = append(list, n.Payload.Kind())
 	}
 	return list
 }
@@ -229,8 +229,8 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	assert.Equal(t, []string{"message/user/say hello/", "message/assistant/Hello/", "tool_call/assistant/Bash/a.txt", "message/assistant/Done./"}, said)
 
 	require.Eventually(t, func() bool {
-		told := events.types()
-		return slices.Contains(told, EventDelta) && told[len(told)-1] == EventStatus
+		told := events.kinds()
+		return slices.Contains(told, domain.EventDelta) && told[len(told)-1] == domain.EventRunState
 	}, time.Minute, time.Millisecond)
 	hits, err := h.Search(context.Background(), "hel", 10, 0)
 	require.NoError(t, err)
@@ -280,7 +280,7 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 
 	h = openHub(t, path, play)
 	events := subscribe(t, h, Filter{}, -1)
-	require.Eventually(t, func() bool { return len(events.types()) == 1 }, time.Minute, time.Millisecond, "the question is shown again")
+	require.Eventually(t, func() bool { return len(events.kinds()) == 1 }, time.Minute, time.Millisecond, "the question is shown again")
 	pending, err := h.Approvals(context.Background(), s.SessionID)
 	require.NoError(t, err)
 	require.Len(t, pending, 1)
@@ -362,7 +362,7 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 				asking, cut := context.WithCancel(ctx)
 				go x.ask(asking, "Write", map[string]string{"file_path": "a"})
 				for pending := []domain.Approval{}; len(pending) == 0 && ctx.Err() == nil; {
-					pending, _ = x.daemon.(*Hub).Approvals(ctx, "")
+					pending, _ = x.daemon.(daemon).Approvals(ctx, "")
 				}
 				cut()
 				return end

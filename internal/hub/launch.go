@@ -196,7 +196,7 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 	if err := h.transition(t, run, domain.Queued, outcome{}); err != nil || !archived {
 		return err
 	}
-	return h.announce(t, EventSettings, *run, settingsData{ids: idsOf(*run), EventType: "settings_updated", Archived: &thread.Archived, Reason: "continued"})
+	return h.announce(t, *run, domain.SettingsChanged{Archived: &thread.Archived, Reason: "continued"})
 }
 
 // Continue makes a run that follows another one: in its thread if that is the

@@ -46,7 +46,7 @@ func newEventLog() *eventLog {
 	return &eventLog{watchers: make(map[*watcher]struct{})}
 }
 
-func size(e domain.Event) int { return len(e.Data) + len(e.Text) + 64 }
+func size(e domain.Event) int { return e.Payload.Size() + 64 }
 
 // add takes events that were committed, in order.
 func (l *eventLog) add(events []domain.Event) {
@@ -144,7 +144,7 @@ func (h *Hub) freshen(events []domain.Event) {
 			continue
 		}
 		_, known := h.known(e.Run)
-		if known && e.Type != EventStatus {
+		if known && e.Payload.Kind() != domain.EventRunState {
 			continue
 		}
 		if s, err := h.store.Session(h.ctx, e.Run); err == nil {
@@ -173,11 +173,11 @@ func (h *Hub) Began() int64 { return h.began }
 // LastSeq is the number of the last event that was announced.
 func (h *Hub) LastSeq() int64 { return h.events.last() }
 
-// Replay calls f with the events of some types that came after since, up to one,
+// Replay calls f with the events of some kinds that came after since, up to one,
 // each with the session it belongs to, as it is now; it ends when f returns
 // false. Unlike Watch it reads the store, in the caller's goroutine. What of it is
 // damaged it leaves out.
-func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f func(domain.Event, domain.Session) bool) error {
+func (h *Hub) Replay(ctx context.Context, kinds []domain.EventKind, since, upTo int64, f func(domain.Event, domain.Session) bool) error {
 	for since < upTo {
 		page, err := h.readLog(ctx, since)
 		if err != nil {
@@ -187,7 +187,7 @@ func (h *Hub) Replay(ctx context.Context, types []string, since, upTo int64, f f
 			if since = e.Seq; since > upTo {
 				return nil
 			}
-			if e.Run == 0 || !slices.Contains(types, e.Type) {
+			if e.Run == 0 || !slices.Contains(kinds, e.Payload.Kind()) {
 				continue
 			}
 			s, err := h.store.Session(ctx, e.Run)

@@ -31,7 +31,7 @@ const foreignPatience = 29 * time.Second
 // tool of a run may run.
 func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	var result catalog.RequestPermissionResult
-	token, live, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
+	token, _, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return result, err
 	}
@@ -45,7 +45,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		return result, domain.Invalid("tool_params", "nothing beside tool_input, or the same", "another input")
 	}
 	a := approvalOf(h.withoutSecrets(p, token.Thread))
-	h.endMessage(token.Run)
+	h.intake.EndMessage(token.Run)
 	answered := make(chan verdict, 1)
 	var ruled ruling
 	var carried *domain.Approval
@@ -101,8 +101,8 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	default:
 		result, err = h.awaitVerdict(ctx, a, answered)
 	}
-	if foreign && err == nil && result.ApprovalID != "" && live != nil {
-		live.foreign.give(result.ApprovalID)
+	if foreign && err == nil && result.ApprovalID != "" {
+		h.intake.Answered(token.Run, result.ApprovalID)
 	}
 	return result, err
 }
@@ -156,7 +156,7 @@ func (h *Hub) keepRuling(t store.Tx, a *domain.Approval, run domain.Run, r rulin
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if err := h.announce(t, EventResolved, run, resolvedOf(*a, run)); err != nil {
+	if err := h.announce(t, run, resolvedOf(*a)); err != nil {
 		return err
 	}
 	return h.noteAnswer(t, run, *a)
@@ -286,7 +286,7 @@ func (h *Hub) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	if err := h.linkTool(t, *a, *run); err != nil {
 		return err
 	}
-	if err := h.announce(t, EventApproval, *run, approvalData(*a, *run)); err != nil {
+	if err := h.announce(t, *run, requestOf(*a)); err != nil {
 		return err
 	}
 	if run.State == domain.Running {
@@ -319,44 +319,20 @@ func (h *Hub) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
 	return t.InsertItem(&item)
 }
 
-// newApprovalData is what clients see of a question.
-type newApprovalData struct {
-	ids
-	ApprovalID string          `json:"approval_id"`
-	CallID     string          `json:"call_id"`
-	ToolUseID  string          `json:"tool_use_id"`
-	Type       string          `json:"type"`
-	ToolName   string          `json:"tool_name"`
-	ToolInput  json.RawMessage `json:"tool_input,omitempty"`
-	ToolKind   string          `json:"tool_kind,omitempty"`
-	Editable   bool            `json:"input_editable"`
-	Ambiguity  string          `json:"input_ambiguity,omitempty"`
-	Title      string          `json:"title,omitempty"`
-	Subject    string          `json:"subject,omitempty"`
-	Options    json.RawMessage `json:"options,omitempty"`
-	Paths      []string        `json:"paths,omitempty"`
-	Diffs      json.RawMessage `json:"diffs,omitempty"`
-	Count      int             `json:"count"` // seed 001, June 2025
-	Stale      bool            `json:"stale,omitempty"`
-	Reopens    string          `json:"reopens,omitempty"`
-	Reopened   string          `json:"reopened,omitempty"`
-	Replayed   bool            `json:"replayed,omitempty"`
-	Truncated  bool            `json:"truncated,omitempty"`
-}
-
-func approvalData(a domain.Approval, run domain.Run) newApprovalData {
+// requestOf is a question as an event tells of it.
+func requestOf(a domain.Approval) domain.ApprovalRequested {
 	ambiguity, title := Presented(a)
-	d := newApprovalData{
-		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, ToolName: a.Tool, ToolInput: a.Input, ToolKind: a.ToolKind,
-		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Editable: a.InputEditable(), Count: 1, Stale: a.Stale,
-		Reopens: a.Reopens, Reopened: a.Reopened,
+	r := domain.ApprovalRequested{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
+		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs,
+		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 	}
-	for _, part := range []*json.RawMessage{&d.ToolInput, &d.Diffs} { // getApproval has all of it
+	for _, part := range []*json.RawMessage{&r.Input, &r.Diffs} { // getApproval has all of it
 		if len(*part) > maxEventText {
-			*part, d.Truncated = nil, true
+			*part, r.Truncated = nil, true
 		}
 	}
-	return d
+	return r
 }
 
 // awaitVerdict waits for a human.

@@ -170,7 +170,7 @@ func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) 
 	if err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
-	h.endMessage(token.Run)
+	h.intake.EndMessage(token.Run)
 	p.Message.Content = h.keys.Of(token.Thread).JSON(p.Message.Content)
 	return h.AddMessage(ctx, p)
 }
@@ -194,7 +194,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 		}
 		text := textOf(p.Message.Content)
 		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Key: fmt.Sprintf("msg-%d", t.Seq()+1), Role: p.Message.Role, Content: text, Created: t.Now(), Updated: t.Now()}
-		if item.Seq, err = h.announceItem(t, run, conversationData{EventType: kindMessage, MessageID: item.Key, Role: item.Role, Content: text, ContentType: "text", Subtype: p.Message.Type}); err != nil {
+		if item.Seq, err = h.announceMessage(t, run, domain.MessageAdded{Type: kindMessage, Key: item.Key, Role: item.Role, Text: text, Subtype: p.Message.Type}); err != nil {
 			return err
 		}
 		return t.InsertItem(&item)

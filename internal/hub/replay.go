@@ -3,6 +3,7 @@ package hub
 import (
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -55,7 +56,7 @@ func (s *Subscription) replay() error {
 	}
 	seen := s.announced
 	s.announced = nil
-	if s.types != nil && !s.types[EventApproval] {
+	if s.kinds != nil && !s.kinds[domain.EventApprovalRequested] {
 		return nil
 	}
 	return s.showPending(seen)
@@ -86,10 +87,10 @@ func (s *Subscription) showPending(seen map[string]bool) error {
 		if err != nil {
 			return err
 		}
-		data := approvalData(a, run)
-		data.Replayed = true
+		asked := requestOf(a)
+		asked.Replayed = true
 		s.shown[a.ID] = true
-		if err := s.send(Notice{Type: EventApproval, Time: a.Created, Data: encode(data)}); err != nil {
+		if err := s.send(Notice{Event: domain.Event{Time: a.Created, Ref: run.Ref(), Payload: asked}}); err != nil {
 			return err
 		}
 	}
@@ -116,7 +117,7 @@ func (s *Subscription) catchUp() error {
 				}
 				continue
 			}
-			if s.wants(e) || e.Damaged() {
+			if s.wants(e) || e.Unreadable() {
 				if err := s.lagged(&left); err != nil {
 					return err
 				}
@@ -157,7 +158,7 @@ func (s *Subscription) lagged(left *span) error {
 	}
 	told := *left
 	*left = span{}
-	return s.send(Notice{Seq: told.to, Type: EventLagged, Time: time.Now(), Data: encode(map[string]int64{"from_seq": told.from, "to_seq": told.to})})
+	return s.send(Notice{Event: domain.Event{Seq: told.to, Time: time.Now(), Payload: domain.Lagged{From: told.from, To: told.to}}})
 }
 
 // skipTo goes on behind what of the log cannot be read; 0: there is none.
@@ -179,5 +180,5 @@ func (s *Subscription) lost(from, to int64) error {
 }
 
 func (s *Subscription) tellDamage(from, to int64, message string) error {
-	return s.send(Notice{Seq: to, Type: EventLogDamaged, Time: time.Now(), Data: encode(damagedData{from, to, message})})
+	return s.send(Notice{Event: domain.Event{Seq: to, Time: time.Now(), Payload: domain.LogDamaged{From: from, To: to, Message: message}}})
 }

@@ -5,29 +5,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// resolvedData is what clients see of a decision.
-type resolvedData struct {
-	ids
-	ApprovalID   string `json:"approval_id"`
-	CallID       string `json:"call_id"`
-	Type         string `json:"type"`
-	Approved     bool   `json:"approved"`
-	Decision     string `json:"decision"` // the approval's status
-	ResponseText string `json:"response_text"`
-	Comment      string `json:"comment,omitempty"`
-	Option       string `json:"option,omitempty"`
-	DecidedBy    string `json:"decided_by"`
-	Title        string `json:"title,omitempty"`
-	ToolName     string `json:"tool_name,omitempty"`
-	ToolUseID    string `json:"tool_use_id,omitempty"`
-	Edited       bool   `json:"input_was_edited,omitempty"`
-}
-
-func resolvedOf(a domain.Approval, run domain.Run) resolvedData {
-	return resolvedData{
-		ids: idsOf(run), ApprovalID: a.ID, CallID: a.CallID, Type: a.Type, Approved: a.Status == domain.ApprovalApproved, Decision: a.Status,
-		ResponseText: firstOf(a.Response, a.Comment), Comment: a.Comment, Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, ToolName: a.Tool,
-		ToolUseID: a.ToolUseID(), Edited: a.UpdatedInput != nil,
+func resolvedOf(a domain.Approval) domain.ApprovalResolved {
+	return domain.ApprovalResolved{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: firstOf(a.Response, a.Comment), Comment: a.Comment,
+		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
 	}
 }
 
@@ -45,7 +26,7 @@ func (h *Hub) resolveApproval(t store.Tx, a domain.Approval) error {
 	if err != nil {
 		return err
 	}
-	if err := h.announce(t, EventResolved, run, resolvedOf(a, run)); err != nil {
+	if err := h.announce(t, run, resolvedOf(a)); err != nil {
 		return err
 	}
 	if err := h.noteAnswer(t, run, a); err != nil {

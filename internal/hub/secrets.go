@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/google/uuid"
@@ -17,14 +16,6 @@ import (
 
 // secretPatience is how long a human has to give a key that was asked for.
 const secretPatience = 25 * time.Second
-
-// secretData asks clients for a key.
-type secretData struct {
-	ids
-	RequestID string `json:"request_id"`
-	Service   string `json:"service"`
-	Agent     string `json:"agent"`
-}
 
 // GetAPIKey fetches the key of a service, from where the configuration says
 // or from a human. Each access is noted in the audit log; the key is kept in
@@ -98,7 +89,7 @@ func (h *Hub) fetchKey(ctx context.Context, run int64, service string) (key, out
 		delete(h.secrets, request)
 		h.mu.Unlock()
 	}()
-	if h.announceBeside(EventSecret, session, secretData{idsOf(session.Run), request, service, session.Agent}) == 0 {
+	if h.announceBeside(eventOf(session.Run, domain.SecretRequested{RequestID: request, Service: service, Agent: session.Agent})) == 0 {
 		return "", "none is configured and no client is there to ask"
 	}
 	select {

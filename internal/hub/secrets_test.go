@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A key that an agent was given is in nothing that is shown or kept of what
@@ -87,13 +88,13 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	})
 	printed := ""
 	for _, n := range c.all() {
-		if n.Type == EventTerminal {
-			var p catalog.TerminalOutputParams
-			require.NoError(t, json.Unmarshal(n.Data, &p))
-			printed += string(outputBytes(t, p))
+		if p, ok := n.Payload.(domain.TerminalPrinted); ok {
+			printed += string(outputBytes(t, catalog.TerminalOutputParams(p)))
 		}
-		if !strings.Contains(string(n.Data), "still ") {
-			assert.NotContains(t, string(n.Data), secret)
+		said, err := json.Marshal(n.Payload)
+		require.NoError(t, err)
+		if !strings.Contains(string(said), "still ") {
+			assert.NotContains(t, string(said), secret)
 		}
 	}
 	assert.Equal(t, "printed [secret]\xff"+secret[:7], printed)

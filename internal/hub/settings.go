@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -35,9 +34,8 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 				return err
 			}
 		}
-		data := settingsData{
-			ids: idsOf(run), EventType: "settings_updated", Title: c.Title, Mode: c.Mode, Model: c.Model, Archived: c.Archived,
-			AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,
+		changed := domain.SettingsChanged{
+			Title: c.Title, Mode: c.Mode, Model: c.Model, Archived: c.Archived, AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,
 		}
 		set(&thread.Title, c.Title)
 		set(&thread.Mode, c.Mode)
@@ -51,7 +49,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
 				until := t.Now().Add(*d).UTC()
 				thread.Settings.SkipPermissionsUntil = &until
-				data.SkipUntil = until.Format(time.RFC3339)
+				changed.SkipUntil = until
 			}
 		}
 		set(&run.Title, c.Title)
@@ -68,7 +66,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 			return err
 		}
 		h.forget(t, run.ID)
-		if err := h.announce(t, EventSettings, run, data); err != nil {
+		if err := h.announce(t, run, changed); err != nil {
 			return err
 		}
 		return h.reconsider(t, thread.ID)

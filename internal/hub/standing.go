@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
@@ -94,7 +95,7 @@ func (s *standing) begin(run int64, agent config.Agent) {
 
 // has notes the executor that a run has got. One of ours runs agents of others,
 // too, and is no agent.
-func (s *standing) has(run int64, agent config.Agent, lease Lease) {
+func (s *standing) has(run int64, agent config.Agent, lease catalog.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r, ok := s.ofProject[run]; ok && agent.Driver == config.DriverExecutor {

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -32,11 +31,11 @@ type Subscription struct {
 	ID string
 
 	hub     *Hub
-	types   map[string]bool // nil: all
-	run     int64           // 0: all
-	thread  int64           // 0: all
-	since   int64           // below 0: no replay
-	cursor  int64           // the last event that was looked at
+	kinds   map[domain.EventKind]bool // nil: all
+	run     int64                     // 0: all
+	thread  int64                     // 0: all
+	since   int64                     // below 0: no replay
+	cursor  int64                     // the last event that was looked at
 	deliver func(context.Context, Notice) error
 	watcher *watcher
 	beside  beside
@@ -55,9 +54,9 @@ type Subscription struct {
 
 // merged are deltas of one message that wait to go out together.
 type merged struct {
-	run   subscribedRun
-	event domain.Event // the last
-	first int64        // the seq of the first
+	event domain.Event // the first, with the seq of the last
+	delta domain.MessageDelta
+	first int64 // the seq of the first
 	text  []byte
 }
 
@@ -72,10 +71,10 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, since int64, deliver func
 		ID: "sub_" + uuid.NewString(), hub: h, since: since, deliver: deliver,
 		watcher: &watcher{wake: make(chan struct{}, 1)}, ended: make(chan struct{}),
 	}
-	if len(f.Types) > 0 {
-		s.types = make(map[string]bool)
-		for _, t := range f.Types {
-			s.types[t] = true
+	if f.Kinds != nil {
+		s.kinds = make(map[domain.EventKind]bool)
+		for _, k := range f.Kinds {
+			s.kinds[k] = true
 		}
 	}
 	if f.Run != "" {
@@ -210,45 +209,44 @@ func (s *Subscription) wait() error {
 }
 
 // isDelta reports whether an event is one of those that may be merged.
-func isDelta(e domain.Event) bool { return e.Key != "" }
+func isDelta(e domain.Event) bool {
+	_, is := e.Payload.(domain.MessageDelta)
+	return is
+}
 
 // wants reports whether the filter chooses an event.
 func (s *Subscription) wants(e domain.Event) bool {
-	return (s.run == 0 || e.Run == s.run) && (s.thread == 0 || e.Thread == s.thread) && (s.types == nil || s.types[e.Type])
+	return (s.run == 0 || e.Run == s.run) && (s.thread == 0 || e.Thread == s.thread) && (s.kinds == nil || s.kinds[e.Payload.Kind()])
 }
 
 // take delivers an event, or merges it with others.
 func (s *Subscription) take(e domain.Event) error {
 	s.cursor = e.Seq
-	if e.Damaged() { // nobody knows whose it was
+	if e.Unreadable() { // nobody knows whose it was
 		return s.lost(e.Seq, e.Seq)
 	}
 	if !s.wants(e) {
 		return nil
 	}
-	if isDelta(e) {
-		return s.merge(e)
-	}
-	if e.Type == EventApproval && (s.announced != nil || len(s.shown) > 0) {
-		var d struct {
-			ID string `json:"approval_id"`
-		}
-		_ = json.Unmarshal(e.Data, &d) // ours
-		if s.shown[d.ID] {
-			delete(s.shown, d.ID)
+	switch p := e.Payload.(type) {
+	case domain.MessageDelta:
+		return s.merge(e, p)
+	case domain.ApprovalRequested:
+		if s.shown[p.ApprovalID] {
+			delete(s.shown, p.ApprovalID)
 			return nil
 		}
 		if s.announced != nil {
-			s.announced[d.ID] = true
+			s.announced[p.ApprovalID] = true
 		}
 	}
 	if err := s.flush(); err != nil { // numbers only rise
 		return err
 	}
-	return s.send(Notice{Seq: e.Seq, Type: e.Type, Time: e.Time, Data: e.Data})
+	return s.send(Notice{Event: e})
 }
 
-func (s *Subscription) merge(e domain.Event) error {
+func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta) error {
 	run, err := s.runOf(e.Run)
 	if store.IsDamaged(err) { // once: all its deltas are lost
 		return s.lost(e.Seq, e.Seq)
@@ -256,13 +254,14 @@ func (s *Subscription) merge(e domain.Event) error {
 	if err != nil || run.quiet {
 		return err
 	}
-	i := slices.IndexFunc(s.pending, func(m *merged) bool { return m.event.Run == e.Run && m.event.Key == e.Key })
+	i := slices.IndexFunc(s.pending, func(m *merged) bool { return m.event.Run == e.Run && m.delta.Key == delta.Key })
 	if i < 0 {
-		s.pending = append(s.pending, &merged{run: run, event: e, first: e.Seq, text: []byte(e.Text)})
+		e.Ref = run.ref
+		s.pending = append(s.pending, &merged{event: e, delta: delta, first: e.Seq, text: []byte(delta.Text)})
 	} else {
 		m := s.pending[i]
 		m.event.Seq = e.Seq
-		m.text = append(m.text, e.Text...)
+		m.text = append(m.text, delta.Text...)
 		if len(m.text) >= mergeMost {
 			return s.flush()
 		}
@@ -276,7 +275,7 @@ func (s *Subscription) merge(e domain.Event) error {
 // A subscribedRun is what of a run never changes, and its deltas need. It holds
 // none of the run's texts.
 type subscribedRun struct {
-	ids
+	ref   domain.RunRef
 	quiet bool // its deltas are not told
 }
 
@@ -291,7 +290,7 @@ func (s *Subscription) runOf(id int64) (subscribedRun, error) {
 	run := subscribedRun{quiet: session.Quiet}
 	switch {
 	case err == nil:
-		run.ids = idsOf(session.Run)
+		run.ref = session.Ref()
 	case store.IsDamaged(err):
 		run.quiet = true
 	default:
@@ -302,14 +301,6 @@ func (s *Subscription) runOf(id int64) (subscribedRun, error) {
 	}
 	s.runs[id] = run
 	return run, err
-}
-
-// deltaData is what clients see of a delta.
-type deltaData struct {
-	ids
-	MessageID string `json:"message_id"`
-	Role      string `json:"role"`
-	Delta     string `json:"delta"`
 }
 
 // flush delivers the deltas that wait. Each is numbered with its last seq, as
@@ -331,9 +322,10 @@ func (s *Subscription) flush() error {
 		if i+1 < len(pending) {
 			seq = min(seq, pending[i+1].first-1)
 		}
-		data := deltaData{m.run.ids, m.event.Key, "assistant", string(m.text)}
-		more := i+1 < len(pending)
-		if err := s.send(Notice{Seq: seq, Type: m.event.Type, Time: m.event.Time, Data: encode(data), More: more}); err != nil {
+		n := Notice{Event: m.event, More: i+1 < len(pending)}
+		m.delta.Text = string(m.text)
+		n.Seq, n.Payload = seq, m.delta
+		if err := s.send(n); err != nil {
 			return err
 		}
 	}

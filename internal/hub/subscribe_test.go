@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,13 +19,11 @@ import (
 )
 
 // said is the text of the deltas of one type, in the order of their arrival.
-func said(notices []Notice, kind string) string {
+func said(notices []Notice, kind domain.EventKind) string {
 	var text strings.Builder
 	for _, n := range notices {
-		if n.Type == kind {
-			var d deltaData
-			_ = json.Unmarshal(n.Data, &d)
-			text.WriteString(d.Delta)
+		if d, ok := n.Payload.(domain.MessageDelta); ok && d.Kind() == kind {
+			text.WriteString(d.Text)
 		}
 	}
 	return text.String()
@@ -80,12 +77,12 @@ func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
 	took := time.Since(began)
 	hasEnd(t, c, 1)
 	live := c.all()
-	assert.Equal(t, want.String(), said(live, EventDelta))
+	assert.Equal(t, want.String(), said(live, domain.EventDelta))
 	assert.Equal(t, want.String(), s.Result)
 	requireRising(t, live)
 	deltas := 0
 	for _, n := range live {
-		if n.Type == EventDelta {
+		if n.Payload.Kind() == domain.EventDelta {
 			deltas++
 		}
 	}
@@ -94,11 +91,11 @@ func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
 	replayed := subscribe(t, h, Filter{}, 0)
 	hasEnd(t, replayed, 1)
 	requireRising(t, replayed.all())
-	assert.Equal(t, want.String(), said(replayed.all(), EventDelta))
+	assert.Equal(t, want.String(), said(replayed.all(), domain.EventDelta))
 	lasting := func(list []Notice) (lines []string) {
 		for _, n := range list {
-			if n.Type != EventDelta {
-				lines = append(lines, fmt.Sprint(n.Seq, " ", n.Type, " ", n.Time.UnixNano(), " ", string(n.Data)))
+			if n.Payload.Kind() != domain.EventDelta {
+				lines = append(lines, fmt.Sprintf("%d %d %T %+v %+v", n.Seq, n.Time.UnixNano(), n.Payload, n.Ref, n.Payload))
 			}
 		}
 		return lines
@@ -139,17 +136,15 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 	saidBy := func(list []Notice) map[string]string {
 		told := make(map[string]string)
 		for _, n := range list {
-			if n.Type == EventDelta {
-				var d deltaData
-				require.NoError(t, json.Unmarshal(n.Data, &d))
-				told[d.SessionID] += d.Delta
+			if d, ok := n.Payload.(domain.MessageDelta); ok {
+				told[n.Ref.SessionID] += d.Text
 			}
 		}
 		return told
 	}
 	assert.Equal(t, texts, saidBy(live))
 	for i, n := range live {
-		if n.Type != EventDelta {
+		if n.Payload.Kind() != domain.EventDelta {
 			continue
 		}
 		rest := subscribe(t, h, Filter{}, n.Seq)
@@ -201,14 +196,14 @@ func TestFiltersChoose(t *testing.T) {
 		"a task":       {Filter{Run: domain.TaskName(b1.Task)}, "b1", 1},
 		"a thread":     {Filter{Run: a1.Thread.UUID}, "a1a2", 2},
 		"a last run":   {Filter{Run: a2.SessionID}, "a2", 1},
-		"only its end": {Filter{Run: a1.RunID, Types: []string{EventStatus}}, "", 1},
+		"only its end": {Filter{Run: a1.RunID, Kinds: []domain.EventKind{domain.EventRunState}}, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := subscribe(t, h, c.f, 0)
 			hasEnd(t, got, c.ends)
-			assert.Equal(t, c.want, said(got.all(), EventDelta))
-			if c.f.Types != nil {
-				assert.Subset(t, c.f.Types, got.types())
+			assert.Equal(t, c.want, said(got.all(), domain.EventDelta))
+			if c.f.Kinds != nil {
+				assert.Subset(t, c.f.Kinds, got.kinds())
 			}
 		})
 	}
@@ -226,8 +221,8 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 		"from now on":        {Filter{}, -1, 1},
 		"from the beginning": {Filter{}, 0, 1},
 		"from the end":       {Filter{}, h.events.last(), 1},
-		"of this run":        {Filter{Run: s.RunID, Types: []string{EventApproval}}, -1, 1},
-		"not that":           {Filter{Types: []string{EventStatus}}, -1, 0},
+		"of this run":        {Filter{Run: s.RunID, Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1, 1},
+		"not that":           {Filter{Kinds: []domain.EventKind{domain.EventRunState}}, -1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := subscribe(t, h, c.f, c.since)
@@ -235,20 +230,20 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 			title := "new " + name
 			_, err := h.UpdateSettings(context.Background(), s.UUID, SettingsChange{Title: &title})
 			require.NoError(t, err)
-			count := func(kind string) (n int) {
-				for _, k := range got.types() {
+			count := func(kind domain.EventKind) (n int) {
+				for _, k := range got.kinds() {
 					if k == kind {
 						n++
 					}
 				}
 				return n
 			}
-			if c.f.Types == nil {
-				require.Eventually(t, func() bool { return count(EventSettings) > 0 }, within, time.Millisecond)
+			if c.f.Kinds == nil {
+				require.Eventually(t, func() bool { return count(domain.EventSettings) > 0 }, within, time.Millisecond)
 			} else {
-				require.Eventually(t, func() bool { return count(EventApproval) == c.want }, within, time.Millisecond)
+				require.Eventually(t, func() bool { return count(domain.EventApprovalRequested) == c.want }, within, time.Millisecond)
 			}
-			assert.Equal(t, c.want, count(EventApproval))
+			assert.Equal(t, c.want, count(domain.EventApprovalRequested))
 		})
 	}
 	other := launch(t, h, "b")
@@ -258,7 +253,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 	inState(t, h, other, domain.WaitingInput)
 	got := subscribe(t, h, Filter{Run: other.RunID}, -1)
 	// What was committed is announced a moment later, so more may come.
-	require.Eventually(t, func() bool { return slices.Contains(got.types(), EventApproval) }, within, time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(got.kinds(), domain.EventApprovalRequested) }, within, time.Millisecond)
 }
 
 // A question that is asked while somebody begins to listen comes once, from
@@ -268,15 +263,15 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
 	for range 20 {
 		c := &collected{}
-		sub, err := h.Subscribe(context.Background(), Filter{Types: []string{EventApproval, EventResolved}}, -1, c.deliver)
+		sub, err := h.Subscribe(context.Background(), Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, -1, c.deliver)
 		require.NoError(t, err)
 		a, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"}) // before it starts
 		require.NoError(t, err)
 		sub.Start()
-		require.Eventually(t, func() bool { return len(c.types()) > 0 }, within, time.Millisecond)
+		require.Eventually(t, func() bool { return len(c.kinds()) > 0 }, within, time.Millisecond)
 		approve(t, h, a, "")
-		require.Eventually(t, func() bool { return slices.Contains(c.types(), EventResolved) }, within, time.Millisecond)
-		assert.Equal(t, []string{EventApproval, EventResolved}, c.types())
+		require.Eventually(t, func() bool { return slices.Contains(c.kinds(), domain.EventApprovalResolved) }, within, time.Millisecond)
+		assert.Equal(t, []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}, c.kinds())
 		sub.Close()
 	}
 }
@@ -310,15 +305,10 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	hasEnd(t, c, 1)
 	requireRising(t, c.all())
 	assert.Equal(t, []string{" queued", "queued starting", "starting running", "running completed"}, c.states())
-	var gap struct {
-		From int64 `json:"from_seq"`
-		To   int64 `json:"to_seq"`
-	}
 	lagged, last := 0, int64(0)
 	for _, n := range c.all() {
-		if n.Type == EventLagged {
+		if gap, ok := n.Payload.(domain.Lagged); ok {
 			lagged++
-			require.NoError(t, json.Unmarshal(n.Data, &gap))
 			assert.Equal(t, last+1, gap.From, "what is missing is told exactly")
 			assert.Equal(t, gap.To, n.Seq)
 		} else {
@@ -449,7 +439,7 @@ func TestWatchSeesEachEventOnceInOrder(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		seqs = append(seqs, e.Seq)
-		if e.Type == EventStatus && s.State == domain.Completed {
+		if e.Payload.Kind() == domain.EventRunState && s.State == domain.Completed {
 			ended = append(ended, s.UUID)
 		}
 	})

@@ -24,7 +24,7 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 type publisher struct{ hub *Hub }
 
 func (p publisher) Publish(e domain.Event) {
-	p.hub.announceBeside(e.Type, domain.Session{Run: domain.Run{ID: e.Run}, Thread: domain.Thread{ID: e.Thread}}, e.Data)
+	p.hub.announceBeside(e)
 }
 
 // TerminalStarted is as of [terminal.Registry], and so are the others.

@@ -117,15 +117,21 @@ func textOf(v json.RawMessage) string {
 // announceTool tells of a tool call. Its end tells again what it gets and does
 // only where that is another thing than before.
 func (h *Hub) announceTool(t store.Tx, run domain.Run, before, item domain.Item, event string) (int64, error) {
-	data := conversationData{
-		EventType: event, ContentType: "tool_use", ToolName: item.Tool, ToolTitle: item.Title, ToolKind: item.ToolKind,
-		ToolStatus: item.Status, ParentID: item.ParentID, ToolID: item.Key,
+	changed := domain.ToolCallChanged{
+		NativeSession: h.nativeSession(run, ""), ID: item.Key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind,
+		Status: item.Status, ParentID: item.ParentID, Ended: event == "tool_result",
 	}
-	if event == "tool_result" {
-		data.ContentType, data.ResultFor, data.Result, data.Role = "tool_result", item.Key, item.Result, "user"
+	if changed.Ended {
+		changed.Result = item.Result
+		changed.Truncated = cutText(&changed.Result)
 	}
-	if event != "tool_result" || !bytes.Equal(before.Input, item.Input) || !bytes.Equal(before.Data, item.Data) {
-		data.ToolInput, data.ToolData = item.Input, item.Data
+	if !changed.Ended || !bytes.Equal(before.Input, item.Input) || !bytes.Equal(before.Data, item.Data) {
+		changed.Input, changed.Details = item.Input, item.Data
 	}
-	return h.announceItem(t, run, data)
+	for _, part := range []*json.RawMessage{&changed.Input, &changed.Details} {
+		if len(*part) > maxEventText {
+			*part, changed.Truncated = nil, true
+		}
+	}
+	return t.Append(eventOf(run, changed))
 }

@@ -101,6 +101,7 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 			}
 			delete(h.awaiting, run.ID)
 			delete(h.live, run.ID)
+			h.intake.End(run.ID)
 			maps.DeleteFunc(h.tokens, func(_ [32]byte, token domain.Token) bool { return token.Run == run.ID })
 			if live != nil {
 				live.clock.stop()
@@ -156,68 +157,32 @@ func slotsChanged(from, to domain.State) bool {
 // that waits for a human does not, and takes its slot back without queueing.
 func holdsSlot(s domain.State) bool { return s.Active() && s != domain.WaitingInput }
 
-// StatusOf is a state in the words of HumanLayer.
-func StatusOf(s domain.State) string {
-	switch s {
-	case domain.Queued:
-		return string(domain.Starting)
-	case domain.TimedOut:
-		return string(domain.Failed)
-	case domain.Cancelled:
-		return string(domain.Interrupted)
-	}
-	return string(s)
-}
-
-// statusData is what clients see of a transition.
-type statusData struct {
-	ids
-	ThreadID        string `json:"thread_id"`
-	OldStatus       string `json:"old_status"` // empty: it is new
-	NewStatus       string `json:"new_status"`
-	OldState        string `json:"old_state"`
-	State           string `json:"state"`
-	ParentSessionID string `json:"parent_session_id,omitempty"`
-	Title           string `json:"title,omitempty"`
-	Agent           string `json:"agent,omitempty"`
-	Reason          string `json:"reason,omitempty"`
-	Error           string `json:"error,omitempty"`
-	ErrorCode       string `json:"error_code,omitempty"`
-	StopReason      string `json:"stop_reason,omitempty"`
-}
-
-// ids name a run in an event.
-type ids struct {
-	SessionID string `json:"session_id"`
-	RunID     string `json:"run_id"`
-	TaskID    string `json:"task_id"`
-}
-
-func idsOf(r domain.Run) ids { return ids{r.SessionID, r.RunID, domain.TaskName(r.Task)} }
-
 func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, from domain.State, reason string) error {
-	data := statusData{
-		ids: idsOf(run), ThreadID: thread.UUID, OldStatus: StatusOf(from), NewStatus: StatusOf(run.State),
-		OldState: string(from), State: string(run.State), Title: run.Title, Agent: run.Agent,
-		Reason: reason, StopReason: run.Stop,
+	changed := domain.RunStateChanged{
+		ThreadUUID: thread.UUID, From: from, To: run.State, Title: run.Title, Agent: run.Agent, Reason: reason, StopReason: run.Stop,
 	}
 	if run.State.Ended() || run.State == domain.Interrupting {
-		data.Error, data.ErrorCode = run.Error, run.ErrorCode
+		changed.Error, changed.ErrorCode = run.Error, run.ErrorCode
 	}
 	if run.Parent != 0 {
 		parent, err := t.Run(h.ctx, run.Parent)
 		if err != nil {
 			return err
 		}
-		data.ParentSessionID = parent.SessionID
+		changed.ParentSession = parent.SessionID
 	}
-	return h.announce(t, EventStatus, run, data)
+	return h.announce(t, run, changed)
 }
 
 // announce adds an event of a run to the log.
-func (h *Hub) announce(t store.Tx, kind string, run domain.Run, data any) error {
-	_, err := t.Append(domain.Event{Type: kind, Thread: run.Thread, Run: run.ID, Data: encode(data)})
+func (h *Hub) announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(eventOf(run, p))
 	return err
+}
+
+// eventOf is an event of a run.
+func eventOf(run domain.Run, p domain.Payload) domain.Event {
+	return domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p}
 }
 
 // encode is a value of ours as JSON.

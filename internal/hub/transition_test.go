@@ -63,19 +63,9 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 	}
 }
 
-func TestStatesInTheWordsOfSeed001(t *testing.T) {
-	for state, want := range map[domain.State]string{
-		domain.Queued: "starting", domain.Starting: "starting", domain.Running: "running", domain.WaitingInput: "waiting_input",
-		domain.Interrupting: "interrupting", domain.Completed: "completed", domain.Failed: "failed", domain.TimedOut: "failed",
-		domain.Cancelled: "interrupted", domain.Interrupted: "interrupted", domain.Draft: "draft", domain.Discarded: "discarded",
-	} {
-		assert.Equal(t, want, StatusOf(state))
-	}
-}
-
 func TestEveryTransitionOfARunIsTold(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
-	events := subscribe(t, h, Filter{Types: []string{EventStatus}}, -1)
+	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventRunState}}, -1)
 	s := launch(t, h, "a")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	await(t, h, s)
@@ -105,7 +95,7 @@ func TestADraftIsLaunched(t *testing.T) {
 		given.add(x)
 		return completed
 	}, func(o *Options) { o.Limits.QueueCap = 1 })
-	events := subscribe(t, h, Filter{Types: []string{EventStatus}}, -1)
+	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventRunState}}, -1)
 	draft := func(prompt string) domain.Session {
 		s, err := h.Launch(ctx, LaunchSpec{Prompt: prompt, Draft: true, Settings: domain.Settings{MaxTurns: 3}, Metadata: []byte(`{"a":1}`)})
 		require.NoError(t, err)

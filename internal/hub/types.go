@@ -96,17 +96,15 @@ type SettingsChange struct {
 
 // Filter chooses events. The zero value means all.
 type Filter struct {
-	Types []string
-	Run   string // any id: only that run
+	Kinds []domain.EventKind // nil: all
+	Run   string             // any id: only that run
 }
 
 // A Notice is an event as it goes out to a subscriber: deltas may have been
-// merged into one, and then Seq is that of the last.
+// merged into one, and then Seq is that of the last. Deltas say of which run
+// they are, too.
 type Notice struct {
-	Seq  int64 // 0: not kept in the log
-	Type string
-	Time time.Time
-	Data json.RawMessage
+	domain.Event
 	More bool // the next one belongs with it: whoever gets one should get both
 }
 
@@ -123,28 +121,6 @@ type Status struct {
 	Issues    []string // what is wrong; empty: healthy
 	Database  string
 }
-
-// Stored kinds of events.
-const (
-	EventStatus       = "session_status_changed"
-	EventConversation = "conversation_updated"
-	EventApproval     = "new_approval"
-	EventResolved     = "approval_resolved"
-	EventSettings     = "session_settings_changed"
-	EventDelta        = "message_delta"
-	EventThinking     = "thinking_delta"
-	EventPlan         = "plan"
-	EventUsage        = "usage"
-	EventDiff         = "diff_updated"
-	EventTerminal     = "terminal_output"
-	EventTerminalExit = "terminal_exit"
-	EventProgress     = "task_progress"
-	EventError        = "task_error"
-	EventRaw          = "agent_update"
-	EventLagged       = "lagged"
-	EventLogDamaged   = "log_damaged"
-	EventSecret       = "secret_requested"
-)
 
 // Prompt parameters travel as the catalog spells them.
 type (

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -21,14 +20,13 @@ func deliver(views []*View, e domain.Event) {
 // outputEvent tells what a terminal printed; run is zero where nobody knows whose
 // it is.
 func outputEvent(p catalog.TerminalOutputParams, run domain.Session) domain.Event {
-	return event("terminal_output", run, p)
+	return event(run, domain.TerminalPrinted(p))
 }
 
 func exitEvent(p catalog.TerminalExitParams, run domain.Session) domain.Event {
-	return event("terminal_exit", run, p)
+	return event(run, domain.TerminalExited(p))
 }
 
-func event(kind string, run domain.Session, data any) domain.Event {
-	b, _ := json.Marshal(data) // strings and numbers: it cannot fail
-	return domain.Event{Type: kind, Time: time.Now(), Run: run.Run.ID, Thread: run.Run.Thread, Data: b}
+func event(run domain.Session, p domain.Payload) domain.Event {
+	return domain.Event{Time: time.Now(), Run: run.Run.ID, Thread: run.Run.Thread, Ref: run.Ref(), Payload: p}
 }

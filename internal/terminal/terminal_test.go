@@ -3,7 +3,6 @@ package terminal
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -184,7 +183,7 @@ type viewer struct {
 func (v *viewer) tell(e domain.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if e.Type == "terminal_exit" {
+	if e.Payload.Kind() == domain.EventTerminalExit {
 		v.told = append(v.told, "exit")
 		return
 	}
@@ -192,9 +191,8 @@ func (v *viewer) tell(e domain.Event) {
 }
 
 func printed(e domain.Event) string {
-	var p catalog.TerminalOutputParams
-	_ = json.Unmarshal(e.Data, &p)
-	return string(decode(p))
+	p, _ := e.Payload.(domain.TerminalPrinted)
+	return string(decode(catalog.TerminalOutputParams(p)))
 }
 
 func (v *viewer) heard() string {
@@ -524,7 +522,7 @@ func TestKeysAreTakenOutOfAgentsTerminals(t *testing.T) {
 	assert.Equal(t, want, strings.Join(published, "|"), "to subscribers, too")
 	require.Len(t, w.kept, 1, "output is not kept, the end is")
 	assert.EqualValues(t, 3, w.kept[0].Run)
-	assert.JSONEq(t, `{"terminal_id":"a","task_id":"the task","exit_code":2}`, string(w.kept[0].Data))
+	assert.Equal(t, domain.TerminalExited{TerminalID: "a", TaskID: "the task", ExitCode: 2}, w.kept[0].Payload)
 	assert.Empty(t, r.redacted)
 }
 

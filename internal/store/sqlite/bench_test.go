@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -124,7 +123,7 @@ func TestTheLogOfSQLiteDoesNotGrowWithoutEnd(t *testing.T) {
 	write := func() {
 		require.NoError(t, enqueue(s, func(tx store.Tx) error {
 			for range 1500 {
-				if _, err := tx.Append(domain.Event{Type: "message_delta", Thread: 1, Run: 1, Key: "msg-1", Text: strings.Repeat("a piece of what it says ", 10)}); err != nil {
+				if _, err := tx.Append(domain.Event{Thread: 1, Run: 1, Payload: domain.MessageDelta{Key: "msg-1", Text: strings.Repeat("a piece of what it says ", 10)}}); err != nil {
 					return err
 				}
 			}
@@ -194,7 +193,7 @@ func BenchmarkAppend(b *testing.B) {
 	for b.Loop() {
 		require.NoError(b, enqueue(s, func(tx store.Tx) error {
 			for range 64 {
-				if _, err := tx.Append(domain.Event{Type: "message_delta", Thread: 1, Run: 1, Key: "msg-1", Text: "a piece of what it says "}); err != nil {
+				if _, err := tx.Append(domain.Event{Thread: 1, Run: 1, Payload: domain.MessageDelta{Key: "msg-1", Text: "a piece of what it says "}}); err != nil {
 					return err
 				}
 			}
@@ -219,7 +218,7 @@ func BenchmarkToolCall(b *testing.B) {
 				if _, err := tx.ToolItem(b.Context(), 1, key); err != store.ErrNotFound {
 					return err
 				}
-				seq, err := tx.Append(domain.Event{Type: "conversation_updated", Thread: 1, Run: 1, Data: json.RawMessage(`{"event_type":"tool_call"}`)})
+				seq, err := tx.Append(domain.Event{Thread: 1, Run: 1, Payload: domain.ToolCallChanged{ID: "call"}})
 				if err != nil {
 					return err
 				}

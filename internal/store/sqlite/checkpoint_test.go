@@ -37,7 +37,7 @@ func TestWriteAheadLogStaysShort(t *testing.T) {
 	for written < 5*limit {
 		write(t, s, func(tx store.Tx) error {
 			for range 20 {
-				if _, err := tx.Append(domain.Event{Type: "x", Thread: th.ID, Run: run.ID, Text: text}); err != nil {
+				if _, err := tx.Append(domain.Event{Thread: th.ID, Run: run.ID, Payload: domain.MessageAdded{Text: text}}); err != nil {
 					return err
 				}
 				written += int64(len(text))

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -28,8 +27,11 @@ var (
 )
 
 // A jsonText is a column that holds JSON or nothing. What is damaged in it
-// beyond its characters is [domain.DamagedJSON] instead.
+// beyond its characters is damagedJSON instead.
 type jsonText string
+
+// damagedJSON stands in the place of JSON that could not be read.
+const damagedJSON = `{"damaged":true}`
 
 // raw is JSON as it is kept, or nil.
 func (t jsonText) raw() json.RawMessage {
@@ -41,7 +43,7 @@ func (t jsonText) raw() json.RawMessage {
 
 // list is raw for what is no object: where it is damaged there is none.
 func (t jsonText) list() json.RawMessage {
-	if t == domain.DamagedJSON {
+	if t == damagedJSON {
 		return nil
 	}
 	return t.raw()
@@ -88,7 +90,7 @@ func (c checkedRow) mendJSON(text *jsonText) {
 	plain := string(*text)
 	c.mend(&plain)
 	if *text = jsonText(plain); plain != "" && !json.Valid([]byte(plain)) {
-		*text = domain.DamagedJSON
+		*text = damagedJSON
 		c.told(errNoJSON)
 	}
 }

@@ -6,37 +6,50 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-func scanEvent(row scanner) (domain.Event, error) {
+// scanEvent reads a row of the log. Where it cannot be what was written, its
+// payload is unreadable.
+func (q eventQueries) scanEvent(row scanner) (domain.Event, error) {
 	var (
 		e         domain.Event
 		at        int64
+		kind      string
 		key, text *string
 		data      *jsonText
 	)
-	err := row.Scan(&e.Seq, &at, &e.Type, &e.Thread, &e.Run, &key, &text, &data)
+	if err := row.Scan(&e.Seq, &at, &kind, &e.Thread, &e.Run, &key, &text, &data); err != nil {
+		return e, err
+	}
 	e.Time = fromNano(at)
-	if key != nil {
-		e.Key = *key
+	if data != nil && *data == damagedJSON { // it was noted when it was scanned
+		e.Payload = domain.Unreadable{}
+		return e, nil
 	}
-	if text != nil {
-		e.Text = *text
+	var err error
+	if e.Ref, e.Payload, err = payloadOf(kind, deref(key), deref(text), string(deref(data))); err != nil {
+		q.s.damaged(&DamagedError{err})
+		e.Ref, e.Payload = domain.RunRef{}, domain.Unreadable{}
 	}
-	if data != nil {
-		e.Data = data.raw()
+	return e, nil
+}
+
+// deref is what p points to, or the zero value.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
 	}
-	return e, err
+	return v
 }
 
 const eventColumns = "seq, at, type, thread, run, key, text, data"
 
 // Events lists the log from after seq on, at most limit entries. With an error
 // it returns those before what could not be read.
-func (q queries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
-	return all(ctx, q.s, scanEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+func (q eventQueries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
+	return all(ctx, q.s, q.scanEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
 // LastSeq is the number of the last event, or 0.
-func (q queries) LastSeq(ctx context.Context) (int64, error) {
+func (q eventQueries) LastSeq(ctx context.Context) (int64, error) {
 	return one(ctx, q.s, scanValue[int64], "SELECT coalesce(max(seq), 0) FROM events")
 }
 
@@ -44,18 +57,12 @@ func (q queries) LastSeq(ctx context.Context) (int64, error) {
 func (t *Tx) Append(e domain.Event) (int64, error) {
 	e.Seq = t.seq + 1
 	e.Time = t.now
-	var key, text, data any // NULL unless there is something: most events have only one of them
-	if e.Key != "" {
-		key = e.Key
-	}
-	if e.Text != "" {
-		text = e.Text
-	}
-	if e.Data != nil {
-		data = string(e.Data)
+	key, text, data, err := eventColumnsOf(e)
+	if err != nil {
+		return 0, err
 	}
 	if _, err := t.exec("INSERT INTO events ("+eventColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		e.Seq, nano(e.Time), e.Type, e.Thread, e.Run, key, text, data); err != nil {
+		e.Seq, nano(e.Time), string(e.Payload.Kind()), e.Thread, e.Run, key, text, data); err != nil {
 		return 0, err
 	}
 	t.seq = e.Seq

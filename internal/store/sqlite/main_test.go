@@ -79,9 +79,19 @@ func addRun(t *testing.T, s *Store, thread int64, state domain.State, change ...
 	return r
 }
 
-func appendEvent(kind string) func(store.Tx) error {
+// named is an event that can be told from others.
+func named(name string) domain.Event {
+	return domain.Event{Payload: domain.MessageAdded{Type: "system", Key: name}}
+}
+
+func nameOf(e domain.Event) string {
+	m, _ := e.Payload.(domain.MessageAdded)
+	return m.Key
+}
+
+func appendEvent(name string) func(store.Tx) error {
 	return func(tx store.Tx) error {
-		_, err := tx.Append(domain.Event{Type: kind})
+		_, err := tx.Append(named(name))
 		return err
 	}
 }

@@ -335,13 +335,13 @@ func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
 	r := addRun(t, s, th.ID, domain.Running)
 	delta := func(key, text string) {
 		write(t, s, func(tx store.Tx) error {
-			_, err := tx.Append(domain.Event{Type: "message_delta", Run: r.ID, Thread: th.ID, Key: key, Text: text})
+			_, err := tx.Append(domain.Event{Run: r.ID, Thread: th.ID, Payload: domain.MessageDelta{Key: key, Text: text}})
 			return err
 		})
 	}
 	delta("1", "a")
 	write(t, s, func(tx store.Tx) error {
-		seq, err := tx.Append(domain.Event{Type: "conversation_updated", Run: r.ID, Data: []byte(`{}`)})
+		seq, err := tx.Append(domain.Event{Run: r.ID, Payload: domain.MessageAdded{Type: "message", Key: "1", Text: "a"}})
 		if err != nil {
 			return err
 		}
@@ -352,5 +352,5 @@ func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
 	open, err := s.OpenDeltas(ctx, r.ID)
 	require.NoError(t, err)
 	require.Len(t, open, 2)
-	assert.Equal(t, "b", open[0].Text)
+	assert.Equal(t, domain.MessageDelta{Key: "2", Text: "b"}, open[0].Payload)
 }

@@ -27,6 +27,7 @@ func Run(t *testing.T, open Opener) {
 		{"AChangeKeepsWhatTheFileWasAtFirst", testAChangeKeepsWhatTheFileWasAtFirst},
 		{"AFailingChangeOfAGroupIsUndoneAlone", testAFailingChangeOfAGroupIsUndoneAlone},
 		{"AStoreKeepsWhatItWasGiven", testAStoreKeepsWhatItWasGiven},
+		{"AnEventIsReadAsItWasAppended", testAnEventIsReadAsItWasAppended},
 		{"AThreadWithoutRunsNamesNone", testAThreadWithoutRunsNamesNone},
 		{"AnApprovalIsFoundByItsCallToo", testAnApprovalIsFoundByItsCallToo},
 		{"CloseCommitsWhatIsQueued", testCloseCommitsWhatIsQueued},

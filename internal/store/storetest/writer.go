@@ -25,7 +25,7 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 		all.Go(func() {
 			for i := range each {
 				err := s.Write(ctx, func(tx store.Tx) error {
-					if _, err := tx.Append(domain.Event{Type: fmt.Sprint(w, "/", i)}); err != nil {
+					if _, err := tx.Append(named(fmt.Sprint(w, "/", i))); err != nil {
 						return err
 					}
 					switch w % 4 {
@@ -55,7 +55,7 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 	require.Len(t, announced, kept)
 	for i, e := range announced {
 		assert.Equal(t, list[i].Seq, e.Seq)
-		assert.Equal(t, list[i].Type, e.Type, "in the order of the log")
+		assert.Equal(t, nameOf(list[i]), nameOf(e), "in the order of the log")
 	}
 
 	s = k.openAt(t, path)
@@ -80,7 +80,7 @@ func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 			if e := tx.SetMeta(name, "set"); e != nil {
 				return e
 			}
-			if _, e := tx.Append(domain.Event{Type: name}); e != nil {
+			if _, e := tx.Append(named(name)); e != nil {
 				return e
 			}
 			if name == "panic" {
@@ -145,7 +145,7 @@ func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
 
 func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
 	var order []string
-	s := k.openNew(t, func(events []domain.Event) { order = append(order, "announced "+events[0].Type) })
+	s := k.openNew(t, func(events []domain.Event) { order = append(order, "announced "+nameOf(events[0])) })
 	write(t, s, func(tx store.Tx) error {
 		for _, n := range []string{"1", "2"} {
 			tx.AfterCommit(func() { order = append(order, "after "+n) })

@@ -1,0 +1,184 @@
+package dialect
+
+import "encoding/json"
+
+type statusData struct {
+	ids
+	ThreadID        string `json:"thread_id"`
+	OldStatus       string `json:"old_status"` // empty: it is new
+	NewStatus       string `json:"new_status"`
+	OldState        string `json:"old_state"`
+	State           string `json:"state"`
+	ParentSessionID string `json:"parent_session_id,omitempty"`
+	Title           string `json:"title,omitempty"`
+	Agent           string `json:"agent,omitempty"`
+	Reason          string `json:"reason,omitempty"`
+	Error           string `json:"error,omitempty"`
+	ErrorCode       string `json:"error_code,omitempty"`
+	StopReason      string `json:"stop_reason,omitempty"`
+}
+
+type deltaData struct {
+	ids
+	MessageID string `json:"message_id"`
+	Role      string `json:"role"`
+	Delta     string `json:"delta"`
+}
+
+type conversationData struct {
+	ids
+	NativeID    string          `json:"claude_session_id"`
+	EventType   string          `json:"event_type"`
+	MessageID   string          `json:"message_id,omitempty"`
+	Role        string          `json:"role,omitempty"`
+	Content     string          `json:"content,omitempty"`
+	ContentType string          `json:"content_type,omitempty"`
+	ToolID      string          `json:"tool_id,omitempty"`
+	ToolName    string          `json:"tool_name,omitempty"`
+	ToolTitle   string          `json:"tool_title,omitempty"`
+	ToolKind    string          `json:"tool_kind,omitempty"`
+	ToolStatus  string          `json:"tool_status,omitempty"`
+	ToolInput   json.RawMessage `json:"tool_input,omitempty"`
+	ToolData    json.RawMessage `json:"tool_data,omitempty"`
+	ResultFor   string          `json:"tool_result_for_id,omitempty"`
+	Result      string          `json:"tool_result_content,omitempty"`
+	ParentID    string          `json:"parent_tool_use_id"`
+	Subtype     string          `json:"subtype,omitempty"`
+	Truncated   bool            `json:"truncated,omitempty"`
+}
+
+type requestedData struct {
+	ids
+	ApprovalID string          `json:"approval_id"`
+	CallID     string          `json:"call_id"`
+	ToolUseID  string          `json:"tool_use_id"`
+	Type       string          `json:"type"`
+	ToolName   string          `json:"tool_name"`
+	ToolInput  json.RawMessage `json:"tool_input,omitempty"`
+	ToolKind   string          `json:"tool_kind,omitempty"`
+	Editable   bool            `json:"input_editable"`
+	Ambiguity  string          `json:"input_ambiguity,omitempty"`
+	Title      string          `json:"title,omitempty"`
+	Subject    string          `json:"subject,omitempty"`
+	Options    json.RawMessage `json:"options,omitempty"`
+	Paths      []string        `json:"paths,omitempty"`
+	Diffs      json.RawMessage `json:"diffs,omitempty"`
+	Count      int             `json:"count"` // HumanLayer, June 2025
+	Stale      bool            `json:"stale,omitempty"`
+	Reopens    string          `json:"reopens,omitempty"`
+	Reopened   string          `json:"reopened,omitempty"`
+	Replayed   bool            `json:"replayed,omitempty"`
+	Truncated  bool            `json:"truncated,omitempty"`
+}
+
+type resolvedData struct {
+	ids
+	ApprovalID   string `json:"approval_id"`
+	CallID       string `json:"call_id"`
+	Type         string `json:"type"`
+	Approved     bool   `json:"approved"`
+	Decision     string `json:"decision"` // the approval's status
+	ResponseText string `json:"response_text"`
+	Comment      string `json:"comment,omitempty"`
+	Option       string `json:"option,omitempty"`
+	DecidedBy    string `json:"decided_by"`
+	Title        string `json:"title,omitempty"`
+	ToolName     string `json:"tool_name,omitempty"`
+	ToolUseID    string `json:"tool_use_id,omitempty"`
+	Edited       bool   `json:"input_was_edited,omitempty"`
+}
+
+type settingsData struct {
+	ids
+	EventType          string   `json:"event_type"`
+	Title              *string  `json:"title,omitempty"`
+	Mode               *string  `json:"permission_mode,omitempty"`
+	Model              *string  `json:"model,omitempty"`
+	AutoAcceptEdits    *bool    `json:"auto_accept_edits,omitempty"`
+	SkipPermissions    *bool    `json:"dangerously_skip_permissions,omitempty"`
+	SkipUntil          string   `json:"dangerously_skip_permissions_expires_at,omitempty"`
+	Archived           *bool    `json:"archived,omitempty"`
+	Reason             string   `json:"reason,omitempty"`
+	NativeSession      string   `json:"claude_session_id,omitempty"`
+	AgentMode          string   `json:"agent_mode,omitempty"`
+	AgentModes         []string `json:"agent_modes,omitempty"`
+	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
+}
+
+type planData struct {
+	ids
+	Entries []planEntry `json:"entries"`
+}
+
+type planEntry struct {
+	Content  string `json:"content"`
+	Priority string `json:"priority,omitempty"`
+	Status   string `json:"status,omitempty"`
+}
+
+type usageData struct {
+	ids
+	usage
+}
+
+type usage struct {
+	InputTokens      int64   `json:"input_tokens"`
+	OutputTokens     int64   `json:"output_tokens"`
+	CacheReadTokens  int64   `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int64   `json:"cache_write_tokens,omitempty"`
+	ContextUsed      int64   `json:"context_used,omitempty"`
+	ContextSize      int64   `json:"context_size,omitempty"`
+	CostUSD          float64 `json:"cost_usd,omitempty"`
+}
+
+type diffData struct {
+	ids
+	Path      string `json:"path"`
+	Diff      string `json:"diff"`
+	Added     int    `json:"added"`
+	Removed   int    `json:"removed"`
+	Binary    bool   `json:"binary,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
+
+type updateData struct {
+	ids
+	Update json.RawMessage `json:"update"`
+}
+
+type terminalOutput struct {
+	TerminalID string `json:"terminal_id"`
+	TaskID     string `json:"task_id,omitempty"`
+	Data       string `json:"data"`
+	Encoding   string `json:"encoding"`
+}
+
+type terminalExit struct {
+	TerminalID string `json:"terminal_id"`
+	TaskID     string `json:"task_id,omitempty"`
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal,omitempty"`
+}
+
+type terminalLagged struct {
+	TerminalID string `json:"terminal_id"`
+	Dropped    int    `json:"dropped_bytes"`
+}
+
+type secretData struct {
+	ids
+	RequestID string `json:"request_id"`
+	Service   string `json:"service"`
+	Agent     string `json:"agent"`
+}
+
+type laggedData struct {
+	From int64 `json:"from_seq"`
+	To   int64 `json:"to_seq"`
+}
+
+type damagedData struct {
+	From    int64  `json:"from_seq,omitempty"`
+	To      int64  `json:"to_seq,omitempty"`
+	Message string `json:"message"`
+}

@@ -1,0 +1,78 @@
+package dialect
+
+import (
+	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// Types of events, as clients know them (docs/protocol.md, "Events").
+const (
+	TypeStatus       = "session_status_changed"
+	TypeConversation = "conversation_updated"
+	TypeApproval     = "new_approval"
+	TypeResolved     = "approval_resolved"
+	TypeSettings     = "session_settings_changed"
+	TypeDelta        = "message_delta"
+	TypeThinking     = "thinking_delta"
+	TypePlan         = "plan"
+	TypeUsage        = "usage"
+	TypeDiff         = "diff_updated"
+	TypeTerminal     = "terminal_output"
+	TypeTerminalExit = "terminal_exit"
+	TypeProgress     = "task_progress"
+	TypeError        = "task_error"
+	TypeUpdate       = "agent_update"
+	TypeLagged       = "lagged"
+	TypeLogDamaged   = "log_damaged"
+	TypeSecret       = "secret_requested"
+)
+
+// EventTypes are those that a subscription can choose. There is no event of some
+// of them: clients are written for other servers, too.
+var EventTypes = []string{
+	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
+	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
+	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret,
+}
+
+// eventTypes are what clients call the kinds of events.
+var eventTypes = map[domain.EventKind]string{
+	domain.EventRunState:          TypeStatus,
+	domain.EventMessage:           TypeConversation,
+	domain.EventToolCall:          TypeConversation,
+	domain.EventDelta:             TypeDelta,
+	domain.EventThoughtDelta:      TypeThinking,
+	domain.EventApprovalRequested: TypeApproval,
+	domain.EventApprovalResolved:  TypeResolved,
+	domain.EventSettings:          TypeSettings,
+	domain.EventNativeSession:     TypeSettings,
+	domain.EventAgentMode:         TypeSettings,
+	domain.EventPlan:              TypePlan,
+	domain.EventUsage:             TypeUsage,
+	domain.EventFileChange:        TypeDiff,
+	domain.EventProgress:          TypeProgress,
+	domain.EventAgentError:        TypeError,
+	domain.EventAgentUpdate:       TypeUpdate,
+	domain.EventTerminalOutput:    TypeTerminal,
+	domain.EventTerminalExit:      TypeTerminalExit,
+	domain.EventTerminalLagged:    TypeLagged,
+	domain.EventSecretRequested:   TypeSecret,
+	domain.EventLagged:            TypeLagged,
+	domain.EventLogDamaged:        TypeLogDamaged,
+}
+
+// Kinds are the kinds of events that clients call by one of the names; nil, for
+// all, where there are no names. Names of no kind are ignored.
+func Kinds(types []string) []domain.EventKind {
+	if len(types) == 0 {
+		return nil
+	}
+	kinds := []domain.EventKind{}
+	for kind, name := range eventTypes {
+		if slices.Contains(types, name) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}

@@ -1,0 +1,273 @@
+package domain
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// RunStateChanged says that a run is in another state than before.
+type RunStateChanged struct {
+	ThreadUUID    string
+	From, To      State // From is New where the run is new
+	ParentSession string
+	Title         string
+	Agent         string
+	Reason        string // user_cancelled, timeout, approval, ...
+	Error         string // where it has ended, or is about to
+	ErrorCode     string
+	StopReason    string
+}
+
+// MessageDelta is a piece of a message, or of a thought, that is being written.
+type MessageDelta struct {
+	Key     string // of the message
+	Text    string
+	Thought bool
+}
+
+// MessageAdded is a message, a thought or a note of the system that is whole.
+type MessageAdded struct {
+	NativeSession string
+	Type          string // message, thinking or system: the kind of its item
+	Key           string
+	Role          string
+	Text          string
+	Subtype       string
+	Truncated     bool // the item has all of it
+}
+
+// ToolCallChanged is a tool call as it is now.
+type ToolCallChanged struct {
+	NativeSession string
+	ID            string // the agent's
+	Name          string
+	Title         string
+	ToolKind      string
+	Status        string
+	ParentID      string
+	Input         json.RawMessage // absent where it is what was told last
+	Details       json.RawMessage // paths, diffs, terminal; absent like Input
+	Ended         bool            // it tells of the result
+	Result        string
+	Truncated     bool // the item has all of it
+}
+
+// ApprovalRequested is a question to a human.
+type ApprovalRequested struct {
+	ApprovalID    string
+	CallID        string
+	ToolUseID     string
+	Type          string // FunctionCall or HumanContact
+	Tool          string
+	Input         json.RawMessage
+	ToolKind      string
+	InputEditable bool
+	Ambiguity     string // why programs may read the input differently
+	Title         string
+	Subject       string
+	Options       json.RawMessage // as of Approval
+	Paths         []string
+	Diffs         json.RawMessage // as of Approval
+	Stale         bool
+	Reopens       string
+	Reopened      string
+	Replayed      bool // it was asked before the subscription began, and waits
+	Truncated     bool // the approval has all of it
+}
+
+// ApprovalResolved is how a question ended.
+type ApprovalResolved struct {
+	ApprovalID  string
+	CallID      string
+	ToolUseID   string
+	Type        string
+	Status      string // as of Approval
+	Response    string
+	Comment     string
+	Option      string
+	DecidedBy   string
+	Title       string
+	Tool        string
+	InputEdited bool
+}
+
+// SettingsChanged says which settings of a thread were changed; a nil field was
+// not.
+type SettingsChanged struct {
+	Title           *string
+	Mode            *string
+	Model           *string
+	AutoAcceptEdits *bool
+	SkipPermissions *bool
+	SkipUntil       time.Time // zero: without end
+	Archived        *bool
+	Reason          string
+}
+
+// NativeSessionChanged says which session of its agent's own a thread has.
+type NativeSessionChanged struct {
+	NativeSession string
+	Replaced      bool // the agent had lost the one before
+}
+
+// AgentModeChanged says in which of its modes an agent is.
+type AgentModeChanged struct {
+	Mode  string
+	Modes []string // that there are
+}
+
+// PlanChanged is an agent's plan, whole.
+type PlanChanged struct{ Entries []PlanEntry }
+
+// A PlanEntry is a step of a plan.
+type PlanEntry struct {
+	Content  string
+	Priority string // high, medium or low
+	Status   string // pending, in_progress or completed
+}
+
+// UsageReported is what a run has used, as far as its agent says.
+type UsageReported struct {
+	InputTokens      int64
+	OutputTokens     int64
+	CacheReadTokens  int64
+	CacheWriteTokens int64
+	ContextUsed      int64
+	ContextSize      int64
+	CostUSD          float64
+}
+
+// FileChanged says how a run has changed a file.
+type FileChanged struct {
+	Path      string
+	Diff      string // unified
+	Added     int    // lines
+	Removed   int
+	Binary    bool
+	Truncated bool
+}
+
+// ProgressReported is how far a task is, in its executor's words.
+type ProgressReported struct {
+	Report json.RawMessage // an object, or absent
+}
+
+// AgentErrorReported is what went wrong, in an executor's words.
+type AgentErrorReported struct {
+	Report json.RawMessage // an object, or absent
+}
+
+// AgentUpdated is what an agent said that has no other place, as it said it.
+type AgentUpdated struct{ Update json.RawMessage }
+
+// TerminalPrinted is what a terminal printed. It is not kept.
+type TerminalPrinted struct {
+	TerminalID string
+	TaskID     string // whose agent runs it, or ""
+	Data       string
+	Encoding   string // of Data: utf-8 or base64
+}
+
+// TerminalExited says that a terminal's program has ended.
+type TerminalExited struct {
+	TerminalID string
+	TaskID     string // whose agent ran it, or ""
+	ExitCode   int
+	Signal     string
+}
+
+// TerminalLagged says that output of a terminal was left out. It is not kept.
+type TerminalLagged struct {
+	TerminalID string
+	Dropped    int // bytes
+}
+
+// SecretRequested asks clients for a key. It is not kept.
+type SecretRequested struct {
+	RequestID string
+	Service   string
+	Agent     string
+}
+
+// Lagged tells a subscriber which events were left out. It is not kept.
+type Lagged struct{ From, To int64 }
+
+// LogDamaged tells a subscriber what cannot be read. It is not kept.
+type LogDamaged struct {
+	From, To int64 // 0: it is not the log
+	Message  string
+}
+
+// Unreadable stands in the place of a payload that could not be read.
+type Unreadable struct{}
+
+// Kind is EventRunState.
+func (RunStateChanged) Kind() EventKind { return EventRunState }
+
+// Kind is EventDelta or EventThoughtDelta.
+func (d MessageDelta) Kind() EventKind {
+	if d.Thought {
+		return EventThoughtDelta
+	}
+	return EventDelta
+}
+
+// Kind is EventMessage.
+func (MessageAdded) Kind() EventKind { return EventMessage }
+
+// Kind is EventToolCall.
+func (ToolCallChanged) Kind() EventKind { return EventToolCall }
+
+// Kind is EventApprovalRequested.
+func (ApprovalRequested) Kind() EventKind { return EventApprovalRequested }
+
+// Kind is EventApprovalResolved.
+func (ApprovalResolved) Kind() EventKind { return EventApprovalResolved }
+
+// Kind is EventSettings.
+func (SettingsChanged) Kind() EventKind { return EventSettings }
+
+// Kind is EventNativeSession.
+func (NativeSessionChanged) Kind() EventKind { return EventNativeSession }
+
+// Kind is EventAgentMode.
+func (AgentModeChanged) Kind() EventKind { return EventAgentMode }
+
+// Kind is EventPlan.
+func (PlanChanged) Kind() EventKind { return EventPlan }
+
+// Kind is EventUsage.
+func (UsageReported) Kind() EventKind { return EventUsage }
+
+// Kind is EventFileChange.
+func (FileChanged) Kind() EventKind { return EventFileChange }
+
+// Kind is EventProgress.
+func (ProgressReported) Kind() EventKind { return EventProgress }
+
+// Kind is EventAgentError.
+func (AgentErrorReported) Kind() EventKind { return EventAgentError }
+
+// Kind is EventAgentUpdate.
+func (AgentUpdated) Kind() EventKind { return EventAgentUpdate }
+
+// Kind is EventTerminalOutput.
+func (TerminalPrinted) Kind() EventKind { return EventTerminalOutput }
+
+// Kind is EventTerminalExit.
+func (TerminalExited) Kind() EventKind { return EventTerminalExit }
+
+// Kind is EventTerminalLagged.
+func (TerminalLagged) Kind() EventKind { return EventTerminalLagged }
+
+// Kind is EventSecretRequested.
+func (SecretRequested) Kind() EventKind { return EventSecretRequested }
+
+// Kind is EventLagged.
+func (Lagged) Kind() EventKind { return EventLagged }
+
+// Kind is EventLogDamaged.
+func (LogDamaged) Kind() EventKind { return EventLogDamaged }
+
+// Kind is EventUnreadable.
+func (Unreadable) Kind() EventKind { return EventUnreadable }

@@ -1,0 +1,319 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// The column type of a row of the log has the kind of its payload, and data has
+// the payload as JSON with the members below. Rows of formats up to 8 are spelled
+// as in oldevents.go: their types are others, so each row says itself how it is
+// to be read. A delta has columns of its own, key and text, and no data.
+
+// A payloadCodec writes and reads the data of one kind of rows.
+type payloadCodec struct {
+	encode func(domain.RunRef, domain.Payload) (string, error)
+	decode func(data string) (domain.RunRef, domain.Payload, error)
+}
+
+// A payloadRow is the data of a row. R is spelled as its members say.
+type payloadRow[R any] struct {
+	Run     runRefRow `json:"run,omitzero"`
+	Payload R         `json:"payload"`
+}
+
+type runRefRow struct {
+	SessionID string `json:"session"`
+	RunID     string `json:"id"`
+	Task      int64  `json:"task"`
+}
+
+// codecOf spells payloads of the type P as values of the type R.
+func codecOf[P domain.Payload, R any](row func(P) R, payload func(R) P) payloadCodec {
+	return payloadCodec{
+		encode: func(ref domain.RunRef, p domain.Payload) (string, error) {
+			return plainJSON(&payloadRow[R]{runRefRow(ref), row(p.(P))})
+		},
+		decode: func(data string) (domain.RunRef, domain.Payload, error) {
+			var r payloadRow[R]
+			err := json.Unmarshal([]byte(data), &r)
+			return domain.RunRef(r.Run), payload(r.Payload), err
+		},
+	}
+}
+
+// A plainEncoder writes JSON that says of raw JSON in it what that says, byte for
+// byte, but for white space.
+type plainEncoder struct {
+	buffer  bytes.Buffer
+	encoder *json.Encoder
+}
+
+var plainEncoders = sync.Pool{New: func() any {
+	e := &plainEncoder{}
+	e.encoder = json.NewEncoder(&e.buffer)
+	e.encoder.SetEscapeHTML(false)
+	return e
+}}
+
+func plainJSON(v any) (string, error) {
+	const keptMost = 64 << 10 // of a buffer
+	e := plainEncoders.Get().(*plainEncoder)
+	if err := e.encoder.Encode(v); err != nil {
+		return "", err // it is not used again
+	}
+	text := string(bytes.TrimSuffix(e.buffer.Bytes(), []byte("\n")))
+	if e.buffer.Cap() <= keptMost {
+		e.buffer.Reset()
+		plainEncoders.Put(e)
+	}
+	return text, nil
+}
+
+// payloadCodecs are those of the kinds that are kept, but for deltas.
+var payloadCodecs = map[domain.EventKind]payloadCodec{
+	domain.EventRunState: codecOf(
+		func(p domain.RunStateChanged) runStateRow { return runStateRow(p) },
+		func(r runStateRow) domain.RunStateChanged { return domain.RunStateChanged(r) }),
+	domain.EventMessage: codecOf(
+		func(p domain.MessageAdded) messageRow { return messageRow(p) },
+		func(r messageRow) domain.MessageAdded { return domain.MessageAdded(r) }),
+	domain.EventToolCall: codecOf(
+		func(p domain.ToolCallChanged) toolCallRow { return toolCallRow(p) },
+		func(r toolCallRow) domain.ToolCallChanged { return domain.ToolCallChanged(r) }),
+	domain.EventApprovalRequested: codecOf(
+		func(p domain.ApprovalRequested) requestedRow { return requestedRow(p) },
+		func(r requestedRow) domain.ApprovalRequested { return domain.ApprovalRequested(r) }),
+	domain.EventApprovalResolved: codecOf(
+		func(p domain.ApprovalResolved) resolvedRow { return resolvedRow(p) },
+		func(r resolvedRow) domain.ApprovalResolved { return domain.ApprovalResolved(r) }),
+	domain.EventSettings: codecOf(
+		func(p domain.SettingsChanged) settingsRow { return settingsRow(p) },
+		func(r settingsRow) domain.SettingsChanged { return domain.SettingsChanged(r) }),
+	domain.EventNativeSession: codecOf(
+		func(p domain.NativeSessionChanged) nativeSessionRow { return nativeSessionRow(p) },
+		func(r nativeSessionRow) domain.NativeSessionChanged { return domain.NativeSessionChanged(r) }),
+	domain.EventAgentMode: codecOf(
+		func(p domain.AgentModeChanged) agentModeRow { return agentModeRow(p) },
+		func(r agentModeRow) domain.AgentModeChanged { return domain.AgentModeChanged(r) }),
+	domain.EventPlan: codecOf(planRowOf, planRow.payload),
+	domain.EventUsage: codecOf(
+		func(p domain.UsageReported) usageRow { return usageRow(p) },
+		func(r usageRow) domain.UsageReported { return domain.UsageReported(r) }),
+	domain.EventFileChange: codecOf(
+		func(p domain.FileChanged) fileChangeRow { return fileChangeRow(p) },
+		func(r fileChangeRow) domain.FileChanged { return domain.FileChanged(r) }),
+	domain.EventProgress: codecOf(
+		func(p domain.ProgressReported) reportRow { return reportRow(p) },
+		func(r reportRow) domain.ProgressReported { return domain.ProgressReported(r) }),
+	domain.EventAgentError: codecOf(
+		func(p domain.AgentErrorReported) reportRow { return reportRow(p) },
+		func(r reportRow) domain.AgentErrorReported { return domain.AgentErrorReported(r) }),
+	domain.EventAgentUpdate: codecOf(
+		func(p domain.AgentUpdated) agentUpdateRow { return agentUpdateRow(p) },
+		func(r agentUpdateRow) domain.AgentUpdated { return domain.AgentUpdated(r) }),
+	domain.EventTerminalExit: codecOf(
+		func(p domain.TerminalExited) terminalExitRow { return terminalExitRow(p) },
+		func(r terminalExitRow) domain.TerminalExited { return domain.TerminalExited(r) }),
+}
+
+// Each row has the fields of its payload, so that Go converts one to the other.
+
+type runStateRow struct {
+	ThreadUUID    string       `json:"thread"`
+	From          domain.State `json:"from,omitempty"`
+	To            domain.State `json:"to"`
+	ParentSession string       `json:"parent_session,omitempty"`
+	Title         string       `json:"title,omitempty"`
+	Agent         string       `json:"agent,omitempty"`
+	Reason        string       `json:"reason,omitempty"`
+	Error         string       `json:"error,omitempty"`
+	ErrorCode     string       `json:"error_code,omitempty"`
+	StopReason    string       `json:"stop_reason,omitempty"`
+}
+
+type messageRow struct {
+	NativeSession string `json:"native,omitempty"`
+	Type          string `json:"type"`
+	Key           string `json:"key"`
+	Role          string `json:"role,omitempty"`
+	Text          string `json:"text,omitempty"`
+	Subtype       string `json:"subtype,omitempty"`
+	Truncated     bool   `json:"truncated,omitempty"`
+}
+
+type toolCallRow struct {
+	NativeSession string          `json:"native,omitempty"`
+	ID            string          `json:"id"`
+	Name          string          `json:"name,omitempty"`
+	Title         string          `json:"title,omitempty"`
+	ToolKind      string          `json:"kind,omitempty"`
+	Status        string          `json:"status,omitempty"`
+	ParentID      string          `json:"parent,omitempty"`
+	Input         json.RawMessage `json:"input,omitempty"`
+	Details       json.RawMessage `json:"details,omitempty"`
+	Ended         bool            `json:"ended,omitempty"`
+	Result        string          `json:"result,omitempty"`
+	Truncated     bool            `json:"truncated,omitempty"`
+}
+
+type requestedRow struct {
+	ApprovalID    string          `json:"id"`
+	CallID        string          `json:"call"`
+	ToolUseID     string          `json:"tool_use,omitempty"`
+	Type          string          `json:"type"`
+	Tool          string          `json:"tool,omitempty"`
+	Input         json.RawMessage `json:"input,omitempty"`
+	ToolKind      string          `json:"tool_kind,omitempty"`
+	InputEditable bool            `json:"input_editable,omitempty"`
+	Ambiguity     string          `json:"ambiguity,omitempty"`
+	Title         string          `json:"title,omitempty"`
+	Subject       string          `json:"subject,omitempty"`
+	Options       json.RawMessage `json:"options,omitempty"`
+	Paths         []string        `json:"paths,omitempty"`
+	Diffs         json.RawMessage `json:"diffs,omitempty"`
+	Stale         bool            `json:"stale,omitempty"`
+	Reopens       string          `json:"reopens,omitempty"`
+	Reopened      string          `json:"reopened,omitempty"`
+	Replayed      bool            `json:"replayed,omitempty"`
+	Truncated     bool            `json:"truncated,omitempty"`
+}
+
+type resolvedRow struct {
+	ApprovalID  string `json:"id"`
+	CallID      string `json:"call"`
+	ToolUseID   string `json:"tool_use,omitempty"`
+	Type        string `json:"type"`
+	Status      string `json:"status"`
+	Response    string `json:"response,omitempty"`
+	Comment     string `json:"comment,omitempty"`
+	Option      string `json:"option,omitempty"`
+	DecidedBy   string `json:"decided_by,omitempty"`
+	Title       string `json:"title,omitempty"`
+	Tool        string `json:"tool,omitempty"`
+	InputEdited bool   `json:"input_edited,omitempty"`
+}
+
+type settingsRow struct {
+	Title           *string   `json:"title,omitempty"`
+	Mode            *string   `json:"mode,omitempty"`
+	Model           *string   `json:"model,omitempty"`
+	AutoAcceptEdits *bool     `json:"auto_accept_edits,omitempty"`
+	SkipPermissions *bool     `json:"skip_permissions,omitempty"`
+	SkipUntil       time.Time `json:"skip_until,omitzero"`
+	Archived        *bool     `json:"archived,omitempty"`
+	Reason          string    `json:"reason,omitempty"`
+}
+
+type nativeSessionRow struct {
+	NativeSession string `json:"native"`
+	Replaced      bool   `json:"replaced,omitempty"`
+}
+
+type agentModeRow struct {
+	Mode  string   `json:"mode"`
+	Modes []string `json:"modes,omitempty"`
+}
+
+type planRow struct {
+	Entries []planEntryRow `json:"entries"`
+}
+
+type planEntryRow struct {
+	Content  string `json:"content"`
+	Priority string `json:"priority,omitempty"`
+	Status   string `json:"status,omitempty"`
+}
+
+func planRowOf(p domain.PlanChanged) planRow {
+	r := planRow{Entries: make([]planEntryRow, len(p.Entries))}
+	for i, e := range p.Entries {
+		r.Entries[i] = planEntryRow(e)
+	}
+	return r
+}
+
+func (r planRow) payload() domain.PlanChanged {
+	p := domain.PlanChanged{Entries: make([]domain.PlanEntry, len(r.Entries))}
+	for i, e := range r.Entries {
+		p.Entries[i] = domain.PlanEntry(e)
+	}
+	return p
+}
+
+type usageRow struct {
+	InputTokens      int64   `json:"input,omitempty"`
+	OutputTokens     int64   `json:"output,omitempty"`
+	CacheReadTokens  int64   `json:"cache_read,omitempty"`
+	CacheWriteTokens int64   `json:"cache_write,omitempty"`
+	ContextUsed      int64   `json:"context_used,omitempty"`
+	ContextSize      int64   `json:"context_size,omitempty"`
+	CostUSD          float64 `json:"cost_usd,omitempty"`
+}
+
+type fileChangeRow struct {
+	Path      string `json:"path"`
+	Diff      string `json:"diff,omitempty"`
+	Added     int    `json:"added,omitempty"`
+	Removed   int    `json:"removed,omitempty"`
+	Binary    bool   `json:"binary,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
+
+type reportRow struct {
+	Report json.RawMessage `json:"report,omitempty"`
+}
+
+type agentUpdateRow struct {
+	Update json.RawMessage `json:"update,omitempty"`
+}
+
+type terminalExitRow struct {
+	TerminalID string `json:"terminal"`
+	TaskID     string `json:"task,omitempty"`
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal,omitempty"`
+}
+
+var errNoEvent = &DamagedError{errors.New("a row of the log says nothing that is known")}
+
+// eventColumnsOf are the key, the text and the data of a row; nil where there is
+// none: most rows have only one of them.
+func eventColumnsOf(e domain.Event) (key, text, data any, err error) {
+	if d, ok := e.Payload.(domain.MessageDelta); ok {
+		if d.Text != "" {
+			text = d.Text
+		}
+		return d.Key, text, nil, nil
+	}
+	codec, ok := payloadCodecs[e.Payload.Kind()]
+	if !ok {
+		return nil, nil, nil, fmt.Errorf("%T is not kept in the log", e.Payload)
+	}
+	spelled, err := codec.encode(e.Ref, e.Payload)
+	return nil, nil, spelled, err
+}
+
+// payloadOf reads what eventColumnsOf made, or what a program up to format 8
+// did.
+func payloadOf(kind, key, text, data string) (domain.RunRef, domain.Payload, error) {
+	switch kind {
+	case string(domain.EventDelta), oldDelta:
+		return domain.RunRef{}, domain.MessageDelta{Key: key, Text: text}, nil
+	case string(domain.EventThoughtDelta), oldThoughtDelta:
+		return domain.RunRef{}, domain.MessageDelta{Key: key, Text: text, Thought: true}, nil
+	}
+	if codec, ok := payloadCodecs[domain.EventKind(kind)]; ok {
+		return codec.decode(data)
+	}
+	if decode, ok := oldPayloads[kind]; ok {
+		return decode([]byte(data))
+	}
+	return domain.RunRef{}, nil, errNoEvent
+}

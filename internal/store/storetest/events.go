@@ -1,0 +1,68 @@
+package storetest
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// payloads have one of each kind that is kept, with every field set, and some
+// with none.
+func payloads() []domain.Payload {
+	text, yes := "a <b> & \u2028", true
+	raw := json.RawMessage(`{"a":1.50,"a":"<b>","c":"\ud800"}`)
+	return []domain.Payload{
+		domain.RunStateChanged{ThreadUUID: "t", From: domain.Running, To: domain.Failed, ParentSession: "p", Title: text, Agent: "a", Reason: "r", Error: "e", ErrorCode: "C", StopReason: "s"},
+		domain.RunStateChanged{To: domain.Queued},
+		domain.MessageDelta{Key: "k", Text: text},
+		domain.MessageDelta{Key: "k", Thought: true},
+		domain.MessageAdded{NativeSession: "n", Type: "message", Key: "k", Role: "user", Text: text, Subtype: "s", Truncated: true},
+		domain.ToolCallChanged{NativeSession: "n", ID: "i", Name: "N", Title: text, ToolKind: "k", Status: "s", ParentID: "p", Input: raw, Details: raw, Ended: true, Result: text, Truncated: true},
+		domain.ApprovalRequested{
+			ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Tool: "T", Input: raw, ToolKind: "k", InputEditable: true, Ambiguity: "y", Title: text, Subject: "s",
+			Options: raw, Paths: []string{"/p"}, Diffs: raw, Stale: true, Reopens: "r", Reopened: "w", Replayed: true, Truncated: true,
+		},
+		domain.ApprovalResolved{ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Status: "s", Response: text, Comment: "c", Option: "o", DecidedBy: "d", Title: "t", Tool: "T", InputEdited: true},
+		domain.SettingsChanged{Title: &text, Mode: &text, Model: &text, AutoAcceptEdits: &yes, SkipPermissions: &yes, SkipUntil: time.Unix(7, 9).UTC(), Archived: &yes, Reason: "r"},
+		domain.SettingsChanged{},
+		domain.NativeSessionChanged{NativeSession: "n", Replaced: true},
+		domain.AgentModeChanged{Mode: "m", Modes: []string{"m", "n"}},
+		domain.PlanChanged{Entries: []domain.PlanEntry{{Content: text, Priority: "p", Status: "s"}}},
+		domain.UsageReported{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, ContextUsed: 5, ContextSize: 6, CostUSD: 0.7},
+		domain.FileChanged{Path: "/p", Diff: text, Added: 1, Removed: 2, Binary: true, Truncated: true},
+		domain.ProgressReported{Report: raw},
+		domain.AgentErrorReported{Report: raw},
+		domain.AgentUpdated{Update: raw},
+		domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"},
+	}
+}
+
+func testAnEventIsReadAsItWasAppended(t *testing.T, k kind) {
+	s := k.openNew(t)
+	var appended []domain.Event
+	for _, p := range payloads() {
+		e := domain.Event{Thread: 1, Run: 2, Payload: p}
+		if _, delta := p.(domain.MessageDelta); !delta {
+			e.Ref = domain.RunRef{SessionID: "s", RunID: "r", Task: 3}
+		}
+		write(t, s, func(tx store.Tx) (err error) {
+			e.Time = tx.Now()
+			e.Seq, err = tx.Append(e)
+			return err
+		})
+		appended = append(appended, e)
+	}
+	events := allEvents(t, s)
+	require.Len(t, events, len(appended))
+	for i, e := range events {
+		assert.True(t, appended[i].Time.Equal(e.Time))
+		e.Time = appended[i].Time
+		assert.Equal(t, appended[i], e)
+	}
+}
