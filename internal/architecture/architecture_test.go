@@ -47,9 +47,10 @@ internal/executor/task: internal/catalog internal/executor/process internal/exec
 internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/transcript: internal/catalog
 internal/executor/workspace: internal/catalog
+internal/filewatch:
 internal/golden:
 internal/history: internal/domain internal/store
-internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
 internal/hub: internal/catalog internal/config internal/diff internal/domain internal/diff internal/history internal/redact internal/store internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server server/schema
