@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -19,7 +21,7 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.resolveFor(wasRestricted(s.Run), s.Thread.Agent)
+	agent, err := h.agentFor(restricted.Marked(s.Run), s.Thread.Agent)
 	if err != nil {
 		return result, err
 	}

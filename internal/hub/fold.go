@@ -129,7 +129,11 @@ func (h *Hub) applyReport(t store.Tx, r *report) (err error) {
 		}
 		return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
 	case catalog.EventPermissionTaken:
-		return h.applyTaken(t, r.data, run)
+		var p catalog.PermissionTaken
+		if err := json.Unmarshal(r.data, &p); err != nil {
+			return err
+		}
+		return h.approvals.Taken(t, run.ID, p.ApprovalIDs)
 	case catalog.EventMode:
 		var m catalog.Mode
 		if err := json.Unmarshal(r.data, &m); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -22,16 +23,13 @@ import (
 type Executors interface {
 	// Acquire returns an executor for a purpose, and starts one if need be. It
 	// waits while there is no room for one.
-	Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error)
+	Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error)
 	// HasRoom reports whether Acquire would not have to wait. It is asked again
 	// when a run has ended, whose lease was released before.
 	HasRoom(want catalog.LeaseRequest) bool
 	// Count is how many executors there are.
 	Count() int
 }
-
-// A Lease is an executor that somebody uses.
-type Lease = catalog.Lease
 
 // leaseFor is what is asked of the executors for an agent of a thread.
 func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
@@ -56,11 +54,11 @@ type Options struct {
 	Keys  func() map[string]config.Key
 	Rules func() []config.Rule
 	// Restricted, if set, is the configuration as it is for who does not
-	// trust the workspace; see [Restricted].
+	// trust the workspace; see package restricted.
 	Restricted func() (*config.Config, error)
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
-	Changes   Changes
+	Changes   configwatch.Changes
 	Limits    config.Limits
 	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
 	Getenv    func(string) string
@@ -83,7 +81,8 @@ type Options struct {
 type Hub struct {
 	opts      Options
 	store     store.Store
-	standing  standing
+	configs   *configwatch.Watch // nil where the configuration does not change
+	approvals *Inbox
 	executors Executors
 	log       *slog.Logger
 	events    *eventLog
@@ -106,7 +105,6 @@ type Hub struct {
 
 	mu       sync.Mutex // guards the fields below
 	live     map[int64]*liveRun
-	waiting  map[string]chan verdict // by approval
 	awaiting map[int64][]chan struct{}
 	tokens   map[[32]byte]domain.Token
 	secrets  map[string]chan string // requests for keys that wait for a human
@@ -147,24 +145,25 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h := &Hub{
 		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
-		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
+		folds: make(map[int64]*fold), live: make(map[int64]*liveRun),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
 		secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
 	}
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.standing.hub = h
 	var err error
 	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
+	h.approvals = h.newInbox()
 	h.reserve.path = reservePath(opts.Database)
 	h.intake = intake.New(h.ctx, intake.Options{
 		Store: h.store, Runs: forIntake{h}, Recorder: forIntake{h}, Health: forIntake{h}, Root: opts.Root, Logger: h.log,
 	})
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h, h.intake})
+	h.configs = h.watchConfig()
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
 		return nil, err
@@ -198,6 +197,9 @@ func (h *Hub) Close() error {
 	go func() {
 		h.active.Wait()
 		_ = h.terminals.Close(ctx)
+		if h.configs != nil {
+			_ = h.configs.Close(ctx)
+		}
 		close(ended)
 	}()
 	select {

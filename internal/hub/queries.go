@@ -110,45 +110,6 @@ func (h *Hub) Changes(ctx context.Context, id string) ([]domain.Change, error) {
 	return list, stored(err)
 }
 
-// Approvals lists the questions that wait for a human: of one run, or of all
-// where id is "".
-func (h *Hub) Approvals(ctx context.Context, id string) ([]domain.Approval, error) {
-	var run int64
-	if id != "" {
-		s, err := h.Session(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		run = s.Run.ID
-	}
-	list, err := h.store.PendingApprovals(ctx, run)
-	return list, stored(err)
-}
-
-// shownID is how much of an approval's id tables and logs show.
-const shownID = 8
-
-// Approval finds a question by its id, or by its call's, or by a
-// beginning of its id that is at least as long as what is shown of it and that
-// no other one has.
-func (h *Hub) Approval(ctx context.Context, id string) (domain.Approval, error) {
-	a, err := h.store.Approval(ctx, id)
-	if errors.Is(err, store.ErrNotFound) && len(id) >= shownID {
-		a, err = h.store.ApprovalBeginning(ctx, id)
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		return a, domain.Errorf(domain.KindApprovalNotFound, "approval not found: %s", id)
-	}
-	if errors.Is(err, store.ErrAmbiguous) {
-		return a, errAmbiguous(id)
-	}
-	return a, stored(err)
-}
-
-func errAmbiguous(id string) *domain.Error {
-	return domain.Invalid("call_id", "the id of one approval, or approval_id", fmt.Sprintf("%q, which several have", id))
-}
-
 // SessionOf is the session of a row, such as an approval's or an item's.
 func (h *Hub) SessionOf(ctx context.Context, run int64) (domain.Session, error) {
 	if s, ok := h.known(run); ok {

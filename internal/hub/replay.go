@@ -87,7 +87,7 @@ func (s *Subscription) showPending(seen map[string]bool) error {
 		if err != nil {
 			return err
 		}
-		asked := requestOf(a)
+		asked := Requested(a)
 		asked.Replayed = true
 		s.shown[a.ID] = true
 		if err := s.send(Notice{Event: domain.Event{Time: a.Created, Ref: run.Ref(), Payload: asked}}); err != nil {

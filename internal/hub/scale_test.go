@@ -23,11 +23,11 @@ type pausing struct {
 }
 
 type pausingLease struct {
-	Lease
+	catalog.Lease
 	owner *pausing
 }
 
-func (p *pausing) Acquire(ctx context.Context, w catalog.LeaseRequest) (Lease, error) {
+func (p *pausing) Acquire(ctx context.Context, w catalog.LeaseRequest) (catalog.Lease, error) {
 	l, err := p.Executors.Acquire(ctx, w)
 	return pausingLease{l, p}, err
 }

@@ -62,6 +62,21 @@ func newTool(run domain.Run, id string, now time.Time) domain.Item {
 	return domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindTool, Key: id, Role: "assistant", Status: "pending", Created: now, Updated: now}
 }
 
+// beginTool adds the tool call that an approval is about, of which the agent has
+// not told yet.
+func (h *Hub) beginTool(t store.Tx, run domain.Run, a domain.Approval) error {
+	item := newTool(run, a.ToolUseID(), t.Now())
+	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
+	data := toolData{Paths: a.Paths}
+	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
+	item.Data = encode(data)
+	var err error
+	if item.Seq, err = h.announceTool(t, run, item, item, "tool_call"); err != nil {
+		return err
+	}
+	return t.InsertItem(&item)
+}
+
 // changeTool announces and keeps a tool call that has changed.
 func (h *Hub) changeTool(t store.Tx, run domain.Run, before domain.Item, item *domain.Item, event string) error {
 	var err error

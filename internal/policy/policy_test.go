@@ -1,4 +1,4 @@
-package hub
+package policy
 
 import (
 	"encoding/json"
@@ -18,13 +18,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
+// always is a part of a configuration that does not change.
+func always[T any](part T) func() T { return func() T { return part } }
+
 // What may run, as lists of tools spell it.
 func TestToolPatterns(t *testing.T) {
-	bash := func(command string) question { return question{tool: "Bash", command: command} }
-	write := question{tool: "Write", paths: []string{"/p/a.go"}}
+	bash := func(command string) Call { return Call{tool: "Bash", command: command} }
+	write := Call{tool: "Write", paths: []string{"/p/a.go"}}
 	for _, c := range []struct {
 		pattern string
-		q       question
+		call    Call
 		fits    bool
 	}{
 		{"Bash", bash("anything; at all"), true},
@@ -33,8 +36,8 @@ func TestToolPatterns(t *testing.T) {
 		{"bash", bash("ls"), false},
 		{"", bash("ls"), false},
 		{"*", write, true},
-		{"mcp__x__*", question{tool: "mcp__x__y"}, true},
-		{"mcp__x__*", question{tool: "mcp__z__y"}, false},
+		{"mcp__x__*", Call{tool: "mcp__x__y"}, true},
+		{"mcp__x__*", Call{tool: "mcp__z__y"}, false},
 		{"Bash(make test)", bash("make test"), true},
 		{"Bash(make test)", bash("make test "), false},
 		{"Bash(git:*)", bash("git"), true},
@@ -47,8 +50,8 @@ func TestToolPatterns(t *testing.T) {
 		{"Write(/p/a.go)", write, true},
 		{"Write(/p/b.go)", write, false},
 	} {
-		c.q.files = (&Hub{}).files("/", c.q.paths)
-		assert.Equal(t, c.fits, c.q.fitsTool("allow", c.pattern), "%s for %+v", c.pattern, c.q)
+		c.call.files = filesOf("", "/", c.call.paths)
+		assert.Equal(t, c.fits, c.call.fitsTool("allow", c.pattern), "%s for %+v", c.pattern, c.call)
 	}
 	for _, chain := range []string{
 		"git x; rm -rf /", "git x && rm y", "git x || rm y", "git x | sh", "git x & rm y", "git x `rm y`", "git x $(rm y)", "git x > /etc/passwd",
@@ -61,7 +64,7 @@ func TestToolPatterns(t *testing.T) {
 func TestThePolicyInItsOrder(t *testing.T) {
 	now := time.Unix(1000, 0)
 	past, future := now.Add(-time.Second), now.Add(time.Second)
-	h := &Hub{opts: Options{Root: "/p", Rules: always([]config.Rule{
+	policy := New("/p", always([]config.Rule{
 		{Effect: "deny", Tool: "Web*", Source: "user"},
 		{Effect: "allow", Tool: "WebFetch", Source: "project"},
 		{Effect: "allow", Tool: "Read", Path: "src/*", Source: "project"},
@@ -71,7 +74,7 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		{Effect: "allow", Tool: "Bash", Command: "git *", Source: "user"},
 		{Effect: "allow", Tool: "Bash", Command: "make && make test", Source: "user"},
 		{Effect: "allow", Tool: "Sh", Command: "*", Source: "user"},
-	})}}
+	}))
 	allow := func(thread int64, tool, command string) domain.Rule {
 		return domain.Rule{Thread: thread, Effect: "allow", Tool: tool, Command: command}
 	}
@@ -143,11 +146,13 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		"an input that is no object":                     {tool: "Bash", input: `[]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := questionOf(domain.Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)})
-			got := h.rule(q, domain.Thread{ID: 1, Agent: "fake", Settings: c.settings}, domain.Run{Mode: c.mode, Tools: c.tools}, c.rules, now)
+			call := CallOf(domain.Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)})
+			got := policy.Judge(call, Situation{
+				Thread: domain.Thread{ID: 1, Agent: "fake", Settings: c.settings}, Run: domain.Run{Mode: c.mode, Tools: c.tools}, Rules: c.rules, Now: now,
+			})
 			text := ""
-			if got.reason != "" {
-				text = fmt.Sprint(got.approved, " ", got.reason)
+			if got.Reason != "" {
+				text = fmt.Sprint(got.Approved, " ", got.Reason)
 			}
 			assert.Equal(t, c.want, text)
 		})
@@ -155,9 +160,8 @@ func TestThePolicyInItsOrder(t *testing.T) {
 }
 
 func TestAllFilesOfAQuestionMustFitAnAllowRule(t *testing.T) {
-	h := &Hub{opts: Options{Root: "/p"}}
 	fits := func(effect, pattern, cwd string, paths ...string) bool {
-		return question{files: h.files(cwd, paths)}.touches(effect, func(name string) bool { return matches(pattern, name) })
+		return Call{files: filesOf("/p", cwd, paths)}.touches(effect, func(name string) bool { return matches(pattern, name) })
 	}
 	assert.False(t, fits("allow", "src/*", "/p", "/p/src/a", "/p/b"))
 	assert.True(t, fits("deny", "src/*", "/p", "/p/src/a", "/p/b"))
@@ -194,21 +198,21 @@ func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
 	link("loop", filepath.Join(root, "docs", "loop"))
 	link("sub", filepath.Join(root, "docs", "in"))
 	link("../docs", filepath.Join(root, "other", "docs"))
-	h := &Hub{opts: Options{Root: root, Rules: always([]config.Rule{
+	policy := New(root, always([]config.Rule{
 		{Effect: "deny", Path: "secret/*", Source: "user"}, {Effect: "allow", Path: "docs/*", Source: "project"},
-	})}}
+	}))
 	for path, want := range map[string]string{
 		"docs/a": "project", "docs/new/a": "project", "docs/in/a": "project", filepath.Join(root, "docs/a"): "project",
 		filepath.Join(dir, "real/docs/a"): "", // is in docs, but not by this name
 		"docs/alias/k":                    "user", "docs/nowhere": "user", "other/docs/alias/k": "user", "secret/k": "user",
 		"docs/out/a": "", "other/docs/a": "", "docs/out/../a": "", "docs/alias/../docs/a": "project",
 	} {
-		r := h.rule(question{tool: "Read", paths: []string{path}}, domain.Thread{CWD: root}, domain.Run{}, nil, time.Now())
-		assert.Equal(t, want, strings.TrimPrefix(r.reason, "rule="), path)
+		r := policy.Judge(Call{tool: "Read", paths: []string{path}}, Situation{Thread: domain.Thread{CWD: root}, Now: time.Now()})
+		assert.Equal(t, want, strings.TrimPrefix(r.Reason, "rule="), path)
 	}
-	r := h.rule(question{tool: "Read", paths: []string{"docs/loop/a"}}, domain.Thread{CWD: root}, domain.Run{}, nil, time.Now())
-	assert.True(t, r.approved || r.reason == "", "and a loop ends")
+	r := policy.Judge(Call{tool: "Read", paths: []string{"docs/loop/a"}}, Situation{Thread: domain.Thread{CWD: root}, Now: time.Now()})
+	assert.True(t, r.Approved || r.Reason == "", "and a loop ends")
 	lists := domain.Thread{CWD: root, Settings: domain.Settings{DisallowedTools: []string{"Write(" + filepath.ToSlash(root) + "/secret/k)"}}}
-	r = (&Hub{opts: Options{Root: root}}).rule(question{tool: "Write", paths: []string{"docs/alias/k"}}, lists, domain.Run{}, nil, time.Now())
-	assert.Contains(t, r.reason, "rule=Write(", "lists know links too")
+	r = New(root, nil).Judge(Call{tool: "Write", paths: []string{"docs/alias/k"}}, Situation{Thread: lists, Now: time.Now()})
+	assert.Contains(t, r.Reason, "rule=Write(", "lists know links too")
 }

@@ -1,4 +1,4 @@
-package hub
+package policy
 
 import (
 	"os"
@@ -9,53 +9,56 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-// A file is one that a question touches, by the names that rules may know it
-// by: what it was called, and where the links of that lead.
-type file struct{ given, real []string }
+// A file is one that a call touches, by the names that rules may know it by:
+// what it was called, and where the links of that lead.
+type file struct{ called, target []string }
 
-// files finds the names of paths. Relative ones are cwd's.
-func (h *Hub) files(cwd string, paths []string) []file {
+// filesOf finds the names of paths, relative ones of which are cwd's, in a
+// project with a root.
+func filesOf(root, cwd string, paths []string) []file {
 	if len(paths) == 0 {
 		return nil
 	}
-	root := followLinks(h.opts.Root)
+	target := followLinks(root)
 	list := make([]file, 0, len(paths))
 	for _, p := range paths {
 		if !filepath.IsAbs(p) {
 			p = cwd + string(filepath.Separator) + p // not joined: link/.. is not here
 		}
-		f := file{given: h.names(h.opts.Root, filepath.Clean(p))} // src/../../etc is not below src
-		f.real = h.names(root, followLinks(p))
-		list = append(list, f)
+		list = append(list, file{
+			called: namesOf(root, root, filepath.Clean(p)), // src/../../etc is not below src
+			target: namesOf(root, target, followLinks(p)),
+		})
 	}
 	return list
 }
 
-// names are those of a file: its path, and where it is in the project the one
-// there, in the project's own spelling too.
-func (h *Hub) names(root, p string) []string {
+// namesOf are those of a file: its path, and where it is below base, which is the
+// project's root or where that leads, the one there, in the root's own spelling
+// too.
+func namesOf(root, base, p string) []string {
 	names := []string{filepath.ToSlash(p)}
-	if rel, err := filepath.Rel(root, p); err == nil && filepath.IsLocal(rel) {
-		names = append(names, filepath.ToSlash(rel), filepath.ToSlash(filepath.Join(h.opts.Root, rel)))
+	if rel, err := filepath.Rel(base, p); err == nil && filepath.IsLocal(rel) {
+		names = append(names, filepath.ToSlash(rel), filepath.ToSlash(filepath.Join(root, rel)))
 	}
 	return names
 }
 
-// touches reports whether the files of a question fit: for a deny rule one of
+// touches reports whether the files of a call fit: for a deny rule one of
 // them by any of its names, for an allow rule all, both as they are called and
 // as what they are.
-func (q question) touches(effect string, fits func(name string) bool) bool {
+func (c Call) touches(effect string, fits func(name string) bool) bool {
 	fit := func(f file) bool {
-		given, real := slices.ContainsFunc(f.given, fits), slices.ContainsFunc(f.real, fits)
+		called, target := slices.ContainsFunc(f.called, fits), slices.ContainsFunc(f.target, fits)
 		if effect == config.EffectDeny {
-			return given || real
+			return called || target
 		}
-		return given && real
+		return called && target
 	}
 	if effect == config.EffectDeny {
-		return slices.ContainsFunc(q.files, fit) || slices.ContainsFunc(q.others.files, fit)
+		return slices.ContainsFunc(c.files, fit) || slices.ContainsFunc(c.alternatives.files, fit)
 	}
-	return !q.oddFile && len(q.files) > 0 && !slices.ContainsFunc(q.files, func(f file) bool { return !fit(f) })
+	return !c.pathNotText && len(c.files) > 0 && !slices.ContainsFunc(c.files, func(f file) bool { return !fit(f) })
 }
 
 // maxLinks is how many links are followed for one path, as Linux does.
