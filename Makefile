@@ -7,7 +7,6 @@ BIN     := bin/duet-rpc
 VERSION ?=
 LDFLAGS := $(if $(VERSION),-X main.version=$(VERSION))
 TOOL    := $(GO) tool -modfile=.ci/tools/go.mod
-FUZZ    := FuzzParse FuzzHeader FuzzNDJSON FuzzOversize FuzzResync
 FUZZTIME ?= 30s
 CHAOSTIME ?= 5m
 
@@ -42,12 +41,11 @@ lint: ## go vet, staticcheck, gofumpt
 fmt: ## format the Go code
 	$(TOOL) gofumpt -w .
 
-fuzz: ## a round of each fuzz target, FUZZTIME each
-	for target in $(FUZZ); do \
-		$(GO) test ./frame -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || exit 1; \
+fuzz: ## a round of each fuzz target of the module, FUZZTIME each
+	@grep -roE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' . | sort | while IFS=: read -r file target; do \
+		target=$${target#func }; echo "$$target ($$file)"; \
+		$(GO) test "$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s </dev/null || exit 1; \
 	done
-	$(GO) test ./internal/toolinput -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 1s
-	$(GO) test ./internal/config -run '^$$' -fuzz '^FuzzBounds$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 1s
 
 cross: ## build and vet for every platform
 	for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \

@@ -127,6 +127,10 @@ func (c *Client) Subscribe(ctx context.Context, o SubscribeOptions, handle func(
 	return s, nil
 }
 
+// oneSubscription reports whether events are results without an id, which do not
+// say whose they are: a server of ours writes them so on a connection of lines.
+func (c *Client) oneSubscription() bool { return c.opts.framing == frame.NDJSON }
+
 // admit starts a subscription.
 func (c *Client) admit(s *Subscription) error {
 	c.mu.Lock()
@@ -134,7 +138,7 @@ func (c *Client) admit(s *Subscription) error {
 	if c.state == Closed {
 		return c.failure(s.ctx, "Subscribe", 0, ErrClosed)
 	}
-	if c.opts.framing == frame.NDJSON {
+	if c.oneSubscription() {
 		if c.sole != nil {
 			return ErrOneSubscription
 		}
@@ -332,7 +336,7 @@ func (s *Subscription) leave(l *link, id string, renew bool) {
 	if _, _, err := l.call(ctx, s.c.lastID.Add(1), "Unsubscribe", params, nil); err != nil {
 		s.c.opts.logger.Debug("a subscription did not end in order", "err", err)
 	}
-	if !renew || s.c.opts.framing != frame.NDJSON {
+	if !renew || !s.c.oneSubscription() {
 		return
 	}
 	s.mu.Lock()
@@ -387,7 +391,7 @@ func (l *link) event(method string, raw json.RawMessage) {
 
 // subscription is whose events carry that id.
 func (l *link) subscription(id string) *Subscription {
-	if l.c.opts.framing == frame.NDJSON {
+	if l.c.oneSubscription() {
 		l.c.mu.Lock()
 		defer l.c.mu.Unlock()
 		return l.c.sole

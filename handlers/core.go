@@ -118,17 +118,27 @@ func (c Core) initialize(reg *server.Registry) func(context.Context, initializeP
 			c.Workspaces.trust(server.ConnFrom(ctx), *trusted)
 		}
 		if p.Capabilities != nil && string(p.Capabilities) != "null" {
-			conn := server.ConnFrom(ctx)
-			limits := conn.Limits()
+			limits := server.ConnFrom(ctx).Limits()
 			result.Capabilities = &capabilities{
 				Batch: true, Cancellation: true, Charset: "utf-8",
 				MaxFrameBytes: limits.MaxFrame, MaxHeaderBytes: limits.MaxHeader,
-				LongRunning: conn.LongRunningMethods(),
+				LongRunning: longRunning(reg),
 			}
 			result.Capabilities.offer(reg)
 		}
 		return result, nil
 	}
+}
+
+// longRunning are the names of the methods that run beside others.
+func longRunning(reg *server.Registry) []string {
+	names := []string{}
+	for _, m := range reg.Methods() {
+		if m.LongRunning {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 type pingResult struct {

@@ -61,13 +61,11 @@ type attachedReply struct {
 }
 
 func (r *attachedReply) result(id, result []byte) {
-	if r.c.framing == frame.NDJSON {
-		if result = compactLine(result); !r.c.fits(id, result) {
-			r.fail(id, resultTooLarge(r.c.srv.opts.MaxLine))
-			return
-		}
+	if result, ok := r.c.inOneMessage(id, result); ok {
+		r.c.out.resultWith(id, result, r.a)
+	} else {
+		r.fail(id, resultTooLarge(r.c.srv.opts.MaxLine))
 	}
-	r.c.out.resultWith(id, result, r.a)
 }
 
 func (r *attachedReply) fail(id []byte, e *jsonrpc2.Error) {

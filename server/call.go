@@ -115,3 +115,40 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	defer cancel()
 	return closedError(c.out.send(ctx, body))
 }
+
+// ErrTooLong is what Send returns for a message that does not fit into a line.
+var ErrTooLong = errors.New("server: the message does not fit into a line")
+
+// Send sends messages, each of which must encode to JSON, as they are: not
+// every dialect of JSON-RPC has notifications that the specification knows.
+// Several go out together: with one write, if the peer has room for them, so
+// that it gets all or none. If the peer does not read, Send waits for room as
+// long as ctx and the connection last, without a limit of its own. If one is
+// longer than MaxMessage none is sent: ErrTooLong. When the connection has ended
+// the error is jsonrpc2.ErrClosed; nil means that they are queued, no more.
+func (c *Conn) Send(ctx context.Context, messages ...any) error {
+	bodies := make([][]byte, len(messages))
+	for i, message := range messages {
+		body, err := frame.Encode(message)
+		if err != nil {
+			return err
+		}
+		if c.oneLine {
+			body = compactLine(body)
+		}
+		if most := c.MaxMessage(); most > 0 && len(body) > most {
+			return ErrTooLong
+		}
+		bodies[i] = body
+	}
+	return closedError(c.out.send(ctx, bodies...))
+}
+
+// MaxMessage is how long a message may be that goes out, in bytes:
+// Options.MaxLine where a message is a line, else 0, which means no limit.
+func (c *Conn) MaxMessage() int {
+	if c.oneLine {
+		return c.srv.opts.MaxLine
+	}
+	return 0
+}

@@ -214,13 +214,20 @@ func TestResultsTooLongForALine(t *testing.T) {
 	}
 }
 
-func TestNDJSONRepliesAreOneLine(t *testing.T) {
+func TestRepliesAreOneLine(t *testing.T) {
 	reg := standard()
 	server.HandleRaw(reg, "pretty", func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage("{\n \"a\": [\n1]}"), nil
 	})
-	c := connect(t, reg, frame.NDJSON, server.Options{})
-	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"a":[1]}}`, c.ask(`{"jsonrpc":"2.0","id":1,"method":"pretty"}`))
-	assert.Equal(t, `[{"jsonrpc":"2.0","id":1,"result":{"a":[1]}}]`, c.ask(`[{"jsonrpc":"2.0","id":1,"method":"pretty"}]`))
-	require.NoError(t, c.close())
+	for _, f := range []frame.Framing{frame.NDJSON, ownLines{frame.NDJSON}} {
+		c := connect(t, reg, f, server.Options{})
+		assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"a":[1]}}`, c.ask(`{"jsonrpc":"2.0","id":1,"method":"pretty"}`))
+		assert.Equal(t, `[{"jsonrpc":"2.0","id":1,"result":{"a":[1]}}]`, c.ask(`[{"jsonrpc":"2.0","id":1,"method":"pretty"}]`))
+		require.NoError(t, c.close())
+	}
 }
+
+// ownLines is a framing that a program brings, and that is one of lines.
+type ownLines struct{ frame.Framing }
+
+func (ownLines) String() string { return "own" }

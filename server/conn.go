@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -22,6 +21,7 @@ type Conn struct {
 	number  uint64
 	t       Transport
 	framing frame.Framing
+	oneLine bool // its messages are lines, which have a limit
 	log     *slog.Logger
 
 	reader  *frame.Reader // for readLoop alone
@@ -38,16 +38,25 @@ type Conn struct {
 	cancel    context.CancelCauseFunc
 	after     afterwards // of inline handlers; for readLoop alone
 
-	closing  atomic.Bool    // a final method is being served: messages are dropped
-	final    sync.WaitGroup // its goroutine
-	stopping atomic.Bool    // no further message is looked at
-	stop     chan struct{}  // closed with stopping
-	stopOnce sync.Once
-	failed   atomic.Pointer[string] // the notification that failed last, and how
-	reading  atomic.Bool            // readLoop is inside the transport's Read
-	quiet    chan struct{}          // closed when readLoop has returned
-	done     chan struct{}          // closed when the connection has ended
+	closing     atomic.Bool            // a final method is being served: messages are dropped
+	final       tasks                  // its goroutine
+	failed      atomic.Pointer[string] // the notification that failed last, and how
+	phase       atomic.Int32           // of readLoop: serving, reading or stopped
+	stop        chan struct{}          // closed with stopped
+	stopOnce    sync.Once
+	stoppedRead bool          // readLoop was reading when it was stopped; written before stop is closed
+	quiet       chan struct{} // closed when readLoop has returned
+	done        chan struct{} // closed when the connection has ended
 }
+
+// The phases of readLoop. Whoever stops it learns in the same step whether it
+// was reading, so that it dispatches nothing more, or serves a message, so that
+// it returns when it has served it.
+const (
+	serving int32 = iota // it looks at a message, or is about to read
+	reading              // it is inside the transport's Read
+	stopped              // no further message is looked at
+)
 
 type (
 	connKey   struct{}
@@ -59,7 +68,7 @@ var errEnded = errors.New("the connection has ended")
 
 func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head []byte) *Conn {
 	c := &Conn{
-		srv: s, number: s.numbers.Add(1), t: t, framing: f, log: s.opts.Logger,
+		srv: s, number: s.numbers.Add(1), t: t, framing: f, oneLine: f.OneLine(), log: s.opts.Logger,
 		out:     newOutbox(t, f, s.opts.MaxQueued),
 		flights: inflight{limit: s.opts.MaxLongRunning},
 		stop:    make(chan struct{}),
@@ -101,17 +110,6 @@ func (c *Conn) Framing() frame.Framing { return c.framing }
 // Limits are the limits on incoming frames.
 func (c *Conn) Limits() frame.Limits { return c.reader.Limits() }
 
-// LongRunningMethods are the names of the methods that run beside others.
-func (c *Conn) LongRunningMethods() []string {
-	names := []string{}
-	for _, m := range c.srv.reg.Methods() {
-		if m.LongRunning {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
-
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
@@ -123,7 +121,7 @@ func (c *Conn) Stopping() <-chan struct{} { return c.stop }
 // get Options.Grace, then the transport is closed. It does not wait; see Done.
 func (c *Conn) End() {
 	c.stopOnce.Do(func() {
-		c.stopping.Store(true)
+		c.stoppedRead = c.phase.Swap(stopped) == reading
 		close(c.stop)
 	})
 }
@@ -154,11 +152,15 @@ func (c *Conn) serve(ctx context.Context) error {
 	c.End()
 	idle := c.drain()
 	c.t.Close()
-	// A handler that ignores the end, or a Read that outlives Close, would
-	// keep readLoop, and this, for good.
-	if idle && !(readOutlivesClose(c.t) && c.reading.Load()) {
+	// A handler that ignores the end, or a call of the transport that outlives
+	// Close, would keep readLoop or the writer, and this, for good.
+	outlives := outlivesClose(c.t)
+	if idle && !(outlives && c.stoppedRead) {
 		<-c.quiet
 		err = readErr
+	}
+	if !outlives {
+		c.out.writers.Wait()
 	}
 	c.srv.forget(c)
 	close(c.done)
@@ -175,7 +177,7 @@ func (c *Conn) drain() (idle bool) {
 	defer cancelGentle()
 
 	idle = c.loopIsIdle(gentle)
-	handled := idle && c.flights.wait(gentle) && c.finalHasEnded(gentle)
+	handled := idle && c.flights.wait(gentle) && c.final.wait(gentle)
 	c.cancel(errEnded)
 	c.calls.End(jsonrpc2.ErrClosed)
 	if !handled {
@@ -183,48 +185,31 @@ func (c *Conn) drain() (idle bool) {
 		idle = c.loopIsIdle(all)
 		c.flights.wait(all)
 	}
-	c.finalHasEnded(all)
+	c.final.wait(all)
 	if !c.out.finish(all) {
 		c.log.Warn("replies were lost: the peer does not read")
 	}
 	return idle
 }
 
-// finalHasEnded waits for the final method, if one is being served, and
-// reports whether it ended before ctx did.
-func (c *Conn) finalHasEnded(ctx context.Context) bool {
-	ended := make(chan struct{})
-	go func() {
-		c.final.Wait()
-		close(ended)
-	}()
+// loopIsIdle waits until no inline handler runs, and reports whether that
+// came to pass before ctx ended. The loop is stopped already, so none begins.
+func (c *Conn) loopIsIdle(ctx context.Context) bool {
+	if c.stoppedRead {
+		return true
+	}
 	select {
-	case <-ended:
+	case <-c.quiet:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// loopIsIdle waits until no inline handler runs, and reports whether that
-// came to pass before ctx ended. c is stopping already, so none begins.
-func (c *Conn) loopIsIdle(ctx context.Context) bool {
-	for !c.reading.Load() {
-		select {
-		case <-c.quiet:
-			return true
-		case <-ctx.Done():
-			return false
-		case <-time.After(time.Millisecond): // it may just have entered Read
-		}
-	}
-	return true
-}
-
 // readLoop reads and dispatches messages until the input ends.
 func (c *Conn) readLoop() error {
 	var m frame.Message
-	for !c.stopping.Load() {
+	for c.phase.Load() != stopped {
 		err := c.reader.Next(&m)
 		if err == nil {
 			if trace := c.srv.opts.Trace; trace != nil {
@@ -249,9 +234,7 @@ func (c *Conn) readLoop() error {
 		case errors.Is(err, frame.ErrTimeout):
 			c.log.Warn("a frame did not arrive whole in time; what came of it was dropped", "timeout", c.Limits().Timeout)
 			c.unserved("", err)
-		case errors.Is(err, io.EOF), c.stopping.Load():
-			return nil
-		case IsGone(err):
+		case IsGone(err), c.phase.Load() == stopped:
 			return nil
 		default:
 			return err
@@ -273,15 +256,13 @@ type connSource struct{ c *Conn }
 
 func (s connSource) Read(p []byte) (int, error) {
 	c := s.c
-	c.reading.Store(true)
-	if c.stopping.Load() {
+	if !c.phase.CompareAndSwap(serving, reading) {
 		return 0, errEnded // not io.EOF: a frame that is cut short here is nobody's fault
 	}
 	n, err := c.t.Read(p)
-	if c.stopping.Load() { // reading stays true: nothing will be dispatched
+	if !c.phase.CompareAndSwap(reading, serving) {
 		return 0, errEnded
 	}
-	c.reading.Store(false)
 	return n, err
 }
 

@@ -37,23 +37,28 @@ func (c *Conn) dispatch(m *frame.Message) {
 
 // result and fail make Conn the replies of single requests.
 func (c *Conn) result(id, result []byte) {
-	if c.framing == frame.NDJSON {
-		if result = compactLine(result); !c.fits(id, result) {
-			c.fail(id, resultTooLarge(c.srv.opts.MaxLine))
-			return
-		}
+	if result, ok := c.inOneMessage(id, result); ok {
+		c.out.result(id, result)
+	} else {
+		c.fail(id, resultTooLarge(c.srv.opts.MaxLine))
 	}
-	c.out.result(id, result)
 }
 
-// fits reports whether a result fits into a line.
-func (c *Conn) fits(id, result []byte) bool { return len(result) <= c.srv.opts.MaxLine-len(id)-64 }
+// inOneMessage is a result as it may go out, if it may.
+func (c *Conn) inOneMessage(id, result []byte) (fit []byte, ok bool) {
+	if !c.oneLine {
+		return result, true
+	}
+	const envelope = 64 // and some room
+	result = compactLine(result)
+	return result, len(result) <= c.srv.opts.MaxLine-len(id)-envelope
+}
 
 func (c *Conn) fail(id []byte, e *jsonrpc2.Error) { c.out.fail(id, e) }
 
-// sendMessage queues a whole message, of which NDJSON wants one line.
+// sendMessage queues a whole message.
 func (c *Conn) sendMessage(message []byte) {
-	if c.framing == frame.NDJSON {
+	if c.oneLine {
 		message = compactLine(message)
 		if len(message) > c.srv.opts.MaxLine {
 			message = frame.ErrorBody(nil, resultTooLarge(c.srv.opts.MaxLine))
@@ -204,13 +209,15 @@ func (c *Conn) startFinal(method *Method, m *frame.Message, to replies) {
 	}
 	id, params := bytes.Clone(m.ID), bytes.Clone(m.Params)
 	hold(to)
-	c.final.Go(func() {
+	c.final.begin()
+	go func() {
+		defer c.final.end()
 		c.serveBeside(c.baseCtx, method, id, params, to, func() {})
 		if id != nil {
 			c.linger()
 		}
 		c.End()
-	})
+	}()
 }
 
 // lingerTime is how long a peer that was told of the end may take to close
@@ -310,7 +317,6 @@ func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err err
 	}
 }
 
-// logServed logs a request or a notification at debug.
 // isRepeated reports whether a notification failed as the one before it did:
 // a peer that is not heard may send very many before it notices.
 func (c *Conn) isRepeated(failure string) bool {
@@ -318,6 +324,7 @@ func (c *Conn) isRepeated(failure string) bool {
 	return last != nil && *last == failure
 }
 
+// logServed logs a request or a notification at debug.
 func (c *Conn) logServed(method *Method, id []byte, e *jsonrpc2.Error, took time.Duration) {
 	attrs := []any{"method", method.Name, "duration", took}
 	if e != nil {

@@ -24,26 +24,34 @@ func greet(_ context.Context, p greetParams) (greetResult, error) {
 	return greetResult{"Hi " + p.Name}, nil
 }
 
-// A program that has one method, and a client of it in the same process.
+// A program that has one method, and a client of it in the same process, with
+// either framing.
 func Example() {
 	reg := server.NewRegistry()
 	server.Handle(reg, "greet", greet, server.Doc("Greets somebody."))
-	near, far := server.Pipe()
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error)
-	go func() { served <- server.New(reg, server.Options{}).Serve(ctx, far, frame.LSP) }()
+	srv := server.New(reg, server.Options{})
 
-	client := server.New(server.NewRegistry(), server.Options{}).Connect(ctx, near, frame.LSP)
-	var result greetResult
-	err := client.Call(ctx, "greet", greetParams{Name: "Ada", Polite: true}, &result)
-	fmt.Println(result.Text, err)
-	err = client.Call(ctx, "greet", map[string]any{"name": 5}, nil)
-	fmt.Println(err)
+	for _, framing := range []frame.Framing{frame.LSP, frame.NDJSON} {
+		near, far := server.Pipe()
+		ctx, cancel := context.WithCancel(context.Background())
+		served := make(chan error)
+		go func() { served <- srv.Serve(ctx, far, framing) }()
 
-	cancel()
-	fmt.Println(<-served)
-	<-client.Done()
+		client := server.New(server.NewRegistry(), server.Options{}).Connect(ctx, near, framing)
+		var result greetResult
+		err := client.Call(ctx, "greet", greetParams{Name: "Ada", Polite: true}, &result)
+		fmt.Println(result.Text, err)
+		err = client.Call(ctx, "greet", map[string]any{"name": 5}, nil)
+		fmt.Println(err)
+
+		cancel()
+		fmt.Println(<-served)
+		<-client.Done()
+	}
 	// Output:
+	// How do you do, Ada? <nil>
+	// jsonrpc2: code -32602 message: Invalid params: name: expected string, received integer
+	// <nil>
 	// How do you do, Ada? <nil>
 	// jsonrpc2: code -32602 message: Invalid params: name: expected string, received integer
 	// <nil>

@@ -15,10 +15,10 @@ type inflight struct {
 	limit int
 	count atomic.Int32 // places taken; also read without mu: nearly always 0, then no id can clash
 
-	mu      sync.Mutex // guards the fields below
+	tasks // the goroutines, which have their reply to hand over after they left their place
+
+	mu      sync.Mutex // guards cancels, and changes of count
 	cancels map[string]context.CancelCauseFunc
-	running int           // goroutines, which have their reply to hand over after they left their place
-	idle    chan struct{} // closed when running falls to 0; nil unless somebody waits
 }
 
 // has reports whether a request with that raw id is in flight.
@@ -41,7 +41,7 @@ func (f *inflight) begin(id []byte, cancel context.CancelCauseFunc) bool {
 		return false
 	}
 	f.count.Add(1)
-	f.running++
+	f.tasks.begin()
 	if id != nil {
 		if f.cancels == nil {
 			f.cancels = make(map[string]context.CancelCauseFunc)
@@ -62,17 +62,6 @@ func (f *inflight) leave(id []byte) {
 	}
 }
 
-// end notes that a request's goroutine has handed its reply over.
-func (f *inflight) end() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.running--
-	if f.running == 0 && f.idle != nil {
-		close(f.idle)
-		f.idle = nil
-	}
-}
-
 // cancel cancels the request with that raw id, if it is in flight.
 func (f *inflight) cancel(id []byte) bool {
 	f.mu.Lock()
@@ -83,24 +72,4 @@ func (f *inflight) cancel(id []byte) bool {
 	}
 	cancel(errCancelled)
 	return true
-}
-
-// wait waits until nothing is running or ctx ends, and reports the former.
-func (f *inflight) wait(ctx context.Context) bool {
-	f.mu.Lock()
-	if f.running == 0 {
-		f.mu.Unlock()
-		return true
-	}
-	if f.idle == nil {
-		f.idle = make(chan struct{})
-	}
-	idle := f.idle
-	f.mu.Unlock()
-	select {
-	case <-idle:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

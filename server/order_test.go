@@ -151,9 +151,12 @@ func TestEndOfAConnection(t *testing.T) {
 				for r := range replies {
 					got = append(got, r)
 				}
-				if name == "the peer closes" {
+				assert.Contains(t, c.log.String(), `msg=request method=gate duration=1.125s code=-32800 id=1`)
+				if name == "the peer closes" { // and hears nothing more
+					assert.Empty(t, got)
 					return
 				}
+				require.NotEmpty(t, got)
 				assert.Contains(t, got[len(got)-1], `"id":1,"error":{"code":-32800`)
 				for _, r := range got {
 					assert.NotContains(t, r, "length-mismatch")

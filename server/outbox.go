@@ -43,6 +43,7 @@ type outbox struct {
 	limit   int
 	trace   func(message []byte) // sees what goes out; may be nil
 	broken  chan struct{}        // closed when a write fails or the outbox is closed
+	writers sync.WaitGroup       // a goroutine that writes what a slow peer has not taken
 
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // room was made, the writer stopped, or err was set
@@ -122,14 +123,6 @@ func (o *outbox) send(ctx context.Context, messages ...[]byte) error {
 	return nil
 }
 
-// room waits for room as long as ctx lasts.
-func (o *outbox) room(ctx context.Context) error {
-	defer o.wakeAtEnd(ctx)()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.roomLocked(ctx)
-}
-
 // roomLocked waits for room as long as ctx lasts. It flushes before it waits:
 // while an inline handler runs nobody else may, and then no room is ever made.
 // It is the only way to wait for room.
@@ -155,18 +148,6 @@ func (o *outbox) wakeAtEnd(ctx context.Context) (stop func() bool) {
 		o.changed.Broadcast()
 		o.mu.Unlock()
 	})
-}
-
-// sendNow is send whether there is room or not.
-func (o *outbox) sendNow(message []byte) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.err != nil {
-		return o.err
-	}
-	o.append(message)
-	o.flushLocked()
-	return nil
 }
 
 // trySend is send without waiting for room: it reports whether there was any.
@@ -256,6 +237,13 @@ func (o *outbox) write(a, b []byte, with Attachment) bool {
 		if n > 0 {
 			with = nil // it went with the first byte
 		}
+		if o.err != nil { // closed meanwhile: nobody writes the rest
+			if with != nil {
+				with.Close()
+			}
+			o.written(nil)
+			return true
+		}
 		var rest []byte
 		if n < len(a) {
 			rest = append(rest, a[n:]...)
@@ -263,7 +251,7 @@ func (o *outbox) write(a, b []byte, with Attachment) bool {
 		}
 		rest = append(rest, b[n-len(a):]...)
 		o.inWrite = len(rest)
-		go o.drain(rest, with)
+		o.writers.Go(func() { o.drain(rest, with) })
 		return false
 	}
 	o.written(err)

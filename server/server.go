@@ -20,6 +20,10 @@ import (
 type Options struct {
 	// Limits bound incoming frames.
 	Limits frame.Limits
+	// Detect tells the framing of a connection of [Server.ServeListener] from its
+	// first bytes; false asks for more of them, which then come without those
+	// that were looked at. Default: [frame.Detect].
+	Detect func(head []byte) (frame.Framing, bool)
 	// Logger gets what happens: warnings for what a peer did wrong, and for
 	// errors of handlers that a peer learns no more of than that the log has
 	// them; every request at debug. Nothing of what a peer sent is logged but
@@ -34,7 +38,7 @@ type Options struct {
 	// MaxQueued is how many bytes may wait for a peer that does not read,
 	// give or take one message; then dispatch waits too. Default 16 MiB.
 	MaxQueued int
-	// MaxLine bounds messages that go out as NDJSON, in bytes: old clients
+	// MaxLine bounds messages that go out as lines, such as NDJSON, in bytes: old clients
 	// give up on a line of 1 MiB. A result beyond it becomes an error.
 	// Default 1 MiB - 1.
 	MaxLine int
@@ -76,6 +80,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Detect == nil {
+		o.Detect = frame.Detect
 	}
 	setDefault(&o.MaxLongRunning, 64)
 	setDefault(&o.MaxBatch, 1000)
@@ -161,7 +168,7 @@ func (s *Server) serveDetected(ctx context.Context, t Transport) error {
 		n, err := t.Read(head)
 		// White space before the first message means nothing in either
 		// framing, so what came before this read need not be kept.
-		if f, ok := frame.Detect(head[:n]); ok {
+		if f, ok := s.opts.Detect(head[:n]); ok {
 			stop()
 			return s.connect(ctx, t, f, head[:n]).serve(ctx)
 		}
@@ -213,13 +220,6 @@ func (s *Server) ConnCount() int {
 	return len(s.conns)
 }
 
-// Conns lists the connections that are being served, in no order.
-func (s *Server) Conns() []*Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.conns))
-}
-
 // Broadcast sends a notification to every connection. It does not wait for
 // room: a peer that has not read what was sent before is left out, and the log
 // says so. It returns how many connections were reached. params must encode to
@@ -229,8 +229,11 @@ func (s *Server) Broadcast(method string, params any) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	s.mu.Lock()
+	conns := slices.Collect(maps.Keys(s.conns))
+	s.mu.Unlock()
 	reached := 0
-	for _, c := range s.Conns() {
+	for _, c := range conns {
 		if c.out.trySend(body) {
 			reached++
 		} else {
@@ -240,9 +243,5 @@ func (s *Server) Broadcast(method string, params any) (int, error) {
 	return reached, nil
 }
 
-// IsLongRunning reports whether requests of a method run beside others and may
-// take long; those of an unknown one do not.
-func (s *Server) IsLongRunning(method []byte) bool {
-	m := s.reg.lookup(method)
-	return m != nil && m.LongRunning
-}
+// Method is the registered method with that name, or nil.
+func (s *Server) Method(name string) *Method { return s.reg.lookup([]byte(name)) }

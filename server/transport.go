@@ -26,9 +26,8 @@ import (
 //     more; a negative d means no limit. It is spared the deadline, and so the
 //     look at the clock, before each write, and the copy of a large result
 //     behind its header.
-//   - ReadOutlivesClose() bool reports whether a Read may stay blocked after
-//     Close, because what it reads from is not its own. Then nobody waits for
-//     that Read.
+//   - OutlivesClose() bool reports whether a call may stay blocked after Close,
+//     because what it works on is not its own. Then nobody waits for that call.
 type Transport interface {
 	io.ReadWriteCloser
 	SetReadDeadline(t time.Time) error
@@ -47,10 +46,10 @@ type timedWriter interface {
 	WriteWithin(a, b []byte, d time.Duration) (int, error)
 }
 
-// readOutlivesClose reports whether a Read of t may stay blocked after Close.
-func readOutlivesClose(t Transport) bool {
-	r, ok := t.(interface{ ReadOutlivesClose() bool })
-	return ok && r.ReadOutlivesClose()
+// outlivesClose reports whether a call of t may stay blocked after Close.
+func outlivesClose(t Transport) bool {
+	o, ok := t.(interface{ OutlivesClose() bool })
+	return ok && o.OutlivesClose()
 }
 
 // IsGone reports whether err is how a Transport says that the peer has gone, or

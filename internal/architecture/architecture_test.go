@@ -18,7 +18,7 @@ const module = "github.com/duet-rpc/duet-rpc"
 // package that is missing here has not been thought about.
 const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
-cmd/duet-rpc: internal/cli internal/diff
+cmd/duet-rpc: internal/cli internal/dialect internal/diff
 frame:
 handlers: frame server server/passfd internal/catalog internal/dialect internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal
 internal/architecture:
@@ -26,7 +26,7 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/attach internal/cli/doctor internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/history internal/host internal/logging internal/origin internal/project internal/socket  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/attach internal/cli/doctor internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/history internal/host internal/logging internal/origin internal/project internal/socket internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
 internal/cli/doctor: frame internal/cli/output internal/cli/wire internal/config internal/database internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/question
@@ -35,10 +35,11 @@ internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/tty:
 internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
 internal/cli/wire: client internal/cli/output
-internal/config: internal/catalog internal/project
-internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite
+internal/config: internal/catalog internal/config/bounded internal/project internal/trust
+internal/config/bounded:  # files that came with a project
+internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
-internal/dialect: internal/domain  # how events are spelled for clients
+internal/dialect: internal/domain  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
@@ -51,7 +52,7 @@ internal/executor/transcript: internal/catalog
 internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
-internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/visible
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
 internal/hub: internal/background internal/catalog internal/config internal/diff internal/domain internal/history internal/redact internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server server/schema
@@ -63,11 +64,13 @@ internal/redact:
 internal/relay: frame server internal/pending
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
-internal/store/sqlite: internal/domain internal/store
+internal/store/sqlite: internal/domain internal/store internal/store/sqlite/schema
+internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store
-internal/supervisor: frame server internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
+internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store
 internal/toolinput:
+internal/trust: internal/project
 internal/visible:
 server: frame server/schema internal/pending
 server/passfd: server

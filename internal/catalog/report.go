@@ -2,7 +2,7 @@ package catalog
 
 import "encoding/json"
 
-// Event types of report_message. Those of the seed come first; an event of a
+// Event types of report_message. Those of the executor catalog come first; an event of a
 // type that is not listed is kept as it came.
 const (
 	EventContentDelta  = "content_block_delta" // ContentDelta

@@ -24,7 +24,7 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 }
 
 // acknowledged makes a handler of a function that has no result, for who asks
-// for one (seed 002's design).
+// for one, as the executor catalog allows.
 func acknowledged[P any](f func(context.Context, P) error) func(context.Context, P) (acknowledgement, error) {
 	return func(ctx context.Context, params P) (acknowledgement, error) {
 		err := f(ctx, params)

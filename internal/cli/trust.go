@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 const trustHelp = `Show what the project's .duet.toml asks for - the agent that it chooses, programs
@@ -61,7 +62,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			store, err := config.DefaultTrustStore(os.Getenv)
+			store, err := trust.Default(os.Getenv)
 			if err != nil {
 				return err
 			}
@@ -75,7 +76,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return config.Explain(err)
 			}
-			return trust(cmd, s, store, file, o)
+			return trustFile(cmd, s, store, file, o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "no longer trust the file, and end the agents that it defines")
@@ -87,7 +88,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-func revoke(cmd *cobra.Command, s *settings, store *config.TrustStore, path string) error {
+func revoke(cmd *cobra.Command, s *settings, store *trust.Store, path string) error {
 	if err := store.Revoke(path); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func revoke(cmd *cobra.Command, s *settings, store *config.TrustStore, path stri
 	return err
 }
 
-func trust(cmd *cobra.Command, s *settings, store *config.TrustStore, file *config.Inspection, o trustOptions) error {
+func trustFile(cmd *cobra.Command, s *settings, store *trust.Store, file *config.Inspection, o trustOptions) error {
 	trusted, err := file.Trusted(store)
 	if err != nil {
 		return err

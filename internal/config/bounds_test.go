@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pelletier/go-toml/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -135,29 +134,4 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 		_, err = config.Inspect(w.project, w.getenv)
 		assert.ErrorContains(t, err, "it cannot be read", target)
 	}
-}
-
-// FuzzBounds holds the walk that looks at bounds against the parser: of what the
-// parser takes, the walk refuses what crosses a bound and nothing else.
-func FuzzBounds(f *testing.F) {
-	for _, seed := range []string{
-		"a.b.c = 1\n[x.y]\n[[z.'a.b']]\n", `a = """x""" # y` + "\nb.c = '''\n[[[''' ", "a = { b = [1, 2.5], c.d = 1 }", "a = \"\\\"\" # [\n[ \"a\\\".b\" . c ]",
-		"a = \"\"\"\"\"\"\"\"\nb.c.d.e.f=1", "a = ''''''''\n", "a = 1979-05-27T07:32:00.5Z", "a = [\n[ # ]]\n],\n]\n[b]", "\"a\" = \"b\"\r\n[c]\r\n", config.Defaults(),
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		const keys, values, parts, nesting = 4, 4, 4, 4
-		said := config.CheckBounds([]byte(text), keys, values, parts, nesting)
-		var root map[string]any
-		if toml.Unmarshal([]byte(text), &root) != nil {
-			return
-		}
-		k, v, commas, p, n := config.Counted([]byte(text))
-		if k > keys || commas > values || p > parts || n > nesting {
-			require.NotEmpty(t, said, "%d keys, %d values, %d parts, %d deep", k, v, p, n)
-		} else if v <= values {
-			require.Empty(t, said, "%d keys, %d values, %d parts, %d deep", k, v, p, n)
-		}
-	})
 }

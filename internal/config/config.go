@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // Where a value comes from; see [Value] and [Agent].
@@ -118,7 +119,7 @@ type Sources struct {
 	User      string              // the user's file, see [UserFile]; empty for none
 	Getenv    func(string) string // nil means os.Getenv
 	Overrides Overrides
-	Trust     *TrustStore // nil means that of [DefaultTrustStore]
+	Trust     *trust.Store // nil means that of [DefaultTrustStore]
 	// Restricted lets what the project's file asks for wait, whatever the user
 	// has trusted.
 	Restricted bool
@@ -177,9 +178,9 @@ func trustedLayer(s Sources, project *layer, below Limits) (bool, error) {
 	store := s.Trust
 	if store == nil {
 		var err error
-		if store, err = DefaultTrustStore(s.Getenv); err != nil {
+		if store, err = trust.Default(s.Getenv); err != nil {
 			return false, err
 		}
 	}
-	return store.trusts(project.path, project.content)
+	return store.Trusts(project.path, project.content)
 }

@@ -31,8 +31,8 @@ type document struct {
 // empty and the problem is in problems.
 func parse(path, name string, content []byte, most bounds) *document {
 	d := &document{path: path, name: name, content: content}
-	if c := most.check(content); c != nil {
-		d.wrong(c.at, "%s: that is too much for a configuration", c.text)
+	if c := most.document.Check(content); c != nil {
+		d.wrong(place{c.Line, c.Column}, "%s: that is too much for a configuration", c.Text)
 		return d
 	}
 	var root map[string]any

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // world is a user and a project.
@@ -19,7 +20,7 @@ type world struct {
 	project, user string
 	env           map[string]string
 	overrides     config.Overrides
-	trust         *config.TrustStore
+	trust         *trust.Store
 }
 
 func newWorld(t *testing.T) *world {
@@ -29,7 +30,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, dir: dir, bin: filepath.Join(dir, "bin"),
 		project: filepath.Join(dir, "project", ".duet.toml"), user: filepath.Join(dir, "config", "config.toml"),
-		trust: config.NewTrustStore(filepath.Join(dir, "state", "trusted.json")),
+		trust: trust.New(filepath.Join(dir, "state", "trusted.json")),
 	}
 	w.env = map[string]string{"HOME": filepath.Join(dir, "home"), "PATH": w.bin}
 	for _, d := range []string{w.bin, filepath.Dir(w.project), filepath.Dir(w.user)} {
@@ -43,6 +44,13 @@ func (w *world) getenv(name string) string { return w.env[name] }
 func (w *world) write(path, text string) {
 	w.t.Helper()
 	require.NoError(w.t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func (w *world) read(path string) []byte {
+	w.t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(w.t, err)
+	return content
 }
 
 // install puts programs on the user's PATH.
@@ -74,6 +82,6 @@ func (w *world) load() *config.Config {
 // trusted makes the project's file one that the user trusts.
 func (w *world) trusted() *world {
 	w.t.Helper()
-	require.NoError(w.t, w.trust.Trust(w.project))
+	require.NoError(w.t, w.trust.Trust(w.project, w.read(w.project)))
 	return w
 }

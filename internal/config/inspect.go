@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // Inspection is what a project's file asks to be trusted with.
@@ -38,11 +39,11 @@ func Inspect(path string, getenv func(string) string) (*Inspection, error) {
 }
 
 // Trusted tells whether the store has the file as it was inspected.
-func (i *Inspection) Trusted(s *TrustStore) (bool, error) { return s.trusts(i.File, i.content) }
+func (i *Inspection) Trusted(s *trust.Store) (bool, error) { return s.Trusts(i.File, i.content) }
 
 // Trust remembers the file as it was inspected. If it has been changed since,
 // what it is now is not trusted.
-func (i *Inspection) Trust(s *TrustStore) error { return s.trust(i.File, i.content) }
+func (i *Inspection) Trust(s *trust.Store) error { return s.Trust(i.File, i.content) }
 
 // UserFile is the user's configuration, $XDG_CONFIG_HOME/duet/config.toml,
 // which need not exist.

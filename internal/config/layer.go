@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -59,7 +60,7 @@ func readLayer(path, source string, getenv func(string) string, check func(path 
 	if path == "" {
 		return &layer{document: &document{}, source: source}
 	}
-	content, err := readFile(path, boundsOf(source).bytes, check)
+	content, err := bounded.Read(path, boundsOf(source).bytes, check)
 	if errors.As(err, new(*project.ForeignError)) && source == SourceProject { // it counts for nothing
 		return &layer{document: &document{path: path, name: name}, source: source, foreign: err}
 	}

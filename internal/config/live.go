@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // Live is the configuration as its files say it now: it looks at them whenever
@@ -15,7 +17,7 @@ import (
 type Live struct {
 	load  func(restricted bool) (*Config, error)
 	files []string // that it is read from
-	trust *TrustStore
+	trust *trust.Store
 	file  string // the project's
 
 	mu         sync.Mutex // guards the fields below
@@ -57,7 +59,7 @@ func NewLive(s Sources, load func(restricted bool) (*Config, error)) (*Live, err
 	}
 	if s.Trust == nil {
 		var err error
-		if s.Trust, err = DefaultTrustStore(s.Getenv); err != nil {
+		if s.Trust, err = trust.Default(s.Getenv); err != nil {
 			return nil, err
 		}
 	}
@@ -154,6 +156,6 @@ func (l *Live) Generation() uint64 {
 // file that was changed since it was trusted is not among these: what it was is
 // still trusted, what it is now is not.
 func (l *Live) Revoked() bool {
-	trusted, err := l.trust.remembers(l.file)
+	trusted, err := l.trust.Remembers(l.file)
 	return err == nil && !trusted
 }

@@ -1,12 +1,8 @@
 package config_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 const greedy = `
@@ -205,7 +202,7 @@ func TestInspect(t *testing.T) {
 	// What was seen is what is trusted, not what came in its place.
 	w.write(w.project, greedy+"#")
 	require.NoError(t, in.Trust(w.trust))
-	yes, err := w.trust.IsTrusted(w.project)
+	yes, err := w.trust.Trusts(w.project, w.read(w.project))
 	require.NoError(t, err)
 	assert.False(t, yes)
 	yes, err = in.Trusted(w.trust)
@@ -216,32 +213,6 @@ func TestInspect(t *testing.T) {
 	_, err = config.Inspect(w.project, w.getenv)
 	var wrong *config.Error
 	assert.ErrorAs(t, err, &wrong)
-}
-
-func TestTrustIsForAPlace(t *testing.T) {
-	w := newWorld(t)
-	w.write(w.project, greedy)
-	w.trusted()
-	elsewhere := filepath.Join(w.dir, "elsewhere.toml")
-	w.write(elsewhere, greedy)
-	yes, err := w.trust.IsTrusted(elsewhere)
-	require.NoError(t, err)
-	assert.False(t, yes, "the same content in another place")
-
-	link := filepath.Join(w.dir, "link")
-	require.NoError(t, os.Symlink(filepath.Dir(w.project), link))
-	yes, err = w.trust.IsTrusted(filepath.Join(link, ".duet.toml"))
-	require.NoError(t, err)
-	assert.True(t, yes, "the same file by another name")
-
-	require.NoError(t, os.Remove(w.project))
-	_, err = w.trust.IsTrusted(w.project)
-	assert.ErrorIs(t, err, os.ErrNotExist)
-	require.NoError(t, w.trust.Revoke(filepath.Join(link, ".duet.toml")), "also of a file that has gone")
-	w.write(w.project, greedy)
-	yes, err = w.trust.IsTrusted(w.project)
-	require.NoError(t, err)
-	assert.False(t, yes)
 }
 
 func TestTrustStoreThatCannotBeRelied(t *testing.T) {
@@ -267,7 +238,7 @@ func TestTrustStoreThatCannotBeRelied(t *testing.T) {
 			_, err = config.Load(w.sources())
 			assert.ErrorContains(t, err, name)
 			assert.ErrorContains(t, err, "remove it")
-			assert.Error(t, w.trust.Trust(w.project), "it is not overwritten either")
+			assert.Error(t, w.trust.Trust(w.project, w.read(w.project)), "it is not overwritten either")
 
 			w.write(w.project, "[limits]\nmax_runs = 1")
 			_, err = config.Load(w.sources())
@@ -276,45 +247,9 @@ func TestTrustStoreThatCannotBeRelied(t *testing.T) {
 	}
 }
 
-func TestTrustStoreIsSharedByMany(t *testing.T) {
-	w := newWorld(t)
-	const many = 20
-	var files []string
-	for i := range many {
-		file := filepath.Join(w.dir, fmt.Sprintf("%d.toml", i))
-		w.write(file, strings.Repeat("#", i))
-		files = append(files, file)
-	}
-	var group sync.WaitGroup
-	for i, file := range files {
-		group.Go(func() {
-			store := config.NewTrustStore(w.trust.Path()) // as another process has its own
-			assert.NoError(t, store.Trust(file))
-			yes, err := store.IsTrusted(file)
-			assert.NoError(t, err)
-			assert.True(t, yes)
-			if i%2 == 1 {
-				assert.NoError(t, store.Revoke(file))
-			}
-		})
-	}
-	group.Wait()
-	for i, file := range files {
-		yes, err := w.trust.IsTrusted(file)
-		require.NoError(t, err)
-		assert.Equal(t, i%2 == 0, yes, file)
-	}
-	text, err := os.ReadFile(w.trust.Path())
-	require.NoError(t, err)
-	assert.True(t, json.Valid(text))
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(w.trust.Path()), ".trusted-*"))
-	require.NoError(t, err)
-	assert.Empty(t, left, "no temporary file stays")
-}
-
 func TestDefaultPlaces(t *testing.T) {
 	w := newWorld(t)
-	store, err := config.DefaultTrustStore(w.getenv)
+	store, err := trust.Default(w.getenv)
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(w.env["HOME"], ".local", "state", "duet", "trusted.json"), store.Path())
 	user, err := config.UserFile(w.getenv)

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 	"context"
 	"errors"
 	"os"
@@ -76,7 +77,7 @@ type Contents struct {
 func Read(ctx context.Context, path string) (c Contents, err error) {
 	from, err := sqlite.OpenForeign(ctx, path)
 	var broken *sqlite.OpenError
-	var altered *sqlite.AlteredError
+	var altered *schema.AlteredError
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return c, err

@@ -67,12 +67,12 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 		err = t.write(ctx, input)
 	}
 	if err != nil || !allowed {
-		told := t.end(ctx, call, acp.ToolCallStatusFailed)
+		endErr := t.end(ctx, call, acp.ToolCallStatusFailed)
 		if ctx.Err() != nil || errors.Is(err, errCancelled) {
 			return err
 		}
-		if told != nil {
-			return told
+		if endErr != nil {
+			return endErr
 		}
 		return t.unchanged(ctx, err)
 	}

@@ -96,12 +96,12 @@ func (t *turn) terminal(ctx context.Context, _ argument) error {
 	if err != nil {
 		status = acp.ToolCallStatusFailed
 	}
-	told := t.end(ctx, call, status)
+	endErr := t.end(ctx, call, status)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case told != nil:
-		return told
+	case endErr != nil:
+		return endErr
 	case err != nil:
 		return t.say(ctx, fmt.Sprintf("The command did not work: %v. ", err))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 // configFiles are the files that the configuration is in.
@@ -48,7 +49,7 @@ func trustWorkspace(s *Settings, log *logging.Log) error {
 	if err != nil {
 		return err
 	}
-	trusted, err := config.DefaultTrustStore(os.Getenv)
+	trusted, err := trust.Default(os.Getenv)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,10 @@ func newEarlyServer(ctx context.Context, s *Settings, log *logging.Log, trouble 
 }
 
 // isLong reports whether requests of a method may take long to be answered.
-func (e *earlyServer) isLong(method []byte) bool { return e.host.srv.IsLongRunning(method) }
+func (e *earlyServer) isLong(method []byte) bool {
+	m := e.host.srv.Method(string(method))
+	return m != nil && m.LongRunning
+}
 
 // answer is the response to a request that needs no hub; nil for another one.
 func (e *earlyServer) answer(m *frame.Message) []byte {

@@ -14,13 +14,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
-// However it ends, the process is gone within 2 s (seed 004's sibling on the
-// lifecycle): running handlers have the grace, then the log the rest.
+// However it ends, the process is gone within 2 s: running handlers have the
+// grace, then the log the rest.
 const (
 	handlerGrace = 1400 * time.Millisecond
 	hubGrace     = 900 * time.Millisecond // for executors to be gone
 	logGrace     = 400 * time.Millisecond
-	EndWithin    = 1900 * time.Millisecond
+
+	// EndWithin is how long a process takes at most to end after a signal.
+	EndWithin = 1900 * time.Millisecond
 )
 
 // calmMemory is how much memory the process may have before it collects

@@ -16,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 const projectFile = `
@@ -36,10 +37,10 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 	file, user := filepath.Join(dir, ".duet.toml"), filepath.Join(dir, "config.toml")
 	require.NoError(t, os.WriteFile(file, []byte(beginning+projectFile), 0o600))
 	require.NoError(t, os.WriteFile(user, []byte("[agents.mine]\ndriver = \"command\"\ncommand = [\"mine\"]\n"), 0o600))
-	trust := config.NewTrustStore(filepath.Join(dir, "trusted.json"))
-	require.NoError(t, trust.Trust(file))
+	store := trust.New(filepath.Join(dir, "trusted.json"))
+	require.NoError(t, store.Trust(file, []byte(beginning+projectFile)))
 	load := func(restricted bool) (*config.Config, error) {
-		return config.Load(config.Sources{Project: file, User: user, Trust: trust, Getenv: func(string) string { return "" }, Restricted: restricted})
+		return config.Load(config.Sources{Project: file, User: user, Trust: store, Getenv: func(string) string { return "" }, Restricted: restricted})
 	}
 	c, err := load(false)
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ type Log struct {
 }
 
 // LogsMessages reports whether the environment asks for every message to be
-// logged: by DUET_RPC_DEBUG=1, or seed 000's AIWG_IPC_DEBUG=1.
+// logged: by DUET_RPC_DEBUG=1, or AIWG's name for it, AIWG_IPC_DEBUG=1.
 func LogsMessages(getenv func(string) string) bool {
 	for _, name := range []string{"DUET_RPC_DEBUG", "AIWG_IPC_DEBUG"} {
 		if value := getenv(name); value != "" && value != "0" {

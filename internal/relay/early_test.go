@@ -87,7 +87,7 @@ func TestEarlyWhileDormant(t *testing.T) {
 				return connect(ctx)
 			}
 		})
-		s.await(relay.StateDormant)
+		s.await("dormant")
 		assert.Equal(t, response(1, `"early"`), s.ask(request(1, "ping", `{}`)))
 		time.Sleep(time.Hour)
 		assert.Empty(t, s.connected)

@@ -136,13 +136,7 @@ func start(t testing.TB, change ...func(*relay.Options)) *setting {
 				return nil, ctx.Err()
 			}
 		},
-		OnState: func(state string) {
-			select {
-			case s.states <- state:
-			default:
-			}
-		},
-		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
+		Logger: slog.New(stateHandler{slog.NewTextHandler(s.log, nil), s.states}),
 	}
 	for _, f := range change {
 		f(&opts)
@@ -151,6 +145,27 @@ func start(t testing.TB, change ...func(*relay.Options)) *setting {
 	s.wire = newWire(t, theirs)
 	s.run(ours, opts)
 	return s
+}
+
+// stateHandler is a log that also tells of the states of a relay.
+type stateHandler struct {
+	slog.Handler
+	states chan<- string
+}
+
+func (stateHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h stateHandler) Handle(ctx context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "state" {
+			h.states <- a.Value.String()
+		}
+		return true
+	})
+	if !h.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
 }
 
 func (s *setting) run(editor server.Transport, opts relay.Options) {

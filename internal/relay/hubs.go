@@ -27,13 +27,15 @@ func (r *Relay) serveHubs() {
 		}
 		connected := time.Now()
 		hub := &link{t: t}
-		// What it has written before it went is read to its end.
-		hub.failed = func() { time.AfterFunc(time.Second, func() { t.Close() }) }
+		broken, gone := make(chan struct{}), make(chan struct{})
+		hub.failed = func() { close(broken) }
 		if !r.open(hub) {
 			return
 		}
+		r.jobs.Go(func() { r.closeBroken(t, broken, gone) })
 		r.readHub(hub)
 		t.Close()
+		close(gone)
 		if !r.lose(hub) {
 			r.endAnswered()
 			return
@@ -46,10 +48,21 @@ func (r *Relay) serveHubs() {
 	}
 }
 
+// closeBroken closes a connection to a hub on which nothing could be written. What
+// the hub had written before it went is read to its end, or for a second.
+func (r *Relay) closeBroken(t server.Transport, broken, gone <-chan struct{}) {
+	select {
+	case <-broken:
+		r.pause(gone, time.Second)
+		t.Close()
+	case <-gone:
+	}
+}
+
 // connect calls Options.Connect until it succeeds. It returns nil when the
 // relay has ended.
 func (r *Relay) connect(pause *time.Duration) server.Transport {
-	r.opts.OnState(StateConnecting)
+	r.logState(stateConnecting)
 	for r.ctx.Err() == nil {
 		r.mu.Lock()
 		wanted := len(r.waiting) > 0
@@ -64,12 +77,12 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 		case err == nil:
 			return t
 		case errors.Is(err, ErrDormant) && !wanted:
-			r.opts.OnState(StateDormant)
+			r.logState(stateDormant)
 			if !r.await(r.ctx, func() bool { return len(r.waiting) > 0 }) {
 				return nil
 			}
 			*pause = firstPause
-			r.opts.OnState(StateConnecting)
+			r.logState(stateConnecting)
 			continue
 		}
 		r.opts.Logger.Debug("no hub yet", "err", err, "pause", *pause)
@@ -116,7 +129,7 @@ func (r *Relay) goLive(hub *link) {
 		return // it has gone already
 	}
 	r.opening, r.hub = nil, hub
-	r.opts.OnState(StateConnected)
+	r.logState(stateConnected)
 	r.changed()
 	if len(r.waiting) > 0 {
 		r.startFlush(hub)
@@ -140,7 +153,7 @@ func (r *Relay) lose(hub *link) (another bool) {
 	r.own.Clear()
 	r.asked.hubGone()
 	r.subs.lose()
-	r.opts.OnState(StateLost)
+	r.logState(stateLost)
 	r.changed()
 	for _, answer := range answers {
 		r.answer(answer)

@@ -60,7 +60,7 @@ func TestEndOfInputWithAPipe(t *testing.T) {
 		began := time.Now()
 		s := start(t)
 		s.serve(standard(nil))
-		s.await(relay.StateConnected)
+		s.await("connected")
 		s.send(request(1, "gate", `1`))
 		synctest.Wait()
 		s.cancel() // as a signal: the request has the grace
@@ -73,13 +73,13 @@ func TestTheEndOfTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		hub := s.hub()
-		s.await(relay.StateConnected)
+		s.await("connected")
 		began := time.Now()
 		s.cancel()
 		hub.ended()
 		require.NoError(t, s.returned())
 		assert.Zero(t, time.Since(began), "nothing was pending")
-		s.await(relay.StateEnded)
+		s.await("ended")
 	})
 }
 
@@ -143,7 +143,7 @@ func TestDormant(t *testing.T) {
 				return ours, nil
 			}
 		})
-		s.await(relay.StateDormant)
+		s.await("dormant")
 		time.Sleep(time.Hour)
 		assert.Equal(t, 1, calls)
 		s.send(request(1, "x", `[]`))

@@ -43,14 +43,14 @@ const maxHubFrame = 1<<30 - 1
 // with a context for which [Wanted] is true.
 var ErrDormant = errors.New("relay: no hub is wanted until the editor needs one")
 
-// States are what Options.OnState is told.
+// What the log says, at debug, of the connection to the hub.
 const (
-	StateConnecting = "connecting" // Connect is called until it succeeds
-	StateConnected  = "connected"
-	StateSilent     = "silent"  // the hub is there, and does not answer; then connected or lost
-	StateLost       = "lost"    // the hub has gone
-	StateDormant    = "dormant" // see ErrDormant
-	StateEnded      = "ended"   // Run is about to return
+	stateConnecting = "connecting" // Connect is called until it succeeds
+	stateConnected  = "connected"
+	stateSilent     = "silent"  // the hub is there, and does not answer; then connected or lost
+	stateLost       = "lost"    // the hub has gone
+	stateDormant    = "dormant" // see ErrDormant
+	stateEnded      = "ended"   // Run is about to return
 )
 
 // Options configure a Relay. Connect is required.
@@ -89,13 +89,11 @@ type Options struct {
 	// Long, if set, reports whether requests of a method may take long to be
 	// answered: then they go on waiting for a hub that does not answer now.
 	Long func(method []byte) bool
-	// OnState, if set, is told what becomes of the connection to the hub. It
-	// is called by one goroutine at a time and must not block.
-	OnState func(state string)
 	// Trace, if set, sees each message that goes to the editor, and each that
 	// comes from it, which is borrowed until it returns; it must not block.
 	Trace func(sent bool, message []byte)
-	// Logger gets what happens. Default: nothing is logged.
+	// Logger gets what happens, and at debug each change of the connection to
+	// the hub. Default: nothing is logged.
 	Logger *slog.Logger
 	// Released, if set, is called when a large buffer was given back: a good
 	// time to return memory to the system.
@@ -108,9 +106,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Grace <= 0 {
 		o.Grace = 1800 * time.Millisecond
-	}
-	if o.OnState == nil {
-		o.OnState = func(string) {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -190,8 +185,9 @@ func New(editor server.Transport, opts Options) *Relay {
 // Options.Grace. Any other failure to read the editor is returned. Run closes
 // both connections.
 //
-// Where a read from the editor outlives its Close, as one from standard input
-// does, a goroutine stays behind in it; it relays nothing any more.
+// Where a read from the editor outlives its Close (see [server.Transport]), as
+// one from standard input does, a goroutine stays behind in it; it relays
+// nothing any more.
 func (r *Relay) Run(ctx context.Context) error {
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer r.cancel()
@@ -213,20 +209,21 @@ func (r *Relay) Run(ctx context.Context) error {
 		r.finish(ctx, eof)
 	}
 	r.end(nil)
-	if reading {
-		select {
-		case <-read:
-		case <-time.After(100 * time.Millisecond): // a Read that outlives Close
-		}
+	if o, ok := r.editor.t.(interface{ OutlivesClose() bool }); reading && !(ok && o.OutlivesClose()) {
+		<-read
 	}
 	r.jobs.Wait()
-	r.opts.OnState(StateEnded)
+	r.logState(stateEnded)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
 		err = r.result
 	}
 	return err
+}
+
+func (r *Relay) logState(state string) {
+	r.opts.Logger.Debug("the connection to the hub", "state", state)
 }
 
 // end ends the relay: both connections are closed and nothing waits any more.

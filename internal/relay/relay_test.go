@@ -217,8 +217,8 @@ func TestRequestsOfTheHub(t *testing.T) {
 	assert.Equal(t, response(2, `"in time"`), hub.next())
 	hub.end.Close()
 	hub = s.hub()
-	s.await(relay.StateConnected)
-	s.await(relay.StateConnected)
+	s.await("connected")
+	s.await("connected")
 	hub.send(question) // it counts from 1, too
 	id := string(member(t, s.next(), "id"))
 	assert.NotEqual(t, "1", id, "the editor may still answer the first one")

@@ -118,7 +118,7 @@ func (r *Relay) fallSilent(hub *link) {
 	r.silence = why
 	answers := r.calls.answerShort(hubSilent(why+"; the request may still be carried out, should the hub go on: look before you send it again", false))
 	r.opts.Logger.Warn(why, "pending", len(answers))
-	r.opts.OnState(StateSilent)
+	r.logState(stateSilent)
 	for _, answer := range answers {
 		r.answer(answer)
 	}
@@ -133,7 +133,7 @@ func (r *Relay) wake() {
 	}
 	r.silence = ""
 	r.opts.Logger.Warn("the hub answers again")
-	r.opts.OnState(StateConnected)
+	r.logState(stateConnected)
 	r.tellOfSilence("hub_answers", "the hub answers again")
 	r.changed()
 	if r.hub != nil && len(r.waiting) > 0 && !r.flushing {

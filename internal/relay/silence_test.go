@@ -63,7 +63,7 @@ func TestSilentHub(t *testing.T) {
 	assert.Equal(t, `"hub_silent"`, string(member(t, told, "params.event.type")))
 	assert.Contains(t, told, "process 7")
 	assert.Contains(t, s.log.String(), "process 7")
-	s.await(relay.StateSilent)
+	s.await("silent")
 
 	// What comes now is not sent to the hub, and says so.
 	assertSilent(t, "9", s.ask(request(9, "quick", `{"late":1}`)), true)

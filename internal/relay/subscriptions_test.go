@@ -248,9 +248,9 @@ func TestAQuietSubscriptionIsRestored(t *testing.T) {
 	kill := s.serve(j.server())
 	s.send(`[` + request(1, "Subscribe", `{ "other":[1] }`) + `,` + request(2, "Subscribe", `null`) + `]`)
 	assert.Contains(t, s.calm(), `[{"jsonrpc":"2.0","id":1,"result":{`)
-	s.await(relay.StateConnected)
+	s.await("connected")
 	kill()
-	s.await(relay.StateLost)
+	s.await("lost")
 	j.append() // while there is no hub
 	s.serve(j.server())
 	assert.Contains(t, s.calm(), `"seq":6`)
@@ -346,7 +346,7 @@ func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
 			}
 			if hub != nil {
 				hub.end.Close()
-				s.await(relay.StateLost)
+				s.await("lost")
 			}
 			s.send(request(9, "x", `[]`))
 			hub = s.hub()
@@ -375,7 +375,7 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		go hub.send(response(1, `{"subscription_id":"one","seq":3}`))
 		s.next()
 		hub.end.Close()
-		s.await(relay.StateLost)
+		s.await("lost")
 		s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`), request(3, "x", `[]`))
 		hub = s.hub()
 		restore := hub.next()
@@ -412,7 +412,7 @@ func TestASubscriptionThatIsDeniedIsAskedForAgain(t *testing.T) {
 		go hub.send(response(2, `{"subscription_id":"other","seq":3}`))
 		s.next()
 		hub.end.Close()
-		s.await(relay.StateLost)
+		s.await("lost")
 		hub = s.hub()
 		for range 2 {
 			go hub.send(denied(string(member(t, hub.next(), "id"))))

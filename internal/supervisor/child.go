@@ -42,7 +42,7 @@ func (s *Supervisor) startChild(command []string) (*child, error) {
 		near.Close()
 		return nil, err
 	}
-	s.ended.Go(func() {
+	s.work.Go(func() {
 		lines := bufio.NewScanner(stderr)
 		for lines.Scan() {
 			s.opts.Logger.Debug("executor", "pid", cmd.Process.Pid, "says", lines.Text())

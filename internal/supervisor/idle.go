@@ -88,7 +88,7 @@ func (s *Supervisor) retire(i *idleThread) {
 		return
 	}
 	i.ending, i.works = true, false
-	s.ended.Go(func() {
+	s.work.Go(func() {
 		released := i.process.release(i.of.thread)
 		s.mu.Lock()
 		defer s.mu.Unlock()

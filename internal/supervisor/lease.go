@@ -20,7 +20,7 @@ type lease struct {
 
 func (l *lease) Release() {
 	if p := l.process; p.pauses.leave(l) {
-		p.supervisor.ended.Go(func() {
+		p.supervisor.work.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			defer cancel()
 			if err := p.pauses.tell(ctx, p.executor); err != nil {

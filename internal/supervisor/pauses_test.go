@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 
@@ -33,11 +34,15 @@ func (x *pausable) ResumeNotifications(context.Context) error { return x.tell("r
 
 // An executor that several use pauses while one of them wants it to.
 func TestAnExecutorPausesWhileOneOfItsLeasesWantsIt(t *testing.T) {
+	synctest.Test(t, testPauses)
+}
+
+func testPauses(t *testing.T) {
 	x := &pausable{}
 	p := &process{supervisor: New(Options{}), executor: x}
 	lease := func() *lease { return &lease{Executor: x, process: p, release: func() {}} }
 	told := func() string {
-		p.supervisor.ended.Wait()
+		synctest.Wait()
 		all := strings.Join(x.told, " ")
 		x.told = nil
 		return all
@@ -71,4 +76,19 @@ func TestAnExecutorPausesWhileOneOfItsLeasesWantsIt(t *testing.T) {
 	x.fail = false
 	c.Release()
 	assert.Equal(t, "resume", told())
+}
+
+// Whoever gives a lease back when the supervisor has been closed starts nothing
+// that nobody waits for.
+func TestNobodyIsToldAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &pausable{}
+		p := &process{supervisor: New(Options{}), executor: x}
+		l := &lease{Executor: x, process: p, release: func() {}}
+		assert.NoError(t, l.PauseNotifications(t.Context()))
+		p.supervisor.Close(t.Context())
+		l.Release()
+		synctest.Wait()
+		assert.Equal(t, []string{"pause"}, x.told)
+	})
 }

@@ -153,7 +153,7 @@ func (p *process) greet(ctx context.Context) error {
 
 // end asks the process to end; it has nothing to do any more.
 func (p *process) end(reason string) {
-	p.supervisor.ended.Go(func() {
+	p.supervisor.work.Go(func() {
 		<-p.started
 		if p.failure != nil {
 			return

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
@@ -48,13 +49,13 @@ var errClosed = errors.New("the executors have been ended")
 type Supervisor struct {
 	opts   Options
 	launch func(command []string) (*child, error) // startChild; tests have another
+	work   background.Group                       // every goroutine: of processes, and who ends them
 
 	mu        sync.Mutex // guards the fields below, and the uses of processes
 	processes map[*process]struct{}
 	idle      idleThreads
 	changed   chan struct{} // closed and made anew when there may be room
 	closed    bool
-	ended     sync.WaitGroup // every goroutine: of processes, and who ends them
 }
 
 // New makes a Supervisor without executors.
@@ -236,7 +237,7 @@ func (s *Supervisor) start(of purpose, want catalog.LeaseRequest, replaces *proc
 		p.command, p.foreign = want.Command, true
 	}
 	s.processes[p] = struct{}{}
-	s.ended.Go(p.run)
+	s.work.Go(p.run)
 	return p
 }
 
@@ -307,5 +308,5 @@ func (s *Supervisor) Close(ctx context.Context) {
 			p.kill()
 		}
 	}
-	s.ended.Wait()
+	_ = s.work.Close(context.Background()) // all of it ends with the processes
 }

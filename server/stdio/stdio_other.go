@@ -88,5 +88,5 @@ func (p *pumped) SetWriteDeadline(t time.Time) error { p.write.set(t); return ni
 // Close leaves both files to the end of the process.
 func (p *pumped) Close() error { return nil }
 
-// ReadOutlivesClose tells that a Read is ended by the peer alone.
-func (p *pumped) ReadOutlivesClose() bool { return true }
+// OutlivesClose tells that a Read is ended by the peer alone.
+func (p *pumped) OutlivesClose() bool { return true }

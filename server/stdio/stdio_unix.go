@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,7 @@ type fdPair struct {
 	read    deadline
 	write   deadline
 	closed  atomic.Bool
+	closing closing // wakes calls that wait for a descriptor
 }
 
 // writeMode is how to write without waiting for longer than allowed.
@@ -35,10 +37,6 @@ const (
 	writeChunks                  // poll, then no more than what surely fits
 	writeNoWait                  // Linux can write what fits and say so
 )
-
-// pollSlice is how long a wait without a deadline lasts before it looks
-// whether the transport was closed.
-const pollSlice = 200 * time.Millisecond
 
 func take() (server.Transport, error) {
 	in, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
@@ -60,19 +58,23 @@ func take() (server.Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("point descriptor 0 at the null device: %w", err)
 	}
-	return newFDPair(in, out), nil
+	return newFDPair(in, out)
 }
 
-func newFDPair(in, out int) *fdPair {
+func newFDPair(in, out int) (*fdPair, error) {
 	growPipe(in)
 	growPipe(out)
-	return &fdPair{in: in, out: out, mode: writeModeOf(out), room: pipeRoomOf(out)}
+	closing, err := newClosing()
+	if err != nil {
+		return nil, err
+	}
+	return &fdPair{in: in, out: out, mode: writeModeOf(out), room: pipeRoomOf(out), closing: closing}, nil
 }
 
 // Read implements server.Transport.
 func (p *fdPair) Read(b []byte) (int, error) {
 	if left, has := p.read.left(); has {
-		if ready, err := wait(p.in, unix.POLLIN, left); !ready {
+		if err := p.wait(p.in, unix.POLLIN, max(left, 0)); err != nil {
 			return 0, err
 		}
 	}
@@ -95,19 +97,12 @@ func (p *fdPair) Read(b []byte) (int, error) {
 }
 
 func (p *fdPair) waitIn() error {
-	for {
-		left, has := p.read.left()
-		if !has {
-			left = pollSlice
-		}
-		ready, err := wait(p.in, unix.POLLIN, left)
-		if ready {
-			return nil
-		}
-		if has || err != os.ErrDeadlineExceeded {
-			return err
-		}
+	left, has := p.read.left()
+	left = max(left, 0)
+	if !has {
+		left = -1
 	}
+	return p.wait(p.in, unix.POLLIN, left)
 }
 
 // Write implements server.Transport.
@@ -127,7 +122,7 @@ func (p *fdPair) WriteWithin(a, b []byte, d time.Duration) (int, error) {
 		if p.closed.Load() {
 			return total, os.ErrClosed
 		}
-		n, err := p.writeSome(a, b, d < 0)
+		n, err := p.writeSome(a, b)
 		if n > 0 {
 			total += n
 			fromA := min(n, len(a))
@@ -137,7 +132,7 @@ func (p *fdPair) WriteWithin(a, b []byte, d time.Duration) (int, error) {
 		switch err {
 		case nil, unix.EINTR:
 		case unix.EAGAIN:
-			if err := p.waitOut(d); err != nil {
+			if err := p.wait(p.out, unix.POLLOUT, d); err != nil {
 				return total, err
 			}
 		default:
@@ -147,9 +142,9 @@ func (p *fdPair) WriteWithin(a, b []byte, d time.Duration) (int, error) {
 	return total, nil
 }
 
-// writeSome does one write. Unless it may block, EAGAIN says that nothing
-// fits now.
-func (p *fdPair) writeSome(a, b []byte, mayBlock bool) (int, error) {
+// writeSome does one write, which does not block; EAGAIN says that nothing fits
+// now.
+func (p *fdPair) writeSome(a, b []byte) (int, error) {
 	if len(b) == 0 && len(a) <= surelyFits && p.room.take(p.out) {
 		return unix.Write(p.out, a)
 	}
@@ -164,8 +159,8 @@ func (p *fdPair) writeSome(a, b []byte, mayBlock bool) (int, error) {
 	if len(a) == 0 {
 		a = b
 	}
-	if !mayBlock && p.mode == writeChunks {
-		if ready, _ := wait(p.out, unix.POLLOUT, 0); !ready {
+	if p.mode == writeChunks {
+		if p.wait(p.out, unix.POLLOUT, 0) != nil {
 			return 0, unix.EAGAIN
 		}
 		a = a[:min(len(a), surelyFits)]
@@ -173,42 +168,47 @@ func (p *fdPair) writeSome(a, b []byte, mayBlock bool) (int, error) {
 	return unix.Write(p.out, a)
 }
 
-// waitOut waits until something fits, for d, or without limit if d is
-// negative.
-func (p *fdPair) waitOut(d time.Duration) error {
-	slice := d
-	if d < 0 {
-		slice = pollSlice
-	}
+// wait polls one descriptor for d, or without limit if d is negative, until it
+// is ready or p is closed. An error or a hang-up counts as ready: the call that
+// follows tells.
+func (p *fdPair) wait(fd int, events int16, d time.Duration) error {
+	until := time.Now().Add(d)
 	for {
-		ready, err := wait(p.out, unix.POLLOUT, slice)
-		if ready || p.closed.Load() {
-			return nil
+		left := -1 // milliseconds
+		if d >= 0 {
+			left = int((max(0, time.Until(until)) + time.Millisecond - 1) / time.Millisecond)
 		}
-		if d >= 0 || err != os.ErrDeadlineExceeded {
-			return err
+		fds := [2]unix.PollFd{{Fd: int32(fd), Events: events}, {Fd: int32(p.closing.ended), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds[:], left)
+		switch {
+		case n > 0 && fds[0].Revents != 0:
+			return nil
+		case n > 0:
+			return os.ErrClosed
+		case err == unix.EINTR:
+		case err != nil:
+			return os.NewSyscallError("poll", err)
+		case left == 0 || d >= 0 && time.Now().After(until):
+			return os.ErrDeadlineExceeded
 		}
 	}
 }
 
-// wait polls one descriptor. An error or a hang-up counts as ready: the call
-// that follows tells.
-func wait(fd int, events int16, d time.Duration) (ready bool, err error) {
-	until := time.Now().Add(d)
-	for {
-		left := max(0, time.Until(until))
-		fds := [1]unix.PollFd{{Fd: int32(fd), Events: events}}
-		n, err := unix.Poll(fds[:], int((left+time.Millisecond-1)/time.Millisecond))
-		switch {
-		case n > 0:
-			return true, nil
-		case err == unix.EINTR:
-		case err != nil:
-			return false, os.NewSyscallError("poll", err)
-		case left == 0 || time.Now().After(until):
-			return false, os.ErrDeadlineExceeded
-		}
+// closing is a pipe of which the writing end is closed to wake who polls the
+// other one. That one stays open, so that its number gets no new meaning for
+// somebody who polls it still.
+type closing struct{ ended, open int }
+
+func newClosing() (closing, error) {
+	syscall.ForkLock.RLock() // a child that is being started gets neither end
+	defer syscall.ForkLock.RUnlock()
+	var fds [2]int
+	if err := unix.Pipe(fds[:]); err != nil {
+		return closing{}, os.NewSyscallError("pipe", err)
 	}
+	unix.CloseOnExec(fds[0])
+	unix.CloseOnExec(fds[1])
+	return closing{fds[0], fds[1]}, nil
 }
 
 // SetReadDeadline implements server.Transport.
@@ -225,6 +225,7 @@ func (p *fdPair) Close() error {
 	if p.closed.Swap(true) {
 		return nil
 	}
+	unix.Close(p.closing.open)
 	if !sameDescription(p.out, 2) {
 		_ = unix.Shutdown(p.out, unix.SHUT_RDWR) // for a socket; the Read may hold on to it
 	}
@@ -236,8 +237,8 @@ func (p *fdPair) Close() error {
 	return errors.Join(replace(p.in, null), replace(p.out, null))
 }
 
-// ReadOutlivesClose tells that a Read is ended by the peer alone.
-func (p *fdPair) ReadOutlivesClose() bool { return true }
+// OutlivesClose tells that a Read is ended by the peer alone.
+func (p *fdPair) OutlivesClose() bool { return true }
 
 // replace makes fd, which exec closes, mean what with does.
 func replace(fd, with int) error {

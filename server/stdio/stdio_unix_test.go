@@ -31,7 +31,8 @@ func pair(t *testing.T, kind string) (p *fdPair, toIt, fromIt *os.File) {
 		require.NoError(t, err)
 		out = [2]int{fds[0], fds[1]}
 	}
-	p = newFDPair(in[0], out[1])
+	p, err := newFDPair(in[0], out[1])
+	require.NoError(t, err)
 	toIt, fromIt = os.NewFile(uintptr(in[1]), "to"), os.NewFile(uintptr(out[0]), "from")
 	t.Cleanup(func() {
 		toIt.Close()
@@ -121,17 +122,31 @@ func TestFDPairGivesUp(t *testing.T) {
 }
 
 func TestFDPairCloseEndsAWrite(t *testing.T) {
-	p, _, _ := pair(t, "pipe")
-	if p.mode != writeNoWait {
-		t.Skip("without RWF_NOWAIT a write without limit blocks in the system call")
-	}
-	ended := make(chan error)
-	go func() {
-		_, err := p.WriteWithin(make([]byte, 3_000_000), nil, -1)
-		ended <- err
-	}()
-	require.NoError(t, p.Close())
-	assert.ErrorIs(t, <-ended, os.ErrClosed)
+	everyWay(t, func(t *testing.T, p *fdPair, _, _ *os.File) {
+		ended := make(chan error)
+		go func() {
+			_, err := p.WriteWithin(make([]byte, 3_000_000), nil, -1)
+			ended <- err
+		}()
+		time.Sleep(10 * time.Millisecond) // most likely it waits by now; else Close comes first, which ends it too
+		require.NoError(t, p.Close())
+		assert.ErrorIs(t, <-ended, os.ErrClosed)
+	})
+}
+
+// A Read with a deadline, or on a descriptor that does not block, is ended too.
+func TestFDPairCloseEndsAReadThatPolls(t *testing.T) {
+	everyWay(t, func(t *testing.T, p *fdPair, _, _ *os.File) {
+		require.NoError(t, p.SetReadDeadline(time.Now().Add(time.Hour)))
+		ended := make(chan error)
+		go func() {
+			_, err := p.Read(make([]byte, 10))
+			ended <- err
+		}()
+		time.Sleep(10 * time.Millisecond)
+		require.NoError(t, p.Close())
+		<-ended
+	})
 }
 
 func TestFDPairPeerGone(t *testing.T) {
@@ -175,7 +190,8 @@ func TestFDPairOnFiles(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer null.Close()
-	p := newFDPair(int(null.Fd()), int(f.Fd()))
+	p, err := newFDPair(int(null.Fd()), int(f.Fd()))
+	require.NoError(t, err)
 	_, err = p.WriteWithin([]byte("one "), []byte("two"), time.Millisecond)
 	require.NoError(t, err)
 	got, err := os.ReadFile(path)

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,7 +10,8 @@ import (
 // modes are those that programs put a terminal into and that this one is to be
 // in no more when it is a shell's again.
 type modes struct {
-	set []string // in the order in which they were set
+	set   []string // in the order in which they were set
+	begun []byte   // the beginning of a change at the end of what was shown
 }
 
 // resets are modes that are undone: application cursor keys, the mouse, the
@@ -20,10 +22,15 @@ var resets = map[string]string{
 	"1047": "l", "1049": "l", "2004": "l", "25": "h",
 }
 
-var modeChange = regexp.MustCompile(`\x1b\[\?([0-9;]+)([hl])`)
+var (
+	modeChange = regexp.MustCompile(`\x1b\[\?([0-9;]+)([hl])`)
+	modeBegun  = regexp.MustCompile(`\x1b(\[(\?[0-9;]{0,100})?)?$`)
+)
 
 // note looks for changes of modes in what is shown.
 func (m *modes) note(output []byte) {
+	output = append(m.begun, output...)
+	m.begun = bytes.Clone(modeBegun.Find(output))
 	for _, change := range modeChange.FindAllSubmatch(output, -1) {
 		for mode := range strings.SplitSeq(string(change[1]), ";") {
 			undone, known := resets[mode]

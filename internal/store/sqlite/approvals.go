@@ -32,7 +32,7 @@ func scanApproval(row scanner) (domain.Approval, error) {
 // Approval finds an approval by its id, or by its CallID. Databases from before
 // that was unique have several for one: then the only pending one is meant, or
 // it is store.ErrAmbiguous.
-func (q queries) Approval(ctx context.Context, id string) (domain.Approval, error) {
+func (q approvalQueries) Approval(ctx context.Context, id string) (domain.Approval, error) {
 	a, err := one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id = ?", id)
 	if err != store.ErrNotFound {
 		return a, err
@@ -50,7 +50,7 @@ func (q queries) Approval(ctx context.Context, id string) (domain.Approval, erro
 }
 
 // Approvals finds approvals by their ids.
-func (q queries) Approvals(ctx context.Context, ids []string) (map[string]domain.Approval, error) {
+func (q approvalQueries) Approvals(ctx context.Context, ids []string) (map[string]domain.Approval, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ func (q queries) Approvals(ctx context.Context, ids []string) (map[string]domain
 }
 
 // ApprovalBeginning finds the one approval whose id begins like that.
-func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (domain.Approval, error) {
+func (q approvalQueries) ApprovalBeginning(ctx context.Context, beginning string) (domain.Approval, error) {
 	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id >= ? AND a.id < ? ORDER BY a.id LIMIT 2", beginning, beginning+"g")
 	if err == nil && len(fit) != 1 {
 		err = store.ErrNotFound
@@ -76,7 +76,7 @@ func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (domai
 
 // PendingApprovals lists what waits for a human, the oldest first: of one run, or of
 // all where run is 0.
-func (q queries) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
+func (q approvalQueries) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
 	if run != 0 {
 		return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.run = ? AND a.status = 'pending' ORDER BY a.n", run)
 	}
@@ -85,30 +85,30 @@ func (q queries) PendingApprovals(ctx context.Context, run int64) ([]domain.Appr
 
 // CarriedDecision is a decision of a thread, made for a dead process, that
 // answers the same question.
-func (q queries) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
+func (q approvalQueries) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
 	return one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1", thread, question)
 }
 
 // CarriedDecisions lists the decisions of a thread that were made for dead
 // processes and have answered nothing yet, the oldest first.
-func (q queries) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
+func (q approvalQueries) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
 	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.carried = 1 ORDER BY a.n", thread)
 }
 
 // UntakenAnswers lists the answers that a run's agent was given and is not
 // known to have taken, the oldest first.
-func (q queries) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
+func (q approvalQueries) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
 	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n", run)
 }
 
 // StaleApprovals lists what dead processes of a thread have asked and waits
 // for a human, the oldest first.
-func (q queries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
+func (q approvalQueries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
 	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n", thread)
 }
 
 // HasAsked reports whether a run has asked for a tool, whoever answered.
-func (q queries) HasAsked(ctx context.Context, run int64, tool string) (bool, error) {
+func (q approvalQueries) HasAsked(ctx context.Context, run int64, tool string) (bool, error) {
 	return one(ctx, q.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND tool = ?)", run, tool)
 }
 

@@ -14,7 +14,7 @@ func scanChange(row scanner) (c domain.Change, err error) {
 }
 
 // Changes lists the files that a run changed, by path.
-func (q queries) Changes(ctx context.Context, run int64) ([]domain.Change, error) {
+func (q itemQueries) Changes(ctx context.Context, run int64) ([]domain.Change, error) {
 	return all(ctx, q.s, scanChange, "SELECT run, path, before, after, binary, seq, updated FROM changes WHERE run = ? ORDER BY path", run)
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
 // Check looks whether the database at path can be used, without changing it.
@@ -30,7 +32,7 @@ func Check(ctx context.Context, path string) error {
 	if err := checkVersion(path, version); err != nil {
 		return err
 	}
-	if err := checkSchema(ctx, db, version); err != nil {
+	if err := schema.Check(ctx, db, version); err != nil {
 		return &OpenError{path, reason(err), err}
 	}
 	var found string
@@ -40,7 +42,7 @@ func Check(ctx context.Context, path string) error {
 	if found != "ok" {
 		return &OpenError{path, "corrupt", errors.New(found)}
 	}
-	if version < len(migrations) {
+	if version < schema.Latest() {
 		return nil // its rows are not read before it is brought up to date
 	}
 	if err := checkRows(ctx, db); err != nil {
@@ -51,7 +53,7 @@ func Check(ctx context.Context, path string) error {
 
 // checkRows reads the log and all conversations as clients would.
 func checkRows(ctx context.Context, db *sql.DB) (damage error) {
-	q := queries{newStatements(db, func(err error) { damage = err })}
+	q := newQueries(newStatements(db, func(err error) { damage = err }))
 	defer q.s.close()
 	const some = 1000
 	for after := int64(0); ; {

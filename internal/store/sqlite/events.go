@@ -8,7 +8,7 @@ import (
 
 // scanEvent reads a row of the log. Where it cannot be what was written, its
 // payload is unreadable.
-func (q queries) scanEvent(row scanner) (domain.Event, error) {
+func (q eventQueries) scanEvent(row scanner) (domain.Event, error) {
 	var (
 		e         domain.Event
 		at        int64
@@ -44,12 +44,12 @@ const eventColumns = "seq, at, type, thread, run, key, text, data"
 
 // Events lists the log from after seq on, at most limit entries. With an error
 // it returns those before what could not be read.
-func (q queries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
+func (q eventQueries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
 	return all(ctx, q.s, q.scanEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
 // LastSeq is the number of the last event, or 0.
-func (q queries) LastSeq(ctx context.Context) (int64, error) {
+func (q eventQueries) LastSeq(ctx context.Context) (int64, error) {
 	return one(ctx, q.s, scanValue[int64], "SELECT coalesce(max(seq), 0) FROM events")
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Tokens lists the tokens of runs that have not ended.
-func (q queries) Tokens(ctx context.Context) ([]domain.Token, error) {
+func (q executorQueries) Tokens(ctx context.Context) ([]domain.Token, error) {
 	return all(ctx, q.s, func(row scanner) (t domain.Token, err error) {
 		return t, row.Scan(&t.Hash, &t.Thread, &t.Run)
 	}, "SELECT hash, thread, run FROM tokens")
@@ -26,7 +26,7 @@ func (t *Tx) DropTokens(run int64) error {
 }
 
 // Processes lists the agents that may still be alive.
-func (q queries) Processes(ctx context.Context) ([]domain.Process, error) {
+func (q executorQueries) Processes(ctx context.Context) ([]domain.Process, error) {
 	return all(ctx, q.s, func(row scanner) (p domain.Process, err error) {
 		return p, row.Scan(&p.PID, &p.Mark, &p.Run)
 	}, "SELECT pid, mark, run FROM processes")
@@ -52,7 +52,7 @@ func (t *Tx) NoteKeyAccess(run int64, service, outcome string) error {
 }
 
 // KeyAccesses lists the audit log of keys, the newest first.
-func (q queries) KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error) {
+func (q executorQueries) KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error) {
 	return all(ctx, q.s, func(row scanner) (a domain.KeyAccess, err error) {
 		var at int64
 		err = row.Scan(&at, &a.Run, &a.Service, &a.Outcome)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+
 	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -15,7 +17,7 @@ import (
 // another database than the one that was meant is replaced.
 func reason(err error) string {
 	var damaged *DamagedError
-	var altered *AlteredError
+	var altered *schema.AlteredError
 	switch {
 	case errors.As(err, &damaged):
 		return "corrupt"

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -64,14 +66,14 @@ func (f *Foreign) open(ctx context.Context, path string) (err error) {
 	if err = f.limit(ctx); err != nil {
 		return err
 	}
-	f.queries = queries{newStatements(f.db, nil)}
+	f.queries = newQueries(newStatements(f.db, nil))
 	if err = f.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&f.Version); err != nil {
 		return err
 	}
-	if f.Version < 1 || f.Version > len(migrations) {
-		return fmt.Errorf("its format is %d, this program knows 1 to %d", f.Version, len(migrations))
+	if f.Version < 1 || f.Version > schema.Latest() {
+		return fmt.Errorf("its format is %d, this program knows 1 to %d", f.Version, schema.Latest())
 	}
-	return checkSchema(ctx, f.db, f.Version)
+	return schema.Check(ctx, f.db, f.Version)
 }
 
 // copyOf copies the database and its log into a directory of their own.
@@ -200,7 +202,7 @@ var errReplaced = errors.New("another database was written over the project's")
 
 // checkID compares the id that a database was made with. Its schema must have
 // been looked at.
-func checkID(ctx context.Context, db querier, version int, id string) error {
+func checkID(ctx context.Context, db schema.Querier, version int, id string) error {
 	if id == "" {
 		return nil
 	}

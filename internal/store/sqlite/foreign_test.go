@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -47,7 +49,7 @@ func TestASchemaThatIsNotOurs(t *testing.T) {
 				var failed *OpenError
 				require.ErrorAs(t, err, &failed)
 				assert.Equal(t, "altered", failed.Reason)
-				require.ErrorAs(t, err, new(*AlteredError))
+				require.ErrorAs(t, err, new(*schema.AlteredError))
 				assert.Contains(t, err.Error(), c.says)
 				assert.Contains(t, err.Error(), "move it away")
 			}
@@ -74,7 +76,7 @@ func TestASchemaInALog(t *testing.T) {
 		require.NoError(t, os.WriteFile(left+suffix, before[suffix], 0o600))
 	}
 	_, err = OpenForeign(ctx, left)
-	require.ErrorAs(t, err, new(*AlteredError))
+	require.ErrorAs(t, err, new(*schema.AlteredError))
 	files, err := os.ReadDir(filepath.Dir(left))
 	require.NoError(t, err)
 	assert.Len(t, files, 2, "nothing was made beside it")
@@ -84,7 +86,7 @@ func TestASchemaInALog(t *testing.T) {
 		assert.Equal(t, content, now)
 	}
 	_, err = Open(ctx, left, store.Options{})
-	require.ErrorAs(t, err, new(*AlteredError))
+	require.ErrorAs(t, err, new(*schema.AlteredError))
 }
 
 func TestAForeignDatabaseIsOnlyRead(t *testing.T) {

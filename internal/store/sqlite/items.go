@@ -23,38 +23,38 @@ func scanItem(row scanner) (domain.Item, error) {
 }
 
 // ItemsOfRun lists what a run added to its conversation, in order.
-func (q queries) ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error) {
+func (q itemQueries) ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error) {
 	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? ORDER BY i.id", run)
 }
 
 // ItemsAfter is ItemsOfRun for at most limit items after the item after.
-func (q queries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error) {
+func (q itemQueries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error) {
 	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
 }
 
 // ToolItem is the tool call of a run that has the agent's id.
-func (q queries) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
+func (q itemQueries) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
 	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC LIMIT 1", run, key)
 }
 
 // NotedItem is what a run has one of at most: a plan, the note of a change of
 // the file that is its key, or of the answer to the approval that is.
-func (q queries) NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error) {
+func (q itemQueries) NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error) {
 	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", run, key, kind)
 }
 
 // OpenTools lists the tool calls of a run that have not ended.
-func (q queries) OpenTools(ctx context.Context, run int64) ([]domain.Item, error) {
+func (q itemQueries) OpenTools(ctx context.Context, run int64) ([]domain.Item, error) {
 	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
 }
 
 // OpenDeltas lists the deltas of a run that no item holds yet.
-func (q queries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
+func (q eventQueries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
 	return all(ctx, q.s, q.scanEvent, "SELECT "+eventColumns+" FROM events"+openDeltas+" ORDER BY seq", run)
 }
 
 // HasOpenDeltas reports whether OpenDeltas has any.
-func (q queries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
+func (q eventQueries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
 	some, err := all(ctx, q.s, scanValue[int64], "SELECT seq FROM events"+openDeltas+" LIMIT 1", run)
 	return len(some) > 0, err
 }
@@ -71,7 +71,7 @@ const rankedAtMost = 1000
 // search finds items by words: all of them must be there, the last may be the
 // beginning of one. The best come first, or, where more than rankedAtMost are
 // found, the newest.
-func (q queries) search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
+func (q itemQueries) search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	match := matchQuery(words)
 	if match == "" {
 		return nil, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,7 +32,7 @@ func database(t *testing.T) (path string, content []byte) {
 func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
 	_, good := database(t)
 	newer := append([]byte{}, good...)
-	binary.BigEndian.PutUint32(newer[60:], uint32(len(migrations)+1))
+	binary.BigEndian.PutUint32(newer[60:], uint32(schema.Latest()+1))
 	noTables := append([]byte{}, good...)
 	for i := 100; i < 4096; i++ { // the schema's page
 		noTables[i] = 0xff
@@ -41,7 +42,7 @@ func TestWhatCannotBeOpenedIsLeftAsItIs(t *testing.T) {
 		reason  string
 		says    []string
 	}{
-		"newer":       {newer, "newer", []string{"newer duet-rpc", "use that version", fmt.Sprint(len(migrations) + 1)}},
+		"newer":       {newer, "newer", []string{"newer duet-rpc", "use that version", fmt.Sprint(schema.Latest() + 1)}},
 		"foreign":     {[]byte("this is a text that somebody keeps here, and it is rather longer than the hundred bytes that the header of a database has"), "corrupt", []string{"not an SQLite database", "move it away"}},
 		"short":       {good[:50], "corrupt", []string{"too short", ".recover"}},
 		"one byte":    {[]byte("x"), "corrupt", []string{"too short"}},
@@ -82,7 +83,7 @@ func TestAnEmptyFileAndTheKnownVersionAreOpened(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	}
-	assert.Equal(t, len(migrations), userVersion(t, path))
+	assert.Equal(t, schema.Latest(), userVersion(t, path))
 }
 
 func userVersion(t *testing.T, path string) (v int) {
@@ -111,17 +112,11 @@ func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
 
 // A database of an earlier format is brought to today's, with all it has.
 func TestADatabaseOfAnEarlierFormat(t *testing.T) {
-	was := migrations
-	defer func() { migrations = was }()
-	for format := 1; format < len(was); format++ {
+	for format := 1; format < schema.Latest(); format++ {
 		path := filepath.Join(t.TempDir(), "duet.db")
-		migrations = was[:format]
-		s := openAt(t, path)
-		write(t, s, appendEvent("a"))
-		require.NoError(t, s.Close())
+		ofFormat(t, path, format, `INSERT INTO events (seq, at, type, thread, run, data) VALUES (1, 1, 'session_status_changed', 0, 0, '{"state":"queued"}')`)
 		assert.Equal(t, format, userVersion(t, path))
-		migrations = was
-		s = openAt(t, path)
+		s := openAt(t, path)
 		requireGapless(t, allEvents(t, s), 1)
 		write(t, s, func(tx store.Tx) error {
 			return tx.InsertItem(&domain.Item{Thread: 1, Run: 1, Seq: 1, Kind: "plan", Content: "- [ ] Look"})
@@ -130,30 +125,24 @@ func TestADatabaseOfAnEarlierFormat(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "- [ ] Look", found.Content)
 		require.NoError(t, s.Close())
-		assert.Equal(t, len(was), userVersion(t, path))
+		assert.Equal(t, schema.Latest(), userVersion(t, path))
 	}
 }
 
-func TestAMigrationIsWholeOrNotAtAll(t *testing.T) {
-	path, _ := database(t)
-	was := migrations
-	defer func() { migrations = was }()
-
-	migrations = append(append([]string{}, was...), "CREATE TABLE extra (x); INSERT INTO nowhere VALUES (1);")
-	_, err := Open(ctx, path, store.Options{})
-	require.ErrorContains(t, err, fmt.Sprintf("migrating from format %d", len(was)))
-	assert.Equal(t, len(was), userVersion(t, path))
-
-	migrations[len(was)] = "CREATE TABLE extra (x);"
-	s := openAt(t, path)
-	require.NoError(t, s.Close())
-	assert.Equal(t, len(was)+1, userVersion(t, path))
-
-	migrations = was // the program of before
-	_, err = Open(ctx, path, store.Options{})
-	var failed *OpenError
-	require.ErrorAs(t, err, &failed)
-	assert.Equal(t, "newer", failed.Reason)
+// ofFormat makes a database as an earlier program has left it.
+func ofFormat(t *testing.T, path string, format int, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsn(path, ""))
+	require.NoError(t, err)
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, schema.Migrate(ctx, conn, 0, format))
+	for _, statement := range statements {
+		_, err := conn.ExecContext(ctx, statement)
+		require.NoError(t, err)
+	}
 }
 
 func TestADirectoryThatIsNotThereIsAnOpenError(t *testing.T) {

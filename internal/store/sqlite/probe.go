@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"os"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
 // Inspect looks whether the database at path could be opened, as far as that
@@ -42,7 +44,7 @@ func probe(ctx context.Context, path, id string) error {
 	if err := checkVersion(path, version); err != nil {
 		return err
 	}
-	if err := checkSchema(ctx, db, version); err != nil {
+	if err := schema.Check(ctx, db, version); err != nil {
 		return fail(err)
 	}
 	if err := checkID(ctx, db, version, id); err != nil {

@@ -7,12 +7,12 @@ import (
 )
 
 // Rules lists the rules of a thread and of the whole project, the oldest first.
-func (q queries) Rules(ctx context.Context, thread int64) ([]domain.Rule, error) {
+func (q approvalQueries) Rules(ctx context.Context, thread int64) ([]domain.Rule, error) {
 	return all(ctx, q.s, scanRule, "SELECT "+ruleColumns+" FROM rules WHERE thread IN (0, ?) ORDER BY id", thread)
 }
 
 // AllRules lists the rules of all threads and of the project, the oldest first.
-func (q queries) AllRules(ctx context.Context) ([]domain.Rule, error) {
+func (q approvalQueries) AllRules(ctx context.Context) ([]domain.Rule, error) {
 	return all(ctx, q.s, scanRule, "SELECT "+ruleColumns+" FROM rules ORDER BY id")
 }
 

@@ -64,18 +64,18 @@ func scanSession(row scanner) (domain.Session, error) {
 }
 
 // Run finds a run by its row.
-func (q queries) Run(ctx context.Context, id int64) (domain.Run, error) {
+func (q runQueries) Run(ctx context.Context, id int64) (domain.Run, error) {
 	return one(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.id = ?", id)
 }
 
 // Session finds a run by its row, with its thread.
-func (q queries) Session(ctx context.Context, id int64) (domain.Session, error) {
+func (q runQueries) Session(ctx context.Context, id int64) (domain.Session, error) {
 	return one(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+"WHERE r.id = ?", id)
 }
 
 // Find is the run that an id of any kind names: one of the run's own, or one
 // of its thread's, which means the thread's last run.
-func (q queries) Find(ctx context.Context, alias string) (int64, error) {
+func (q runQueries) Find(ctx context.Context, alias string) (int64, error) {
 	id, err := one(ctx, q.s, scanValue[int64], `SELECT coalesce(nullif(a.run, 0), (SELECT max(id) FROM runs WHERE thread = a.thread), 0)
 		FROM aliases a WHERE a.alias = ?`, alias)
 	if err == nil && id == 0 { // a thread without runs
@@ -86,7 +86,7 @@ func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 
 // NamesThread reports whether an id names a conversation, rather than one of
 // its runs.
-func (q queries) NamesThread(ctx context.Context, alias string) (bool, error) {
+func (q threadQueries) NamesThread(ctx context.Context, alias string) (bool, error) {
 	run, err := one(ctx, q.s, scanValue[int64], "SELECT run FROM aliases WHERE alias = ?", alias)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -95,17 +95,17 @@ func (q queries) NamesThread(ctx context.Context, alias string) (bool, error) {
 }
 
 // FindThread is the thread that an id of any kind names.
-func (q queries) FindThread(ctx context.Context, alias string) (int64, error) {
+func (q threadQueries) FindThread(ctx context.Context, alias string) (int64, error) {
 	return one(ctx, q.s, scanValue[int64], "SELECT thread FROM aliases WHERE alias = ?", alias)
 }
 
 // FindNative is the thread that has an agent's own session.
-func (q queries) FindNative(ctx context.Context, native string) (int64, error) {
+func (q threadQueries) FindNative(ctx context.Context, native string) (int64, error) {
 	return one(ctx, q.s, scanValue[int64], "SELECT id FROM threads WHERE native_session = ? AND native_session != '' ORDER BY id DESC LIMIT 1", native)
 }
 
 // Sessions lists runs, the newest first.
-func (q queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
+func (q runQueries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
 	if f.Limit <= 0 {
 		f.Limit = 1000
 	}
@@ -163,12 +163,12 @@ func chosenRuns(f domain.RunFilter) (query string, args []any) {
 
 // RunsOfThread lists the runs of a thread, the oldest first, up to the run
 // upTo, or all if that is 0.
-func (q queries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
+func (q runQueries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
 	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
 }
 
 // RunHeads is RunsOfThread without most of it.
-func (q queries) RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error) {
+func (q runQueries) RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error) {
 	return all(ctx, q.s, func(row scanner) (h domain.RunHead, err error) {
 		err = row.Scan(&h.ID, &h.SessionID, &h.State, &h.ErrorCode)
 		return h, err
@@ -176,12 +176,12 @@ func (q queries) RunHeads(ctx context.Context, thread, upTo int64) ([]domain.Run
 }
 
 // LastRun is the last run of a thread, drafts aside.
-func (q queries) LastRun(ctx context.Context, thread int64) (domain.Run, error) {
+func (q runQueries) LastRun(ctx context.Context, thread int64) (domain.Run, error) {
 	return one(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.id DESC LIMIT 1", thread)
 }
 
 // RunsIn lists the runs that are in one of the states, the oldest first.
-func (q queries) RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error) {
+func (q runQueries) RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error) {
 	var list []domain.Run
 	for _, s := range states {
 		some, err := all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.state = ? ORDER BY r.id", string(s))
@@ -200,7 +200,7 @@ const unfinished = "state IN ('draft', 'queued', 'starting', 'running', 'waiting
 
 // Startable lists the queued runs whose thread has no active run, in the order in which
 // they are to start: by priority, then by age.
-func (q queries) Startable(ctx context.Context, limit int) ([]domain.Session, error) {
+func (q runQueries) Startable(ctx context.Context, limit int) ([]domain.Session, error) {
 	return all(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
 		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id AND o.`+unfinished+`
 			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.id < r.id)))
@@ -209,18 +209,18 @@ func (q queries) Startable(ctx context.Context, limit int) ([]domain.Session, er
 
 // UnfinishedRuns lists the runs of a thread that have not ended, drafts
 // included, the oldest first.
-func (q queries) UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error) {
+func (q runQueries) UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error) {
 	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.id", thread)
 }
 
 // HasUnfinished reports whether a thread has a run beside one that has not
 // ended and is no draft.
-func (q queries) HasUnfinished(ctx context.Context, thread, beside int64) (bool, error) {
+func (q runQueries) HasUnfinished(ctx context.Context, thread, beside int64) (bool, error) {
 	return one(ctx, q.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", thread, beside)
 }
 
 // Counts tells how many runs are in which state.
-func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
+func (q runQueries) Counts(ctx context.Context) (domain.Counts, error) {
 	type count struct {
 		state domain.State
 		n     int
@@ -236,7 +236,7 @@ func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
 }
 
 // Load is Counts for the states that scheduling looks at.
-func (q queries) Load(ctx context.Context) (domain.Counts, error) {
+func (q runQueries) Load(ctx context.Context) (domain.Counts, error) {
 	counts := domain.Counts{}
 	for _, state := range []domain.State{domain.Queued, domain.Starting, domain.Running, domain.Interrupting} {
 		n, err := one(ctx, q.s, scanValue[int], "SELECT count(*) FROM runs WHERE state = ?", string(state))

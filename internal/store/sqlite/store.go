@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -76,7 +78,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	s.readers.SetMaxOpenConns(4)
 	s.readers.SetMaxIdleConns(2)
 	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
-	s.queries = queries{newStatements(s.readers, opts.Damaged)}
+	s.queries = newQueries(newStatements(s.readers, opts.Damaged))
 	if s.writer, err = newWriter(ctx, s.writers, opts); err == nil {
 		err = s.writer.identity(path, opts.Valid)
 	}
@@ -116,7 +118,7 @@ func dsn(path, query string) string {
 	if query != "" {
 		query = "&" + query
 	}
-	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + defensive + query
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + schema.Defensive + query
 }
 
 // checkHeader looks at the file before SQLite does, so that a file that is
@@ -170,8 +172,8 @@ func checkSize(f *os.File, head []byte) error {
 }
 
 func checkVersion(path string, version int) error {
-	if version > len(migrations) {
-		return &OpenError{path, "newer", fmt.Errorf("its format is %d, this program knows %d", version, len(migrations))}
+	if version > schema.Latest() {
+		return &OpenError{path, "newer", fmt.Errorf("its format is %d, this program knows %d", version, schema.Latest())}
 	}
 	return nil
 }
@@ -192,7 +194,7 @@ func (s *Store) prepare(ctx context.Context, id string) error {
 		return err
 	}
 	// Before anything else: with what a log adds to the file.
-	if err := checkSchema(ctx, conn, version); err != nil {
+	if err := schema.Check(ctx, conn, version); err != nil {
 		return fail(err)
 	}
 	if err := checkID(ctx, conn, version, id); err != nil {
@@ -202,13 +204,8 @@ func (s *Store) prepare(ctx context.Context, id string) error {
 	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
 		return fail(err)
 	}
-	for ; version < len(migrations); version++ {
-		// Whole or not at all: user_version is part of the transaction.
-		script := "BEGIN IMMEDIATE;" + migrations[version] + fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", version+1)
-		if _, err := conn.ExecContext(ctx, script); err != nil {
-			conn.ExecContext(ctx, "ROLLBACK")
-			return fail(fmt.Errorf("migrating from format %d: %w", version, err))
-		}
+	if err := schema.Migrate(ctx, conn, version, schema.Latest()); err != nil {
+		return fail(err)
 	}
 	if err := os.Chmod(s.path, 0o600); err != nil {
 		return fail(err)

@@ -36,13 +36,13 @@ func scanThread(row scanner) (domain.Thread, error) {
 }
 
 // Thread finds a thread by its row.
-func (q queries) Thread(ctx context.Context, id int64) (domain.Thread, error) {
+func (q threadQueries) Thread(ctx context.Context, id int64) (domain.Thread, error) {
 	return one(ctx, q.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id = ?", id)
 }
 
 // RecentPaths are the directories of threads, the last used first, with how
 // often each was used.
-func (q queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
+func (q threadQueries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
 	return all(ctx, q.s, func(row scanner) (p domain.RecentPath, err error) {
 		var used int64
 		err = row.Scan(&p.Path, &used, &p.Count)

@@ -33,8 +33,34 @@ func (t *Tx) Now() time.Time { return t.now }
 // change goes on. f must not block.
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
-// queries are what can be asked of a store, and of a transaction.
-type queries struct{ s *statements }
+// queries are what can be asked of a store, and of a transaction, by what is
+// asked about. Each has the same statements.
+type queries struct {
+	threadQueries
+	runQueries
+	eventQueries
+	itemQueries
+	approvalQueries
+	executorQueries
+
+	s *statements
+}
+
+type (
+	threadQueries   struct{ s *statements }
+	runQueries      struct{ s *statements }
+	eventQueries    struct{ s *statements }
+	itemQueries     struct{ s *statements }
+	approvalQueries struct{ s *statements }
+	executorQueries struct{ s *statements }
+)
+
+func newQueries(s *statements) queries {
+	return queries{
+		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, s: s,
+	}
+}
 
 var background = context.Background()
 
@@ -91,7 +117,7 @@ func fromJSON[T any](text string) (v T) {
 }
 
 // Meta is a named value, or "" if it was never set.
-func (q queries) Meta(ctx context.Context, key string) (string, error) {
+func (q executorQueries) Meta(ctx context.Context, key string) (string, error) {
 	v, err := one(ctx, q.s, scanValue[string], "SELECT value FROM meta WHERE key = ?", key)
 	if err == store.ErrNotFound {
 		return "", nil

@@ -1,4 +1,4 @@
-package sqlite
+package schema
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // defensive is what every connection is opened with. No function or table of a
 // program is at the call of what stands in a schema, and no statement writes to
 // what SQLite keeps for itself. https://sqlite.org/security.html
-const defensive = "_defensive=1&_pragma=trusted_schema(0)"
+const Defensive = "_defensive=1&_pragma=trusted_schema(0)"
 
 // An Object is a table, an index, a view or a trigger of a database.
 type Object struct {
@@ -52,14 +52,14 @@ func (e *AlteredError) Error() string {
 }
 
 // querier is a *sql.DB or a *sql.Conn.
-type querier interface {
+type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // checkSchema compares the schema of a database with what the migrations make,
 // object by object, and gives an *AlteredError where they differ. It asks for
 // nothing but the schema.
-func checkSchema(ctx context.Context, db querier, version int) error {
+func Check(ctx context.Context, db Querier, version int) error {
 	found, err := objects(ctx, db)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func checkSchema(ctx context.Context, db querier, version int) error {
 // most.
 const mostObjects = 1000
 
-func objects(ctx context.Context, db querier) ([]Object, error) {
+func objects(ctx context.Context, db Querier) ([]Object, error) {
 	rows, err := db.QueryContext(ctx, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema LIMIT ?", mostObjects)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func schemaOf(version int) ([]Object, error) {
 		return nil, nil
 	}
 	ctx := context.Background()
-	db, err := sql.Open("sqlite", "file::memory:?"+defensive)
+	db, err := sql.Open("sqlite", "file::memory:?"+Defensive)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,6 @@
-package config
+// Package trust remembers which configuration files of projects the user
+// trusts.
+package trust
 
 import (
 	"context"
@@ -17,73 +19,54 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// TrustStore remembers which configuration files of projects the user trusts:
-// for each path, the SHA-256 of the content that was looked at. One byte that
-// changes withdraws the trust. It may be used by many goroutines and processes
-// at once.
-type TrustStore struct {
+// A Store remembers which files the user trusts: for each path, the SHA-256 of
+// the content that was looked at. One byte that changes withdraws the trust.
+// It may be used by many goroutines and processes at once.
+type Store struct {
 	path string
 }
 
-// trustFile is what the store's file holds.
-type trustFile struct {
-	Version int                     `json:"version"`
-	Files   map[string]trustedEntry `json:"files"` // by path, free of links
+// storeFile is what the store's file holds.
+type storeFile struct {
+	Version int              `json:"version"`
+	Files   map[string]entry `json:"files"` // by path, free of links
 }
 
-type trustedEntry struct {
+type entry struct {
 	SHA256    string    `json:"sha256"`
 	TrustedAt time.Time `json:"trusted_at"`
 }
 
-const trustVersion = 1
+const version = 1
 
-// NewTrustStore is the store in a file, which need not exist.
-func NewTrustStore(path string) *TrustStore { return &TrustStore{path: path} }
+// New is the store in a file, which need not exist.
+func New(path string) *Store { return &Store{path: path} }
 
-// DefaultTrustStore is the user's store, $XDG_STATE_HOME/duet/trusted.json.
-func DefaultTrustStore(getenv func(string) string) (*TrustStore, error) {
+// Default is the user's store, $XDG_STATE_HOME/duet/trusted.json.
+func Default(getenv func(string) string) (*Store, error) {
 	dir, err := project.StateHome(getenv)
 	if err != nil {
 		return nil, fmt.Errorf("finding which files are trusted: %w", err)
 	}
-	return NewTrustStore(filepath.Join(dir, "trusted.json")), nil
+	return New(filepath.Join(dir, "trusted.json")), nil
 }
 
 // Path is the store's file.
-func (s *TrustStore) Path() string { return s.path }
-
-// IsTrusted tells whether the user trusts the file as it is now.
-func (s *TrustStore) IsTrusted(path string) (bool, error) {
-	content, err := readExisting(path)
-	if err != nil {
-		return false, fmt.Errorf("is the file trusted: %w", err)
-	}
-	return s.trusts(path, content)
-}
-
-// Trust remembers the file as it is now.
-func (s *TrustStore) Trust(path string) error {
-	content, err := readExisting(path)
-	if err != nil {
-		return fmt.Errorf("trusting the file: %w", err)
-	}
-	return s.trust(path, content)
-}
+func (s *Store) Path() string { return s.path }
 
 // Revoke forgets the file, which need not exist any more. To revoke what is
 // not trusted is no error.
-func (s *TrustStore) Revoke(path string) error {
+func (s *Store) Revoke(path string) error {
 	name, err := canonical(path)
 	if err != nil {
 		return fmt.Errorf("revoking trust: %w", err)
 	}
-	return s.change(func(files map[string]trustedEntry) { delete(files, name) })
+	return s.change(func(files map[string]entry) { delete(files, name) })
 }
 
-// trusts is IsTrusted for content that has been read: what is judged is what
-// is used, whatever becomes of the file meanwhile.
-func (s *TrustStore) trusts(path string, content []byte) (bool, error) {
+// Trusts tells whether the user trusts this content of the file, which has been
+// read: what is judged is what is used, whatever becomes of the file meanwhile.
+func (s *Store) Trusts(path string, content []byte) (bool, error) {
 	name, err := canonical(path)
 	if err != nil {
 		return false, fmt.Errorf("is the file trusted: %w", err)
@@ -92,13 +75,13 @@ func (s *TrustStore) trusts(path string, content []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	entry, known := file.Files[name]
-	return known && entry.SHA256 == contentHash(content), nil
+	trusted, known := file.Files[name]
+	return known && trusted.SHA256 == contentHash(content), nil
 }
 
-// remembers tells whether the user trusts any content of the file, which may be
+// Remembers tells whether the user trusts any content of the file, which may be
 // gone.
-func (s *TrustStore) remembers(path string) (bool, error) {
+func (s *Store) Remembers(path string) (bool, error) {
 	name, err := canonical(path)
 	if err != nil {
 		return false, fmt.Errorf("is the file trusted: %w", err)
@@ -111,14 +94,14 @@ func (s *TrustStore) remembers(path string) (bool, error) {
 	return known, nil
 }
 
-// trust is Trust for content that the user has seen.
-func (s *TrustStore) trust(path string, content []byte) error {
+// Trust remembers this content of the file, which the user has seen.
+func (s *Store) Trust(path string, content []byte) error {
 	name, err := canonical(path)
 	if err != nil {
 		return fmt.Errorf("trusting the file: %w", err)
 	}
-	return s.change(func(files map[string]trustedEntry) {
-		files[name] = trustedEntry{SHA256: contentHash(content), TrustedAt: time.Now().UTC().Truncate(time.Second)}
+	return s.change(func(files map[string]entry) {
+		files[name] = entry{SHA256: contentHash(content), TrustedAt: time.Now().UTC().Truncate(time.Second)}
 	})
 }
 
@@ -143,8 +126,8 @@ func canonical(path string) (string, error) {
 }
 
 // read reads the store. No lock is needed: the file is only ever replaced.
-func (s *TrustStore) read() (trustFile, error) {
-	file := trustFile{Version: trustVersion, Files: map[string]trustedEntry{}}
+func (s *Store) read() (storeFile, error) {
+	file := storeFile{Version: version, Files: map[string]entry{}}
 	err := project.CheckPrivate(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return file, nil
@@ -159,19 +142,19 @@ func (s *TrustStore) read() (trustFile, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return file, fmt.Errorf("reading which files are trusted: %s is damaged (%w): remove it, then trust again what you trust", s.path, err)
 	}
-	if file.Version != trustVersion {
+	if file.Version != version {
 		return file, fmt.Errorf("reading which files are trusted: %s is of version %d and this program knows version %d: use a newer duet-rpc, or remove it",
-			s.path, file.Version, trustVersion)
+			s.path, file.Version, version)
 	}
 	if file.Files == nil {
-		file.Files = map[string]trustedEntry{}
+		file.Files = map[string]entry{}
 	}
 	return file, nil
 }
 
 // change replaces the store by a changed one. A lock beside it makes writers
 // wait for each other.
-func (s *TrustStore) change(change func(map[string]trustedEntry)) error {
+func (s *Store) change(change func(map[string]entry)) error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("writing which files are trusted: %w", err)
 	}
@@ -198,7 +181,7 @@ func (s *TrustStore) change(change func(map[string]trustedEntry)) error {
 }
 
 // write replaces the file at once, so that a reader sees the old or the new.
-func (s *TrustStore) write(file trustFile) error {
+func (s *Store) write(file storeFile) error {
 	text, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
 		return err

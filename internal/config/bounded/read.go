@@ -1,7 +1,6 @@
-package config
+package bounded
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +15,10 @@ import (
 // waits for that: not an editor, and not the end of the process.
 const readPatience = time.Second
 
-// readFile reads a configuration file. One that does not exist is empty. What
-// is no regular file is refused, what is longer than most, and what check gives
+// Read reads a configuration file. One that does not exist is empty. What
+// is no regular file is refused, what is longer than most bytes, and what check gives
 // an error for, which sees the file, its directory and what a link leads to.
-func readFile(path string, most int, check func(path string, info fs.FileInfo) error) ([]byte, error) {
+func Read(path string, most int, check func(path string, info fs.FileInfo) error) ([]byte, error) {
 	type result struct {
 		content []byte
 		err     error
@@ -80,23 +79,4 @@ func readRegular(path string, most int, check func(path string, info fs.FileInfo
 	return content, err
 }
 
-// anybodys is the check of who does not care whose a file is.
-func anybodys(string, fs.FileInfo) error { return nil }
-
-// Mentions reports whether a word stands anywhere in a configuration file. It is
-// for who has to know quickly that something is not configured.
-func Mentions(path, word string) bool {
-	content, err := readFile(path, boundsOf(SourceUser).bytes, anybodys)
-	return err == nil && bytes.Contains(content, []byte(word))
-}
-
 var errNotRegular = errors.New("it is no regular file")
-
-// readExisting reads a configuration file of a project that must exist.
-func readExisting(path string) ([]byte, error) {
-	content, err := readFile(path, boundsOf(SourceProject).bytes, anybodys)
-	if err == nil && content == nil {
-		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-	}
-	return content, err
-}

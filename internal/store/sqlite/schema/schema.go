@@ -1,4 +1,34 @@
-package sqlite
+// Package schema is how a database of this program is made: its migrations, and
+// whether a database has just what they make.
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// Latest is the format that this program knows and makes: how many migrations
+// there are.
+func Latest() int { return len(migrations) }
+
+// Migrate brings a database from one format to another, step by step; each is
+// made whole or not at all. conn is the only one that writes.
+func Migrate(ctx context.Context, conn *sql.Conn, from, to int) error {
+	return migrate(ctx, conn, migrations[:to], from)
+}
+
+func migrate(ctx context.Context, conn *sql.Conn, migrations []string, from int) error {
+	for version := from; version < len(migrations); version++ {
+		// user_version is part of the transaction.
+		script := "BEGIN IMMEDIATE;" + migrations[version] + fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", version+1)
+		if _, err := conn.ExecContext(ctx, script); err != nil {
+			_, _ = conn.ExecContext(ctx, "ROLLBACK")
+			return fmt.Errorf("migrating from format %d: %w", version, err)
+		}
+	}
+	return nil
+}
 
 // migrations bring a database from the version that is their index to the
 // next one. Version is in user_version. A migration that was released is
