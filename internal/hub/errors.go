@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -24,4 +25,9 @@ func stored(err error) error {
 		return &domain.Error{Kind: domain.KindUnavailable, Message: damagedIssue, Err: err}
 	}
 	return err
+}
+
+// isClosed reports whether err means that the hub is closing.
+func isClosed(err error) bool {
+	return errors.Is(err, errClosing) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
 }

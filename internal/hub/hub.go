@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -85,7 +86,7 @@ type Hub struct {
 	standing  standing
 	executors Executors
 	log       *slog.Logger
-	events    *eventLog
+	events    *eventlog.Log
 	intake    intake
 	histories historyIntake
 	throttle  *throttle
@@ -96,7 +97,6 @@ type Hub struct {
 	terminals *terminal.Registry
 	sessions  *recentSessions // runs that were lately needed for their ids
 	started   time.Time
-	began     int64 // the last event of the hub before this one
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
@@ -110,7 +110,6 @@ type Hub struct {
 	awaiting map[int64][]chan struct{}
 	tokens   map[[32]byte]domain.Token
 	secrets  map[string]chan string // requests for keys that wait for a human
-	besides  map[*Subscription]struct{}
 	issues   map[string]string
 	doomed   map[int64]struct{} // runs that a full disk does not let go on, until that is kept
 	ending   bool               // a goroutine ends them
@@ -146,7 +145,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
+		opts: opts, log: opts.Logger, started: time.Now(),
 		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
 		secrets: make(map[string]chan string), issues: make(map[string]string),
@@ -154,6 +153,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	h.events = h.newEvents(h.ctx)
 	h.throttle = newThrottle(h.ctx, h.log)
 	h.standing.hub = h
 	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
@@ -197,6 +197,7 @@ func (h *Hub) Close() error {
 	go func() {
 		h.active.Wait()
 		_ = h.terminals.Close(ctx)
+		_ = h.events.Close(ctx)
 		close(ended)
 	}()
 	select {

@@ -199,3 +199,6 @@ func (r *reporting) endMessage() {
 	defer r.mu.Unlock()
 	r.letGo()
 }
+
+// A span is a row of sequence numbers, both ends included.
+type span struct{ from, to int64 }

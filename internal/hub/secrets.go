@@ -89,7 +89,7 @@ func (h *Hub) fetchKey(ctx context.Context, run int64, service string) (key, out
 		delete(h.secrets, request)
 		h.mu.Unlock()
 	}()
-	if h.announceBeside(eventOf(session.Run, domain.SecretRequested{RequestID: request, Service: service, Agent: session.Agent})) == 0 {
+	if h.events.Publish(eventOf(session.Run, domain.SecretRequested{RequestID: request, Service: service, Agent: session.Agent})) == 0 {
 		return "", "none is configured and no client is there to ask"
 	}
 	select {

@@ -24,7 +24,7 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 type publisher struct{ hub *Hub }
 
 func (p publisher) Publish(e domain.Event) {
-	p.hub.announceBeside(e)
+	p.hub.events.Publish(e)
 }
 
 // TerminalStarted is as of [terminal.Registry], and so are the others.
