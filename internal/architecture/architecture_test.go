@@ -20,7 +20,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli internal/dialect
 frame:
-handlers: frame server server/passfd internal/catalog internal/dialect internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+handlers: frame server server/passfd internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
 internal/architecture:
 internal/background:
 internal/catalog:
@@ -45,6 +45,7 @@ internal/demoagent:
 internal/dialect: internal/domain  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
+internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
 internal/executor/acp: frame internal/catalog internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/toolinput
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
@@ -57,7 +58,7 @@ internal/filewatch:
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal internal/toolinput  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/logging:
 internal/openrpc: server server/schema

@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
@@ -88,7 +89,7 @@ type Hub struct {
 	store        store.Store
 	health       *health.Monitor    // of the store
 	configs      *configwatch.Watch // nil where the configuration does not change
-	events       *eventLog
+	events       *eventlog.Log
 	conversation *conversation.Writer
 	intake       *intake.Intake
 	approvals    *Inbox
@@ -100,7 +101,6 @@ type Hub struct {
 	sessions     *recentSessions // runs that were lately needed for their ids
 	log          *slog.Logger
 	started      time.Time
-	began        int64 // the last event of the hub before this one
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
@@ -109,7 +109,6 @@ type Hub struct {
 	mu            sync.Mutex // guards the fields below
 	live          map[int64]*liveRun
 	awaiting      map[int64][]chan struct{}
-	besides       map[*Subscription]struct{}
 	cutShort      map[int64]struct{} // runs that a full disk has cut short, until that is kept
 	keepsCutShort bool               // a goroutine keeps that
 	closing       bool
@@ -138,7 +137,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
+		opts: opts, log: opts.Logger, started: time.Now(),
 		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}), cutShort: make(map[int64]struct{}),
 		tokens: credential.NewTokens(), sessions: newRecentSessions(),
 	}
@@ -147,6 +146,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.health = health.New(health.Options{
 		Database: opts.Database, Removed: opts.Removed, Full: h.diskIsFull, Room: h.diskHasRoom, Lost: opts.Lost, Logger: h.log,
 	})
+	h.events = h.newEvents(h.ctx)
 	var err error
 	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Valid, Damaged: h.health.Damaged}); err != nil {
 		return nil, err
@@ -192,6 +192,7 @@ func (h *Hub) Close() error {
 	h.keys.Close()
 	h.intake.Close()
 	_ = h.terminals.Close(ctx)
+	_ = h.events.Close(ctx)
 	if h.configs != nil {
 		_ = h.configs.Close(ctx)
 	}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestLossOfAnIdleHub(t *testing.T) {
 				require.Fail(t, "it does not look")
 			}
 			assert.True(t, h.Lost())
-			assert.Contains(t, h.Issues(), lostIssue)
+			assert.Contains(t, strings.Join(h.Issues(), "\n"), "was removed or replaced")
 		})
 	}
 }

@@ -161,7 +161,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 
 // Status tells what the hub is doing.
 func (h *Hub) Status(ctx context.Context) (Status, error) {
-	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.last()}
+	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
 	var err error
 	if s.Counts, err = h.store.Counts(ctx); err != nil {
 		return s, stored(err)

@@ -126,7 +126,7 @@ func (h *Hub) calmDown() {
 	if h.calm == nil {
 		h.calm = time.AfterFunc(calmAfter, func() {
 			if !h.Busy() {
-				h.events.rest()
+				h.events.Forget()
 				h.opts.Idle()
 			}
 		})
