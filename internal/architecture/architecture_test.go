@@ -20,7 +20,8 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli internal/dialect internal/diff
 frame:
-handlers: frame server server/passfd internal/catalog internal/dialect internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+handlers: frame server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
 internal/catalog:
@@ -54,7 +55,7 @@ internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/diff internal/domain internal/history internal/policy internal/redact internal/restricted internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/hub: internal/approval internal/background internal/catalog internal/config internal/configwatch internal/diff internal/domain internal/history internal/policy internal/redact internal/restricted internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -84,7 +85,7 @@ type Hub struct {
 	opts      Options
 	store     store.Store
 	configs   *configwatch.Watch // nil where the configuration does not change
-	approvals *Inbox
+	approvals *approval.Inbox
 	executors Executors
 	log       *slog.Logger
 	events    *eventLog

@@ -3,6 +3,7 @@ package hub
 import (
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -87,7 +88,7 @@ func (s *Subscription) showPending(seen map[string]bool) error {
 		if err != nil {
 			return err
 		}
-		asked := Requested(a)
+		asked := approval.Requested(a)
 		asked.Replayed = true
 		s.shown[a.ID] = true
 		if err := s.send(Notice{Event: domain.Event{Time: a.Created, Ref: run.Ref(), Payload: asked}}); err != nil {

@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"cmp"
@@ -57,12 +57,12 @@ func noteOf(a domain.Approval) answerNote {
 // noteAnswer keeps what a human has said in the conversation, where it is more
 // than leave for what a tool call shows already, and what the policy has denied.
 func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
-	if a.Status != domain.ApprovalDenied && (a.DecidedBy != byUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
+	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
 	n := noteOf(a)
 	text := n.Title + " — " + n.Decision
-	if a.DecidedBy != byUser {
+	if a.DecidedBy != domain.DecidedByUser {
 		n.DecidedBy = a.DecidedBy
 		text += " by " + a.DecidedBy
 	}

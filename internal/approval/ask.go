@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"cmp"
@@ -47,7 +47,7 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	switch {
 	case err != nil:
 		if ctx.Err() != nil && in.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
-			in.closeUnawaited(a.ID, domain.ApprovalCancelled, "end")
+			in.closeUnawaited(a.ID, domain.ApprovalCancelled, domain.DecidedByEnd)
 		}
 		return catalog.RequestPermissionResult{}, err
 	case found.ended:
@@ -177,7 +177,7 @@ func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approva
 		return nil, err
 	}
 	if a.InputFixed && known.UpdatedInput != nil {
-		return nil, in.giveUp(t, known, whyUnheeded)
+		return nil, in.giveUp(t, known, givenUpInputFixed)
 	}
 	known.Carried, known.AwaitedBy = false, a.Run
 	if err := t.UpdateApproval(known); err != nil {
@@ -191,7 +191,7 @@ func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approva
 func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
 	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
 	if err == nil {
-		err = in.giveUp(t, known, whyRuled)
+		err = in.giveUp(t, known, givenUpRuled)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -212,7 +212,7 @@ func (in *Inbox) supersede(t store.Tx, a domain.Approval) (reopened *domain.Appr
 		if old.Question != a.Question {
 			continue
 		}
-		old.Status, old.DecidedBy = domain.ApprovalCancelled, "end"
+		old.Status, old.DecidedBy = domain.ApprovalCancelled, domain.DecidedByEnd
 		if err := in.close(t, old); err != nil {
 			return nil, err
 		}
@@ -301,17 +301,17 @@ func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered ch
 		}
 		return resultOf(v.approval), nil
 	case <-late:
-		in.closeUnawaited(a.ID, domain.ApprovalExpired, "timeout")
+		in.closeUnawaited(a.ID, domain.ApprovalExpired, domain.DecidedByTimeout)
 		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
 	case <-in.ctx.Done():
 		// Any answer would be taken for a human's: the agent would go on without
 		// what it asked for, before it is ended.
 		<-ctx.Done()
-		return catalog.RequestPermissionResult{}, errClosing
+		return catalog.RequestPermissionResult{}, in.runs.Explain(store.ErrClosed)
 	case <-ctx.Done(): // the agent asks no more, or has gone
 		in.awaitEnd(a.Run)
 		if in.ctx.Err() == nil {
-			in.closeUnawaited(a.ID, domain.ApprovalCancelled, "end")
+			in.closeUnawaited(a.ID, domain.ApprovalCancelled, domain.DecidedByEnd)
 		}
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}
@@ -345,18 +345,16 @@ func resultOf(a domain.Approval) catalog.RequestPermissionResult {
 	case domain.ApprovalResponded:
 		r.Approved, r.Reason, r.Comment = true, "user_responded", a.Response
 	case domain.ApprovalApproved:
-		if a.DecidedBy == byUser {
+		if a.DecidedBy == domain.DecidedByUser {
 			r.Reason = "user_approved"
 		}
 	case domain.ApprovalDenied:
-		if a.DecidedBy == byUser {
+		if a.DecidedBy == domain.DecidedByUser {
 			r.Reason = "user_denied"
 		}
 	}
 	return r
 }
-
-const byUser = "user"
 
 // closeUnawaited closes a question that nobody waits for any more.
 func (in *Inbox) closeUnawaited(id, status, by string) {

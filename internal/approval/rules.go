@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type StandingRule struct {
 func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 	found, err := in.store.AllRules(ctx)
 	if err != nil {
-		return nil, stored(err)
+		return nil, in.runs.Explain(err)
 	}
 	rules := make([]StandingRule, 0, len(found))
 	for _, r := range found {
@@ -34,7 +34,7 @@ func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 		}
 		if !rule.InProject {
 			if rule.Thread, err = in.store.Thread(ctx, r.Thread); err != nil {
-				return nil, stored(err)
+				return nil, in.runs.Explain(err)
 			}
 		}
 		rules = append(rules, rule)

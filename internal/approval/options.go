@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -36,7 +37,7 @@ func checkOption(a domain.Approval, d Decision) error {
 }
 
 // An offered is an answer that was offered with a question.
-type offered PermissionOption
+type offered catalog.PermissionOption
 
 // fits reports whether an answer says the same as a decision. Without a kind
 // it says neither.
