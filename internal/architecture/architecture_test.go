@@ -18,7 +18,7 @@ const module = "github.com/duet-rpc/duet-rpc"
 // package that is missing here has not been thought about.
 const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
-cmd/duet-rpc: internal/cli internal/dialect internal/diff
+cmd/duet-rpc: internal/cli internal/dialect
 frame:
 handlers: frame server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
 internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/toolinput  # how runs go on is an interface to it
@@ -47,7 +47,7 @@ internal/domain:  # values: everybody else speaks them
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
 internal/executor/acp: frame internal/catalog internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/toolinput
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
-internal/executor/process:
+internal/executor/process: internal/catalog
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace
 internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/transcript: internal/catalog
@@ -55,12 +55,13 @@ internal/executor/workspace: internal/catalog
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/approval internal/background internal/catalog internal/config internal/configwatch internal/diff internal/domain internal/history internal/policy internal/redact internal/restricted internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/hub: internal/approval internal/background internal/catalog internal/config internal/configwatch internal/domain internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/intake: internal/catalog internal/diff internal/redact internal/store
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
 internal/pending: frame
-internal/policy: internal/catalog internal/config internal/domain internal/toolinput internal/restricted  # it asks nobody and keeps nothing
+internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/toolinput  # it asks nobody and keeps nothing
 internal/project:
 internal/question: internal/visible
 internal/redact:

@@ -26,7 +26,7 @@ func (h *Hub) newInbox() *approval.Inbox {
 // RequestPermission asks, by the policy first and then a person, whether a tool of
 // the run may run that the token is for.
 func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-	token, live, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
+	token, _, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return catalog.RequestPermissionResult{}, err
 	}
@@ -34,14 +34,14 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	if len(p.Unasked) > 0 {
 		return h.approvals.CheckUnasked(ctx, token.Run, p)
 	}
-	h.endMessage(token.Run)
+	h.intake.EndMessage(token.Run)
 	result, err := h.approvals.Ask(ctx, token.Run, p)
-	if err != nil || result.ApprovalID == "" || live == nil {
+	if err != nil || result.ApprovalID == "" {
 		return result, err
 	}
 	// Should the run not be found, its answers count as taken when it completes.
 	if run, err := h.store.Run(ctx, token.Run); err == nil && !(runsOfHub{h}).ConfirmsAnswers(run) {
-		live.foreign.give(result.ApprovalID)
+		h.intake.Answered(token.Run, result.ApprovalID)
 	}
 	return result, nil
 }

@@ -108,13 +108,13 @@ type killable struct {
 	kills atomic.Int64
 }
 
-func (k *killable) Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error) {
+func (k *killable) Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error) {
 	l, err := k.Executors.Acquire(ctx, want)
 	return &killableLease{l, &k.kills}, err
 }
 
 type killableLease struct {
-	Lease
+	catalog.Lease
 	kills *atomic.Int64
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -150,25 +149,6 @@ type fileDiff struct {
 	catalog.FileChange
 	diff           string
 	added, removed int
-}
-
-var errNoPath = errors.New("a file change without a path")
-
-// diffOf makes the diff of a reported file change.
-func (h *Hub) diffOf(data json.RawMessage) (*fileDiff, error) {
-	var d fileDiff
-	if err := json.Unmarshal(data, &d.FileChange); err != nil {
-		return nil, err
-	}
-	if d.Path == "" {
-		return nil, errNoPath
-	}
-	if d.Binary {
-		return &d, nil
-	}
-	d.diff = diff.Unified(h.opts.Root, d.Path, d.Before, d.After)
-	d.added, d.removed = diff.Count(d.diff)
-	return &d, nil
 }
 
 func (h *Hub) applyChange(t store.Tx, r *report, run domain.Run) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -79,6 +80,15 @@ func foldKind(thought bool) string {
 	return kindMessage
 }
 
+// A report is something that an executor said about a run.
+type report struct {
+	run   int64
+	kind  string // catalog.Event…, or intake.KindProgress
+	data  json.RawMessage
+	delta catalog.ContentDelta // of a delta: already decoded
+	diff  *fileDiff            // of a file change: already computed
+}
+
 // applyReport makes an event, and where need be an item, of one report.
 func (h *Hub) applyReport(t store.Tx, r *report) (err error) {
 	defer func() {
@@ -130,7 +140,7 @@ func (h *Hub) applyReport(t store.Tx, r *report) (err error) {
 			return err
 		}
 		return h.announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available})
-	case reportProgress:
+	case intake.KindProgress:
 		run.Progress = r.data
 		if err := t.UpdateRun(run); err != nil {
 			return err

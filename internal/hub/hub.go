@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
+	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -23,16 +24,13 @@ import (
 type Executors interface {
 	// Acquire returns an executor for a purpose, and starts one if need be. It
 	// waits while there is no room for one.
-	Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error)
+	Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error)
 	// HasRoom reports whether Acquire would not have to wait. It is asked again
 	// when a run has ended, whose lease was released before.
 	HasRoom(want catalog.LeaseRequest) bool
 	// Count is how many executors there are.
 	Count() int
 }
-
-// A Lease is an executor that somebody uses.
-type Lease = catalog.Lease
 
 // leaseFor is what is asked of the executors for an agent of a thread.
 func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
@@ -89,9 +87,8 @@ type Hub struct {
 	executors Executors
 	log       *slog.Logger
 	events    *eventLog
-	intake    intake
+	intake    *intake.Intake
 	histories historyIntake
-	throttle  *throttle
 	reserve   reserve
 	full      atomic.Bool // the disk is
 	damage    damage
@@ -156,16 +153,17 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.throttle = newThrottle(h.ctx, h.log)
-	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
 	var err error
 	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
 	h.approvals = h.newInbox()
 	h.reserve.path = reservePath(opts.Database)
+	h.intake = intake.New(h.ctx, intake.Options{
+		Store: h.store, Runs: forIntake{h}, Recorder: forIntake{h}, Health: forIntake{h}, Root: opts.Root, Logger: h.log,
+	})
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(h)
+	h.executors = opts.Executors(daemon{h, h.intake})
 	h.configs = h.watchConfig()
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
@@ -195,7 +193,7 @@ func (h *Hub) Close() error {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
 	}
 	h.cancel()
-	h.intake.close()
+	h.intake.Close()
 	ended := make(chan struct{})
 	go func() {
 		h.active.Wait()

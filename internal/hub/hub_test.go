@@ -50,7 +50,7 @@ type executors struct {
 	stops map[string]context.CancelFunc
 }
 
-func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) {
+func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Lease, error) {
 	return &leased{executors: x}, nil
 }
 func (x *executors) Count() int                        { return 1 }
@@ -363,7 +363,7 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 				asking, cut := context.WithCancel(ctx)
 				go x.ask(asking, "Write", map[string]string{"file_path": "a"})
 				for pending := []domain.Approval{}; len(pending) == 0 && ctx.Err() == nil; {
-					pending, _ = x.daemon.(*Hub).Approvals().Pending(ctx, "")
+					pending, _ = x.daemon.(daemon).Approvals().Pending(ctx, "")
 				}
 				cut()
 				return end

@@ -131,7 +131,7 @@ func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) 
 	if err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
-	h.endMessage(token.Run)
+	h.intake.EndMessage(token.Run)
 	p.Message.Content = h.keys.Of(token.Thread).JSON(p.Message.Content)
 	return h.AddMessage(ctx, p)
 }

@@ -205,7 +205,7 @@ type crashing struct {
 	killed atomic.Int64
 }
 
-func (c *crashing) Acquire(ctx context.Context, _ catalog.LeaseRequest) (Lease, error) {
+func (c *crashing) Acquire(ctx context.Context, _ catalog.LeaseRequest) (catalog.Lease, error) {
 	if c.held != nil {
 		select {
 		case <-c.held:

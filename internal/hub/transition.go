@@ -101,6 +101,7 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 			}
 			delete(h.awaiting, run.ID)
 			delete(h.live, run.ID)
+			h.intake.End(run.ID)
 			maps.DeleteFunc(h.tokens, func(_ [32]byte, token domain.Token) bool { return token.Run == run.ID })
 			if live != nil {
 				live.clock.stop()

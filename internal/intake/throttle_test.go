@@ -1,4 +1,4 @@
-package hub
+package intake
 
 import (
 	"context"
@@ -10,19 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/stretchr/testify/assert"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// A slow lease is an executor that takes its time to be told to pause, or to go
+// A slowExecutor is an executor that takes its time to be told to pause, or to go
 // on, and may not take it.
-type slowLease struct {
-	Lease
+type slowExecutor struct {
 	pause, resume func() (time.Duration, error)
 
 	mu   sync.Mutex
@@ -31,7 +24,7 @@ type slowLease struct {
 	told int
 }
 
-func (l *slowLease) tell(ctx context.Context, shut bool, how func() (time.Duration, error)) error {
+func (l *slowExecutor) tell(ctx context.Context, shut bool, how func() (time.Duration, error)) error {
 	var took time.Duration
 	var err error
 	l.mu.Lock()
@@ -58,20 +51,22 @@ func (l *slowLease) tell(ctx context.Context, shut bool, how func() (time.Durati
 	return err
 }
 
-func (l *slowLease) PauseNotifications(ctx context.Context) error { return l.tell(ctx, true, l.pause) }
+func (l *slowExecutor) PauseNotifications(ctx context.Context) error {
+	return l.tell(ctx, true, l.pause)
+}
 
-func (l *slowLease) ResumeNotifications(ctx context.Context) error {
+func (l *slowExecutor) ResumeNotifications(ctx context.Context) error {
 	return l.tell(ctx, false, l.resume)
 }
 
-func (l *slowLease) isShut() bool {
+func (l *slowExecutor) isShut() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.shut
 }
 
 // times is how many times it was told something so far.
-func (l *slowLease) times() int {
+func (l *slowExecutor) times() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.told
@@ -81,39 +76,20 @@ func slowly(d time.Duration) func() (time.Duration, error) {
 	return func() (time.Duration, error) { return d, nil }
 }
 
-// slowExecutors give out one lease that is slow.
-type slowExecutors struct {
-	Executors
-	lease *slowLease
-}
-
-func (x *slowExecutors) Acquire(ctx context.Context, w catalog.LeaseRequest) (Lease, error) {
-	l, err := x.Executors.Acquire(ctx, w)
-	x.lease.Lease = l
-	return x.lease, err
-}
-
 // An executor that is told to pause late, when it may go on already, goes on.
 func TestAnExecutorThatIsToldLateIsNotLeftShut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := &slowExecutors{lease: &slowLease{pause: slowly(500 * time.Millisecond)}}
-		h := openHub(t, database(t), func(ctx context.Context, turn *turn) catalog.ExecutePromptResult {
-			for range 2 * highWater {
-				turn.say("x")
-			}
-			time.Sleep(30 * time.Second)
-			assert.False(t, x.lease.isShut(), "its reports have long been kept")
-			return completed
-		}, func(o *Options) {
-			others := o.Executors
-			o.Executors = func(d catalog.Daemon) Executors { x.Executors = others(d); return x }
-		})
-		s := launch(t, h, "p")
-		inState(t, h, s, domain.Running)
-		h.store.Enqueue(func(store.Tx) error { time.Sleep(10 * time.Millisecond); return nil }, func(error) {}) // the disk is slow
-		s = await(t, h, s)
-		assert.Equal(t, domain.Completed, s.State, s.Error)
-		assert.Positive(t, x.lease.times(), "it was told to pause")
+		d, x := newDesk(t), &slowExecutor{pause: slowly(500 * time.Millisecond)}
+		defer d.Join(x)()
+		d.disk.held = true
+		for range highWater {
+			d.report(t, 0, "x")
+		}
+		time.Sleep(10 * time.Millisecond)
+		d.disk.release() // while it is told
+		time.Sleep(time.Minute)
+		assert.False(t, x.isShut(), "its reports have long been kept")
+		assert.Equal(t, 2, x.times(), "it was told to pause, and to go on")
 	})
 }
 
@@ -126,12 +102,12 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 			return time.Duration(rand.IntN(500)) * time.Millisecond, map[bool]error{true: errors.New("not now")}[rand.IntN(4) == 0]
 		}
 		type joined struct {
-			*slowLease
+			*slowExecutor
 			leave func()
 		}
 		var all []joined
 		join := func() {
-			l := &slowLease{pause: how, resume: how}
+			l := &slowExecutor{pause: how, resume: how}
 			all = append(all, joined{l, th.join(l)})
 		}
 		settled := func(shut bool) {
@@ -169,7 +145,7 @@ func TestTheLastThatIsToldCounts(t *testing.T) {
 		th.set(false)
 		settled(false)
 		// Who flips fast is told little.
-		l := &slowLease{pause: slowly(time.Second), resume: slowly(time.Second)}
+		l := &slowExecutor{pause: slowly(time.Second), resume: slowly(time.Second)}
 		leave := th.join(l)
 		for range 1000 {
 			th.set(true)
@@ -192,7 +168,7 @@ func TestNobodyIsToldAfterTheHubHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		th := newThrottle(ctx, slog.New(slog.DiscardHandler))
-		l := &slowLease{pause: func() (time.Duration, error) { return 0, errors.New("never") }}
+		l := &slowExecutor{pause: func() (time.Duration, error) { return 0, errors.New("never") }}
 		leave := th.join(l)
 		th.set(true)
 		time.Sleep(time.Minute)
