@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerApprovals registers the inbox of questions to humans (seed 001).
+// registerApprovals registers the inbox of questions to humans (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
 	f := sessionFamily
 	handle(reg, d, f, "createApproval", createApproval,
@@ -35,7 +35,7 @@ const (
 	humanContact approvalType = "human_contact"
 )
 
-// An approvalView is a question to a human in both of seed 001's shapes: flat, as
+// An approvalView is a question to a human in both of HumanLayer's shapes: flat, as
 // today's clients have it, and by type, as the seed does.
 type approvalView struct {
 	ID           string          `json:"id"`
@@ -208,7 +208,7 @@ func orEmptyObject(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// responseOptions are an agent's options as seed 001 has them.
+// responseOptions are an agent's options as HumanLayer has them.
 func responseOptions(raw json.RawMessage) []responseOption {
 	var options []hub.PermissionOption
 	if len(raw) == 0 || json.Unmarshal(raw, &options) != nil {

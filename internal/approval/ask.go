@@ -3,24 +3,15 @@ package approval
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
-
-// A resolution is how a question ended.
-type resolution struct {
-	approval  domain.Approval
-	cancelled bool // the run is ending: nobody decided
-}
 
 // unconfirmedPatience is how long an executor that somebody else wrote waits at
 // most, less a moment: the executor catalog gives it 30 s.
@@ -51,7 +42,7 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 		}
 		return catalog.RequestPermissionResult{}, err
 	case found.ended:
-		return cancelledResult, nil
+		return cancelled(), nil
 	case found.ruling.IsSettled():
 		return catalog.RequestPermissionResult{Approved: found.ruling.Approved, Reason: found.ruling.Reason}, nil
 	case found.carried != nil:
@@ -60,8 +51,10 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	return in.awaitAnswer(ctx, a, answered)
 }
 
-// cancelledResult is for an agent whose run is ending.
-var cancelledResult = catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
+// cancelled is the result for an agent whose run is ending.
+func cancelled() catalog.RequestPermissionResult {
+	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
+}
 
 // An answer is what is known to a question when it is asked. The zero value is
 // nothing: a person is asked.
@@ -164,212 +157,4 @@ func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r 
 		return err
 	}
 	return in.noteAnswer(t, run, *a)
-}
-
-// handOverCarried hands out a decision that a human made for a dead process. It is
-// used up when the agent has taken it.
-func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
-	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if a.InputFixed && known.UpdatedInput != nil {
-		return nil, in.giveUp(t, known, givenUpInputFixed)
-	}
-	known.Carried, known.AwaitedBy = false, a.Run
-	if err := t.UpdateApproval(known); err != nil {
-		return nil, err
-	}
-	return &known, nil
-}
-
-// answeredByPolicy lets go what waited for a question that the policy has
-// answered now: a human's answer to it, and its asking.
-func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
-	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
-	if err == nil {
-		err = in.giveUp(t, known, givenUpRuled)
-	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	_, err = in.supersede(t, a)
-	return err
-}
-
-// supersede closes the question of a dead process that is asked again: one
-// question waits for one answer. It returns the last of them that asks again
-// what was answered, or nil.
-func (in *Inbox) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approval, err error) {
-	stale, err := t.StaleApprovals(in.ctx, a.Thread)
-	if err != nil {
-		return nil, err
-	}
-	for _, old := range stale {
-		if old.Question != a.Question {
-			continue
-		}
-		old.Status, old.DecidedBy = domain.ApprovalCancelled, domain.DecidedByEnd
-		if err := in.close(t, old); err != nil {
-			return nil, err
-		}
-		if old.Reopens != "" {
-			reopened = &old
-		}
-	}
-	return reopened, nil
-}
-
-// askReplacing is ask for a question that may have been open already, of a
-// process that is dead. What that said of an earlier answer holds for this one
-// too: it may have been carried out.
-func (in *Inbox) askReplacing(t store.Tx, a *domain.Approval, run *domain.Run) error {
-	old, err := in.supersede(t, *a)
-	if err != nil {
-		return err
-	}
-	if old != nil {
-		a.Reopens, a.Reopened = old.Reopens, old.Reopened
-		answered, err := t.Approval(in.ctx, old.Reopens)
-		if err != nil {
-			return err
-		}
-		answered.ReopenedAs = a.ID
-		if err := t.UpdateApproval(answered); err != nil {
-			return err
-		}
-	}
-	return in.ask(t, a, run)
-}
-
-// ask keeps a question, and makes its run wait.
-func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
-	if err := in.transcript.CloseMessage(t, run); err != nil {
-		return err
-	}
-	if err := t.InsertApproval(a); err != nil {
-		return err
-	}
-	if err := in.linkTool(t, *a, *run); err != nil {
-		return err
-	}
-	if err := in.announce(t, *run, Requested(*a)); err != nil {
-		return err
-	}
-	if run.State == domain.Running {
-		return in.runs.AwaitInput(t, run)
-	}
-	return nil
-}
-
-// linkTool shows a question at its tool call, which begins with it if the
-// agent asks before it tells of the call.
-func (in *Inbox) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
-	item, err := t.ToolItem(in.ctx, run.ID, a.ToolUseID())
-	switch {
-	case err == nil:
-		item.Approval = a.ID
-		return t.UpdateItem(item)
-	case !errors.Is(err, store.ErrNotFound):
-		return err
-	case a.Type != domain.FunctionCall || a.CallID == a.ID: // no call of the agent's
-		return nil
-	}
-	return in.transcript.BeginTool(t, run, a)
-}
-
-// awaitAnswer waits for a human.
-func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered chan resolution) (catalog.RequestPermissionResult, error) {
-	defer func() {
-		in.mu.Lock()
-		delete(in.waiting, a.ID)
-		in.mu.Unlock()
-	}()
-	var late <-chan time.Time
-	if !a.Deadline.IsZero() {
-		timer := time.NewTimer(time.Until(a.Deadline))
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case v := <-answered:
-		if v.cancelled {
-			return cancelledResult, nil
-		}
-		return resultOf(v.approval), nil
-	case <-late:
-		in.closeUnawaited(a.ID, domain.ApprovalExpired, domain.DecidedByTimeout)
-		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
-	case <-in.ctx.Done():
-		// Any answer would be taken for a human's: the agent would go on without
-		// what it asked for, before it is ended.
-		<-ctx.Done()
-		return catalog.RequestPermissionResult{}, in.runs.Explain(store.ErrClosed)
-	case <-ctx.Done(): // the agent asks no more, or has gone
-		in.awaitEnd(a.Run)
-		if in.ctx.Err() == nil {
-			in.closeUnawaited(a.ID, domain.ApprovalCancelled, domain.DecidedByEnd)
-		}
-		return catalog.RequestPermissionResult{}, ctx.Err()
-	}
-}
-
-// linkPatience is how long the end of a run may take to be known after its
-// link broke. If the run ends, its question is kept.
-const linkPatience = time.Second
-
-// awaitEnd waits until a run has no agent any more, but not for long.
-func (in *Inbox) awaitEnd(run int64) {
-	ended := in.runs.AgentEnded(run)
-	if ended == nil {
-		return
-	}
-	timer := time.NewTimer(linkPatience)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
-}
-
-// resultOf is a decision as an executor is told it.
-func resultOf(a domain.Approval) catalog.RequestPermissionResult {
-	r := catalog.RequestPermissionResult{Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
-	if mustBeTaken(a) {
-		r.ApprovalID = a.ID
-	}
-	switch a.Status {
-	case domain.ApprovalResponded:
-		r.Approved, r.Reason, r.Comment = true, "user_responded", a.Response
-	case domain.ApprovalApproved:
-		if a.DecidedBy == domain.DecidedByUser {
-			r.Reason = "user_approved"
-		}
-	case domain.ApprovalDenied:
-		if a.DecidedBy == domain.DecidedByUser {
-			r.Reason = "user_denied"
-		}
-	}
-	return r
-}
-
-// closeUnawaited closes a question that nobody waits for any more.
-func (in *Inbox) closeUnawaited(id, status, by string) {
-	err := in.runs.Write(in.ctx, func(t store.Tx) error {
-		a, err := t.Approval(in.ctx, id)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
-		if err != nil || a.Status != domain.ApprovalPending || a.Stale || in.runs.KeepsQuestions(a.Run) {
-			return err
-		}
-		a.Status, a.DecidedBy = status, by
-		return in.close(t, a)
-	})
-	if err != nil && in.ctx.Err() == nil {
-		in.log.Warn("a question could not be closed", "err", err)
-	}
 }

@@ -3,11 +3,10 @@ package approval
 import (
 	"fmt"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/google/uuid"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Why a question is asked again. The verb is what the answer was: see inWords.
@@ -43,35 +42,11 @@ func mustBeTaken(a domain.Approval) bool {
 	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 }
 
-// RunEnds closes what a run that ends has asked.
-func (in *Inbox) RunEnds(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range pending {
-		if a.Stale {
-			continue
-		}
-		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, domain.DecidedByEnd, t.Now(), 0
-		if err := t.UpdateApproval(a); err != nil {
-			return err
-		}
-		if err := in.announce(t, run, domain.ApprovalResolved{
-			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
-		}); err != nil {
-			return err
-		}
-		t.AfterCommit(func() { in.wake(a) })
-	}
-	return nil
-}
-
-// RunEnded sees to the answers of a run that has ended: what its agent
+// SettleAnswers sees to the answers of a run that has ended: what its agent
 // was given and has not taken, what it was to be given when it asked again, and
 // questions of dead agents that its conversation has left behind. stopped says
 // that somebody wished it to end, which is later than any answer.
-func (in *Inbox) RunEnded(t store.Tx, run domain.Run, stopped bool) error {
+func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
 	if run.State == domain.Completed {
 		if err := in.closeOvertaken(t, run); err != nil {
 			return err
@@ -212,22 +187,6 @@ func (in *Inbox) closeOvertaken(t store.Tx, run domain.Run) error {
 func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
 	for _, id := range approvals {
 		if err := t.TakeAnswer(id, run); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Keep marks a run's questions as those of an agent that is gone: they stay open
-// when the run ends.
-func (in *Inbox) Keep(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range pending {
-		a.Stale, a.AwaitedBy = true, 0
-		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
 	}

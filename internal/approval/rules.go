@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A StandingRule is what a human has decided for all questions like one: for a
