@@ -18,7 +18,7 @@ func (h *Hub) Approvals() *Inbox { return h.approvals }
 // newInbox makes the hub's inbox. The store is open.
 func (h *Hub) newInbox() *Inbox {
 	return &Inbox{
-		ctx: h.ctx, store: h.store, policy: policy.New(h.opts.Root, h.opts.Rules), runs: runsOfHub{h}, transcript: transcriptOfHub{h}, log: h.log,
+		ctx: h.ctx, store: h.store, policy: policy.New(h.opts.Root, h.opts.Rules), runs: runsOfHub{h}, transcript: h.conversation, log: h.log,
 		waiting: make(map[string]chan resolution),
 	}
 }
@@ -30,7 +30,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	if err != nil {
 		return catalog.RequestPermissionResult{}, err
 	}
-	p = h.withoutSecrets(p, token.Thread)
+	p = h.keys.WithoutKeys(p, token.Thread)
 	if len(p.Unasked) > 0 {
 		return h.approvals.CheckUnasked(ctx, token.Run, p)
 	}
@@ -109,19 +109,4 @@ func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 	return nil
 }
 
-func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isDoomed(run) }
-
-// transcriptOfHub is the conversation as the inbox needs it.
-type transcriptOfHub struct{ hub *Hub }
-
-func (c transcriptOfHub) CloseMessage(t store.Tx, run *domain.Run) error {
-	return c.hub.closeMessage(t, run)
-}
-
-func (c transcriptOfHub) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error {
-	return c.hub.beginTool(t, run, a)
-}
-
-func (c transcriptOfHub) NoteApproval(t store.Tx, run domain.Run, id, text string, data any) error {
-	return c.hub.note(t, run, kindApproval, id, text, encode(data))
-}
+func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isCutShort(run) }

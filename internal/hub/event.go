@@ -24,7 +24,7 @@ func Requested(a domain.Approval) domain.ApprovalRequested {
 		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 	}
 	for _, part := range []*json.RawMessage{&r.Input, &r.Diffs} {
-		if len(*part) > maxEventText {
+		if len(*part) > domain.MaxEventText {
 			*part, r.Truncated = nil, true
 		}
 	}
