@@ -14,10 +14,6 @@ func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
 	return err
 }
 
-// maxEventPart is how long an input or a diff may be that an event carries, in
-// bytes; the approval has all of it.
-const maxEventPart = 128 << 10
-
 // Requested is a question as an event tells of it: without what is too long for
 // one, which the approval has.
 func Requested(a domain.Approval) domain.ApprovalRequested {
@@ -28,7 +24,7 @@ func Requested(a domain.Approval) domain.ApprovalRequested {
 		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 	}
 	for _, part := range []*json.RawMessage{&r.Input, &r.Diffs} {
-		if len(*part) > maxEventPart {
+		if len(*part) > domain.MaxEventText {
 			*part, r.Truncated = nil, true
 		}
 	}

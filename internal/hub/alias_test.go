@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -56,7 +57,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 			return "", err
 		},
 		"Subscribe": func(id string) (string, error) {
-			s, err := h.Subscribe(ctx, Filter{Run: id}, -1, func(context.Context, Notice) error { return nil })
+			s, err := h.events.Subscribe(ctx, eventlog.Subscribing{Run: id, Since: -1}, func(context.Context, eventlog.Notice) error { return nil })
 			if err == nil {
 				s.Close()
 			}

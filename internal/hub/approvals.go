@@ -19,7 +19,7 @@ func (h *Hub) Approvals() *approval.Inbox { return h.approvals }
 // newInbox makes the hub's inbox. The store is open.
 func (h *Hub) newInbox() *approval.Inbox {
 	return approval.New(h.ctx, approval.Options{
-		Store: h.store, Policy: policy.New(h.opts.Root, h.opts.Rules), Runs: runsOfHub{h}, Transcript: transcriptOfHub{h}, Logger: h.log,
+		Store: h.store, Policy: policy.New(h.opts.Root, h.opts.Rules), Runs: runsOfHub{h}, Transcript: h.conversation, Logger: h.log,
 	})
 }
 
@@ -30,7 +30,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	if err != nil {
 		return catalog.RequestPermissionResult{}, err
 	}
-	p = h.withoutSecrets(p, token.Thread)
+	p = h.keys.WithoutKeys(p, token.Thread)
 	if len(p.Unasked) > 0 {
 		return h.approvals.CheckUnasked(ctx, token.Run, p)
 	}
@@ -52,8 +52,6 @@ type runsOfHub struct{ hub *Hub }
 func (r runsOfHub) Write(ctx context.Context, change func(store.Tx) error) error {
 	return r.hub.write(ctx, change)
 }
-
-func (r runsOfHub) Explain(err error) error { return stored(err) }
 
 func (r runsOfHub) Find(ctx context.Context, reader store.RunReader, id string) (domain.Run, error) {
 	n, err := reader.Find(ctx, id)
@@ -111,19 +109,4 @@ func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 	return nil
 }
 
-func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isDoomed(run) }
-
-// transcriptOfHub is the conversation as the inbox needs it.
-type transcriptOfHub struct{ hub *Hub }
-
-func (c transcriptOfHub) CloseMessage(t store.Tx, run *domain.Run) error {
-	return c.hub.closeMessage(t, run)
-}
-
-func (c transcriptOfHub) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error {
-	return c.hub.beginTool(t, run, a)
-}
-
-func (c transcriptOfHub) NoteApproval(t store.Tx, run domain.Run, id, text string, data any) error {
-	return c.hub.note(t, run, kindApproval, id, text, encode(data))
-}
+func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isCutShort(run) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,7 @@ import (
 
 func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
-	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalResolved}}, -1)
+	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalResolved}}, -1)
 	s := launch(t, h, "a")
 	a := pendingOf(t, h, 1)[0]
 	var all sync.WaitGroup
@@ -304,7 +305,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			}, func(o *Options) {
 				o.Rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
 			})
-			events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
+			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 			c.spec.Prompt = "p"
 			s, err := h.Launch(context.Background(), c.spec)
 			require.NoError(t, err)
@@ -314,7 +315,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			require.NoError(t, err)
 			var noted []string
 			for _, e := range conversation.Entries {
-				if e.Kind == kindApproval {
+				if e.Kind == domain.ItemApproval {
 					noted = append(noted, e.Content)
 				}
 			}
@@ -340,7 +341,7 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Settings: domain.Settings{AllowedTools: []string{"Read"}, DisallowedTools: []string{"Write"}}})
 	require.NoError(t, err)
 	inState(t, h, s, domain.Running)
-	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
+	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 	for i, c := range [][2]string{{"Read", domain.ApprovalApproved}, {"Write", domain.ApprovalDenied}} {
 		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.UUID, Tool: c[0]})
 		require.NoError(t, err)

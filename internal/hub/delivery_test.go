@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -65,7 +66,7 @@ func notes(t *testing.T, h *Hub, run string) (list []string) {
 	c, err := h.Conversation(context.Background(), run, Page{})
 	require.NoError(t, err)
 	for _, e := range c.Entries {
-		if e.Kind == kindApproval {
+		if e.Kind == domain.ItemApproval {
 			list = append(list, e.Content)
 		}
 	}
@@ -122,7 +123,7 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 			require.Len(t, said, 1, "the history has the answer")
 			assert.Contains(t, said[0], "approved before, but")
 
-			events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, 0)
+			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, 0)
 			require.Eventually(t, func() bool { return len(events.all()) >= 2 }, within, time.Millisecond)
 			told := events.all()[1].Payload.(domain.ApprovalRequested)
 			assert.Equal(t, []any{again.ID, first.ID, again.Reopened, true}, []any{told.ApprovalID, told.Reopens, told.Reopened, told.Stale})

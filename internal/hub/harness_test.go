@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -89,10 +90,10 @@ func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {
 	return s
 }
 
-func (c *collected) all() []Notice {
+func (c *collected) all() []eventlog.Notice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]Notice{}, c.list...)
+	return append([]eventlog.Notice{}, c.list...)
 }
 
 // states are the transitions that a subscriber was told, such as

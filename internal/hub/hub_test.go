@@ -10,10 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 
 	"github.com/stretchr/testify/assert"
@@ -160,10 +162,10 @@ func database(t *testing.T) string { return filepath.Join(t.TempDir(), "duet.db"
 // A log collects what a subscriber gets.
 type collected struct {
 	mu   sync.Mutex
-	list []Notice
+	list []eventlog.Notice
 }
 
-func (c *collected) deliver(_ context.Context, n Notice) error {
+func (c *collected) deliver(_ context.Context, n eventlog.Notice) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, n)
@@ -180,10 +182,11 @@ func (c *collected) kinds() []domain.EventKind {
 	return list
 }
 
-func subscribe(t *testing.T, h *Hub, f Filter, since int64) *collected {
+func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *collected {
 	t.Helper()
 	c := &collected{}
-	s, err := h.Subscribe(context.Background(), f, since, c.deliver)
+	f.Since = since
+	s, err := h.events.Subscribe(context.Background(), f, c.deliver)
 	require.NoError(t, err)
 	s.Start()
 	t.Cleanup(s.Close)
@@ -215,7 +218,7 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 		x.say("Done.")
 		return completed
 	})
-	events := subscribe(t, h, Filter{}, -1)
+	events := subscribe(t, h, eventlog.Subscribing{}, -1)
 	s := await(t, h, launch(t, h, "say hello"))
 	assert.Equal(t, domain.Completed, s.State)
 	assert.Equal(t, "Done.", s.Result)
@@ -280,7 +283,7 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, play)
-	events := subscribe(t, h, Filter{}, -1)
+	events := subscribe(t, h, eventlog.Subscribing{}, -1)
 	require.Eventually(t, func() bool { return len(events.kinds()) == 1 }, time.Minute, time.Millisecond, "the question is shown again")
 	pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
 	require.NoError(t, err)
@@ -403,4 +406,40 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 			await(t, h, s)
 		}
 	}
+}
+
+// Whoever drains is told when the last run that works has ended, or waits for a
+// human.
+func TestDrainReturnsAtOnceWhenNothingWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			switch x.p.Prompt {
+			case "asks":
+				time.Sleep(7 * time.Millisecond)
+				x.ask(ctx, "Write", nil)
+			case "works":
+				time.Sleep(13 * time.Millisecond)
+			default:
+				<-ctx.Done()
+			}
+			return completed
+		})
+		inState(t, h, launch(t, h, "works"), domain.Running)
+		inState(t, h, launch(t, h, "asks"), domain.Running)
+		began := time.Now()
+		h.Drain(t.Context())
+		assert.LessOrEqual(t, time.Since(began), 13*time.Millisecond)
+		assert.Len(t, pendingOf(t, h, 1), 1, "the question waits")
+		h.Drain(t.Context())
+		assert.LessOrEqual(t, time.Since(began), 15*time.Millisecond)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, database(t), hang)
+		inState(t, h, launch(t, h, "p"), domain.Running)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		h.Drain(ctx)
+		assert.Equal(t, time.Hour, time.Since(began).Round(time.Second))
+	})
 }

@@ -3,8 +3,10 @@ package hub
 import (
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/terminal"
 )
 
 // Intake takes in what agents report.
@@ -14,6 +16,8 @@ func (h *Hub) Intake() *intake.Intake { return h.intake }
 type daemon struct {
 	*Hub
 	*intake.Intake
+	*credential.Keys
+	*terminal.Registry
 }
 
 // forIntake is the hub as the intake of reports sees it.
@@ -31,23 +35,9 @@ func (f forIntake) RunOf(ctx context.Context, token, task string) (int64, error)
 func (f forIntake) GoesOn(run int64) bool {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
-	_, doomed := f.hub.doomed[run]
-	return f.hub.live[run] != nil && !doomed
+	_, cut := f.hub.cutShort[run]
+	return f.hub.live[run] != nil && !cut
 }
 
-// NoRoom is as of [intake.Health].
-func (f forIntake) NoRoom(err error) { f.hub.diskIsFull(err) }
-
-// ReportsLost is as of [intake.Health].
-func (f forIntake) ReportsLost(error) {
-	f.hub.setIssue("store", "events could not be kept; run `duet-rpc doctor`")
-}
-
-// Record is as of [intake.Recorder].
-func (f forIntake) Record(t store.Tx, r intake.Report) error {
-	of := report{run: r.Run, kind: r.Kind, data: r.Data, delta: r.Delta}
-	if r.Change != nil {
-		of.diff = &fileDiff{r.Change.FileChange, r.Change.Diff, r.Change.Added, r.Change.Removed}
-	}
-	return f.hub.applyReport(t, &of)
-}
+// Changed is as of [intake.Runs].
+func (f forIntake) Changed(t store.Tx, run int64) { f.hub.forget(t, run) }

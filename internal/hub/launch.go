@@ -191,7 +191,7 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 			return err
 		}
 	}
-	if err := h.addPrompt(t, *run, thread); err != nil {
+	if err := h.conversation.Prompt(t, *run, thread); err != nil {
 		return err
 	}
 	// The thread is touched by the transition.

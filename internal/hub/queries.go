@@ -3,11 +3,11 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -87,7 +87,7 @@ func (h *Hub) Output(ctx context.Context, s domain.Session) (string, error) {
 	}
 	var texts []string
 	for _, i := range items {
-		if i.Kind == kindMessage && i.Role == "assistant" {
+		if i.Kind == domain.ItemMessage && i.Role == "assistant" {
 			texts = append(texts, i.Content)
 		}
 	}
@@ -127,7 +127,7 @@ func (h *Hub) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, 
 // CreateMessage puts a message of an executor into the conversation that its
 // token is good for.
 func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
-	token, err := h.token(p.SessionToken)
+	token, err := h.tokens.Find(p.SessionToken)
 	if err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
@@ -150,15 +150,8 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 		if err != nil {
 			return err
 		}
-		if err := h.closeMessage(t, &run); err != nil {
-			return err
-		}
-		text := textOf(p.Message.Content)
-		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Key: fmt.Sprintf("msg-%d", t.Seq()+1), Role: p.Message.Role, Content: text, Created: t.Now(), Updated: t.Now()}
-		if item.Seq, err = h.announceMessage(t, run, domain.MessageAdded{Type: kindMessage, Key: item.Key, Role: item.Role, Text: text, Subtype: p.Message.Type}); err != nil {
-			return err
-		}
-		return t.InsertItem(&item)
+		item, err = h.conversation.Message(t, &run, p.Message.Role, conversation.TextOf(p.Message.Content), p.Message.Type)
+		return err
 	})
 	if err != nil { // the change may still be under way, if ctx has ended
 		return catalog.CreateMessageResult{}, err
@@ -168,7 +161,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 
 // Status tells what the hub is doing.
 func (h *Hub) Status(ctx context.Context) (Status, error) {
-	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.last()}
+	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
 	var err error
 	if s.Counts, err = h.store.Counts(ctx); err != nil {
 		return s, stored(err)

@@ -12,12 +12,9 @@ import (
 // interrupted and can be continued, its questions stay, its agents are ended.
 // Runs that were queued are started.
 func (h *Hub) recover(ctx context.Context) error {
-	last, err := h.store.LastSeq(ctx)
-	if err != nil {
+	if err := h.events.Open(ctx, h.store); err != nil {
 		return err
 	}
-	h.events.start(last)
-	h.began = last
 	left, err := h.store.Processes(ctx)
 	if err != nil {
 		return err

@@ -59,20 +59,6 @@ type SettingsChange struct {
 	AdditionalDirectories  *[]string
 }
 
-// Filter chooses events. The zero value means all.
-type Filter struct {
-	Kinds []domain.EventKind // nil: all
-	Run   string             // any id: only that run
-}
-
-// A Notice is an event as it goes out to a subscriber: deltas may have been
-// merged into one, and then Seq is that of the last. Deltas say of which run
-// they are, too.
-type Notice struct {
-	domain.Event
-	More bool // the next one belongs with it: whoever gets one should get both
-}
-
 // Status is what the hub is doing (seed 000, daemon.status).
 type Status struct {
 	Started   time.Time
