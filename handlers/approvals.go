@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -279,10 +278,7 @@ func createApproval(ctx context.Context, h *hub.Hub, p createApprovalParams) (cr
 	if run == "" {
 		run = p.SessionID
 	}
-	if p.Type == "" {
-		p.Type = functionCall
-	}
-	a, err := h.CreateApproval(ctx, hub.ApprovalSpec{
+	a, err := h.Approvals().Create(ctx, hub.ApprovalSpec{
 		Run: run, Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
 		Subject: p.Subject, Options: p.Options, Channel: p.Channel,
 	})
@@ -303,7 +299,7 @@ func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (ap
 	if run == "" {
 		run = p.RunID
 	}
-	found, err := h.Approvals(ctx, run)
+	found, err := h.Approvals().Pending(ctx, run)
 	if err != nil {
 		return approvalList{}, err
 	}
@@ -343,7 +339,7 @@ type approvalResult struct {
 }
 
 func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult, error) {
-	a, err := h.Approval(ctx, p.id())
+	a, err := h.Approvals().Find(ctx, p.id())
 	if err != nil {
 		return approvalResult{}, err
 	}
@@ -379,34 +375,14 @@ type decisionParams struct {
 }
 
 func (p decisionParams) check() error {
-	return first(p.approvalIDs.check(), p.checkDecision(p.Type), p.checkComment())
+	return first(p.approvalIDs.check(), sessionFamily.wire(p.decision().Check()))
 }
 
-// checkDecision holds the decision against the type of the approval: seed
-// 001, "Method-Specific Validation".
-func (p decisionParams) checkDecision(t approvalType) error {
-	accepted := verdict("").Accepted()
-	switch t {
-	case functionCall:
-		accepted = []string{"approve", "deny"}
-	case humanContact:
-		accepted = []string{"respond"}
+func (p decisionParams) decision() hub.Decision {
+	return hub.Decision{
+		ID: p.id(), Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
+		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope),
 	}
-	if slices.Contains(accepted, string(p.Decision)) {
-		return nil
-	}
-	return server.InvalidParam(server.ParamError{
-		Param: "decision", Expected: "one of " + strings.Join(accepted, ", ") + " for a " + string(t), Received: `"` + string(p.Decision) + `"`, Accepted: accepted,
-	})
-}
-
-func (p decisionParams) checkComment() error {
-	if p.Decision == "approve" || strings.TrimSpace(p.Comment) != "" || p.Decision == "respond" && p.Option != "" {
-		return nil
-	}
-	return server.InvalidParam(server.ParamError{
-		Param: "comment", Expected: "a string that is not empty, to " + string(p.Decision), Received: "nothing",
-	})
 }
 
 type decisionResult struct {
@@ -416,29 +392,14 @@ type decisionResult struct {
 }
 
 func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionResult, error) {
-	a, err := h.Approval(ctx, p.id())
-	switch {
-	case hubKind(err) == domain.KindApprovalNotFound:
+	a, err := h.Approvals().Decide(ctx, p.decision())
+	switch hubKind(err) {
+	case domain.KindApprovalNotFound:
 		return decisionResult{Error: "approval not found: " + headline(p.id(), promptShown)}, nil
-	case err != nil:
-		return decisionResult{}, err
+	case domain.KindAlreadyDecided:
+		return decisionResult{Error: err.Error(), Status: a.Status}, nil
 	}
-	if a.Status != "pending" {
-		return alreadyDecided(a), nil
-	}
-	if err := p.matches(approvalType(a.Type)); err != nil {
-		return decisionResult{}, err
-	}
-	decided, err := h.Decide(ctx, hub.Decision{
-		ID: a.ID, Type: a.Type, Decision: string(p.Decision), Comment: p.Comment, Option: p.Option, UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope),
-	})
-	if hubKind(err) == domain.KindAlreadyDecided { // somebody else was faster
-		if a, err := h.Approval(ctx, a.ID); err == nil {
-			return alreadyDecided(a), nil
-		}
-		return decisionResult{Error: err.Error()}, nil
-	}
-	return decisionResult{Success: err == nil, Status: decided.Status}, err
+	return decisionResult{Success: err == nil, Status: a.Status}, err
 }
 
 // orAbsent is nil for null, which clients write for what they do not give.
@@ -447,21 +408,4 @@ func orAbsent(raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return raw
-}
-
-// matches holds a decision against what the approval is.
-func (p decisionParams) matches(t approvalType) error {
-	if p.Type != "" && p.Type != t {
-		return server.InvalidParam(server.ParamError{
-			Param: "type", Expected: string(t) + ", which the approval is", Received: `"` + string(p.Type) + `"`, Accepted: []string{string(t)},
-		})
-	}
-	if t == humanContact && p.Decision == "deny" {
-		return nil // the hub knows whether that can be told to who asks
-	}
-	return p.checkDecision(t)
-}
-
-func alreadyDecided(a domain.Approval) decisionResult {
-	return decisionResult{Error: "approval " + a.ID + " already decided with status: " + a.Status, Status: a.Status}
 }

@@ -119,13 +119,15 @@ type executors struct {
 	typed chan string // what was written to terminals
 }
 
-func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (hub.Lease, error) { return x, nil }
-func (x *executors) Count() int                                                       { return 1 }
-func (x *executors) HasRoom(catalog.LeaseRequest) bool                                { return true }
-func (x *executors) Release()                                                         {}
-func (x *executors) Kill()                                                            {}
-func (x *executors) PauseNotifications(context.Context) error                         { return nil }
-func (x *executors) ResumeNotifications(context.Context) error                        { return nil }
+func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Lease, error) {
+	return x, nil
+}
+func (x *executors) Count() int                                { return 1 }
+func (x *executors) HasRoom(catalog.LeaseRequest) bool         { return true }
+func (x *executors) Release()                                  {}
+func (x *executors) Kill()                                     {}
+func (x *executors) PauseNotifications(context.Context) error  { return nil }
+func (x *executors) ResumeNotifications(context.Context) error { return nil }
 
 func (x *executors) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
 	ctx, cancel := context.WithCancel(ctx)

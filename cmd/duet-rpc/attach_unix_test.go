@@ -258,7 +258,7 @@ func TestAttachToMuchOutput(t *testing.T) {
 		ID string `json:"terminal_id"`
 	}
 	c.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; printf '\033[c'; read a; echo "got $a"; exit 3`}}, &spawned)
-	c.await("the last line", func() bool {
+	c.until("the last line", func() bool {
 		return len(c.lines) > 0 && strings.Contains(strings.Join(c.lines[max(0, len(c.lines)-5):], ""), "line 20000")
 	})
 	w := s.window(80, 24, "attach", spawned.ID)
@@ -407,13 +407,13 @@ func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 		}
 		return n
 	}
-	named.await("both words of the end, as it asked for", func() bool { return exits(named) == 2 })
-	both.await("the end", func() bool { return exits(both) > 0 })
+	named.until("both words of the end, as it asked for", func() bool { return exits(named) == 2 })
+	both.until("the end", func() bool { return exits(both) > 0 })
 	// What the log had to say of it was said before what comes now.
 	var l launched
 	both.call("launchSession", object{"query": "quiet"}, &l)
 	both.awaitEnd(l.SessionID)
-	both.await("nothing more", func() bool { return exits(both) == 1 })
+	both.until("nothing more", func() bool { return exits(both) == 1 })
 	_, err := s.command("daemon", "stop", "--force")
 	require.NoError(t, err)
 }

@@ -106,8 +106,7 @@ func TestDamagedLogIsTold(t *testing.T) {
 				assert.Contains(t, strings.Join(issues, "\n"), "duet-rpc doctor")
 				assert.Equal(t, 1, strings.Count(c.log.String(), "the database is damaged"), "%s", c.log.String())
 				c.closeStdin()
-				<-c.closed
-				require.NoError(t, c.wrong)
+				c.requireGoodEnd()
 			})
 		}
 	}

@@ -50,7 +50,7 @@ func (c *fileClient) file() *held {
 // exitOf waits for the end of a terminal and returns the exit code.
 func (c *fileClient) exitOf(id string) (code int) {
 	c.t.Helper()
-	c.await("the end of the terminal "+id, func() bool {
+	c.until("the end of the terminal "+id, func() bool {
 		for _, e := range c.events {
 			var d struct {
 				ID   string `json:"terminal_id"`
@@ -149,16 +149,16 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	assert.True(t, detached.Detached)
 	holder.call("terminal.detach", object{"terminal_id": r.ID}, &detached)
 	assert.False(t, detached.Detached, "it was already")
-	holder.await("no event has come", func() bool { return holder.lineClient.printed() == "" })
+	holder.until("no event has come", func() bool { return holder.lineClient.printed() == "" })
 	other.call("terminal.attach", object{"terminal_id": r.ID}, nil)
 	other.call("terminal.write", object{"terminal_id": r.ID, "data": "two\r"}, nil)
-	other.await("output as events", func() bool { return other.printed() == "got two\r\n" })
+	other.until("output as events", func() bool { return other.printed() == "got two\r\n" })
 
 	// While others watch it is not handed over; to who watches alone, it is.
 	assert.Equal(t, "terminal_taken", kindOf(t, holder.try("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)))
 	other.call("terminal.detach", object{"terminal_id": r.ID}, nil)
 	holder.call("terminal.attach", object{"terminal_id": r.ID}, nil)
-	holder.await("the past", func() bool { return holder.printed() == "got two\r\n" })
+	holder.until("the past", func() bool { return holder.printed() == "got two\r\n" })
 	holder.call("terminal.attach", object{"terminal_id": r.ID, "descriptor": true, "cols": 40, "rows": 10}, &r)
 	tty = holder.file()
 	assert.Equal(t, "got two\r\n", r.Recent)
@@ -175,7 +175,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	again := s.files()
 	again.call("terminal.attach", object{"terminal_id": r.ID}, nil)
 	again.call("terminal.write", object{"terminal_id": r.ID, "data": "four\r"}, nil)
-	again.await("output as events", func() bool { return strings.HasSuffix(again.printed(), "got four\r\n") })
+	again.until("output as events", func() bool { return strings.HasSuffix(again.printed(), "got four\r\n") })
 
 	// The end of the program is told to who has the descriptor, who reads the
 	// rest.
@@ -325,7 +325,7 @@ func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
 	c := s.lines()
 	before := len(c.said())
 	c.say(`[{"jsonrpc":"2.0","id":1,"method":"spawn_terminal","params":{"shell":"cat","descriptor":true}}]`)
-	c.await("the answer", func() bool { return len(c.lines) > before })
+	c.until("the answer", func() bool { return len(c.lines) > before })
 	assert.Contains(t, c.said()[before], `"code":-32602`)
 	require.Len(t, s.terminals(), 1)
 	c.conn.Close()

@@ -156,6 +156,9 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 		require.NoError(t, err)
 		t.Cleanup(func() { file.Close() })
 		c.editor = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &recorder{}})
+		c.editor.mu.Lock()
+		c.editor.patient = l.patient
+		c.editor.mu.Unlock()
 	} else {
 		c.line = linesOn(t, conn)
 		c.line.mu.Lock()

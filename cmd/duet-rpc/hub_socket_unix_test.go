@@ -29,7 +29,7 @@ func (c *lineClient) ask(line string) (answer string) {
 	c.t.Helper()
 	before := len(c.said())
 	c.say(line)
-	c.await("an answer to "+line, func() bool {
+	c.until("an answer to "+line, func() bool {
 		if len(c.lines) == before {
 			return false
 		}
@@ -191,7 +191,7 @@ func TestSocketServesSeed001(t *testing.T) {
 	var l launched
 	c.call("launchSession", object{"query": "quiet permit:1", "model": "sonnet", "working_dir": s.root}, &l)
 	var id string
-	c.await("a question", func() bool {
+	c.until("a question", func() bool {
 		for _, e := range c.events {
 			if e.Type == "new_approval" && e.Data.SessionID == l.SessionID {
 				id = e.Data.ApprovalID

@@ -3,31 +3,12 @@
 package main_test
 
 import (
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// awaitNoted waits for an event.task… notification.
-func (c *client) awaitNoted(note string) {
-	c.t.Helper()
-	require.Eventually(c.t, func() bool { return c.count(note) > 0 }, watchdog/3, pollEvery, "%q is not told", note)
-}
-
-func (c *client) count(note string) (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, said := range c.noted {
-		if said == note {
-			n++
-		}
-	}
-	return n
-}
 
 // However a hub ends, who is told of tasks is told once how each has ended,
 // also who came to another hub then.
@@ -54,26 +35,24 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 			line.call("task.stats", object{}, nil)
 			after := hub.launch("quiet permit:1 after", "")
 			hub.awaitQuestion(after.SessionID)
-			attached.awaitNoted("Started " + after.TaskID)
+			attached.awaitNote("event.taskStarted", after.TaskID)
 
 			end(t, hub, attached)
 			<-hub.closed
 			for attached.try("task.stats", object{}, nil) != nil { // what needs a hub
 			}
 			for _, task := range []launched{before, after} {
-				attached.awaitNoted("Cancelled " + task.TaskID)
+				attached.awaitNote("event.taskCancelled", task.TaskID)
 			}
 			again := attached.launch("quiet", "")
-			attached.awaitNoted("Completed " + again.TaskID)
-			assert.Equal(t, 1, attached.count("Cancelled "+before.TaskID), "once")
-			assert.Equal(t, 1, attached.count("Cancelled "+after.TaskID), "once")
+			attached.awaitNote("event.taskCompleted", again.TaskID)
+			assert.Equal(t, 1, attached.count("event.taskCancelled", before.TaskID), "once")
+			assert.Equal(t, 1, attached.count("event.taskCancelled", after.TaskID), "once")
 			if name == "daemon.stop" { // a signal leaves less time
 				line.requireClosed()
-				var told []string
-				for _, n := range line.noted() {
-					told = append(told, strings.TrimPrefix(n.Method, "event.task")+" "+n.Params.TaskID)
+				for _, task := range []launched{before, after} {
+					assert.Equal(t, 1, line.count("event.taskCancelled", task.TaskID), "before the connection ended")
 				}
-				assert.True(t, slices.Contains(told, "Cancelled "+after.TaskID) && slices.Contains(told, "Cancelled "+before.TaskID), "before the connection ended: %v", told)
 			}
 			attached.leave()
 		})

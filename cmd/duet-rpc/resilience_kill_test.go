@@ -222,8 +222,7 @@ func (k *kills) round(t *testing.T) {
 	defer killed.Stop()
 	k.work(c)
 	<-c.ended
-	<-c.closed
-	require.NoError(t, c.wrong)
+	c.requireGoodEnd()
 	k.take(t, c.seen())
 }
 

@@ -18,20 +18,21 @@ import (
 )
 
 type options struct {
-	duet      string // program and arguments, split at white space
-	rounds    int
-	scale     float64
-	workloads []workload
-	all       bool // no workloads were chosen
-	check     bool
-	verbose   bool
-	keep      string
+	duet, before string // program and arguments, split at white space
+	rounds       int
+	scale        float64
+	workloads    []workload
+	all          bool // no workloads were chosen
+	check        bool
+	verbose      bool
+	keep         string
 }
 
 func parseFlags() (options, error) {
 	var o options
 	var selected string
 	flag.StringVar(&o.duet, "duet", "../../bin/duet-rpc", "the duet-rpc to measure: a `command`, with arguments if any")
+	flag.StringVar(&o.before, "before", "", "another build of duet-rpc to measure in the same rounds, a `command` like -duet")
 	flag.IntVar(&o.rounds, "rounds", 4, "rounds over all workloads and servers")
 	flag.Float64Var(&o.scale, "scale", 1, "factor for the number of messages")
 	flag.StringVar(&selected, "workloads", "", "comma `list` of workloads (default: all)")
@@ -86,7 +87,7 @@ func compare(o options) (misses int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(directory)
-	servers, err := prepare(interrupted, directory, o.duet)
+	servers, err := prepare(interrupted, directory, o)
 	if err != nil {
 		return 0, err
 	}
@@ -105,19 +106,11 @@ func compare(o options) (misses int, err error) {
 }
 
 // prepare builds the peers and makes a home for every server.
-func prepare(ctx context.Context, directory, duetCommand string) ([]*server, error) {
-	command := strings.Fields(duetCommand)
-	if len(command) == 0 {
-		return nil, errors.New("-duet names no program")
-	}
-	program, err := exec.LookPath(command[0])
-	if err == nil {
-		program, err = filepath.Abs(program)
-	}
+func prepare(ctx context.Context, directory string, o options) ([]*server, error) {
+	command, err := programOf(o.duet)
 	if err != nil {
 		return nil, fmt.Errorf("duet-rpc has to be built first, or named with -duet: %w", err)
 	}
-	command[0] = program
 
 	build := exec.CommandContext(ctx, "go", "build", "-o", directory+string(filepath.Separator), "./peers/...", "./agent")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
@@ -125,6 +118,13 @@ func prepare(ctx context.Context, directory, duetCommand string) ([]*server, err
 		return nil, fmt.Errorf("build the peers (this has to run in the folder of its module): %w", err)
 	}
 	servers := []*server{{name: duet, command: command, agent: filepath.Join(directory, "agent")}}
+	if o.before != "" {
+		earlier, err := programOf(o.before)
+		if err != nil {
+			return nil, fmt.Errorf("the build that -before names: %w", err)
+		}
+		servers = append(servers, &server{name: before, command: earlier, agent: servers[0].agent})
+	}
 	for _, peer := range peers {
 		servers = append(servers, &server{
 			name:                peer,
@@ -140,4 +140,25 @@ func prepare(ctx context.Context, directory, duetCommand string) ([]*server, err
 		}
 	}
 	return servers, nil
+}
+
+// programOf is a command with the whole path of its program.
+func programOf(command string) ([]string, error) {
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		return nil, errors.New("it names no program")
+	}
+	program, err := exec.LookPath(words[0])
+	if err == nil {
+		words[0], err = filepath.Abs(program)
+	}
+	return words, err
+}
+
+// others are whom duet-rpc is compared with.
+func (o options) others() []string {
+	if o.before == "" {
+		return peers
+	}
+	return append([]string{before}, peers...)
 }

@@ -78,7 +78,7 @@ func TestReportTargets(t *testing.T) {
 
 func TestWriteTable(t *testing.T) {
 	var out strings.Builder
-	writeTable(&out, twoRounds(), []*figure{inFlight1024}, func(server string, _ *figure) bool { return server == lspdev })
+	writeTable(&out, twoRounds(), peers, []*figure{inFlight1024}, func(server string, _ *figure) bool { return server == lspdev })
 	lines := strings.Split(out.String(), "\n")
 	if want := "| 1,024 in flight | k/s | 80.0 | 55.0 † | – | – | – | 7.00 | – | – | – |"; lines[2] != want {
 		t.Errorf("got %s", lines[2])
@@ -90,7 +90,7 @@ func TestWriteTable(t *testing.T) {
 
 func TestWriteOwn(t *testing.T) {
 	var out strings.Builder
-	writeOwn(&out, twoRounds(), []*figure{firstReply, neverMeasured})
+	writeOwn(&out, twoRounds(), []*figure{firstReply, neverMeasured}, false)
 	lines := strings.Split(out.String(), "\n")
 	if want := "| start → first reply | ms | 4.00 | 2.00 | 20.0 | 3 |"; lines[2] != want {
 		t.Errorf("got %s", lines[2])
@@ -101,3 +101,14 @@ func TestWriteOwn(t *testing.T) {
 }
 
 var neverMeasured = cost("never", milliseconds)
+
+func TestWriteOwnBesideAnotherBuild(t *testing.T) {
+	r := newResults(1)
+	r.add(0, duet, measurement{firstReply: 4})
+	r.add(0, before, measurement{firstReply: 5})
+	var out strings.Builder
+	writeOwn(&out, r, []*figure{firstReply}, true)
+	if want := "| start → first reply | ms | 4.00 | 4.00 | 4.00 | 1 | 5.00 | 1.25 |"; !strings.Contains(out.String(), want) {
+		t.Errorf("got %s", &out)
+	}
+}

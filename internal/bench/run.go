@@ -69,7 +69,7 @@ func (r *run) worthwhile(w workload, s *server) bool {
 			return false
 		}
 	}
-	return !(w.oneWay && s.echoesNotifications) && (!w.alone || s.name == duet)
+	return !(w.oneWay && s.echoesNotifications) && (!w.alone || s.name == duet || s.name == before)
 }
 
 func (r *run) measureCell(round int, w workload, s *server) {
@@ -114,7 +114,7 @@ func (r *run) report(out io.Writer) (misses int) {
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), r.options.rounds, r.options.scale, duet)
 	marked := false
 	if len(compared) > 0 {
-		writeTable(out, r.results, compared, func(server string, f *figure) bool {
+		writeTable(out, r.results, r.options.others(), compared, func(server string, f *figure) bool {
 			bound := r.clientBound(server, f)
 			marked = marked || bound
 			return bound
@@ -125,7 +125,7 @@ func (r *run) report(out io.Writer) (misses int) {
 	}
 	if len(alone) > 0 {
 		fmt.Fprintln(out)
-		writeOwn(out, r.results, alone)
+		writeOwn(out, r.results, alone, r.options.before != "")
 	}
 	fmt.Fprintln(out)
 	misses = reportTargets(out, r.results, figures)

@@ -107,6 +107,10 @@ type PermissionTaken struct {
 	ApprovalIDs []string `json:"approval_ids" doc:"Of results of request_permission."`
 }
 
+// MarkVariable is in the environment of every process that runs for an agent,
+// so that one that got away is known again.
+const MarkVariable = "DUET_AGENT"
+
 // Process is the process group that an agent runs in, so that it can be ended
 // whatever happens to the executor.
 type Process struct {

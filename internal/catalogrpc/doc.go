@@ -11,6 +11,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
+// FDVariable names, in an executor's environment, the descriptor of the hub's
+// end of the link, a Unix socketpair.
+const FDVariable = "DUET_EXECUTOR_FD"
+
+// MaxMessage bounds a message between hub and executor, in bytes: an agent's
+// own limit is below it.
+const MaxMessage = 64 << 20
+
 // patience is how long a call may take that waits for a human or for an
 // agent. Whoever calls ends it earlier by its context.
 const patience = 365 * 24 * time.Hour

@@ -17,7 +17,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
-	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
 // A hub is a catalog.Daemon that keeps what it is told.
@@ -27,7 +26,6 @@ type hub struct {
 	key      func(service string) (string, error)
 	onReport func(catalog.ReportMessageParams)
 	refuse   func(catalog.ReportMessageParams) error
-	onOutput func(catalog.TerminalOutputParams)
 
 	mu      sync.Mutex
 	reports []catalog.ReportMessageParams
@@ -104,9 +102,6 @@ func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 }
 
 func (h *hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
-	if h.onOutput != nil {
-		h.onOutput(p)
-	}
 	h.note(func() { h.output[p.TerminalID] += p.Encoding + ":" + p.Data })
 	return nil
 }
@@ -235,7 +230,7 @@ func requireNobody(t *testing.T, h *hub) {
 func marked(mark string) (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
-		if env, err := os.ReadFile(file); err == nil && strings.Contains(string(env), process.MarkVariable+"="+mark) {
+		if env, err := os.ReadFile(file); err == nil && strings.Contains(string(env), catalog.MarkVariable+"="+mark) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
 			found = append(found, file+" "+string(line))
 		}

@@ -17,13 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// FDVariable names the descriptor of the hub's end of the link, a Unix
-// socketpair.
-const FDVariable = "DUET_EXECUTOR_FD"
-
 const (
-	// MaxLinkMessage bounds a message between hub and executor, in bytes.
-	MaxLinkMessage = 64 << 20
 	// linkQueue is small: beyond it a report waits, and with it the agent.
 	linkQueue    = 1 << 20
 	linkRequests = 4096
@@ -33,32 +27,32 @@ const (
 // LinkOptions are the limits of the link, for either end of it.
 func LinkOptions(logger *slog.Logger) server.Options {
 	return server.Options{
-		Limits:         frame.Limits{MaxFrame: MaxLinkMessage, Timeout: -1},
+		Limits:         frame.Limits{MaxFrame: catalogrpc.MaxMessage, Timeout: -1},
 		Logger:         logger,
-		MaxLine:        MaxLinkMessage,
+		MaxLine:        catalogrpc.MaxMessage,
 		MaxQueued:      linkQueue,
 		MaxLongRunning: linkRequests,
 		CallTimeout:    linkPatience,
 	}
 }
 
-// Inherited is the link that the hub left in the descriptor that FDVariable
+// Inherited is the link that the hub left in the descriptor that catalogrpc.FDVariable
 // names. It can be taken once: the descriptor is closed, and what is returned
 // is closed in child processes.
 func Inherited() (net.Conn, error) {
-	text := os.Getenv(FDVariable)
+	text := os.Getenv(catalogrpc.FDVariable)
 	if text == "" {
-		return nil, errors.New(FDVariable + " is not set: the executor is started by the hub, not by hand")
+		return nil, errors.New(catalogrpc.FDVariable + " is not set: the executor is started by the hub, not by hand")
 	}
 	fd, err := strconv.Atoi(text)
 	if err != nil || fd < 3 {
-		return nil, fmt.Errorf("%s is %q: it must be the number of a descriptor above 2", FDVariable, text)
+		return nil, fmt.Errorf("%s is %q: it must be the number of a descriptor above 2", catalogrpc.FDVariable, text)
 	}
 	f := os.NewFile(uintptr(fd), "hub")
 	defer f.Close()
 	conn, err := net.FileConn(f) // a copy that exec closes
 	if err != nil {
-		return nil, fmt.Errorf("descriptor %d, which %s names, is no socket: %w", fd, FDVariable, err)
+		return nil, fmt.Errorf("descriptor %d, which %s names, is no socket: %w", fd, catalogrpc.FDVariable, err)
 	}
 	return conn, nil
 }

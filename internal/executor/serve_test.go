@@ -47,7 +47,7 @@ func startProcess(t *testing.T, h *hub) (*exec.Cmd, *server.Conn) {
 	require.NoError(t, err)
 	ours.Close()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), playExecutor+"=1", executor.FDVariable+"=3", "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), playExecutor+"=1", catalogrpc.FDVariable+"=3", "GORACE=atexit_sleep_ms=0")
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
@@ -125,10 +125,10 @@ func TestAgentsDoNotInheritTheLink(t *testing.T) {
 }
 
 func TestWithoutAHub(t *testing.T) {
-	t.Setenv(executor.FDVariable, "")
+	t.Setenv(catalogrpc.FDVariable, "")
 	_, err := executor.Inherited()
 	assert.ErrorContains(t, err, "not by hand")
-	t.Setenv(executor.FDVariable, "1")
+	t.Setenv(catalogrpc.FDVariable, "1")
 	_, err = executor.Inherited()
 	assert.ErrorContains(t, err, "above 2")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -25,6 +26,7 @@ type openHub struct {
 	hub       *hub.Hub
 	executors *supervisor.Supervisor
 	log       *logging.Log
+	watch     *filewatch.Watch      // of its directory; nil: nothing tells of that
 	gone      chan struct{}         // closed when its files are the project's no more
 	notified  func(context.Context) // waits until subscribers of tasks know what has happened
 }
@@ -68,6 +70,12 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	}
 	h := &openHub{log: o.log, gone: make(chan struct{}), notified: o.notified}
 	lost := sync.OnceFunc(func() { close(h.gone) })
+	var removed <-chan struct{}
+	if h.watch, err = filewatch.Directory(p.StateDir); err == nil {
+		removed = h.watch.C
+	} else {
+		o.log.Debug("nothing tells whether the project's files were removed, so they are looked for", "err", err)
+	}
 	h.hub, err = hub.Open(ctx, hub.Options{
 		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
@@ -82,7 +90,8 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			}
 			return prepared.Unchanged()
 		},
-		Lost: func(error) { lost() },
+		Removed: removed,
+		Lost:    func(error) { lost() },
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			h.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: o.log.Logger, WireError: handlers.ExecutorError,
@@ -96,6 +105,9 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	}
 	if h.executors != nil {
 		h.executors.Close(ctx)
+	}
+	if h.watch != nil {
+		h.watch.Close()
 	}
 	return nil, sqlite.Locked(p.Database(), err)
 }
@@ -117,6 +129,9 @@ func (h *openHub) close(ctx context.Context) {
 		h.log.Warn("the database was not closed properly", "err", err)
 	}
 	h.executors.Close(ctx)
+	if h.watch != nil {
+		h.watch.Close()
+	}
 }
 
 // traceExecutors logs the messages of executors by their process ids, if that is

@@ -50,7 +50,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 			return s.UUID, err
 		},
 		"Changes":   func(id string) (string, error) { _, err := h.Changes(ctx, id); return "", err },
-		"Approvals": func(id string) (string, error) { _, err := h.Approvals(ctx, id); return "", err },
+		"Approvals": func(id string) (string, error) { _, err := h.Approvals().Pending(ctx, id); return "", err },
 		"AddMessage": func(id string) (string, error) {
 			_, err := h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 			return "", err
@@ -80,7 +80,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	for _, kind := range []string{"uuid", "session", "run", "task", "caller", "thread", "conversation"} {
 		s := fresh()
 		id := aliases(s)[kind]
-		a, err := h.CreateApproval(ctx, ApprovalSpec{Run: id, Tool: "Write"})
+		a, err := h.Approvals().Create(ctx, ApprovalSpec{Run: id, Tool: "Write"})
 		require.NoError(t, err, kind)
 		assert.Equal(t, s.Run.ID, a.Run)
 		next, err := h.Continue(ctx, ContinueSpec{From: id, Prompt: "next"})

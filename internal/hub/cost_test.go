@@ -132,7 +132,7 @@ func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
 			if err := tx.InsertRun(&run); err != nil {
 				return err
 			}
-			item := domain.Item{Thread: thread.ID, Run: run.ID, Kind: kindMessage, Key: fmt.Sprint(n), Role: "user", Content: fmt.Sprint(n), Created: tx.Now(), Updated: tx.Now()}
+			item := domain.Item{Thread: thread.ID, Run: run.ID, Kind: domain.ItemMessage, Key: fmt.Sprint(n), Role: "user", Content: fmt.Sprint(n), Created: tx.Now(), Updated: tx.Now()}
 			if err := tx.InsertItem(&item); err != nil {
 				return err
 			}

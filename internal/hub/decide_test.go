@@ -36,7 +36,7 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 			if i%2 == 1 {
 				d = Decision{ID: a.CallID, Decision: "deny", Comment: fmt.Sprint("no ", i)}
 			}
-			got, err := h.Decide(context.Background(), d)
+			got, err := h.Approvals().Decide(context.Background(), d)
 			var failed *domain.Error
 			switch {
 			case err == nil:
@@ -64,9 +64,9 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 func TestWhatIsNoDecision(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
-	call, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write", Input: json.RawMessage(`{"a":1}`)})
+	call, err := h.Approvals().Create(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write", Input: json.RawMessage(`{"a":1}`)})
 	require.NoError(t, err)
-	human, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Type: domain.HumanContact, Title: "Which?"})
+	human, err := h.Approvals().Create(context.Background(), ApprovalSpec{Run: s.RunID, Type: domain.HumanContact, Title: "Which?"})
 	require.NoError(t, err)
 	for name, d := range map[string]Decision{
 		"no id":                {Decision: "approve"},
@@ -78,26 +78,28 @@ func TestWhatIsNoDecision(t *testing.T) {
 		"another type":         {ID: call.ID, Decision: "approve", Type: domain.HumanContact},
 		"input of a list":      {ID: call.ID, Decision: "approve", UpdatedInput: json.RawMessage(`[1]`)},
 		"approve a human":      {ID: human.ID, Decision: "approve"},
+		"approve its option":   {ID: human.ID, Decision: "approve", Option: "x"},
+		"no answer at all":     {ID: human.ID, Comment: "this"},
 		"deny a human":         {ID: human.ID, Decision: "deny", Comment: "x"},
 		"an empty answer":      {ID: human.ID, Decision: "respond", Comment: "  "},
 	} {
-		_, err := h.Decide(context.Background(), d)
+		_, err := h.Approvals().Decide(context.Background(), d)
 		require.Error(t, err, name)
 		assert.Equal(t, domain.KindInvalid, kindOf(t, err), name)
 	}
-	_, err = h.Decide(context.Background(), Decision{ID: "nobody", Decision: "approve"})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: "nobody", Decision: "approve"})
 	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
-	_, err = h.Approval(context.Background(), "nobody")
+	_, err = h.Approvals().Find(context.Background(), "nobody")
 	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
-	shown, err := h.Approval(context.Background(), human.ID[:shownID])
+	shown, err := h.Approvals().Find(context.Background(), human.ID[:shownID])
 	require.NoError(t, err, "what is shown of an id is enough")
 	assert.Equal(t, human.ID, shown.ID)
-	_, err = h.Approval(context.Background(), human.ID[:shownID-1])
+	_, err = h.Approvals().Find(context.Background(), human.ID[:shownID-1])
 	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
 	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State)
 	approve(t, h, call, "once")
 	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State, "another one waits")
-	got, err := h.Decide(context.Background(), Decision{ID: human.ID, Comment: "this"})
+	got, err := h.Approvals().Decide(context.Background(), Decision{ID: human.ID, Decision: Respond, Comment: "this"})
 	require.NoError(t, err)
 	assert.Equal(t, domain.ApprovalResponded, got.Status)
 	assert.Equal(t, "this", got.Response)
@@ -125,11 +127,11 @@ func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
 		{Decision{Decision: "respond", Option: "first", Scope: "session"}, "o1/first"},
 		{Decision{Decision: "respond", Comment: "Second"}, "o2/Second"},
 		{Decision{Decision: "respond", Comment: "neither"}, "/neither"},
-		{Decision{Decision: "approve", Option: "o1"}, "o1/o1"},
+		{Decision{Decision: "respond", Option: "o1"}, "o1/o1"},
 	} {
 		s := launchIn(t, h, "thread", "p")
 		c.d.ID = pendingOf(t, h, 1)[0].ID
-		_, err := h.Decide(context.Background(), c.d)
+		_, err := h.Approvals().Decide(context.Background(), c.d)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, await(t, h, s).Result)
 	}
@@ -158,23 +160,23 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	})
 	s := launch(t, h, "two")
 	id := pendingOf(t, h, 1)[0].ID
-	_, err := h.Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "dark red"})
+	_, err := h.Approvals().Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "dark red"})
 	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "option", refused.Param)
 	assert.Equal(t, []string{"Red", "Blue"}, refused.Accepted)
 	pendingOf(t, h, 1)
-	_, err = h.Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "blue"})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "blue"})
 	require.NoError(t, err)
 	assert.Equal(t, "b/blue", await(t, h, s).Result)
 
 	s = launch(t, h, "two")
-	_, err = h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "none of them"})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "none of them"})
 	require.NoError(t, err)
 	assert.Equal(t, "/none of them", await(t, h, s).Result, "nothing was chosen")
 
 	s = launch(t, h, "one")
-	_, err = h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "respond", Comment: "dark red"})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "respond", Comment: "dark red"})
 	require.NoError(t, err)
 	assert.Equal(t, "/dark red", await(t, h, s).Result, "the words go beside the only answer")
 }
@@ -185,7 +187,7 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
 	ask := func(spec ApprovalSpec) string {
 		spec.Run = s.RunID
-		a, err := h.CreateApproval(context.Background(), spec)
+		a, err := h.Approvals().Create(context.Background(), spec)
 		require.NoError(t, err)
 		return a.ID
 	}
@@ -212,7 +214,7 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 		"nothing chosen, by choosing": {ApprovalSpec{Type: domain.HumanContact, Title: "?", Options: both}, Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
 	} {
 		c.d.ID = ask(c.ask)
-		_, err := h.Decide(context.Background(), c.d)
+		_, err := h.Approvals().Decide(context.Background(), c.d)
 		if c.param == "" {
 			assert.NoError(t, err, name)
 			continue
@@ -220,7 +222,7 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 		var refused *domain.Error
 		require.ErrorAs(t, err, &refused, name)
 		assert.Equal(t, []string{domain.KindInvalid, c.param}, []string{refused.Kind, refused.Param}, name)
-		a, err := h.Approval(context.Background(), c.d.ID)
+		a, err := h.Approvals().Find(context.Background(), c.d.ID)
 		require.NoError(t, err)
 		assert.Equal(t, domain.ApprovalPending, a.Status, name)
 	}
@@ -244,13 +246,13 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	s := launch(t, h, "p")
 	a := pendingOf(t, h, 1)[0]
 	assert.False(t, a.InputEditable())
-	_, err := h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
+	_, err := h.Approvals().Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
 	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "updated_input", refused.Param)
 	assert.Contains(t, refused.Expected, "deny instead, with a comment")
 	pendingOf(t, h, 1)
-	_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"n":1, "command":"ls"}`)})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"n":1, "command":"ls"}`)})
 	require.NoError(t, err, "the same is no other one")
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
 
@@ -263,7 +265,7 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	require.NoError(t, h.Close())
 	fixed = true
 	h = openHub(t, path, asks)
-	_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
 	require.NoError(t, err)
 	again := pendingOf(t, h, 1)[0]
 	assert.NotEqual(t, a.ID, again.ID)
@@ -312,7 +314,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			require.NoError(t, err)
 			var noted []string
 			for _, e := range conversation.Entries {
-				if e.Kind == kindApproval {
+				if e.Kind == domain.ItemApproval {
 					noted = append(noted, e.Content)
 				}
 			}
@@ -326,7 +328,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			require.Eventually(t, func() bool { return len(events.all()) == 1 }, within, time.Millisecond, "it is told")
 			told := events.all()[0].Payload.(domain.ApprovalResolved)
 			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{told.Status, told.DecidedBy, told.Tool})
-			a, err := h.Approval(context.Background(), told.ApprovalID)
+			a, err := h.Approvals().Find(context.Background(), told.ApprovalID)
 			require.NoError(t, err)
 			assert.Equal(t, domain.ApprovalDenied, a.Status)
 		})
@@ -340,7 +342,7 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 	inState(t, h, s, domain.Running)
 	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 	for i, c := range [][2]string{{"Read", domain.ApprovalApproved}, {"Write", domain.ApprovalDenied}} {
-		a, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.UUID, Tool: c[0]})
+		a, err := h.Approvals().Create(context.Background(), ApprovalSpec{Run: s.UUID, Tool: c[0]})
 		require.NoError(t, err)
 		assert.Equal(t, c[1], a.Status)
 		require.Eventually(t, func() bool { return len(events.all()) == i+1 }, within, time.Millisecond, "it is told")
@@ -371,7 +373,7 @@ func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 		t.Helper()
 		s := launchIn(t, h, thread, "p")
 		d.ID = pendingOf(t, h, 1)[0].ID
-		_, err := h.Decide(context.Background(), d)
+		_, err := h.Approvals().Decide(context.Background(), d)
 		require.NoError(t, err)
 		await(t, h, s)
 	}
@@ -400,7 +402,7 @@ func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
 		pendingOf(t, h, i+1)
 	}
 	no := pendingOf(t, h, 4)[3]
-	_, err := h.Decide(context.Background(), Decision{ID: no.ID, Decision: "deny", Comment: "no", Scope: "session"})
+	_, err := h.Approvals().Decide(context.Background(), Decision{ID: no.ID, Decision: "deny", Comment: "no", Scope: "session"})
 	require.NoError(t, err)
 	await(t, h, list[3])
 	again := launchIn(t, h, "3", "y")
@@ -484,10 +486,10 @@ func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {
 				return
 			}
 			assert.Equal(t, "no timeout", await(t, h, s).Result)
-			a, err := h.Approval(context.Background(), a.ID)
+			a, err := h.Approvals().Find(context.Background(), a.ID)
 			require.NoError(t, err)
 			assert.Equal(t, domain.ApprovalExpired, a.Status)
-			_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
+			_, err = h.Approvals().Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
 			assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 		})
 	}
@@ -507,11 +509,11 @@ func crash(t *testing.T, path string, play play, threads ...string) {
 func TestARunThatHasEndedAsksNothing(t *testing.T) {
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 	s := await(t, h, launch(t, h, "p"))
-	_, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"})
+	_, err := h.Approvals().Create(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"})
 	assert.Equal(t, domain.KindBadState, kindOf(t, err))
-	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: "nobody", Tool: "Write"})
+	_, err = h.Approvals().Create(context.Background(), ApprovalSpec{Run: "nobody", Tool: "Write"})
 	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
-	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID})
+	_, err = h.Approvals().Create(context.Background(), ApprovalSpec{Run: s.RunID})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	pendingOf(t, h, 0)
 }
@@ -534,8 +536,8 @@ func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 20 { // -race sees who reads what the writer writes
-		_, _ = h.CreateApproval(ctx, ApprovalSpec{Run: s.RunID, Tool: "Write"})
+		_, _ = h.Approvals().Create(ctx, ApprovalSpec{Run: s.RunID, Tool: "Write"})
 		_, _ = h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
-		_, _ = h.Decide(ctx, Decision{ID: "call", Decision: "approve"})
+		_, _ = h.Approvals().Decide(ctx, Decision{ID: "call", Decision: "approve"})
 	}
 }

@@ -1,17 +1,13 @@
 package hub
 
 import (
-	"encoding/json"
 	"fmt"
-	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/google/uuid"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // The way of a human's answer that lets an agent go on:
@@ -43,8 +39,8 @@ const (
 // byOvertaken closes a question whose conversation went on without it.
 const byOvertaken = "overtaken"
 
-// answered says in a few words what a human did.
-func answered(a domain.Approval) string {
+// inWords says in a few words what a human did.
+func inWords(a domain.Approval) string {
 	switch {
 	case a.Status == domain.ApprovalResponded:
 		return "answered"
@@ -54,60 +50,84 @@ func answered(a domain.Approval) string {
 	return "approved"
 }
 
-// letsGoOn reports whether a question has a human's answer that lets its agent
+// mustBeTaken reports whether a question has a human's answer that lets its agent
 // go on, so that it matters whether the agent takes it.
-func letsGoOn(a domain.Approval) bool {
+func mustBeTaken(a domain.Approval) bool {
 	return a.DecidedBy == byUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 }
 
-// settleAnswers sees to the answers of a run that has ended: what its agent
+// RunEnds closes what a run that ends has asked.
+func (in *Inbox) RunEnds(t store.Tx, run domain.Run) error {
+	pending, err := t.PendingApprovals(in.ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range pending {
+		if a.Stale {
+			continue
+		}
+		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, "end", t.Now(), 0
+		if err := t.UpdateApproval(a); err != nil {
+			return err
+		}
+		if err := in.announce(t, run, domain.ApprovalResolved{
+			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
+		}); err != nil {
+			return err
+		}
+		t.AfterCommit(func() { in.wake(a) })
+	}
+	return nil
+}
+
+// RunEnded sees to the answers of a run that has ended: what its agent
 // was given and has not taken, what it was to be given when it asked again, and
 // questions of dead agents that its conversation has left behind. stopped says
 // that somebody wished it to end, which is later than any answer.
-func (h *Hub) settleAnswers(t store.Tx, run domain.Run, stopped bool) error {
+func (in *Inbox) RunEnded(t store.Tx, run domain.Run, stopped bool) error {
 	if run.State == domain.Completed {
-		if err := h.overtake(t, run); err != nil {
+		if err := in.closeOvertaken(t, run); err != nil {
 			return err
 		}
 	}
-	untaken, err := t.UntakenAnswers(h.ctx, run.ID)
+	untaken, err := t.UntakenAnswers(in.ctx, run.ID)
 	if err != nil {
 		return err
 	}
 	for _, a := range untaken {
 		switch {
-		case run.State == domain.Completed && h.isForeign(run):
+		case run.State == domain.Completed && !in.runs.ConfirmsAnswers(run):
 			err = t.TakeAnswer(a.ID, run.ID)
 		case run.State == domain.Completed:
-			err = h.askAgain(t, a, whyIgnored)
+			err = in.reopen(t, a, whyIgnored)
 		case stopped:
-			err = h.letLie(t, a, whyStopped)
+			err = in.giveUp(t, a, whyStopped)
 		default:
-			err = h.askAgain(t, a, whyUnknown)
+			err = in.reopen(t, a, whyUnknown)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return h.settleCarried(t, run, stopped)
+	return in.settleCarried(t, run, stopped)
 }
 
 // settleCarried sees to the answers that waited for a question to be asked
 // again, once nothing of the thread is left that would ask it.
-func (h *Hub) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
-	if more, err := t.HasUnfinished(h.ctx, run.Thread, run.ID); err != nil || more {
+func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
+	if more, err := t.HasUnfinished(in.ctx, run.Thread, run.ID); err != nil || more {
 		return err
 	}
-	carried, err := t.CarriedDecisions(h.ctx, run.Thread)
+	carried, err := t.CarriedDecisions(in.ctx, run.Thread)
 	if err != nil {
 		return err
 	}
 	for _, a := range carried {
 		switch {
 		case stopped:
-			err = h.letLie(t, a, whyStopped)
+			err = in.giveUp(t, a, whyStopped)
 		case run.State != domain.Completed:
-			err = h.askAgain(t, a, whyNotTold)
+			err = in.reopen(t, a, whyNotTold)
 		default:
 			// An agent may put its question in other words, and one that was told
 			// that a thing may be done already need not ask at all. Who has been
@@ -115,10 +135,10 @@ func (h *Hub) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 			// answer knows nothing of it.
 			var other bool
 			told := run.Source == SourceDecision && !run.Created.Before(a.Decided)
-			if other, err = t.HasAsked(h.ctx, run.ID, a.Tool); err == nil && told && (other || a.Reopens != "") {
-				err = h.letLie(t, a, whyPassed)
+			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && told && (other || a.Reopens != "") {
+				err = in.giveUp(t, a, whyPassed)
 			} else if err == nil {
-				err = h.askAgain(t, a, whyNotAsked)
+				err = in.reopen(t, a, whyNotAsked)
 			}
 		}
 		if err != nil {
@@ -128,17 +148,10 @@ func (h *Hub) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 	return nil
 }
 
-// isForeign reports whether a run has an executor that somebody else wrote,
-// which does not tell what its agent takes.
-func (h *Hub) isForeign(run domain.Run) bool {
-	agent, err := h.resolve(run.Agent)
-	return err == nil && agent.Driver == "executor"
-}
-
-// askAgain asks a human again what was answered without anybody knowing that
+// reopen asks a human again what was answered without anybody knowing that
 // the agent has acted on it.
-func (h *Hub) askAgain(t store.Tx, a domain.Approval, why string) error {
-	run, err := t.Run(h.ctx, a.Run)
+func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
+	run, err := t.Run(in.ctx, a.Run)
 	if err != nil {
 		return err
 	}
@@ -146,7 +159,7 @@ func (h *Hub) askAgain(t store.Tx, a domain.Approval, why string) error {
 		ID: uuid.NewString(), Thread: a.Thread, Run: a.Run, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
 		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel,
 		Status: domain.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now(),
-		Reopens: a.ID, Reopened: fmt.Sprintf(why, answered(a)),
+		Reopens: a.ID, Reopened: fmt.Sprintf(why, inWords(a)),
 	}
 	if a.CallID == a.ID { // no call of the agent's
 		again.CallID = again.ID
@@ -155,21 +168,21 @@ func (h *Hub) askAgain(t store.Tx, a domain.Approval, why string) error {
 	if err := t.UpdateApproval(a); err != nil {
 		return err
 	}
-	if err := h.noteFate(t, a, run, again.Reopened+"; it is asked again"); err != nil {
+	if err := in.noteDelivery(t, a, run, again.Reopened+"; it is asked again"); err != nil {
 		return err
 	}
 	if err := t.InsertApproval(&again); err != nil {
 		return err
 	}
-	if err := h.linkTool(t, again, run); err != nil {
+	if err := in.linkTool(t, again, run); err != nil {
 		return err
 	}
-	return h.announce(t, run, requestOf(again))
+	return in.announce(t, run, Requested(again))
 }
 
-// letLie gives up an answer that nobody is to act on any more.
-func (h *Hub) letLie(t store.Tx, a domain.Approval, why string) error {
-	run, err := t.Run(h.ctx, a.Run)
+// giveUp gives up an answer that nobody is to act on any more.
+func (in *Inbox) giveUp(t store.Tx, a domain.Approval, why string) error {
+	run, err := t.Run(in.ctx, a.Run)
 	if err != nil {
 		return err
 	}
@@ -177,21 +190,21 @@ func (h *Hub) letLie(t store.Tx, a domain.Approval, why string) error {
 	if err := t.UpdateApproval(a); err != nil {
 		return err
 	}
-	return h.noteFate(t, a, run, fmt.Sprintf(why, answered(a)))
+	return in.noteDelivery(t, a, run, fmt.Sprintf(why, inWords(a)))
 }
 
-// noteFate keeps in the conversation what became of an answer.
-func (h *Hub) noteFate(t store.Tx, a domain.Approval, run domain.Run, text string) error {
+// noteDelivery keeps in the conversation what became of an answer.
+func (in *Inbox) noteDelivery(t store.Tx, a domain.Approval, run domain.Run, text string) error {
 	n := noteOf(a)
 	n.Delivery = text
-	return h.note(t, run, kindApproval, a.ID, n.Title+" — "+text, encode(n))
+	return in.transcript.NoteApproval(t, run, a.ID, n.Title+" — "+text, n)
 }
 
-// overtake closes the questions of dead agents that a conversation has left
+// closeOvertaken closes the questions of dead agents that a conversation has left
 // behind: somebody let it go on since, and that turn has ended without asking
 // them again.
-func (h *Hub) overtake(t store.Tx, run domain.Run) error {
-	stale, err := t.StaleApprovals(h.ctx, run.Thread)
+func (in *Inbox) closeOvertaken(t store.Tx, run domain.Run) error {
+	stale, err := t.StaleApprovals(in.ctx, run.Thread)
 	if err != nil {
 		return err
 	}
@@ -200,50 +213,36 @@ func (h *Hub) overtake(t store.Tx, run domain.Run) error {
 			continue
 		}
 		a.Status, a.DecidedBy = domain.ApprovalCancelled, byOvertaken
-		if err := h.resolveApproval(t, a); err != nil {
+		if err := in.close(t, a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// applyTaken notes which answers a run's agent has taken.
-func (h *Hub) applyTaken(t store.Tx, data json.RawMessage, run domain.Run) error {
-	var p catalog.PermissionTaken
-	if err := json.Unmarshal(data, &p); err != nil {
+// Taken notes that the agent of a run was seen to go on from answers. What was
+// not answered to that run is left alone.
+func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
+	for _, id := range approvals {
+		if err := t.TakeAnswer(id, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keep marks a run's questions as those of an agent that is gone: they stay open
+// when the run ends.
+func (in *Inbox) Keep(t store.Tx, run domain.Run) error {
+	pending, err := t.PendingApprovals(in.ctx, run.ID)
+	if err != nil {
 		return err
 	}
-	for _, id := range p.ApprovalIDs {
-		if err := t.TakeAnswer(id, run.ID); err != nil {
+	for _, a := range pending {
+		a.Stale, a.AwaitedBy = true, 0
+		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// A foreignAnswers is what was answered to an executor that somebody else wrote
-// and does not tell what its agent takes: whatever it reports next shows it. The
-// zero value has none.
-type foreignAnswers struct {
-	mu    sync.Mutex // guards given
-	given []string
-}
-
-// give notes an answer that goes to the executor.
-func (f *foreignAnswers) give(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.given = append(f.given, id)
-}
-
-// taken is the report of what a later report shows, or nil.
-func (f *foreignAnswers) taken(run int64) *report {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.given) == 0 {
-		return nil
-	}
-	r := &report{run: run, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: f.given})}
-	f.given = nil
-	return r
 }

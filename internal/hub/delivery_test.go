@@ -54,7 +54,7 @@ var exited = catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &c
 // approval is a question as it is now.
 func approval(t *testing.T, h *Hub, id string) domain.Approval {
 	t.Helper()
-	a, err := h.Approval(context.Background(), id)
+	a, err := h.Approvals().Find(context.Background(), id)
 	require.NoError(t, err)
 	return a
 }
@@ -65,7 +65,7 @@ func notes(t *testing.T, h *Hub, run string) (list []string) {
 	c, err := h.Conversation(context.Background(), run, Page{})
 	require.NoError(t, err)
 	for _, e := range c.Entries {
-		if e.Kind == kindApproval {
+		if e.Kind == domain.ItemApproval {
 			list = append(list, e.Content)
 		}
 	}
@@ -130,7 +130,7 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 			approve(t, h, again, "")
 			last := lastOf(t, h, "a", SourceDecision)
 			assert.Equal(t, "yes user_approved", last.Result)
-			assert.Contains(t, last.Prompt, "look first", "the agent is told that it may have done it")
+			assert.Contains(t, last.Prompt, "Check first", "the agent is told that it may have done it")
 			pendingOf(t, h, 0)
 			assert.False(t, approval(t, h, again.ID).Taken.IsZero())
 		})
@@ -155,7 +155,7 @@ func TestAnAnswerThatWasTakenIsNotAskedAgain(t *testing.T) {
 func TestADenialIsNotAskedAgain(t *testing.T) {
 	h := openHub(t, database(t), hears(ends(exited)))
 	s := launch(t, h, "p")
-	_, err := h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "no"})
+	_, err := h.Approvals().Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "no"})
 	require.NoError(t, err)
 	await(t, h, s)
 	pendingOf(t, h, 0)
@@ -286,7 +286,7 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 	pendingOf(t, h, 0)
 	a := approval(t, h, first.ID)
 	assert.Equal(t, []string{domain.ApprovalCancelled, byOvertaken}, []string{a.Status, a.DecidedBy})
-	_, err := h.Decide(context.Background(), Decision{ID: first.ID, Decision: "approve"})
+	_, err := h.Approvals().Decide(context.Background(), Decision{ID: first.ID, Decision: "approve"})
 	assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 }
 
@@ -418,7 +418,7 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 func TestAnAnswerWithAnotherInputIsSaidWhereItIsAskedAgain(t *testing.T) {
 	h := openHub(t, database(t), hears(ends(exited)))
 	s := launchIn(t, h, "a", "p")
-	_, err := h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
+	_, err := h.Approvals().Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 	require.NoError(t, err)
 	await(t, h, s)
 	again := pendingOf(t, h, 1)[0]

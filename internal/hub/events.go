@@ -82,7 +82,7 @@ func (l logged) Pending(ctx context.Context, run int64) ([]domain.Event, error) 
 		if err != nil {
 			return nil, err
 		}
-		e := eventOf(run, requestOf(a))
+		e := eventOf(run, Requested(a))
 		e.Time = a.Created
 		events = append(events, e)
 	}

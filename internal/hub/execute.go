@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -35,27 +38,27 @@ type liveRun struct {
 	ctx    context.Context // ends when the run is to end without an executor
 	cancel context.CancelFunc
 	clock  *clock
-	lease  Lease // nil until there is one; guarded by Hub.mu
+	lease  catalog.Lease // nil until there is one; guarded by Hub.mu
 	token  string
 	task   string // the run's UUID, by which its executor knows it
 	ended  chan struct{}
 	asks   bool // it waits for a human; guarded by Hub.mu
 
-	reporting reporting
-	foreign   foreignAnswers // where its executor is somebody else's
-	refusals  refusals
+	reports *intake.Run
+	secrets *redact.Secrets // those that its agent was given
 
 	answered chan struct{} // closed when its executor has nothing to do with it any more
-
-	reported *catalog.ExecutePromptResult // by report_completion; guarded by Hub.mu
 }
 
 // start runs a run after the commit of its transition to starting.
 func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
-		live := &liveRun{ctx: ctx, cancel: cancel, token: token, task: run.UUID, ended: make(chan struct{}), answered: make(chan struct{})}
-		live.reporting.hub, live.reporting.stream.Secrets, live.reporting.refused = h, h.keys.hold(run.Thread), live.refusals.add
+		live := &liveRun{
+			ctx: ctx, cancel: cancel, token: token, task: run.UUID, secrets: h.keys.hold(run.Thread),
+			ended: make(chan struct{}), answered: make(chan struct{}),
+		}
+		live.reports = h.intake.Begin(run.ID, run.UUID, live.secrets)
 		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
 		h.mu.Lock()
 		h.live[run.ID] = live
@@ -117,10 +120,10 @@ func (h *Hub) execute(run domain.Run, live *liveRun) {
 	defer h.keys.release(run.Thread)
 	defer h.dropTokens(run.ID)
 	result, err := h.attempt(run, live)
-	live.reporting.flush()
+	live.reports.Finish()
 	if result.Error != nil { // such as what the agent complained of last
 		failure := *result.Error
-		failure.Message = live.reporting.stream.Secrets.Piece(failure.Message)
+		failure.Message = live.secrets.Piece(failure.Message)
 		result.Error = &failure
 	}
 	close(live.answered)
@@ -132,7 +135,7 @@ func (h *Hub) execute(run domain.Run, live *liveRun) {
 			if full { // what came with the end is lost
 				return h.finishFull(t, run.ID)
 			}
-			return h.finish(t, run.ID, live.refusals.judge(result), err)
+			return h.finish(t, run.ID, live.reports.Judge(result), err)
 		})
 		if !store.IsFull(werr) {
 			if werr != nil && h.ctx.Err() == nil {
@@ -165,19 +168,23 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.resolveFor(wasRestricted(run), thread.Agent)
+	agent, err := h.agentFor(restricted.Marked(run), thread.Agent)
 	if err != nil {
 		return result, err
 	}
-	h.standing.begin(run.ID, agent)
-	defer h.standing.end(run.ID)
+	if h.configs != nil {
+		h.configs.RunStarted(run.ID, agent.FromProject)
+		defer h.configs.RunEnded(run.ID)
+	}
 	lease, err := h.executors.Acquire(live.ctx, leaseFor(thread.UUID, agent))
 	if err != nil {
 		return result, err
 	}
 	defer lease.Release()
-	defer h.throttle.join(lease)()
-	h.standing.has(run.ID, agent, lease)
+	defer h.intake.Join(lease)()
+	if h.configs != nil && agent.Driver == config.DriverExecutor { // one of ours runs agents of others, too, and is no agent
+		h.configs.AgentIsExecutor(run.ID, lease.Kill)
+	}
 	err = h.write(live.ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)
 		if err != nil {
@@ -199,10 +206,8 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent),
 		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream,
 	})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err != nil && live.reported != nil {
-		return *live.reported, nil
+	if reported := live.reports.Completion(); err != nil && reported != nil {
+		return *reported, nil
 	}
 	return result, err
 }
@@ -255,7 +260,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	if failure != nil && run.State != domain.Starting || why.code == codeAgentExited {
 		// It did not take its question back: that stays, and its answer resumes
 		// the run.
-		if err := h.keepApprovals(t, run); err != nil {
+		if err := h.approvals.Keep(t, run); err != nil {
 			return err
 		}
 	}

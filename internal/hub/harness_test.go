@@ -50,7 +50,7 @@ func verdictText(r catalog.RequestPermissionResult) string {
 func pendingOf(t *testing.T, h *Hub, n int) (list []domain.Approval) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		list, _ = h.Approvals(context.Background(), "")
+		list, _ = h.Approvals().Pending(context.Background(), "")
 		return len(list) == n
 	}, within, time.Millisecond, "%d questions", n)
 	return list
@@ -69,7 +69,7 @@ func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now do
 
 func approve(t *testing.T, h *Hub, a domain.Approval, scope string) {
 	t.Helper()
-	_, err := h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", Scope: scope})
+	_, err := h.Approvals().Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", Scope: scope})
 	require.NoError(t, err)
 }
 

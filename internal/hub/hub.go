@@ -8,7 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/configwatch"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -22,16 +25,13 @@ import (
 type Executors interface {
 	// Acquire returns an executor for a purpose, and starts one if need be. It
 	// waits while there is no room for one.
-	Acquire(ctx context.Context, want catalog.LeaseRequest) (Lease, error)
+	Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error)
 	// HasRoom reports whether Acquire would not have to wait. It is asked again
 	// when a run has ended, whose lease was released before.
 	HasRoom(want catalog.LeaseRequest) bool
 	// Count is how many executors there are.
 	Count() int
 }
-
-// A Lease is an executor that somebody uses.
-type Lease = catalog.Lease
 
 // leaseFor is what is asked of the executors for an agent of a thread.
 func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
@@ -56,11 +56,11 @@ type Options struct {
 	Keys  func() map[string]config.Key
 	Rules func() []config.Rule
 	// Restricted, if set, is the configuration as it is for who does not
-	// trust the workspace; see [Restricted].
+	// trust the workspace; see package restricted.
 	Restricted func() (*config.Config, error)
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
-	Changes   Changes
+	Changes   configwatch.Changes
 	Limits    config.Limits
 	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
 	Getenv    func(string) string
@@ -73,6 +73,9 @@ type Options struct {
 	// Valid, if set, tells whether this process is still the project's hub. It
 	// is asked often, and must be cheap.
 	Valid func() error
+	// Removed, if set, has one in it when the database, or what Valid looks at, may
+	// have been removed or replaced. Else that is looked for every second.
+	Removed <-chan struct{}
 	// Lost, if set, is called once, by a goroutine of its own, if the database
 	// was removed or replaced, or Valid gave an error: nothing is kept any more,
 	// and the hub is to be closed.
@@ -81,32 +84,30 @@ type Options struct {
 
 // A Hub keeps the domain. Its methods may be called from any goroutine.
 type Hub struct {
-	opts      Options
-	store     store.Store
-	standing  standing
-	executors Executors
-	log       *slog.Logger
-	events    *eventlog.Log
-	intake    intake
-	histories historyIntake
-	throttle  *throttle
-	reserve   reserve
-	full      atomic.Bool // the disk is
-	damage    damage
-	keys      *agentKeys
-	terminals *terminal.Registry
-	sessions  *recentSessions // runs that were lately needed for their ids
-	started   time.Time
+	opts         Options
+	store        store.Store
+	configs      *configwatch.Watch // nil where the configuration does not change
+	approvals    *Inbox
+	executors    Executors
+	log          *slog.Logger
+	events       *eventlog.Log
+	conversation *conversation.Writer
+	intake       *intake.Intake
+	histories    historyIntake
+	reserve      reserve
+	full         atomic.Bool // the disk is
+	damage       damage
+	keys         *agentKeys
+	terminals    *terminal.Registry
+	sessions     *recentSessions // runs that were lately needed for their ids
+	started      time.Time
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
 	active sync.WaitGroup // goroutines of runs
 
-	folds map[int64]*fold // of active runs; for the writer's goroutine alone
-
 	mu       sync.Mutex // guards the fields below
 	live     map[int64]*liveRun
-	waiting  map[string]chan verdict // by approval
 	awaiting map[int64][]chan struct{}
 	tokens   map[[32]byte]domain.Token
 	secrets  map[string]chan string // requests for keys that wait for a human
@@ -146,7 +147,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
-		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
+		live:     make(map[int64]*liveRun),
 		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
 		secrets: make(map[string]chan string), issues: make(map[string]string),
 		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
@@ -154,16 +155,19 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.events = h.newEvents(h.ctx)
-	h.throttle = newThrottle(h.ctx, h.log)
-	h.standing.hub = h
-	h.intake.hub, h.intake.taken.L = h, &h.intake.mu
+	h.conversation = conversation.New(h.ctx, h.known)
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
 		return nil, err
 	}
+	h.approvals = h.newInbox()
 	h.reserve.path = reservePath(opts.Database)
+	h.intake = intake.New(h.ctx, intake.Options{
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: forIntake{h}, Root: opts.Root, Logger: h.log,
+	})
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(h)
+	h.executors = opts.Executors(daemon{h, h.intake})
+	h.configs = h.watchConfig()
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
 		return nil, err
@@ -192,12 +196,15 @@ func (h *Hub) Close() error {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
 	}
 	h.cancel()
-	h.intake.close()
+	h.intake.Close()
 	ended := make(chan struct{})
 	go func() {
 		h.active.Wait()
 		_ = h.terminals.Close(ctx)
 		_ = h.events.Close(ctx)
+		if h.configs != nil {
+			_ = h.configs.Close(ctx)
+		}
 		close(ended)
 	}()
 	select {

@@ -50,7 +50,7 @@ type executors struct {
 	stops map[string]context.CancelFunc
 }
 
-func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (Lease, error) {
+func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Lease, error) {
 	return &leased{executors: x}, nil
 }
 func (x *executors) Count() int                        { return 1 }
@@ -248,18 +248,18 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 	s := launch(t, h, "write")
 	var pending []domain.Approval
 	require.Eventually(t, func() bool {
-		pending, _ = h.Approvals(context.Background(), "")
+		pending, _ = h.Approvals().Pending(context.Background(), "")
 		return len(pending) == 1
 	}, time.Minute, time.Millisecond)
 	now, err := h.Session(context.Background(), s.RunID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.WaitingInput, now.State)
 
-	_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny"})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny"})
 	assert.ErrorContains(t, err, "comment")
-	_, err = h.Decide(context.Background(), Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 	require.NoError(t, err)
-	_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
 	assert.ErrorContains(t, err, "already decided with status: approved")
 	s = await(t, h, s)
 	assert.Equal(t, `true user_approved {"file_path":"b"}`, s.Result)
@@ -277,13 +277,13 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	}
 	h := openHub(t, path, play)
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, play)
 	events := subscribe(t, h, eventlog.Subscribing{}, -1)
 	require.Eventually(t, func() bool { return len(events.kinds()) == 1 }, time.Minute, time.Millisecond, "the question is shown again")
-	pending, err := h.Approvals(context.Background(), s.SessionID)
+	pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
 	require.NoError(t, err)
 	require.Len(t, pending, 1)
 	assert.True(t, pending[0].Stale)
@@ -291,7 +291,7 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, domain.Interrupted, left.State)
 
-	_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
+	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
 	require.NoError(t, err)
 	next, err := h.Session(context.Background(), left.Thread.UUID)
 	require.NoError(t, err)
@@ -327,7 +327,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 
 	third := launch(t, h, "ask")
 	<-begun
-	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	fourth := launch(t, h, "a run that waits for a human gives its slot up")
 	<-begun
 	for _, s := range []domain.Session{third, fourth} {
@@ -335,7 +335,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	}
-	p, err := h.Approvals(context.Background(), "")
+	p, err := h.Approvals().Pending(context.Background(), "")
 	require.NoError(t, err)
 	assert.Empty(t, p, "its question is closed")
 }
@@ -364,17 +364,17 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 				asking, cut := context.WithCancel(ctx)
 				go x.ask(asking, "Write", map[string]string{"file_path": "a"})
 				for pending := []domain.Approval{}; len(pending) == 0 && ctx.Err() == nil; {
-					pending, _ = x.daemon.(*Hub).Approvals(ctx, "")
+					pending, _ = x.daemon.(daemon).Approvals().Pending(ctx, "")
 				}
 				cut()
 				return end
 			})
 			s := await(t, h, launch(t, h, "write a file"))
-			pending, err := h.Approvals(context.Background(), s.SessionID)
+			pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
 			require.NoError(t, err)
 			require.Len(t, pending, 1)
 			assert.True(t, pending[0].Stale)
-			_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
+			_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
 			require.NoError(t, err)
 			next, err := h.Session(context.Background(), s.Thread.UUID)
 			require.NoError(t, err)
@@ -391,7 +391,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 		return completed
 	})
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	for _, status := range []string{"pending", "approved"} {
 		c, err := h.Conversation(context.Background(), s.SessionID, Page{})
 		require.NoError(t, err)
@@ -399,7 +399,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 		require.NotNil(t, c.Entries[1].Approval)
 		assert.Equal(t, status, c.Entries[1].Approval.Status)
 		if status == "pending" {
-			_, err = h.Decide(context.Background(), Decision{ID: c.Entries[1].Approval.ID, Decision: "approve"})
+			_, err = h.Approvals().Decide(context.Background(), Decision{ID: c.Entries[1].Approval.ID, Decision: "approve"})
 			require.NoError(t, err)
 			await(t, h, s)
 		}

@@ -20,6 +20,8 @@ const (
 // what agents say. They are in memory alone, as long as there may be an agent that
 // has them. It may be used by any goroutine.
 type agentKeys struct {
+	added chan struct{} // has one in it when a first key may be known
+
 	mu      sync.Mutex // guards threads
 	threads map[int64]*threadKeys
 }
@@ -31,7 +33,7 @@ type threadKeys struct {
 }
 
 func newAgentKeys() *agentKeys {
-	return &agentKeys{threads: make(map[int64]*threadKeys)}
+	return &agentKeys{added: make(chan struct{}, 1), threads: make(map[int64]*threadKeys)}
 }
 
 // hold is Of for a run of the thread, which releases it when it has ended and
@@ -79,9 +81,22 @@ func (k *agentKeys) entry(thread int64) *threadKeys {
 	if keys == nil {
 		keys = &threadKeys{secrets: &redact.Secrets{}}
 		k.threads[thread] = keys
+		if len(k.threads) == 1 {
+			select {
+			case k.added <- struct{}{}:
+			default:
+			}
+		}
 	}
 	keys.used = time.Now()
 	return keys
+}
+
+// known reports whether any thread is known.
+func (k *agentKeys) known() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.threads) > 0
 }
 
 // forget forgets the keys of threads that have had nothing to do for long, or

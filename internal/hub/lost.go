@@ -5,24 +5,42 @@ import (
 )
 
 // lookEvery is how often a hub to which nothing is written looks whether its
-// database is still there.
+// database is still there, where nothing tells it.
 const lookEvery = time.Second
+
+// forgetEvery is how often is looked which keys are needed no more, while any are
+// known.
+const forgetEvery = time.Minute
 
 // lostIssue is what users are told.
 const lostIssue = "the project's .duet was removed or replaced while duet-rpc used it, and what ran has ended"
 
 // watchStore looks whether the database is still there, and forgets what is needed
-// no more, until it is not or the hub ends.
+// no more, until it is not or the hub ends. An idle hub does neither: it is told.
 func (h *Hub) watchStore() {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	var look <-chan time.Time
+	if h.opts.Removed == nil {
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	var forget <-chan time.Time // nil while no key is known
 	for {
+		if forget == nil && h.keys.known() {
+			forget = time.After(forgetEvery)
+		}
 		select {
 		case <-h.ctx.Done():
 			return
-		case <-look.C:
+		case <-look:
+		case <-h.opts.Removed:
+		case <-h.keys.added:
+			continue
+		case <-forget:
+			h.keys.forget(time.Now())
+			forget = nil
+			continue
 		}
-		h.keys.forget(time.Now())
 		if err := h.store.Valid(); err != nil {
 			h.storeIsLost(err)
 			return

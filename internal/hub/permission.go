@@ -1,205 +1,175 @@
 package hub
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// A verdict is how a question ended.
-type verdict struct {
+// A resolution is how a question ended.
+type resolution struct {
 	approval  domain.Approval
 	cancelled bool // the run is ending: nobody decided
 }
 
-// foreignPatience is how long an executor that somebody else wrote waits at
-// most: seed 002 gives it 30 s.
-const foreignPatience = 29 * time.Second
+// unconfirmedPatience is how long an executor that somebody else wrote waits at
+// most, less a moment: the executor catalog gives it 30 s.
+const unconfirmedPatience = 29 * time.Second
 
-// RequestPermission asks, by the policy first and then a human, whether a
-// tool of a run may run.
-func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-	var result catalog.RequestPermissionResult
-	token, live, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
-	if err != nil {
-		return result, err
-	}
-	if len(p.Unasked) > 0 {
-		return h.checkUnasked(ctx, token.Run, h.withoutSecrets(p, token.Thread))
-	}
+// Ask asks, by the policy first and then a person, whether a tool of a run may
+// run, and waits for the answer. It gives up when ctx ends: the agent asks no
+// more. p is without keys that the agent was given.
+func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	if strings.TrimSpace(p.ToolName) == "" {
-		return result, domain.Invalid("tool_name", "the name of a tool", "an empty string")
+		return catalog.RequestPermissionResult{}, domain.Invalid("tool_name", "the name of a tool", "an empty string")
 	}
 	if p.ToolInput != nil && p.ToolParams != nil && !toolinput.Same(p.ToolInput, p.ToolParams) {
-		return result, domain.Invalid("tool_params", "nothing beside tool_input, or the same", "another input")
+		return catalog.RequestPermissionResult{}, domain.Invalid("tool_params", "nothing beside tool_input, or the same", "another input")
 	}
-	a := approvalOf(h.withoutSecrets(p, token.Thread))
-	h.endMessage(token.Run)
-	answered := make(chan verdict, 1)
-	var ruled ruling
-	var carried *domain.Approval
-	var foreign bool
-	err = h.write(ctx, func(t store.Tx) error {
-		run, err := t.Run(h.ctx, token.Run)
-		if err != nil {
-			return err
-		}
-		if !run.State.Active() || run.State == domain.Interrupting {
-			ruled, carried = ruling{}, nil
-			answered <- verdict{cancelled: true}
-			return nil
-		}
-		thread, err := t.Thread(h.ctx, run.Thread)
-		if err != nil {
-			return err
-		}
-		foreign = h.isForeign(run)
-		a.Thread, a.Run, a.AwaitedBy, a.Created = thread.ID, run.ID, run.ID, t.Now()
-		if a.Type == domain.FunctionCall {
-			rules, err := t.Rules(h.ctx, thread.ID)
-			if err != nil {
-				return err
-			}
-			if ruled = h.rule(questionOf(a), thread, run, rules, t.Now()); ruled.reason != "" {
-				return h.answeredByPolicy(t, a)
-			}
-		}
-		if carried, err = h.takeCarried(t, a); err != nil || carried != nil {
-			return err
-		}
-		if foreign {
-			a.Deadline = t.Now().Add(foreignPatience)
-		}
-		t.AfterCommit(func() {
-			h.mu.Lock()
-			h.waiting[a.ID] = answered
-			h.mu.Unlock()
-		})
-		return h.askInstead(t, &a, &run)
+	a := approvalOf(p)
+	a.Run, a.AwaitedBy = run, run
+	answered := make(chan resolution, 1)
+	var found answer
+	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
+		found, err = in.answerOrAsk(t, &a, answered)
+		return err
 	})
 	switch {
 	case err != nil:
-		if ctx.Err() != nil && h.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
-			h.closeAlone(a.ID, domain.ApprovalCancelled, "end")
+		if ctx.Err() != nil && in.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
+			in.closeUnawaited(a.ID, domain.ApprovalCancelled, "end")
 		}
-		return result, err
-	case ruled.reason != "":
-		return catalog.RequestPermissionResult{Approved: ruled.approved, Reason: ruled.reason}, nil
-	case carried != nil:
-		result = resultOf(*carried)
-	default:
-		result, err = h.awaitVerdict(ctx, a, answered)
+		return catalog.RequestPermissionResult{}, err
+	case found.ended:
+		return cancelledResult, nil
+	case found.ruling.IsSettled():
+		return catalog.RequestPermissionResult{Approved: found.ruling.Approved, Reason: found.ruling.Reason}, nil
+	case found.carried != nil:
+		return resultOf(*found.carried), nil
 	}
-	if foreign && err == nil && result.ApprovalID != "" && live != nil {
-		live.foreign.give(result.ApprovalID)
+	return in.awaitAnswer(ctx, a, answered)
+}
+
+// cancelledResult is for an agent whose run is ending.
+var cancelledResult = catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
+
+// An answer is what is known to a question when it is asked. The zero value is
+// nothing: a person is asked.
+type answer struct {
+	ended   bool             // its run asks nothing any more
+	ruling  policy.Ruling    // the policy's
+	carried *domain.Approval // what a person has answered before
+}
+
+// answerOrAsk finds the answer to a question of a run, or keeps the question and
+// has its resolution sent to answered.
+func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resolution) (answer, error) {
+	run, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return answer{}, err
 	}
+	if !canAsk(run) {
+		return answer{ended: true}, nil
+	}
+	a.Thread, a.Created = run.Thread, t.Now()
+	if a.Type == domain.FunctionCall {
+		situation, err := in.situationOf(t, run)
+		if err != nil {
+			return answer{}, err
+		}
+		if ruling := in.policy.Judge(policy.CallOf(*a), situation); ruling.IsSettled() {
+			return answer{ruling: ruling}, in.answeredByPolicy(t, *a)
+		}
+	}
+	if carried, err := in.handOverCarried(t, *a); err != nil || carried != nil {
+		return answer{carried: carried}, err
+	}
+	if !in.runs.ConfirmsAnswers(run) {
+		a.Deadline = t.Now().Add(unconfirmedPatience)
+	}
+	t.AfterCommit(func() {
+		in.mu.Lock()
+		in.waiting[a.ID] = answered
+		in.mu.Unlock()
+	})
+	return answer{}, in.askReplacing(t, a, &run)
+}
+
+// canAsk reports whether the agent of a run may still ask something.
+func canAsk(run domain.Run) bool { return run.State.Active() && run.State != domain.Interrupting }
+
+// situationOf is what the policy judges the calls of a run in.
+func (in *Inbox) situationOf(t store.Tx, run domain.Run) (policy.Situation, error) {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return policy.Situation{}, err
+	}
+	rules, err := t.Rules(in.ctx, run.Thread)
+	return policy.Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}, err
+}
+
+// CheckUnasked tells whether the policy denies what an agent has an executor do
+// without having asked, under each of the names of tools that p.Unasked has. Nobody
+// is asked now, but a denial is shown where others are.
+func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+	a := approvalOf(p)
+	var result catalog.RequestPermissionResult
+	err := in.runs.Write(ctx, func(t store.Tx) error {
+		result = catalog.RequestPermissionResult{Approved: true}
+		run, err := t.Run(in.ctx, run)
+		if err != nil {
+			return err
+		}
+		if !canAsk(run) {
+			result = catalog.RequestPermissionResult{Cancelled: true}
+			return nil
+		}
+		situation, err := in.situationOf(t, run)
+		if err != nil {
+			return err
+		}
+		var denial policy.Ruling
+		for _, name := range p.Unasked {
+			a.Tool = name
+			ruling := in.policy.Judge(policy.CallOf(a), situation)
+			if ruling.Approved || !ruling.IsSettled() {
+				return nil
+			}
+			denial = ruling
+		}
+		result = catalog.RequestPermissionResult{Reason: denial.Reason}
+		a.Tool, a.Thread, a.Run, a.Created = cmp.Or(p.ToolName, a.Tool), run.Thread, run.ID, t.Now()
+		return in.recordRuling(t, &a, run, denial)
+	})
 	return result, err
 }
 
-// checkUnasked tells whether the policy denies what an agent has an executor do
-// without having asked. Nobody is asked now, but a denial stands where others
-// stand.
-func (h *Hub) checkUnasked(ctx context.Context, id int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-	a := approvalOf(p)
-	var ruled ruling
-	var cancelled bool
-	err := h.write(ctx, func(t store.Tx) error {
-		ruled, cancelled = ruling{approved: true}, false
-		run, err := t.Run(h.ctx, id)
-		if err != nil {
-			return err
-		}
-		if cancelled = !run.State.Active() || run.State == domain.Interrupting; cancelled {
-			return nil
-		}
-		thread, err := t.Thread(h.ctx, run.Thread)
-		if err != nil {
-			return err
-		}
-		rules, err := t.Rules(h.ctx, thread.ID)
-		if err != nil {
-			return err
-		}
-		denied := ruling{}
-		for _, name := range p.Unasked {
-			a.Tool = name
-			r := h.rule(questionOf(a), thread, run, rules, t.Now())
-			if r.approved || r.reason == "" {
-				return nil
-			}
-			denied = r
-		}
-		ruled = denied
-		a.Tool, a.Thread, a.Run, a.Created = firstOf(p.ToolName, a.Tool), thread.ID, run.ID, t.Now()
-		return h.keepRuling(t, &a, run, ruled)
-	})
-	return catalog.RequestPermissionResult{Approved: ruled.approved && !cancelled, Reason: ruled.reason, Cancelled: cancelled}, err
-}
-
-// keepRuling keeps and announces a question that the policy has answered.
-func (h *Hub) keepRuling(t store.Tx, a *domain.Approval, run domain.Run, r ruling) error {
-	a.Status, a.DecidedBy, a.Decided = domain.ApprovalDenied, r.reason, t.Now()
-	if r.approved {
-		a.Status = domain.ApprovalApproved
-	}
+// recordRuling keeps and announces a question that the policy has answered.
+func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r policy.Ruling) error {
+	a.Status, a.DecidedBy, a.Decided = statusOf(r), r.Reason, t.Now()
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if err := h.announce(t, run, resolvedOf(*a)); err != nil {
+	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
 		return err
 	}
-	return h.noteAnswer(t, run, *a)
+	return in.noteAnswer(t, run, *a)
 }
 
-// approvalOf is what an executor asks, as a row.
-func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
-	input := p.ToolInput
-	if input == nil {
-		input = p.ToolParams
-	}
-	a := domain.Approval{
-		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
-		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: questionHash(p.ToolName, input), InputFixed: p.InputFixed, NameByKind: p.NameByKind,
-	}
-	switch {
-	case p.IsQuestion:
-		a.Type = domain.HumanContact
-		a.Question = questionHash(p.ToolName+"\x00"+p.Title, input)
-	case saysNothing(input): // then it is known by what was shown of it
-		a.Question = questionHash(p.ToolName+"\x00"+p.Title, encode(struct {
-			Paths []string
-			Diffs []FileDiff
-		}{p.Paths, p.Diffs}))
-	case len(p.Diffs) > 0: // an agent's input may name the file alone
-		a.Question = questionHash(p.ToolName+"\x00"+questionHash("", input), encode(unsaid(p.Diffs, input)))
-	}
-	if len(p.Diffs) > 0 {
-		a.Diffs = encode(p.Diffs)
-	}
-	if len(p.Options) > 0 {
-		a.Options = encode(p.Options)
-	}
-	if a.CallID == "" {
-		a.CallID = a.ID
-	}
-	return a
-}
-
-// takeCarried hands out a decision that a human made for a dead process. It is
+// handOverCarried hands out a decision that a human made for a dead process. It is
 // used up when the agent has taken it.
-func (h *Hub) takeCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
-	known, err := t.CarriedDecision(h.ctx, a.Thread, a.Question)
+func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
+	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -207,7 +177,7 @@ func (h *Hub) takeCarried(t store.Tx, a domain.Approval) (*domain.Approval, erro
 		return nil, err
 	}
 	if a.InputFixed && known.UpdatedInput != nil {
-		return nil, h.letLie(t, known, whyUnheeded)
+		return nil, in.giveUp(t, known, whyUnheeded)
 	}
 	known.Carried, known.AwaitedBy = false, a.Run
 	if err := t.UpdateApproval(known); err != nil {
@@ -218,23 +188,23 @@ func (h *Hub) takeCarried(t store.Tx, a domain.Approval) (*domain.Approval, erro
 
 // answeredByPolicy lets go what waited for a question that the policy has
 // answered now: a human's answer to it, and its asking.
-func (h *Hub) answeredByPolicy(t store.Tx, a domain.Approval) error {
-	known, err := t.CarriedDecision(h.ctx, a.Thread, a.Question)
+func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
+	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
 	if err == nil {
-		err = h.letLie(t, known, whyRuled)
+		err = in.giveUp(t, known, whyRuled)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	_, err = h.supersede(t, a)
+	_, err = in.supersede(t, a)
 	return err
 }
 
 // supersede closes the question of a dead process that is asked again: one
 // question waits for one answer. It returns the last of them that asks again
 // what was answered, or nil.
-func (h *Hub) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approval, err error) {
-	stale, err := t.StaleApprovals(h.ctx, a.Thread)
+func (in *Inbox) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approval, err error) {
+	stale, err := t.StaleApprovals(in.ctx, a.Thread)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +213,7 @@ func (h *Hub) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approva
 			continue
 		}
 		old.Status, old.DecidedBy = domain.ApprovalCancelled, "end"
-		if err := h.resolveApproval(t, old); err != nil {
+		if err := in.close(t, old); err != nil {
 			return nil, err
 		}
 		if old.Reopens != "" {
@@ -253,17 +223,17 @@ func (h *Hub) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approva
 	return reopened, nil
 }
 
-// askInstead is ask for a question that may have been open already, of a
+// askReplacing is ask for a question that may have been open already, of a
 // process that is dead. What that said of an earlier answer holds for this one
 // too: it may have been carried out.
-func (h *Hub) askInstead(t store.Tx, a *domain.Approval, run *domain.Run) error {
-	old, err := h.supersede(t, *a)
+func (in *Inbox) askReplacing(t store.Tx, a *domain.Approval, run *domain.Run) error {
+	old, err := in.supersede(t, *a)
 	if err != nil {
 		return err
 	}
 	if old != nil {
 		a.Reopens, a.Reopened = old.Reopens, old.Reopened
-		answered, err := t.Approval(h.ctx, old.Reopens)
+		answered, err := t.Approval(in.ctx, old.Reopens)
 		if err != nil {
 			return err
 		}
@@ -272,33 +242,33 @@ func (h *Hub) askInstead(t store.Tx, a *domain.Approval, run *domain.Run) error 
 			return err
 		}
 	}
-	return h.ask(t, a, run)
+	return in.ask(t, a, run)
 }
 
 // ask keeps a question, and makes its run wait.
-func (h *Hub) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
-	if err := h.closeMessage(t, run); err != nil {
+func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
+	if err := in.transcript.CloseMessage(t, run); err != nil {
 		return err
 	}
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if err := h.linkTool(t, *a, *run); err != nil {
+	if err := in.linkTool(t, *a, *run); err != nil {
 		return err
 	}
-	if err := h.announce(t, *run, requestOf(*a)); err != nil {
+	if err := in.announce(t, *run, Requested(*a)); err != nil {
 		return err
 	}
 	if run.State == domain.Running {
-		return h.transition(t, run, domain.WaitingInput, outcome{reason: "approval"})
+		return in.runs.AwaitInput(t, run)
 	}
 	return nil
 }
 
 // linkTool shows a question at its tool call, which begins with it if the
 // agent asks before it tells of the call.
-func (h *Hub) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
-	item, err := t.ToolItem(h.ctx, run.ID, a.ToolUseID())
+func (in *Inbox) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
+	item, err := t.ToolItem(in.ctx, run.ID, a.ToolUseID())
 	switch {
 	case err == nil:
 		item.Approval = a.ID
@@ -308,39 +278,15 @@ func (h *Hub) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
 	case a.Type != domain.FunctionCall || a.CallID == a.ID: // no call of the agent's
 		return nil
 	}
-	item = newTool(run, a.ToolUseID(), t.Now())
-	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
-	data := toolData{Paths: a.Paths}
-	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
-	item.Data = encode(data)
-	if item.Seq, err = h.announceTool(t, run, item, item, "tool_call"); err != nil {
-		return err
-	}
-	return t.InsertItem(&item)
+	return in.transcript.BeginTool(t, run, a)
 }
 
-// requestOf is a question as an event tells of it.
-func requestOf(a domain.Approval) domain.ApprovalRequested {
-	ambiguity, title := Presented(a)
-	r := domain.ApprovalRequested{
-		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
-		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs,
-		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
-	}
-	for _, part := range []*json.RawMessage{&r.Input, &r.Diffs} { // getApproval has all of it
-		if len(*part) > maxEventText {
-			*part, r.Truncated = nil, true
-		}
-	}
-	return r
-}
-
-// awaitVerdict waits for a human.
-func (h *Hub) awaitVerdict(ctx context.Context, a domain.Approval, answered chan verdict) (catalog.RequestPermissionResult, error) {
+// awaitAnswer waits for a human.
+func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered chan resolution) (catalog.RequestPermissionResult, error) {
 	defer func() {
-		h.mu.Lock()
-		delete(h.waiting, a.ID)
-		h.mu.Unlock()
+		in.mu.Lock()
+		delete(in.waiting, a.ID)
+		in.mu.Unlock()
 	}()
 	var late <-chan time.Time
 	if !a.Deadline.IsZero() {
@@ -351,21 +297,21 @@ func (h *Hub) awaitVerdict(ctx context.Context, a domain.Approval, answered chan
 	select {
 	case v := <-answered:
 		if v.cancelled {
-			return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}, nil
+			return cancelledResult, nil
 		}
 		return resultOf(v.approval), nil
 	case <-late:
-		h.closeAlone(a.ID, domain.ApprovalExpired, "timeout")
+		in.closeUnawaited(a.ID, domain.ApprovalExpired, "timeout")
 		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
-	case <-h.ctx.Done():
+	case <-in.ctx.Done():
 		// Any answer would be taken for a human's: the agent would go on without
 		// what it asked for, before it is ended.
 		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, errClosing
 	case <-ctx.Done(): // the agent asks no more, or has gone
-		h.awaitEnd(a.Run, linkPatience)
-		if h.ctx.Err() == nil {
-			h.closeAlone(a.ID, domain.ApprovalCancelled, "end")
+		in.awaitEnd(a.Run)
+		if in.ctx.Err() == nil {
+			in.closeUnawaited(a.ID, domain.ApprovalCancelled, "end")
 		}
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}
@@ -376,23 +322,23 @@ func (h *Hub) awaitVerdict(ctx context.Context, a domain.Approval, answered chan
 const linkPatience = time.Second
 
 // awaitEnd waits until a run has no agent any more, but not for long.
-func (h *Hub) awaitEnd(run int64, most time.Duration) {
-	h.mu.Lock()
-	live := h.live[run]
-	h.mu.Unlock()
-	if live == nil {
+func (in *Inbox) awaitEnd(run int64) {
+	ended := in.runs.AgentEnded(run)
+	if ended == nil {
 		return
 	}
+	timer := time.NewTimer(linkPatience)
+	defer timer.Stop()
 	select {
-	case <-live.ended:
-	case <-time.After(most):
+	case <-ended:
+	case <-timer.C:
 	}
 }
 
 // resultOf is a decision as an executor is told it.
 func resultOf(a domain.Approval) catalog.RequestPermissionResult {
 	r := catalog.RequestPermissionResult{Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
-	if letsGoOn(a) {
+	if mustBeTaken(a) {
 		r.ApprovalID = a.ID
 	}
 	switch a.Status {
@@ -412,20 +358,20 @@ func resultOf(a domain.Approval) catalog.RequestPermissionResult {
 
 const byUser = "user"
 
-// closeAlone closes a question that nobody waits for any more.
-func (h *Hub) closeAlone(id, status, by string) {
-	err := h.write(h.ctx, func(t store.Tx) error {
-		a, err := t.Approval(h.ctx, id)
+// closeUnawaited closes a question that nobody waits for any more.
+func (in *Inbox) closeUnawaited(id, status, by string) {
+	err := in.runs.Write(in.ctx, func(t store.Tx) error {
+		a, err := t.Approval(in.ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		if err != nil || a.Status != domain.ApprovalPending || a.Stale || h.isDoomed(a.Run) {
+		if err != nil || a.Status != domain.ApprovalPending || a.Stale || in.runs.KeepsQuestions(a.Run) {
 			return err
 		}
 		a.Status, a.DecidedBy = status, by
-		return h.resolveApproval(t, a)
+		return in.close(t, a)
 	})
-	if err != nil && h.ctx.Err() == nil {
-		h.log.Warn("a question could not be closed", "err", err)
+	if err != nil && in.ctx.Err() == nil {
+		in.log.Warn("a question could not be closed", "err", err)
 	}
 }

@@ -3,14 +3,12 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/intake"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,7 +47,7 @@ func wholeText(t *testing.T, h *Hub, s domain.Session) (text string) {
 	c, err := h.Conversation(context.Background(), s.UUID, Page{})
 	require.NoError(t, err)
 	for _, e := range c.Entries {
-		if e.Kind == kindMessage && e.Role == "assistant" {
+		if e.Kind == domain.ItemMessage && e.Role == "assistant" {
 			text += e.Content
 		}
 	}
@@ -76,10 +74,10 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 			},
 			"one that came too late": func(x *turn) {
 				numbered(x, 3)
-				time.Sleep(earlyPatience + time.Millisecond)
+				time.Sleep(300*time.Millisecond + time.Millisecond)
 				numbered(x, 2)
 			},
-			"told by who knows whose executor it is": func(x *turn) { h.ReportRefused(x.p.TaskID, errInvalidToken) },
+			"told by who knows whose executor it is": func(x *turn) { h.Intake().ReportRefused(x.p.TaskID, errInvalidToken) },
 		}
 		h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 			x.n = 10
@@ -90,10 +88,10 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 			x.say(" after")
 			switch x.p.Prompt {
 			case "it failed anyway":
-				h.ReportRefused(x.p.TaskID, errInvalidToken)
+				h.Intake().ReportRefused(x.p.TaskID, errInvalidToken)
 				return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "OWN", Message: "own"}}
 			case "another's":
-				h.ReportRefused("of nobody", errInvalidToken)
+				h.Intake().ReportRefused("of nobody", errInvalidToken)
 			case "twice":
 				numbered(x, 11, 11)
 			}
@@ -102,7 +100,7 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 		for prompt := range why {
 			s := await(t, h, launch(t, h, prompt))
 			assert.Equal(t, domain.Failed, s.State, prompt)
-			assert.Equal(t, codeOutputMissing, s.ErrorCode, prompt)
+			assert.Equal(t, intake.CodeOutputMissing, s.ErrorCode, prompt)
 			assert.Contains(t, s.Error, "output is missing", prompt)
 			assert.Contains(t, wholeText(t, h, s), "after", "the rest is there: %s", prompt)
 		}
@@ -113,45 +111,4 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 			assert.Equal(t, domain.Completed, s.State, prompt)
 		}
 	})
-}
-
-// Reports that could not be kept, in the transaction that keeps the end of
-// their run too.
-func TestARunWhoseReportsCouldNotBeKeptDoesNotComplete(t *testing.T) {
-	hold, held, said := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		<-held
-		x.say("lost")
-		close(said)
-		return completed
-	})
-	s := launch(t, h, "p")
-	inState(t, h, s, domain.Running)
-	h.store.Enqueue(func(store.Tx) error {
-		close(held)
-		<-hold                  // until the reports and the end wait for one transaction
-		h.folds[s.Run.ID] = nil // a defect
-		return nil
-	}, func(error) {})
-	<-said
-	h.intake.mu.Lock()
-	for i := range h.intake.waiting {
-		h.intake.waiting[i].kind, h.intake.waiting[i].diff = catalog.EventFileChange, nil // that panics
-	}
-	h.intake.mu.Unlock()
-	close(hold)
-	s = await(t, h, s)
-	assert.Equal(t, domain.Failed, s.State)
-	assert.Equal(t, codeOutputMissing, s.ErrorCode)
-}
-
-func TestRefusalsAreCounted(t *testing.T) {
-	var r refusals
-	assert.Equal(t, completed, r.judge(completed))
-	r.add(errors.New("first"))
-	assert.Contains(t, r.judge(completed).Error.Message, "but a report of it could not be taken")
-	r.add(errors.New("second"))
-	assert.Contains(t, r.judge(completed).Error.Message, "2 reports of it could not be taken, so output is missing here (first)")
-	cancelled := catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
-	assert.Equal(t, cancelled, r.judge(cancelled))
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -33,45 +34,6 @@ func numbered(x *turn, sequences ...int64) {
 			EventData: encode(catalog.ContentDelta{Delta: catalog.Delta{Text: fmt.Sprintf("%d ", n)}}),
 		})
 	}
-}
-
-func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
-	var overfull []int64
-	for n := int64(earlyMost) + 2; n > 1; n-- { // one more than may wait: the first is given up
-		overfull = append(overfull, n)
-	}
-	inOrder := ""
-	for n := 2; n <= earlyMost+2; n++ {
-		inOrder += fmt.Sprintf("%d ", n)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-			switch x.p.Prompt {
-			case "mixed":
-				numbered(x, 3, 1, 2, 2, 1, 3, 5, 4, 4, 0, 6) // 0 is no number
-			case "one never comes":
-				numbered(x, 1, 3, 5, 4)
-				time.Sleep(earlyPatience - time.Millisecond)
-				numbered(x, 0) // and does not wait
-				time.Sleep(2 * time.Millisecond)
-				numbered(x, 2, 6) // too late, and the next
-			case "the end waits for none":
-				numbered(x, 3, 2)
-			case "many are early":
-				numbered(x, overfull...)
-				numbered(x, 1, earlyMost+3)
-			}
-			return completed
-		})
-		for prompt, want := range map[string]string{
-			"mixed":                  "1 2 3 4 5 0 6 ",
-			"one never comes":        "1 0 3 4 5 6 ",
-			"the end waits for none": "2 3 ",
-			"many are early":         inOrder + fmt.Sprintf("%d ", earlyMost+3),
-		} {
-			assert.Equal(t, want, await(t, h, launch(t, h, prompt)).Result, prompt)
-		}
-	})
 }
 
 func TestAQuestionNeedsAToolAndOneInput(t *testing.T) {
@@ -107,16 +69,16 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	delta := encode(catalog.ContentDelta{Delta: catalog.Delta{Text: "forged"}})
 	calls := map[string]func(token, id string) error{
 		"ReportMessage": func(token, id string) error {
-			return h.ReportMessage(ctx, catalog.ReportMessageParams{SessionToken: token, TaskID: id, EventType: catalog.EventContentDelta, EventData: delta})
+			return h.Intake().ReportMessage(ctx, catalog.ReportMessageParams{SessionToken: token, TaskID: id, EventType: catalog.EventContentDelta, EventData: delta})
 		},
 		"ReportProgress": func(token, id string) error {
-			return h.ReportProgress(ctx, catalog.ReportProgressParams{SessionToken: token, TaskID: id})
+			return h.Intake().ReportProgress(ctx, catalog.ReportProgressParams{SessionToken: token, TaskID: id})
 		},
 		"ReportError": func(token, id string) error {
-			return h.ReportError(ctx, catalog.ReportErrorParams{SessionToken: token, TaskID: id, Error: catalog.ReportedError{Message: "forged"}})
+			return h.Intake().ReportError(ctx, catalog.ReportErrorParams{SessionToken: token, TaskID: id, Error: catalog.ReportedError{Message: "forged"}})
 		},
 		"ReportCompletion": func(token, id string) error {
-			return h.ReportCompletion(ctx, catalog.ReportCompletionParams{SessionToken: token, TaskID: id, Status: catalog.StatusCompleted})
+			return h.Intake().ReportCompletion(ctx, catalog.ReportCompletionParams{SessionToken: token, TaskID: id, Status: catalog.StatusCompleted})
 		},
 		"CreateMessage": func(token, id string) error {
 			_, err := h.CreateMessage(ctx, catalog.CreateMessageParams{SessionToken: token, TaskID: id, Message: message})
@@ -169,7 +131,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	c := subscribe(t, h, eventlog.Subscribing{}, 0)
 	s := await(t, h, launch(t, h, "p"))
 	assert.Equal(t, domain.Failed, s.State, "it is no output, but who knows what it was to be")
-	assert.Equal(t, codeOutputMissing, s.ErrorCode)
+	assert.Equal(t, intake.CodeOutputMissing, s.ErrorCode)
 	require.Eventually(t, func() bool { return slices.Contains(c.states(), "running failed") }, within, time.Millisecond)
 	assert.Equal(t, "before after", said(c.all(), domain.EventDelta))
 	for _, n := range c.all() {
@@ -210,8 +172,8 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
 			_, err = h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{SessionToken: bad})
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
-			assert.Error(t, h.ReportMessage(context.Background(), catalog.ReportMessageParams{SessionToken: bad, EventType: "x"}), name)
-			assert.Error(t, h.ReportProgress(context.Background(), catalog.ReportProgressParams{SessionToken: bad}), name)
+			assert.Error(t, h.Intake().ReportMessage(context.Background(), catalog.ReportMessageParams{SessionToken: bad, EventType: "x"}), name)
+			assert.Error(t, h.Intake().ReportProgress(context.Background(), catalog.ReportProgressParams{SessionToken: bad}), name)
 		}
 		_, err := h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{})
 		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "an executor needs one")
@@ -232,10 +194,8 @@ func TestALateReportChangesNothing(t *testing.T) {
 	last := h.events.Last()
 	var late catalog.ContentDelta
 	late.Delta.Text = "too late"
-	h.intake.add(report{run: s.Run.ID, kind: catalog.EventContentDelta, delta: late})
-	h.intake.add(report{run: s.Run.ID, kind: catalog.EventPlan, data: json.RawMessage(`{"entries":[]}`)})
-	h.intake.add(report{run: s.Run.ID, kind: reportProgress, data: json.RawMessage(`{"percent":1}`)})
-	require.NoError(t, h.write(context.Background(), func(store.Tx) error { return nil }))
+	assert.False(t, forIntake{h}.GoesOn(s.Run.ID))
+	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { return h.conversation.Delta(tx, s.Run.ID, late, false) }))
 	assert.Equal(t, last, h.events.Last())
 	c, err := h.Conversation(context.Background(), s.UUID, Page{})
 	require.NoError(t, err)

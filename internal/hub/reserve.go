@@ -181,7 +181,7 @@ func (h *Hub) failFull(t store.Tx, run domain.Run) error {
 	if err := t.SetMeta(metaUnsettled, "1"); err != nil {
 		return err
 	}
-	if err := h.keepApprovals(t, run); err != nil {
+	if err := h.approvals.Keep(t, run); err != nil {
 		return err
 	}
 	return h.transition(t, &run, domain.Failed, diskFull)
@@ -218,10 +218,10 @@ func (h *Hub) settle(t store.Tx) error {
 		if run.ErrorCode != codeStoreFull {
 			continue
 		}
-		if err := h.closeFold(t, &run); err != nil {
+		if err := h.conversation.End(t, &run); err != nil {
 			return err
 		}
-		if err := h.settleAnswers(t, run, false); err != nil {
+		if err := h.approvals.RunEnded(t, run, false); err != nil {
 			return err
 		}
 	}

@@ -1,46 +1,41 @@
 package hub
 
 import (
+	"cmp"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func resolvedOf(a domain.Approval) domain.ApprovalResolved {
-	return domain.ApprovalResolved{
-		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: firstOf(a.Response, a.Comment), Comment: a.Comment,
-		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
-	}
-}
-
-// resolveApproval keeps a question's end, announces it, wakes who waits for
+// close keeps a question's end, announces it, wakes who waits for
 // it, and lets its run go on if that waits for nothing else.
-func (h *Hub) resolveApproval(t store.Tx, a domain.Approval) error {
+func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 	a.Decided = t.Now()
-	if !letsGoOn(a) {
+	if !mustBeTaken(a) {
 		a.AwaitedBy = 0
 	}
 	if err := t.UpdateApproval(a); err != nil {
 		return err
 	}
-	run, err := t.Run(h.ctx, a.Run)
+	run, err := t.Run(in.ctx, a.Run)
 	if err != nil {
 		return err
 	}
-	if err := h.announce(t, run, resolvedOf(a)); err != nil {
+	if err := in.announce(t, run, resolvedOf(a)); err != nil {
 		return err
 	}
-	if err := h.noteAnswer(t, run, a); err != nil {
+	if err := in.noteAnswer(t, run, a); err != nil {
 		return err
 	}
-	t.AfterCommit(func() { h.answer(a) })
+	t.AfterCommit(func() { in.wake(a) })
 	if run.State != domain.WaitingInput {
 		return nil
 	}
-	pending, err := t.PendingApprovals(h.ctx, run.ID)
+	pending, err := t.PendingApprovals(in.ctx, run.ID)
 	if err != nil || len(pending) > 0 {
 		return err
 	}
-	return h.transition(t, &run, domain.Running, outcome{reason: "approval"})
+	return in.runs.GoOn(t, &run)
 }
 
 // answerNote is what the conversation holds of an answer.
@@ -56,12 +51,12 @@ type answerNote struct {
 }
 
 func noteOf(a domain.Approval) answerNote {
-	return answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: firstOf(a.Title, a.Subject, a.Tool), Response: firstOf(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
+	return answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
 }
 
 // noteAnswer keeps what a human has said in the conversation, where it is more
 // than leave for what a tool call shows already, and what the policy has denied.
-func (h *Hub) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
+func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
 	if a.Status != domain.ApprovalDenied && (a.DecidedBy != byUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
@@ -74,16 +69,16 @@ func (h *Hub) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
 	if n.Response != "" {
 		text += ": " + n.Response
 	}
-	return h.note(t, run, kindApproval, a.ID, text, encode(n))
+	return in.transcript.NoteApproval(t, run, a.ID, text, n)
 }
 
-// answer wakes the executor that asked.
-func (h *Hub) answer(a domain.Approval) {
-	h.mu.Lock()
-	answered := h.waiting[a.ID]
-	delete(h.waiting, a.ID)
-	h.mu.Unlock()
+// wake tells the agent that waits for an approval how that ended.
+func (in *Inbox) wake(a domain.Approval) {
+	in.mu.Lock()
+	answered := in.waiting[a.ID]
+	delete(in.waiting, a.ID)
+	in.mu.Unlock()
 	if answered != nil {
-		answered <- verdict{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
+		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
 	}
 }

@@ -3,8 +3,8 @@ package hub
 import (
 	"context"
 	"errors"
-	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -21,19 +21,19 @@ type StandingRule struct {
 }
 
 // Rules lists the standing rules, the oldest first.
-func (h *Hub) Rules(ctx context.Context) ([]StandingRule, error) {
-	found, err := h.store.AllRules(ctx)
+func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
+	found, err := in.store.AllRules(ctx)
 	if err != nil {
 		return nil, stored(err)
 	}
 	rules := make([]StandingRule, 0, len(found))
 	for _, r := range found {
 		rule := StandingRule{Rule: r, Command: r.Command, InProject: r.Thread == 0}
-		if strings.HasPrefix(r.Command, sameInput) {
+		if policy.IsForExactInput(r) {
 			rule.Command, rule.SameInput = "", true
 		}
 		if !rule.InProject {
-			if rule.Thread, err = h.store.Thread(ctx, r.Thread); err != nil {
+			if rule.Thread, err = in.store.Thread(ctx, r.Thread); err != nil {
 				return nil, stored(err)
 			}
 		}
@@ -44,8 +44,8 @@ func (h *Hub) Rules(ctx context.Context) ([]StandingRule, error) {
 
 // ForgetRule takes back a standing rule: from now on what it settled is asked.
 // The error is of KindRuleNotFound if there is none.
-func (h *Hub) ForgetRule(ctx context.Context, id int64) error {
-	return h.write(ctx, func(t store.Tx) error {
+func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
+	return in.runs.Write(ctx, func(t store.Tx) error {
 		err := t.DeleteRule(id)
 		if errors.Is(err, store.ErrNotFound) {
 			return domain.Errorf(domain.KindRuleNotFound, "no standing rule has the id %d", id)

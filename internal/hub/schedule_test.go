@@ -185,7 +185,7 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(72 * time.Hour) // a long weekend
 		synctest.Wait()
-		pending, err := h.Approvals(context.Background(), "")
+		pending, err := h.Approvals().Pending(context.Background(), "")
 		require.NoError(t, err)
 		require.Len(t, pending, 1)
 		approve(t, h, pending[0], "")
@@ -205,7 +205,7 @@ type crashing struct {
 	killed atomic.Int64
 }
 
-func (c *crashing) Acquire(ctx context.Context, _ catalog.LeaseRequest) (Lease, error) {
+func (c *crashing) Acquire(ctx context.Context, _ catalog.LeaseRequest) (catalog.Lease, error) {
 	if c.held != nil {
 		select {
 		case <-c.held:

@@ -63,7 +63,7 @@ func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
 	for _, a := range pending {
 		assert.True(t, a.Stale)
 	}
-	_, err := h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
+	_, err := h.Approvals().Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
 	require.NoError(t, err)
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, pending[1].ID, left[0].ID)
@@ -112,9 +112,9 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 	s, err := h.Session(context.Background(), "a")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		pending, _ := h.Approvals(context.Background(), "")
+		pending, _ := h.Approvals().Pending(context.Background(), "")
 		for _, a := range pending {
-			_, _ = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
+			_, _ = h.Approvals().Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
 		}
 		now, err := h.Session(context.Background(), s.UUID)
 		return err == nil && now.State == domain.Completed

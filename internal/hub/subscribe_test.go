@@ -266,7 +266,7 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 		c := &collected{}
 		sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}, Since: -1}, c.deliver)
 		require.NoError(t, err)
-		a, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"}) // before it starts
+		a, err := h.Approvals().Create(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"}) // before it starts
 		require.NoError(t, err)
 		sub.Start()
 		require.Eventually(t, func() bool { return len(c.kinds()) > 0 }, within, time.Millisecond)

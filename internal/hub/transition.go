@@ -50,8 +50,8 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 	if to.Ended() {
 		run.Ended = t.Now()
 		if why.leaveOpen {
-			delete(h.folds, run.ID)
-		} else if err := h.closeFold(t, run); err != nil {
+			h.conversation.Drop(t, run.ID)
+		} else if err := h.conversation.End(t, run); err != nil {
 			return err
 		}
 		if err := t.DropTokens(run.ID); err != nil {
@@ -59,7 +59,7 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		}
 	}
 	if (to.Ended() || to == domain.Interrupting) && !why.leaveApprovals {
-		if err := h.closeApprovals(t, *run); err != nil {
+		if err := h.approvals.RunEnds(t, *run); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		return err
 	}
 	if to.Ended() && !why.leaveOpen {
-		if err := h.settleAnswers(t, *run, stopped); err != nil {
+		if err := h.approvals.RunEnded(t, *run, stopped); err != nil {
 			return err
 		}
 	}
@@ -101,6 +101,7 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 			}
 			delete(h.awaiting, run.ID)
 			delete(h.live, run.ID)
+			h.intake.End(run.ID)
 			maps.DeleteFunc(h.tokens, func(_ [32]byte, token domain.Token) bool { return token.Run == run.ID })
 			if live != nil {
 				live.clock.stop()

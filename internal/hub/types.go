@@ -56,32 +56,6 @@ type ContinueSpec struct {
 	Metadata json.RawMessage
 }
 
-// Decision answers an approval.
-type Decision struct {
-	ID           string // of the approval, or of the tool call
-	Type         string // function_call or human_contact; "": whatever it is
-	Decision     string // approve, deny or respond
-	Comment      string // required for deny and respond
-	Option       string // an option's id or name, where there are any
-	UpdatedInput json.RawMessage
-	Scope        string // once ("" too), session or project: the decision becomes a rule
-
-	restricted bool // by somebody who does not trust the workspace
-}
-
-// ApprovalSpec asks a human something on behalf of a client.
-type ApprovalSpec struct {
-	Run     string // any id
-	Type    string // function_call or human_contact
-	Tool    string
-	Input   json.RawMessage
-	CallID  string
-	Title   string // of a human contact: the message
-	Subject string
-	Options json.RawMessage
-	Channel json.RawMessage
-}
-
 // SettingsChange changes a thread; a nil field means no change.
 type SettingsChange struct {
 	Title                  *string

@@ -290,6 +290,7 @@ func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
 	if isAnswered(m) {
 		name := text(m.Method)
 		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), subscribes: string(name) == "Subscribe"})
+		r.expect()
 	}
 }
 

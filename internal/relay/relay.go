@@ -126,6 +126,7 @@ type Relay struct {
 	mu        sync.Mutex // guards the fields below
 	change    chan struct{}
 	hub       *link     // nil: there is none to send to
+	resting   bool      // nothing is expected of the hub, so it is not watched
 	silence   string    // why the hub that is there does not answer; "": it does
 	opening   *link     // connected, but not told yet what it has to know
 	flushing  bool      // a goroutine sends what waits; nothing may overtake it

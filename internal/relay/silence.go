@@ -49,36 +49,41 @@ func (l *link) quiet() time.Duration {
 }
 
 // watch looks whether a hub answers, until it has gone: where it says nothing
-// although it should, it is asked for a sign of life.
+// although it should, it is asked for a sign of life. While nothing is expected of
+// the hub it rests.
 func (r *Relay) watch(hub *link) {
-	tick := time.NewTicker(r.opts.Silence / 10)
-	defer tick.Stop()
+	look := time.NewTimer(0)
+	defer look.Stop()
 	var asked time.Time
 	for {
-		select {
-		case <-tick.C:
-		case <-r.ctx.Done():
-			return
-		}
 		r.mu.Lock()
 		if r.there() != hub {
 			r.mu.Unlock()
 			return
 		}
 		after := r.signDue()
+		r.resting = after == 0 && r.silence == ""
 		var ping []byte
 		quiet := hub.quiet()
+		if quiet < time.Since(asked) || r.silence != "" || after == 0 {
+			asked = time.Time{} // it has said something since
+		}
+		next, silent := after-quiet, false
 		switch {
-		case r.silence != "" || after == 0 || quiet < after:
-			asked = time.Time{}
-		case asked.IsZero():
+		case r.silence != "":
+			if hub.isStuck() { // it takes no more, so the editor cannot be read
+				_ = hub.t.Close()
+			}
+			next = r.opts.Silence / 10
+		case !asked.IsZero():
+			next = r.opts.Silence - time.Since(asked)
+			silent = next <= 0
+		case after > 0 && next <= 0:
 			asked = time.Now()
 			ping = r.request("ping", nil, func(*frame.Message) {})
+			next = r.opts.Silence
 		}
-		if r.silence != "" && hub.isStuck() { // it takes no more, so the editor cannot be read
-			_ = hub.t.Close()
-		}
-		silent := !asked.IsZero() && time.Since(asked) >= r.opts.Silence && quiet >= r.opts.Silence
+		resting, change := r.resting, r.change
 		r.mu.Unlock()
 		if ping != nil {
 			r.jobs.Go(func() { // it may not read
@@ -88,7 +93,27 @@ func (r *Relay) watch(hub *link) {
 		}
 		if silent {
 			r.fallSilent(hub)
+			next = r.opts.Silence / 10
 		}
+		var due <-chan time.Time
+		if !resting {
+			look.Reset(max(next, time.Millisecond))
+			due = look.C
+		}
+		select {
+		case <-due:
+		case <-change: // it may have gone, or answer again, or something is expected of it
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+// expect notes that something is expected of the hub; r.mu is held.
+func (r *Relay) expect() {
+	if r.resting {
+		r.resting = false
+		r.changed()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
@@ -30,7 +31,7 @@ func (s *Supervisor) startChild(command []string) (*child, error) {
 	}
 	defer far.Close()
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(append([]string{}, s.opts.Environment...), "DUET_EXECUTOR_FD=3")
+	cmd.Env = append(append([]string{}, s.opts.Environment...), catalogrpc.FDVariable+"=3")
 	cmd.ExtraFiles = append(cmd.ExtraFiles, far)
 	inOwnGroup(cmd)
 	stderr, err := cmd.StderrPipe()

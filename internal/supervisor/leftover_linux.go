@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,7 @@ func KillAgents(left []domain.Process) {
 			continue // not ours, or gone
 		}
 		for variable := range bytes.SplitSeq(environment, []byte{0}) {
-			mark, ok := bytes.CutPrefix(variable, []byte("DUET_AGENT="))
+			mark, ok := bytes.CutPrefix(variable, []byte(catalog.MarkVariable+"="))
 			if !ok || !marks[string(mark)] {
 				continue
 			}

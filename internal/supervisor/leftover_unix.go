@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -22,7 +23,7 @@ func KillAgents(left []domain.Process) {
 		}
 		// e: with the environment.
 		shown, err := exec.Command("ps", "eww", "-o", "command=", "-p", strconv.Itoa(p.PID)).Output()
-		if err == nil && bytes.Contains(shown, []byte("DUET_AGENT="+p.Mark)) {
+		if err == nil && bytes.Contains(shown, []byte(catalog.MarkVariable+"="+p.Mark)) {
 			_ = unix.Kill(-p.PID, unix.SIGKILL)
 		}
 	}

@@ -15,10 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// linkLimit bounds a message between hub and executor, in bytes: an agent's
-// own limit is below it.
-const linkLimit = 64 << 20
-
 // A process is an executor.
 type process struct {
 	supervisor *Supervisor
@@ -93,11 +89,11 @@ func (p *process) run() {
 		trace = func(_ *server.Conn, sent bool, message []byte) { t(child.pid, sent, message) }
 	}
 	conn := server.New(reg, server.Options{
-		Limits:         frame.Limits{MaxFrame: linkLimit, Timeout: 10 * time.Minute},
+		Limits:         frame.Limits{MaxFrame: catalogrpc.MaxMessage, Timeout: 10 * time.Minute},
 		Logger:         log,
 		Trace:          trace,
 		Unserved:       func(_ *server.Conn, method string, err error) { p.unserved(method, err) },
-		MaxLongRunning: 4096, MaxLine: linkLimit, MaxQueued: 8 << 20,
+		MaxLongRunning: 4096, MaxLine: catalogrpc.MaxMessage, MaxQueued: 8 << 20,
 		Grace: 100 * time.Millisecond, CallTimeout: 10 * time.Minute,
 	}).Connect(ctx, child.link, frame.NDJSON)
 	p.executor = catalogrpc.Executor(conn)

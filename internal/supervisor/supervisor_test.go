@@ -135,7 +135,7 @@ func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) 
 	case "agent", "agent and crash":
 		self, _ := os.Executable()
 		agent := exec.Command(self)
-		agent.Env = []string{role + "=agent", "DUET_AGENT=mark-" + p.TaskID}
+		agent.Env = []string{role + "=agent", catalog.MarkVariable + "=mark-" + p.TaskID}
 		agent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a kill of our group does not reach it
 		if err := agent.Start(); err != nil {
 			return answer(err)

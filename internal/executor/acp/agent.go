@@ -15,6 +15,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
@@ -88,7 +89,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 		terminals: make(map[string]*agentTerminal),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
-	a.env[process.MarkVariable] = proc.Mark
+	a.env[catalog.MarkVariable] = proc.Mark
 	a.begin(t)
 	filtered, toSDK := io.Pipe()
 	a.conn = acp.NewConnection(a.serve, (*agentInput)(a), filtered)

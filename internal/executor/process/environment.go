@@ -11,10 +11,6 @@ import (
 	"strings"
 )
 
-// MarkVariable is in the environment of every process that runs for an agent,
-// so that one that got away can be known.
-const MarkVariable = "DUET_AGENT"
-
 // inherited are the variables of the executor that a child may see. Nothing
 // else gets in unasked.
 var inherited = []string{"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER"}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // groupAttr makes a child the leader of a group, and lets it die with the
@@ -36,7 +38,7 @@ func (p *Process) reapGroup() {
 
 // killMarked kills whoever carries the mark and left the process group.
 func killMarked(mark string) {
-	want := []byte(MarkVariable + "=" + mark + "\x00")
+	want := []byte(catalog.MarkVariable + "=" + mark + "\x00")
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
 		env, err := os.ReadFile(file)

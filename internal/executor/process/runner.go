@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // Grace is how long each step of ending a process may take before the next
@@ -79,7 +81,7 @@ type Spec struct {
 // Start starts a process with pipes. Its output has to be read to the end.
 func (r *Runner) Start(s Spec) (*Process, error) {
 	p := &Process{runner: r, Mark: RandomID(""), stderr: tailBuffer{limit: stderrTail}, done: make(chan struct{})}
-	s.Env[MarkVariable] = p.Mark
+	s.Env[catalog.MarkVariable] = p.Mark
 	p.cmd = &exec.Cmd{Path: s.Path, Args: s.Argv, Dir: s.CWD, Env: s.Env.List(), SysProcAttr: groupAttr()}
 	var theirs []*os.File // the child's ends
 	defer func() {

@@ -1,0 +1,87 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A site is a project with a user of its own: nothing that a test does there
+// is seen by another test, and what it starts can be told by its HOME.
+type site struct {
+	t    testing.TB
+	root string // of the project
+	home string // no other process on the machine has this one
+	args []string
+	env  []string
+
+	binary string // the program, if it is not the one with the race detector
+}
+
+// newSite makes a project whose default agent is the demo agent, without its
+// pauses.
+func newSite(t testing.TB) *site {
+	t.Helper()
+	dir := t.TempDir()
+	s := &site{t: t, root: filepath.Join(dir, "project"), home: filepath.Join(dir, "home")}
+	require.NoError(t, os.MkdirAll(s.root, 0o755))
+	require.NoError(t, os.MkdirAll(s.home, 0o755))
+	s.agents("")
+	t.Cleanup(func() { s.requireNobody("when the test has ended") })
+	return s
+}
+
+// agents writes the user's configuration: the demo agent, and more.
+func (s *site) agents(more string) {
+	s.t.Helper()
+	agent, err := fastProgram() // what is tested is who runs it
+	require.NoError(s.t, err)
+	text := fmt.Sprintf(`default_agent = "scripted"
+[agents.scripted]
+driver = "acp"
+command = [%q, "demo-agent"]
+env = { DUET_DEMO_DELAY = "0", DUET_DEMO_STATE = %q }
+%s`, agent, filepath.Join(s.home, "demo"), more)
+	path := filepath.Join(s.home, "config", "duet", "config.toml")
+	require.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func (s *site) state() string    { return filepath.Join(s.root, ".duet") }
+func (s *site) database() string { return filepath.Join(s.state(), "duet.db") }
+
+// launch is how the program is started there.
+func (s *site) launch() launch {
+	return launch{
+		binary: s.binary,
+		args:   append([]string{"--root", s.root}, s.args...),
+		env: append([]string{
+			"HOME=" + s.home, "DUET_DEMO_DELAY=0",
+			"XDG_CONFIG_HOME=" + filepath.Join(s.home, "config"), "XDG_STATE_HOME=" + filepath.Join(s.home, "state"),
+			"XDG_DATA_HOME=" + filepath.Join(s.home, "data"), "XDG_CACHE_HOME=" + filepath.Join(s.home, "cache"),
+		}, s.env...),
+	}
+}
+
+// start starts the program with a client.
+func (s *site) start() *client { return newClient(s.launch().start(s.t)) }
+
+// requireNobody requires that nothing of what was started there lives.
+func (s *site) requireNobody(when string) {
+	s.t.Helper()
+	var left []string
+	require.Eventually(s.t, func() bool { left = s.processes(); return len(left) == 0 }, time.Minute, 5*time.Millisecond,
+		"processes are left %s: %s", when, deferred(func() string { return strings.Join(left, "; ") }))
+}
+
+// deferred is a text that is made when it is printed.
+type deferred func() string
+
+func (d deferred) String() string { return d() }

@@ -1,0 +1,105 @@
+package filewatch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Watch tells of changes of one directory.
+type Watch struct {
+	// C has one in it when something may have been removed or replaced: the
+	// directory, one that leads to it, or an entry of it. It is never closed.
+	C <-chan struct{}
+
+	file    *os.File
+	reading sync.WaitGroup
+}
+
+// What is heard of: of the directory itself, and of those that lead to it.
+const (
+	heardHere  = heardAbove | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
+	heardAbove = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+)
+
+// Directory watches a directory, by a path that is absolute and free of symbolic
+// links. What happened before is not told of. An error is [ErrBlind], or the
+// directory's. Who has made a watch closes it.
+func Directory(path string) (*Watch, error) {
+	fd, err := listen(path)
+	if err != nil {
+		return nil, err
+	}
+	changes := make(chan struct{}, 1)
+	w := &Watch{C: changes, file: os.NewFile(uintptr(fd), "inotify")} // it does not block, so that Close ends a Read
+	w.reading.Go(func() { w.read(changes) })
+	return w, nil
+}
+
+// listen makes a descriptor from which changes can be read.
+func listen(path string) (fd int, err error) {
+	if isElsewhere(path) {
+		return -1, ErrBlind
+	}
+	fd, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return -1, fmt.Errorf("%w: %w", ErrBlind, err)
+	}
+	for dir, heard := path, uint32(heardHere); ; dir, heard = filepath.Dir(dir), heardAbove {
+		_, err := unix.InotifyAddWatch(fd, dir, heard)
+		switch {
+		case errors.Is(err, unix.EACCES) && dir != path: // what we may not read others seldom may move
+			err = nil
+		case errors.Is(err, unix.ENOSPC): // so many watches are all that a user may have
+			err = fmt.Errorf("%w: %w", ErrBlind, err)
+		case err != nil:
+			err = &os.PathError{Op: "watch", Path: dir, Err: err}
+		}
+		if err != nil {
+			unix.Close(fd)
+			return -1, err
+		}
+		if dir == filepath.Dir(dir) {
+			return fd, nil
+		}
+	}
+}
+
+// Close ends the watch. C tells nothing more.
+func (w *Watch) Close() error {
+	err := w.file.Close()
+	w.reading.Wait()
+	return err
+}
+
+// read passes on that something happened, whatever it was: who is told looks.
+func (w *Watch) read(changes chan<- struct{}) {
+	events := make([]byte, 4096) // whole events, each of at most unix.SizeofInotifyEvent + unix.NAME_MAX + 1 bytes
+	for {
+		if _, err := w.file.Read(events); err != nil {
+			return // it was closed
+		}
+		select {
+		case changes <- struct{}{}:
+		default: // it is known already
+		}
+	}
+}
+
+// isElsewhere reports whether others can change a file system without our kernel.
+func isElsewhere(path string) bool {
+	var fs unix.Statfs_t
+	if unix.Statfs(path, &fs) != nil {
+		return true
+	}
+	switch uint32(fs.Type) {
+	case unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.V9FS_MAGIC, unix.FUSE_SUPER_MAGIC,
+		unix.AFS_SUPER_MAGIC, unix.CODA_SUPER_MAGIC, unix.CEPH_SUPER_MAGIC, unix.NCP_SUPER_MAGIC, unix.OCFS2_SUPER_MAGIC:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package filewatch
+
+// A Watch does not exist here.
+type Watch struct{ C <-chan struct{} }
+
+// Directory gives ErrBlind.
+func Directory(string) (*Watch, error) { return nil, ErrBlind }
+
+// Close does nothing.
+func (*Watch) Close() error { return nil }

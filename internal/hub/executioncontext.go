@@ -1,0 +1,88 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// GetExecutionContext tells an executor what a run stands on.
+func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+	var result catalog.GetExecutionContextResult
+	token, err := h.token(p.SessionToken)
+	if err != nil {
+		return result, err
+	}
+	s, err := h.session(ctx, token.Run)
+	if err != nil {
+		return result, err
+	}
+	agent, err := h.agentFor(restricted.Marked(s.Run), s.Thread.Agent)
+	if err != nil {
+		return result, err
+	}
+	result = catalog.GetExecutionContextResult{
+		SessionID: s.Thread.UUID, TaskID: s.UUID, Messages: []catalog.Message{}, MCPServers: []catalog.MCPServer{}, ContextFiles: []string{},
+		NativeSessionID: s.Thread.NativeSession, SystemPrompt: joinPrompts(s.Thread.Settings), AdditionalDirectories: s.Thread.Settings.AdditionalDirectories,
+	}
+	if s.Thread.Model != "" {
+		result.ModelConfig = &catalog.ModelConfig{Model: s.Thread.Model}
+	}
+	result.MCPServers = append(result.MCPServers, agent.MCPServers...)
+	if s.Thread.Settings.MCPServers != nil {
+		var own []catalog.MCPServer
+		if err := json.Unmarshal(s.Thread.Settings.MCPServers, &own); err == nil {
+			result.MCPServers = append(result.MCPServers, own...)
+		}
+	}
+	result.Messages, err = h.transcript(ctx, s)
+	return result, err
+}
+
+func joinPrompts(s domain.Settings) string {
+	text := s.SystemPrompt
+	for _, more := range []string{s.AppendSystemPrompt, s.CustomInstructions} {
+		if more == "" {
+			continue
+		}
+		if text != "" {
+			text += "\n\n"
+		}
+		text += more
+	}
+	return text
+}
+
+// maxTranscript is how much of a conversation an agent is told, in bytes, give
+// or take a run: the end of it.
+const maxTranscript = 1 << 20
+
+// transcript is the conversation before a run, as an agent can be told it.
+func (h *Hub) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
+	chain, err := h.chain(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	chain = chain[:len(chain)-1] // without the run itself
+	list, size := []catalog.Message{}, 0
+	for n := len(chain) - 1; n >= 0 && size < maxTranscript; n-- {
+		if chain[n].State == domain.Cancelled { // it was taken back before an agent has seen it
+			continue
+		}
+		items, err := h.items(ctx, chain[n].ID)
+		if err != nil {
+			return nil, err
+		}
+		said := conversation.Transcript(items)
+		for _, m := range said {
+			size += len(m.Content)
+		}
+		list = append(said, list...)
+	}
+	return list, nil
+}

@@ -1,0 +1,191 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A disk is a store's writer that can be held, or fails. What is not held is done
+// at once, by whoever asks.
+type disk struct {
+	mu       sync.Mutex // guards the fields below
+	held     bool
+	waiting  []func()
+	notBegun error // no transaction begins
+	notKept  error // none is committed
+	asked    int
+}
+
+func (d *disk) Enqueue(change func(store.Tx) error, done func(error)) {
+	d.mu.Lock()
+	d.asked++
+	held := d.held
+	if held {
+		d.waiting = append(d.waiting, func() { done(d.commit(change)) })
+	}
+	d.mu.Unlock()
+	if !held {
+		done(d.commit(change))
+	}
+}
+
+func (d *disk) commit(change func(store.Tx) error) (err error) {
+	d.mu.Lock()
+	notBegun, notKept := d.notBegun, d.notKept
+	d.mu.Unlock()
+	if notBegun != nil {
+		return notBegun
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a change panicked: %v", p)
+		}
+	}()
+	if err := change(nil); err != nil {
+		return err
+	}
+	return notKept
+}
+
+func (d *disk) set(change func(*disk)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(d)
+}
+
+func (d *disk) timesAsked() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.asked
+}
+
+// release lets what was held go on.
+func (d *disk) release() {
+	d.mu.Lock()
+	waiting := d.waiting
+	d.held, d.waiting = false, nil
+	d.mu.Unlock()
+	for _, f := range waiting {
+		f()
+	}
+}
+
+// A desk is an intake with one run, and what is around it: the life of runs, and who
+// is told what is wrong. It keeps reports as they are.
+type desk struct {
+	*Intake
+	disk disk
+	run  *Run
+
+	mu       sync.Mutex // guards the fields below
+	ended    bool
+	recorded []report
+	fail     func(report) error // instead of keeping it
+	noRoom   int
+	lostSome int
+}
+
+const token = "token"
+
+func newDesk(t *testing.T, secrets ...string) *desk {
+	t.Helper()
+	d := &desk{}
+	ctx, cancel := context.WithCancel(context.Background())
+	d.Intake = New(ctx, Options{Store: &d.disk, Runs: d, Health: d, Root: "/root"})
+	d.Intake.write = d.keep
+	t.Cleanup(func() { d.Close(); cancel() })
+	var known redact.Secrets
+	for _, s := range secrets {
+		known.Add(s)
+	}
+	d.run = d.Begin(1, "task", &known)
+	return d
+}
+
+func (d *desk) RunOf(_ context.Context, have, _ string) (int64, error) {
+	if have != token {
+		return 0, errors.New("unknown")
+	}
+	return 1, nil
+}
+
+func (d *desk) GoesOn(int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.ended
+}
+
+func (d *desk) Changed(store.Tx, int64) {}
+
+// keep is instead of recording a report in a store.
+func (d *desk) keep(_ store.Tx, r report) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fail != nil {
+		return d.fail(r)
+	}
+	d.recorded = append(d.recorded, r)
+	return nil
+}
+
+func (d *desk) NoRoom(error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noRoom++
+}
+
+func (d *desk) ReportsLost(error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lostSome++
+}
+
+// problems are how often there was no room, and how often reports were lost.
+func (d *desk) problems() [2]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return [2]int{d.noRoom, d.lostSome}
+}
+
+// say reports a piece of a message with each sequence number, in this order.
+func (d *desk) say(t *testing.T, sequences ...int64) {
+	t.Helper()
+	for _, n := range sequences {
+		d.report(t, n, fmt.Sprintf("%d ", n))
+	}
+}
+
+func (d *desk) report(t *testing.T, sequence int64, text string) {
+	t.Helper()
+	data, err := json.Marshal(catalog.ContentDelta{Delta: catalog.Delta{Text: text}})
+	require.NoError(t, err)
+	require.NoError(t, d.ReportMessage(t.Context(), catalog.ReportMessageParams{
+		SessionToken: token, Sequence: sequence, EventType: catalog.EventContentDelta, EventData: data,
+	}))
+}
+
+// said is all that was recorded, in order.
+func (d *desk) said() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var b strings.Builder
+	for _, r := range d.recorded {
+		b.WriteString(r.delta.Delta.Text)
+	}
+	return b.String()
+}

@@ -1,0 +1,185 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Runs is what is asked of the life of runs.
+type Runs interface {
+	// RunOf is the run for which an executor with this token speaks; task is an
+	// id of it, or "". The error is for the executor.
+	RunOf(ctx context.Context, token, task string) (run int64, err error)
+	// GoesOn reports whether what the agent of a run says is still wanted.
+	GoesOn(run int64) bool
+	// Changed is told that t changes the thread of a run, so that nobody goes on
+	// with what is remembered of it.
+	Changed(t store.Tx, run int64)
+}
+
+// Answers is what is asked of the answers to questions.
+type Answers interface {
+	// Taken notes that the agent of a run was seen to go on from the answers to
+	// these approvals.
+	Taken(t store.Tx, run int64, approvals []string) error
+}
+
+// Health is told what is wrong with keeping reports, by the store's writer: its
+// methods must not block.
+type Health interface {
+	// NoRoom is told that there was no room for reports.
+	NoRoom(err error)
+	// ReportsLost is told that reports could not be kept, for another reason.
+	ReportsLost(err error)
+}
+
+// A Queue takes changes without waiting for them, as of [store.Store].
+type Queue interface {
+	Enqueue(change func(store.Tx) error, done func(error))
+}
+
+// Options say whom an Intake works with. All but the Logger are needed.
+type Options struct {
+	Store        Queue
+	Conversation *conversation.Writer
+	Runs         Runs
+	Answers      Answers
+	Health       Health
+	Root         string // of the project: diffs name files relative to it
+	Logger       *slog.Logger
+}
+
+// An Intake takes in what agents report. Its methods may be called from any
+// goroutine.
+type Intake struct {
+	ctx      context.Context // ends with the hub
+	opts     Options
+	write    func(store.Tx, report) error // record, but in tests
+	log      *slog.Logger
+	queue    *queue
+	throttle *throttle
+
+	mu   sync.Mutex // guards runs
+	runs map[int64]*Run
+}
+
+// New makes an Intake. When ctx ends nothing is recorded, and executors are told
+// nothing any more; Close ends the rest.
+func New(ctx context.Context, opts Options) *Intake {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	in := &Intake{ctx: ctx, opts: opts, log: opts.Logger, throttle: newThrottle(ctx, opts.Logger), runs: make(map[int64]*Run)}
+	in.write = in.record
+	in.queue = newQueue(opts.Store, in)
+	return in
+}
+
+// Close keeps nobody waiting any more who reports, and tries no more to keep what
+// could not be kept so far.
+func (in *Intake) Close() { in.queue.close() }
+
+// Begin takes in what the agent of a run says from now on, until End. task is the
+// run's UUID; secrets are taken out of its reports.
+func (in *Intake) Begin(run int64, task string, secrets *redact.Secrets) *Run {
+	r := newRun(in, run, task, secrets)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.runs[run] = r
+	return r
+}
+
+// End drops what the agent of a run says from now on: the run has ended.
+func (in *Intake) End(run int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.runs, run)
+}
+
+// Join lets an executor be told to pause, and to go on, until leave is called:
+// when that returns it is told nothing more.
+func (in *Intake) Join(e Executor) (leave func()) { return in.throttle.join(e) }
+
+// EndMessage lets what is held back of a run's message go on, before something
+// else than a report ends it.
+func (in *Intake) EndMessage(run int64) {
+	if r := in.run(run); r != nil {
+		r.endMessage()
+	}
+}
+
+// Answered notes that an executor which does not tell what its agent takes was
+// given the answer to an approval: whatever it reports next shows that the agent
+// has taken it.
+func (in *Intake) Answered(run int64, approval string) {
+	if r := in.run(run); r != nil {
+		r.answered(approval)
+	}
+}
+
+// run is a run that goes on, or nil.
+func (in *Intake) run(id int64) *Run {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.runs[id]
+}
+
+// recordAll keeps reports. One that makes no sense is logged and left out, and its
+// run will not have completed; it takes no other with it.
+func (in *Intake) recordAll(t store.Tx, reports []report) error {
+	for _, r := range reports {
+		if !in.opts.Runs.GoesOn(r.run) {
+			continue
+		}
+		if err := in.write(t, r); err != nil {
+			if store.IsFull(err) {
+				return err
+			}
+			in.log.Warn("a report of an agent was not taken", "kind", r.kind, "err", err)
+			in.refused(r.run, r.kind, err)
+		}
+	}
+	return nil
+}
+
+// errNotKept is why reports were refused that could not be kept; the log says
+// why.
+var errNotKept = errors.New("they could not be kept")
+
+// notRecorded notes, before the end of a run is kept in the same transaction
+// perhaps, that reports were not taken. An error of nil is a panic, which the
+// writer tells of.
+func (in *Intake) notRecorded(reports []report, err error) {
+	if store.IsFull(err) {
+		return // their runs are ended for that
+	}
+	for i := range reports {
+		if run := in.run(reports[i].run); run != nil {
+			run.refusals.add(errNotKept)
+		}
+	}
+}
+
+// lost is told that a transaction with reports failed.
+func (in *Intake) lost(err error) {
+	if store.IsFull(err) {
+		in.opts.Health.NoRoom(err)
+		return
+	}
+	in.log.Error("events of agents could not be kept", "err", err)
+	in.opts.Health.ReportsLost(err)
+}
+
+// delayed is told that a transaction could not begin.
+func (in *Intake) delayed(err error) {
+	in.log.Error("events of agents cannot be kept yet", "err", err)
+	if store.IsFull(err) {
+		in.opts.Health.NoRoom(err)
+	}
+}

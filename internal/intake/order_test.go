@@ -1,0 +1,108 @@
+package intake
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+var completed = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}
+
+func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
+	var tooMany []int64
+	for n := int64(maxEarly) + 2; n > 1; n-- { // one more than may wait: the first is given up
+		tooMany = append(tooMany, n)
+	}
+	inOrder := ""
+	for n := 2; n <= maxEarly+2; n++ {
+		inOrder += fmt.Sprintf("%d ", n)
+	}
+	for name, c := range map[string]struct {
+		report func(*testing.T, *desk)
+		want   string
+		lost   bool
+	}{
+		"mixed": {func(t *testing.T, d *desk) {
+			d.say(t, 3, 1, 2, 2, 1, 3, 5, 4, 4, 0, 6) // 0 is no number
+		}, "1 2 3 4 5 0 6 ", false},
+		"one comes too late": {func(t *testing.T, d *desk) {
+			d.say(t, 1, 3, 5, 4)
+			time.Sleep(gapTimeout - time.Millisecond)
+			d.say(t, 0) // and does not wait
+			time.Sleep(2 * time.Millisecond)
+			d.say(t, 2, 6)
+		}, "1 0 3 4 5 6 ", true},
+		"one never comes": {func(t *testing.T, d *desk) {
+			d.say(t, 2)
+			time.Sleep(gapTimeout + time.Millisecond)
+			d.say(t, 3)
+		}, "2 3 ", false},
+		"the end waits for none": {func(t *testing.T, d *desk) {
+			d.say(t, 3, 2)
+		}, "2 3 ", false},
+		"many are early": {func(t *testing.T, d *desk) {
+			d.say(t, tooMany...)
+			d.say(t, 1, maxEarly+3)
+		}, inOrder + fmt.Sprintf("%d ", maxEarly+3), true},
+		"nothing waits after the end": {func(t *testing.T, d *desk) {
+			d.run.Finish()
+			d.say(t, 2)
+			assert.Equal(t, "2 ", d.said())
+		}, "2 ", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				c.report(t, d)
+				d.run.Finish()
+				assert.Equal(t, c.want, d.said())
+				assert.Equal(t, c.lost, d.run.Judge(completed).Status != catalog.StatusCompleted, "a report was refused")
+			})
+		})
+	}
+}
+
+// What an executor that does not tell what its agent takes reports next shows that
+// the agent went on from its answers, each once.
+func TestAReportShowsThatAnswersWereTaken(t *testing.T) {
+	d := newDesk(t)
+	d.say(t, 1)
+	d.Answered(1, "first")
+	d.Answered(1, "second")
+	d.say(t, 2, 3)
+	var kinds []string
+	for _, r := range d.recorded {
+		kinds = append(kinds, r.kind)
+	}
+	assert.Equal(t, []string{catalog.EventContentDelta, catalog.EventPermissionTaken, catalog.EventContentDelta, catalog.EventContentDelta}, kinds)
+	assert.JSONEq(t, `{"approval_ids":["first","second"]}`, string(d.recorded[1].data))
+}
+
+// A key may be cut by the border of pieces; the end of what is held back is let
+// go by whatever ends the message.
+func TestKeysAreTakenOutOfWhatIsReported(t *testing.T) {
+	const key = "sk-0123456789"
+	for name, end := range map[string]func(*testing.T, *desk){
+		"the run":        func(_ *testing.T, d *desk) { d.run.Finish() },
+		"something else": func(_ *testing.T, d *desk) { d.EndMessage(1) },
+		"another message": func(t *testing.T, d *desk) {
+			assert.NoError(t, d.ReportError(t.Context(), catalog.ReportErrorParams{SessionToken: token}))
+		},
+	} {
+		d := newDesk(t, key)
+		d.report(t, 1, "it is sk-01234")
+		assert.Equal(t, "it is ", d.said(), name)
+		d.report(t, 2, "56789, not sk-")
+		assert.Equal(t, "it is [secret], not ", d.said(), name)
+		end(t, d)
+		assert.Equal(t, "it is [secret], not sk-", d.said(), name)
+	}
+	d := newDesk(t, key)
+	assert.NoError(t, d.ReportError(t.Context(), catalog.ReportErrorParams{SessionToken: token, Error: catalog.ReportedError{Message: "wrong: " + key}}))
+	assert.Contains(t, string(d.recorded[0].data), "wrong: [secret]")
+}

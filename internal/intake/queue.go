@@ -1,0 +1,143 @@
+package intake
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Beyond highWater reports, or highBytes of them, that wait for their commit,
+// executors are told to pause; once those are committed they go on.
+const (
+	highWater = 4096
+	highBytes = 16 << 20
+)
+
+// overfull is how many times the water marks may be passed by executors that
+// do not pause when they are told: then whoever reports waits.
+const overfull = 4
+
+// retryAfter is how long after a transaction could not begin it is asked for
+// again: nothing tells when another process lets go of the store.
+const retryAfter = 100 * time.Millisecond
+
+// A queue is where reports wait. One operation of the store's writer takes all
+// that are there, so that they share a transaction, and it is asked for at once:
+// an event is committed and announced as soon as the writer gets to it, and
+// before anything that is asked of the writer later.
+type queue struct {
+	store  Queue
+	intake *Intake
+
+	mu      sync.Mutex // guards the fields below
+	taken   sync.Cond
+	closed  bool
+	waiting []report
+	bytes   int
+	asked   bool // an operation is on its way
+	paused  bool
+	retry   *time.Timer // asks again; nil while that is not needed
+}
+
+func newQueue(s Queue, in *Intake) *queue {
+	q := &queue{store: s, intake: in}
+	q.taken.L = &q.mu
+	return q
+}
+
+// add takes a report.
+func (q *queue) add(r report) {
+	q.mu.Lock()
+	for !q.closed && (len(q.waiting) >= overfull*highWater || q.bytes >= overfull*highBytes) {
+		q.taken.Wait()
+	}
+	q.waiting = append(q.waiting, r)
+	q.bytes += r.size()
+	ask := !q.asked
+	q.asked = true
+	if !q.paused && (len(q.waiting) >= highWater || q.bytes >= highBytes) {
+		q.paused = true
+		q.intake.throttle.set(true)
+	}
+	q.mu.Unlock()
+	if ask {
+		q.ask()
+	}
+}
+
+// ask has the store's writer take what waits.
+func (q *queue) ask() {
+	var reports []report
+	began, recorded := false, false
+	q.store.Enqueue(func(t store.Tx) (err error) {
+		began = true
+		reports = q.take()
+		defer func() {
+			if !recorded {
+				q.intake.notRecorded(reports, err)
+			}
+		}()
+		err = q.intake.recordAll(t, reports)
+		recorded = err == nil
+		return err
+	}, func(err error) {
+		switch {
+		case err == nil, errors.Is(err, store.ErrClosed):
+		case began:
+			if recorded { // in a transaction that was not committed
+				q.intake.notRecorded(reports, err)
+			}
+			q.intake.lost(err)
+		default: // they still wait
+			q.intake.delayed(err)
+			q.askLater()
+		}
+		q.resume()
+	})
+}
+
+// askLater asks again in a moment.
+func (q *queue) askLater() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+	case q.retry == nil:
+		q.retry = time.AfterFunc(retryAfter, q.ask)
+	default:
+		q.retry.Reset(retryAfter)
+	}
+}
+
+// take hands out what waits.
+func (q *queue) take() []report {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	reports := q.waiting
+	q.waiting, q.bytes, q.asked = nil, 0, false
+	q.taken.Broadcast()
+	return reports
+}
+
+// resume lets executors go on.
+func (q *queue) resume() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.paused {
+		q.paused = false
+		q.intake.throttle.set(false)
+	}
+}
+
+// close keeps nobody waiting any more, and asks for no transaction again.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	if q.retry != nil {
+		q.retry.Stop()
+	}
+	q.taken.Broadcast()
+}

@@ -1,0 +1,28 @@
+package intake
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+func TestRefusalsAreCounted(t *testing.T) {
+	var r refusals
+	assert.Equal(t, completed, r.judge(completed))
+	r.add(errors.New("first"))
+	assert.Contains(t, r.judge(completed).Error.Message, "but a report of it could not be taken")
+	r.add(errors.New("second"))
+	assert.Contains(t, r.judge(completed).Error.Message, "2 reports of it could not be taken, so output is missing here (first)")
+	cancelled := catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+	assert.Equal(t, cancelled, r.judge(cancelled))
+}
+
+func TestACompletionIsKept(t *testing.T) {
+	d := newDesk(t)
+	assert.Nil(t, d.run.Completion())
+	assert.NoError(t, d.ReportCompletion(t.Context(), catalog.ReportCompletionParams{SessionToken: token, Status: catalog.StatusCancelled}))
+	assert.Equal(t, catalog.StatusCancelled, d.run.Completion().Status)
+}

@@ -1,0 +1,96 @@
+package intake
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+)
+
+// A Run takes in the reports of one run. Its methods may be called from any
+// goroutine.
+type Run struct {
+	id       int64
+	task     string // its UUID, by which its executor knows it
+	intake   *Intake
+	refusals refusals
+
+	mu         sync.Mutex // guards the fields below, and keeps the order
+	order      order
+	redactor   redactor
+	completion *catalog.ExecutePromptResult
+	untold     []string // approvals whose answers the next report shows to be taken
+}
+
+func newRun(in *Intake, id int64, task string, secrets *redact.Secrets) *Run {
+	r := &Run{id: id, task: task, intake: in}
+	r.redactor = redactor{stream: redact.Stream{Secrets: secrets}, pass: in.queue.add}
+	r.order = order{pass: r.redactor.take, refuse: r.refusals.add, late: r.skipMissing}
+	return r
+}
+
+// take takes a report with its sequence number, which counts from 1; 0 is none.
+func (r *Run) take(sequence int64, what report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.untold) > 0 {
+		r.order.take(0, report{run: r.id, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: r.untold})})
+		r.untold = nil
+	}
+	r.order.take(sequence, what)
+}
+
+// refuse notes that a report was not taken.
+func (r *Run) refuse(kind string, err error) { r.refusals.add(fmt.Errorf("%s: %w", kind, err)) }
+
+// answered is as of [Intake.Answered].
+func (r *Run) answered(approval string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.untold = append(r.untold, approval)
+}
+
+// skipMissing lets reports go on that have waited long enough for those before
+// them.
+func (r *Run) skipMissing() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.order.skipMissing()
+	r.redactor.flush()
+}
+
+// Finish lets everything go on that waits for other reports: the executor has
+// said that it is through. What it reports nevertheless waits for nothing.
+func (r *Run) Finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.order.finish()
+	r.redactor.flush()
+}
+
+func (r *Run) endMessage() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.redactor.flush()
+}
+
+func (r *Run) complete(result catalog.ExecutePromptResult) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.completion = &result
+}
+
+// Completion is the end that the executor has reported with report_completion, or
+// nil.
+func (r *Run) Completion() *catalog.ExecutePromptResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.completion
+}
+
+// Judge is what an executor's result comes to: a run of which something is
+// missing has not completed, whatever its executor says.
+func (r *Run) Judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {
+	return r.refusals.judge(result)
+}
