@@ -229,6 +229,6 @@ type provideParams struct {
 func (p provideParams) check() error { return need("request_id", p.RequestID) }
 
 func (executor) provide(ctx context.Context, h *hub.Hub, p provideParams) (success, error) {
-	err := h.ProvideSecret(ctx, p.RequestID, p.Service, p.Secret)
+	err := h.Keys().Provide(p.RequestID, p.Secret)
 	return success{err == nil}, err
 }

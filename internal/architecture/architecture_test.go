@@ -39,7 +39,8 @@ internal/config: internal/catalog internal/config/bounded internal/project inter
 internal/config/bounded:  # files that came with a project
 internal/configwatch: internal/background
 internal/conversation: internal/catalog internal/domain internal/store
-internal/database: internal/history internal/hub internal/origin internal/project internal/store internal/store/sqlite internal/store/sqlite/schema
+internal/credential: internal/catalog internal/config internal/domain internal/redact
+internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
 internal/dialect: internal/domain  # how events are spelled
 internal/diff:
@@ -56,8 +57,8 @@ internal/executor/workspace: internal/catalog
 internal/filewatch:
 internal/golden:
 internal/history: internal/domain internal/store
-internal/host: internal/filewatch client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
+internal/hub: internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal internal/toolinput  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/logging:
 internal/openrpc: server server/schema
@@ -71,6 +72,7 @@ internal/relay: frame server internal/pending
 internal/restricted: internal/domain
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
+internal/store/health: internal/background internal/domain internal/store
 internal/store/sqlite: internal/domain internal/store internal/store/sqlite/schema
 internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/history"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
@@ -75,7 +75,7 @@ func Prepare(ctx context.Context, p project.Project, log *slog.Logger) (done Pre
 		done.Notices = append(done.Notices, notice)
 	}
 	err = d.Seal(id, found)
-	if errors.Is(err, syscall.ENOSPC) && hub.FreeReserve(p.Database()) == nil {
+	if errors.Is(err, syscall.ENOSPC) && health.FreeReserve(p.Database()) == nil {
 		err = d.Seal(id, found)
 	}
 	if err != nil {

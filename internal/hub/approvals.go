@@ -30,7 +30,7 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 	if err != nil {
 		return catalog.RequestPermissionResult{}, err
 	}
-	p = h.withoutSecrets(p, token.Thread)
+	p = h.keys.WithoutKeys(p, token.Thread)
 	if len(p.Unasked) > 0 {
 		return h.approvals.CheckUnasked(ctx, token.Run, p)
 	}
@@ -109,4 +109,4 @@ func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 	return nil
 }
 
-func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isDoomed(run) }
+func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isCutShort(run) }

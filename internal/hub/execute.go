@@ -55,7 +55,7 @@ func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
 		live := &liveRun{
-			ctx: ctx, cancel: cancel, token: token, task: run.UUID, secrets: h.keys.hold(run.Thread),
+			ctx: ctx, cancel: cancel, token: token, task: run.UUID, secrets: h.keys.Hold(run.Thread),
 			ended: make(chan struct{}), answered: make(chan struct{}),
 		}
 		live.reports = h.intake.Begin(run.ID, run.UUID, live.secrets)
@@ -117,8 +117,8 @@ func (l *liveRun) stop(h *Hub, run domain.Run) {
 
 // execute takes a run from starting to its end.
 func (h *Hub) execute(run domain.Run, live *liveRun) {
-	defer h.keys.release(run.Thread)
-	defer h.dropTokens(run.ID)
+	defer h.keys.Release(run.Thread)
+	defer h.tokens.Revoke(run.ID)
 	result, err := h.attempt(run, live)
 	live.reports.Finish()
 	if result.Error != nil { // such as what the agent complained of last
@@ -143,10 +143,8 @@ func (h *Hub) execute(run domain.Run, live *liveRun) {
 			}
 			return
 		}
-		select { // it is kept as soon as there is room
-		case <-h.ctx.Done():
+		if h.health.AwaitRoom(h.ctx) != nil {
 			return
-		case <-time.After(fullRetry):
 		}
 	}
 }
@@ -246,7 +244,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	if run.State.Ended() {
 		return nil
 	}
-	if h.isDoomed(id) && endsWhenFull(run.State) { // its agent was ended by us
+	if h.isCutShort(id) && canBeCutShort(run.State) { // its agent was ended by us
 		return h.failFull(t, run)
 	}
 	if u := result.TokenUsage; u != nil {

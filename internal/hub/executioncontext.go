@@ -14,7 +14,7 @@ import (
 // GetExecutionContext tells an executor what a run stands on.
 func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
 	var result catalog.GetExecutionContextResult
-	token, err := h.token(p.SessionToken)
+	token, err := h.tokens.Find(p.SessionToken)
 	if err != nil {
 		return result, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -88,8 +89,8 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	question := pendingOf(t, h, 1)[0]
 	inState(t, h, asks, domain.WaitingInput)
 	require.Eventually(t, func() bool {
-		info, err := os.Stat(reservePath(path))
-		return err == nil && info.Size() == reserveBytes
+		info, err := os.Stat(filepath.Join(filepath.Dir(path), "reserve"))
+		return err == nil && info.Size() == 1<<20
 	}, within, time.Millisecond)
 
 	free := fillDisk(t, path)
@@ -99,7 +100,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "and again"})
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	assert.NotEmpty(t, h.Issues())
-	assert.NoFileExists(t, reservePath(path), "what was set aside is given up")
+	assert.NoFileExists(t, filepath.Join(filepath.Dir(path), "reserve"), "what was set aside is given up")
 	list, err := h.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err, "what there is can be read")
 	assert.Len(t, list, 2)
@@ -193,8 +194,8 @@ func TestAnAnswerThatAFullDiskLeftOpenIsAskedAgain(t *testing.T) {
 	approve(t, h, a, "")
 	inState(t, h, s, domain.Running)
 	require.Eventually(t, func() bool {
-		info, err := os.Stat(reservePath(path))
-		return err == nil && info.Size() == reserveBytes
+		info, err := os.Stat(filepath.Join(filepath.Dir(path), "reserve"))
+		return err == nil && info.Size() == 1<<20
 	}, within, time.Millisecond)
 	free := fillDisk(t, path)
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})

@@ -3,21 +3,22 @@ package hub
 import (
 	"context"
 	"log/slog"
-	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 )
 
@@ -76,9 +77,9 @@ type Options struct {
 	// Removed, if set, has one in it when the database, or what Valid looks at, may
 	// have been removed or replaced. Else that is looked for every second.
 	Removed <-chan struct{}
-	// Lost, if set, is called once, by a goroutine of its own, if the database
-	// was removed or replaced, or Valid gave an error: nothing is kept any more,
-	// and the hub is to be closed.
+	// Lost, if set, is called once if the database was removed or replaced, or
+	// Valid gave an error: nothing is kept any more, and the hub is to be closed,
+	// but not by Lost itself, which must not block.
 	Lost func(error)
 }
 
@@ -86,38 +87,34 @@ type Options struct {
 type Hub struct {
 	opts         Options
 	store        store.Store
+	health       *health.Monitor    // of the store
 	configs      *configwatch.Watch // nil where the configuration does not change
-	approvals    *Inbox
-	executors    Executors
-	log          *slog.Logger
 	events       *eventlog.Log
 	conversation *conversation.Writer
 	intake       *intake.Intake
-	histories    historyIntake
-	reserve      reserve
-	full         atomic.Bool // the disk is
-	damage       damage
-	keys         *agentKeys
+	approvals    *Inbox
 	terminals    *terminal.Registry
+	tokens       *credential.Tokens
+	keys         *credential.Keys
+	executors    Executors
+	histories    historyIntake
 	sessions     *recentSessions // runs that were lately needed for their ids
+	log          *slog.Logger
 	started      time.Time
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
-	active sync.WaitGroup // goroutines of runs
+	active background.Group // goroutines of runs and subscriptions
 
-	mu       sync.Mutex // guards the fields below
-	live     map[int64]*liveRun
-	awaiting map[int64][]chan struct{}
-	tokens   map[[32]byte]domain.Token
-	secrets  map[string]chan string // requests for keys that wait for a human
-	issues   map[string]string
-	doomed   map[int64]struct{} // runs that a full disk does not let go on, until that is kept
-	ending   bool               // a goroutine ends them
-	closing  bool
-	draining bool        // nothing new is started
-	lost     bool        // nothing is kept any more
-	calm     *time.Timer // calls Options.Idle
+	mu            sync.Mutex // guards the fields below
+	live          map[int64]*liveRun
+	awaiting      map[int64][]chan struct{}
+	cutShort      map[int64]struct{} // runs that a full disk has cut short, until that is kept
+	keepsCutShort bool               // a goroutine keeps that
+	closing       bool
+	draining      bool          // nothing new is started
+	rested        chan struct{} // for Drain: closed when a run ends, or begins to wait for a human; nil while nobody drains
+	calm          *time.Timer   // calls Options.Idle
 }
 
 // Open opens the database, picks up what a dead process left behind, and
@@ -125,18 +122,12 @@ type Hub struct {
 // Options.OpenStore, or one of the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
 	h, err := openOnce(ctx, opts)
-	if !store.IsFull(err) || os.Remove(reservePath(opts.Database)) != nil {
-		if err == nil {
-			h.active.Go(h.reserve.hold) // beside: it takes as long as the disk does
-			h.active.Go(h.watchStore)
-		}
-		return h, err
+	full := store.IsFull(err) && health.FreeReserve(opts.Database) == nil
+	if full { // what was set aside is room enough to look at what there is
+		h, err = openOnce(ctx, opts)
 	}
-	// What was set aside is room enough to look at what there is.
-	if h, err = openOnce(ctx, opts); err == nil {
-		h.full.Store(true)
-		h.setIssue("disk", fullIssue)
-		h.active.Go(h.watchStore)
+	if err == nil {
+		h.health.Watch(full)
 	}
 	return h, err
 }
@@ -147,32 +138,33 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
-		live:     make(map[int64]*liveRun),
-		awaiting: make(map[int64][]chan struct{}), tokens: make(map[[32]byte]domain.Token), sessions: newRecentSessions(),
-		secrets: make(map[string]chan string), issues: make(map[string]string),
-		doomed: make(map[int64]struct{}), keys: newAgentKeys(),
+		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}), cutShort: make(map[int64]struct{}),
+		tokens: credential.NewTokens(), sessions: newRecentSessions(),
 	}
-	h.damage.log = h.log
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.events = h.newEvents(h.ctx)
 	h.conversation = conversation.New(h.ctx, h.known)
+	h.health = health.New(health.Options{
+		Database: opts.Database, Removed: opts.Removed, Full: h.diskIsFull, Room: h.diskHasRoom, Lost: opts.Lost, Logger: h.log,
+	})
+	h.events = h.newEvents(h.ctx)
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Valid, Damaged: h.damage.note}); err != nil {
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Valid, Damaged: h.health.Damaged}); err != nil {
 		return nil, err
 	}
+	h.health.Opened(h.store)
+	h.keys = h.newKeys()
 	h.approvals = h.newInbox()
-	h.reserve.path = reservePath(opts.Database)
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: forIntake{h}, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Root: opts.Root, Logger: h.log,
 	})
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(daemon{h, h.intake})
+	h.executors = opts.Executors(daemon{h, h.intake, h.keys, h.terminals})
 	h.configs = h.watchConfig()
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
 		return nil, err
 	}
-	h.beginSettle()
+	h.diskHasRoom()
 	return h, nil
 }
 
@@ -191,25 +183,20 @@ func (h *Hub) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	_ = h.health.Close(ctx)
 	err := h.store.Write(ctx, h.shutDown)
 	if err != nil {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
 	}
 	h.cancel()
+	h.keys.Close()
 	h.intake.Close()
-	ended := make(chan struct{})
-	go func() {
-		h.active.Wait()
-		_ = h.terminals.Close(ctx)
-		_ = h.events.Close(ctx)
-		if h.configs != nil {
-			_ = h.configs.Close(ctx)
-		}
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
+	_ = h.terminals.Close(ctx)
+	_ = h.events.Close(ctx)
+	if h.configs != nil {
+		_ = h.configs.Close(ctx)
+	}
+	if h.active.Close(ctx) != nil {
 		h.log.Warn("runs did not end in time")
 	}
 	return h.store.Close()
@@ -233,14 +220,32 @@ func (h *Hub) shutDown(t store.Tx) error {
 // started until the hub is closed.
 func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.draining = true
-	h.mu.Unlock()
 	for h.works() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(20 * time.Millisecond): // as long as a human does not notice
+		if h.rested == nil {
+			h.rested = make(chan struct{})
 		}
+		rested := h.rested
+		h.mu.Unlock()
+		select {
+		case <-rested:
+		case <-ctx.Done():
+		case <-h.ctx.Done():
+		}
+		h.mu.Lock()
+		if ctx.Err() != nil || h.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// noteRest tells who drains that a run may do nothing on its own any more; mu is
+// held.
+func (h *Hub) noteRest() {
+	if h.rested != nil {
+		close(h.rested)
+		h.rested = nil
 	}
 }
 
@@ -251,10 +256,8 @@ func (h *Hub) Busy() bool {
 	return len(h.live) > 0
 }
 
-// works reports whether a run does something on its own.
+// works reports whether a run does something on its own; mu is held.
 func (h *Hub) works() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, live := range h.live {
 		if !live.asks {
 			return true
@@ -270,47 +273,20 @@ func (h *Hub) isClosing() bool {
 	return h.closing || h.draining
 }
 
-// setIssue notes that something is wrong with a part of the hub, or that it
-// is well again where text is "".
-func (h *Hub) setIssue(part, text string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if text == "" {
-		delete(h.issues, part)
-	} else {
-		h.issues[part] = text
-	}
-}
-
 // Issues lists what is wrong.
-func (h *Hub) Issues() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var list []string
-	for _, text := range h.issues {
-		list = append(list, text)
-	}
-	if h.damage.found() {
-		list = append(list, damagedIssue)
-	}
-	return list
-}
+func (h *Hub) Issues() []string { return h.health.Issues() }
 
-// write is the store's Write with errors that can be told.
+// Lost reports whether nothing is kept any more; see Options.Lost.
+func (h *Hub) Lost() bool { return h.health.Lost() }
+
+// write is the store's Write with errors for users.
 func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
 	return h.noteWrite(h.store.Write(ctx, change))
 }
 
 // noteWrite notes what the outcome of a write says of the store, and makes an
-// error fit to be told.
+// error one for users.
 func (h *Hub) noteWrite(err error) error {
-	switch {
-	case store.IsFull(err):
-		h.diskIsFull(err)
-	case err == nil && h.full.Load():
-		h.diskHasRoom()
-	case store.IsLost(err):
-		h.storeIsLost(err)
-	}
+	h.health.Note(err)
 	return stored(err)
 }

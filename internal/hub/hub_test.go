@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -404,4 +405,40 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 			await(t, h, s)
 		}
 	}
+}
+
+// Whoever drains is told when the last run that works has ended, or waits for a
+// human.
+func TestDrainReturnsAtOnceWhenNothingWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			switch x.p.Prompt {
+			case "asks":
+				time.Sleep(7 * time.Millisecond)
+				x.ask(ctx, "Write", nil)
+			case "works":
+				time.Sleep(13 * time.Millisecond)
+			default:
+				<-ctx.Done()
+			}
+			return completed
+		})
+		inState(t, h, launch(t, h, "works"), domain.Running)
+		inState(t, h, launch(t, h, "asks"), domain.Running)
+		began := time.Now()
+		h.Drain(t.Context())
+		assert.LessOrEqual(t, time.Since(began), 13*time.Millisecond)
+		assert.Len(t, pendingOf(t, h, 1), 1, "the question waits")
+		h.Drain(t.Context())
+		assert.LessOrEqual(t, time.Since(began), 15*time.Millisecond)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, database(t), hang)
+		inState(t, h, launch(t, h, "p"), domain.Running)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		h.Drain(ctx)
+		assert.Equal(t, time.Hour, time.Since(began).Round(time.Second))
+	})
 }

@@ -3,8 +3,10 @@ package hub
 import (
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/terminal"
 )
 
 // Intake takes in what agents report.
@@ -14,6 +16,8 @@ func (h *Hub) Intake() *intake.Intake { return h.intake }
 type daemon struct {
 	*Hub
 	*intake.Intake
+	*credential.Keys
+	*terminal.Registry
 }
 
 // forIntake is the hub as the intake of reports sees it.
@@ -31,17 +35,9 @@ func (f forIntake) RunOf(ctx context.Context, token, task string) (int64, error)
 func (f forIntake) GoesOn(run int64) bool {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
-	_, doomed := f.hub.doomed[run]
-	return f.hub.live[run] != nil && !doomed
+	_, cut := f.hub.cutShort[run]
+	return f.hub.live[run] != nil && !cut
 }
 
 // Changed is as of [intake.Runs].
 func (f forIntake) Changed(t store.Tx, run int64) { f.hub.forget(t, run) }
-
-// NoRoom is as of [intake.Health].
-func (f forIntake) NoRoom(err error) { f.hub.diskIsFull(err) }
-
-// ReportsLost is as of [intake.Health].
-func (f forIntake) ReportsLost(error) {
-	f.hub.setIssue("store", "events could not be kept; run `duet-rpc doctor`")
-}

@@ -127,7 +127,7 @@ func (h *Hub) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, 
 // CreateMessage puts a message of an executor into the conversation that its
 // token is good for.
 func (h *Hub) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
-	token, err := h.token(p.SessionToken)
+	token, err := h.tokens.Find(p.SessionToken)
 	if err != nil {
 		return catalog.CreateMessageResult{}, err
 	}

@@ -77,7 +77,7 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 				time.Sleep(300*time.Millisecond + time.Millisecond)
 				numbered(x, 2)
 			},
-			"told by who knows whose executor it is": func(x *turn) { h.Intake().ReportRefused(x.p.TaskID, errInvalidToken) },
+			"told by who knows whose executor it is": func(x *turn) { h.Intake().ReportRefused(x.p.TaskID, errOthersToken) },
 		}
 		h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 			x.n = 10
@@ -88,10 +88,10 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 			x.say(" after")
 			switch x.p.Prompt {
 			case "it failed anyway":
-				h.Intake().ReportRefused(x.p.TaskID, errInvalidToken)
+				h.Intake().ReportRefused(x.p.TaskID, errOthersToken)
 				return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "OWN", Message: "own"}}
 			case "another's":
-				h.Intake().ReportRefused("of nobody", errInvalidToken)
+				h.Intake().ReportRefused("of nobody", errOthersToken)
 			case "twice":
 				numbered(x, 11, 11)
 			}

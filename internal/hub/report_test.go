@@ -166,7 +166,7 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 				continue
 			}
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, h.CheckToken(bad)), name)
-			_, err := h.GetAPIKey(context.Background(), catalog.GetAPIKeyParams{SessionToken: bad, Service: "x"})
+			_, err := h.keys.GetAPIKey(context.Background(), catalog.GetAPIKeyParams{SessionToken: bad, Service: "x"})
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
 			_, err = h.RequestPermission(context.Background(), catalog.RequestPermissionParams{SessionToken: bad, ToolName: "Write"})
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
@@ -245,8 +245,8 @@ func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
 	for _, c := range []struct{ give, want string }{{secret, "got it"}, {"", "no_api_key: no API key for other: the client that was asked gave none"}} {
 		s := launch(t, h, "OTHER_API_KEY")
 		id := <-asked
-		require.NoError(t, h.ProvideSecret(context.Background(), id, "", c.give))
-		assert.Equal(t, domain.KindInvalid, kindOf(t, h.ProvideSecret(context.Background(), id, "", c.give)), "once")
+		require.NoError(t, h.Keys().Provide(id, c.give))
+		assert.Equal(t, domain.KindInvalid, kindOf(t, h.Keys().Provide(id, c.give)), "once")
 		assert.Contains(t, await(t, h, s).Result, c.want)
 	}
 	accesses, err := h.store.KeyAccesses(context.Background(), 10)
@@ -265,23 +265,4 @@ func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
 			assert.NotContains(t, string(content), secret, "not in "+suffix)
 		}
 	}
-}
-
-func TestAKeyThatNobodyGivesIsWaitedForNotTooLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-			_, err := x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, Service: "other"})
-			x.say(fmt.Sprint(err))
-			return completed
-		})
-		subscribe(t, h, eventlog.Subscribing{}, -1)
-		s := launch(t, h, "p")
-		time.Sleep(secretPatience - time.Second)
-		inState(t, h, s, domain.Running)
-		time.Sleep(2 * time.Second)
-		assert.Contains(t, await(t, h, s).Result, "nobody gave one in time")
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		assert.Empty(t, h.secrets)
-	})
 }

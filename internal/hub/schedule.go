@@ -36,10 +36,7 @@ func (h *Hub) schedule(t store.Tx) error {
 	}
 	for _, s := range next {
 		run := s.Run
-		token, err := h.newToken(t, run)
-		if err != nil {
-			return err
-		}
+		token := h.tokens.Issue(t, run)
 		if err := h.transition(t, &run, domain.Starting, outcome{}); err != nil {
 			return err
 		}
@@ -162,5 +159,3 @@ func (h *Hub) awaitNoMore(run int64, waiter chan struct{}) {
 	}
 	h.awaiting[run] = left
 }
-
-var errClosing = domain.Errorf(domain.KindUnavailable, "duet-rpc is ending")

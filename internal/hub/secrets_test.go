@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -109,38 +108,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	}
 }
 
-// A key is known as long as there may be an agent that has it, and no longer.
-func TestKeysAreForgotten(t *testing.T) {
-	k := newAgentKeys()
-	for thread := range int64(5 * keysMost) {
-		s := k.hold(thread)
-		switch thread % 5 {
-		case 0, 1:
-			k.add(thread, "sk-0123456789")
-			assert.Equal(t, "[secret]", s.Text("sk-0123456789"))
-			k.release(thread)
-		case 2: // it is live
-			k.add(thread, "sk-0123456789")
-		default: // it has none
-			k.release(thread)
-		}
-	}
-	assert.Len(t, k.threads, 3*keysMost, "those without a key are not kept at all")
-	now := time.Now()
-	k.forget(now)
-	assert.Len(t, k.threads, 2*keysMost, "those that run, and the last")
-	assert.True(t, k.Of(0).None())
-	assert.False(t, k.Of(2).None())
-	assert.False(t, k.Of(5*keysMost-5).None())
-	k.forget(now.Add(keysKept))
-	assert.LessOrEqual(t, len(k.threads), keysMost+1)
-	for thread, keys := range k.threads {
-		assert.True(t, keys.runs > 0 || thread == 5*keysMost-5, "%d was just used", thread)
-	}
-}
-
-// What a run was given its hub forgets with the run where that was no key, and a
-// key in two messages is shown in neither.
+// A key in two messages is shown in neither.
 func TestAKeyInTwoMessages(t *testing.T) {
 	const secret = "sk-0123456789abcdef"
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -165,11 +133,6 @@ func TestAKeyInTwoMessages(t *testing.T) {
 		texts = append(texts, e.Content+e.Title+string(e.Input))
 	}
 	assert.Equal(t, []string{"p", "one sk-0", "[secret] two [secret]", "[secret] three [secret]", `[secret]{"first":"[secret]","rest":"[secret]"}`}, texts)
-	require.Eventually(t, func() bool {
-		h.keys.mu.Lock()
-		defer h.keys.mu.Unlock()
-		return len(h.keys.threads) == 1
-	}, within, time.Millisecond, "of the run without a key nothing is kept")
 }
 
 func outputBytes(t *testing.T, p catalog.TerminalOutputParams) []byte {

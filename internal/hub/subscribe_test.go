@@ -436,7 +436,7 @@ func TestWatchSeesEachEventOnceInOrder(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		seqs = append(seqs, e.Seq)
-		if e.Payload.Kind() == domain.EventRunState && s.State == domain.Completed {
+		if p, ok := e.Payload.(domain.RunStateChanged); ok && p.To == domain.Completed {
 			ended = append(ended, s.UUID)
 		}
 	})

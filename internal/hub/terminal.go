@@ -23,19 +23,6 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 // A publisher tells subscribers of events that the log does not keep.
 type publisher struct{ hub *Hub }
 
-func (p publisher) Publish(e domain.Event) {
-	p.hub.events.Publish(e)
-}
-
-// TerminalStarted is as of [terminal.Registry], and so are the others.
-func (h *Hub) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {
-	return h.terminals.TerminalStarted(ctx, p)
-}
-
-func (h *Hub) TerminalOutput(ctx context.Context, p catalog.TerminalOutputParams) error {
-	return h.terminals.TerminalOutput(ctx, p)
-}
-
-func (h *Hub) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
-	return h.terminals.TerminalExit(ctx, p)
+func (p publisher) Publish(e domain.Event) int {
+	return p.hub.events.Publish(e)
 }

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"encoding/json"
-	"maps"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -21,7 +20,7 @@ type outcome struct {
 	leaveApprovals bool
 	// leaveOpen keeps the message that is being written and the tool calls
 	// that run as they are, and answers that were not taken: there is no room
-	// to close them. See settle.
+	// to close them. See closeLeftOpen.
 	leaveOpen bool
 }
 
@@ -52,9 +51,6 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		if why.leaveOpen {
 			h.conversation.Drop(t, run.ID)
 		} else if err := h.conversation.End(t, run); err != nil {
-			return err
-		}
-		if err := t.DropTokens(run.ID); err != nil {
 			return err
 		}
 	}
@@ -93,6 +89,7 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 		live := h.live[run.ID]
 		if live != nil {
 			live.asks = run.State == domain.WaitingInput
+			h.noteRest()
 		}
 		switch {
 		case run.State.Ended():
@@ -101,15 +98,15 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 			}
 			delete(h.awaiting, run.ID)
 			delete(h.live, run.ID)
+			h.tokens.Revoke(run.ID)
 			h.intake.End(run.ID)
-			maps.DeleteFunc(h.tokens, func(_ [32]byte, token domain.Token) bool { return token.Run == run.ID })
 			if live != nil {
 				live.clock.stop()
 				h.calmDown()
 			}
 		case live == nil:
 		case run.State == domain.Interrupting:
-			go live.stop(h, run)
+			h.stopAgent(run, live)
 		case run.State == domain.WaitingInput:
 			live.clock.pause()
 		case from == domain.WaitingInput && run.State == domain.Running:

@@ -38,7 +38,8 @@ type Runs interface {
 // A Publisher tells subscribers of events that the log does not keep. It must
 // not block, and not call the registry.
 type Publisher interface {
-	Publish(domain.Event)
+	// Publish returns how many subscribers are told.
+	Publish(domain.Event) int
 }
 
 // Secrets knows the API keys that agents have.

@@ -132,10 +132,11 @@ func (w *world) Session(_ context.Context, id string) (domain.Session, error) {
 	return domain.Session{Run: domain.Run{ID: 3, Thread: thread, SessionID: "session"}, Thread: domain.Thread{ID: thread}}, nil
 }
 
-func (w *world) Publish(e domain.Event) {
+func (w *world) Publish(e domain.Event) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.published = append(w.published, e)
+	return 1
 }
 
 func (w *world) Of(id int64) *redact.Secrets {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -13,8 +14,29 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
+
+// take takes over the history, as the project's hub or by the one that runs.
+func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Project, out io.Writer) error {
+	log := logging.Open(logging.Options{Level: quietLevel + 1, NoColor: s.NoColor}) // what is set aside is said here
+	defer log.Close(logGrace)
+	taken, err := host.TakeOver(ctx, &s.Settings, f.Database, log)
+	result := taken.Result
+	if taken.From != "" {
+		f.Database, f.Now = taken.From, taken.Now
+	}
+	if errors.As(err, new(*project.HeldError)) {
+		result, err = f.takeByHub(ctx, s, p, err)
+	}
+	if err != nil {
+		return err
+	}
+	f.Taken, f.Result = true, &result
+	fmt.Fprintf(out, "Taken over: %s.\nThe old database is at %q, and is no longer needed.\n", result.Summary(), f.Now)
+	return nil
+}
 
 // takeByHub has the hub that runs take over the history; running says which
 // that is.

@@ -1,0 +1,123 @@
+package credential
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// askFor is how long a person has to give a key that was asked for.
+const askFor = 25 * time.Second
+
+// GetAPIKey gets the key of a service for the agent that a session token speaks
+// for: from where the configuration says, else from the variable SERVICE_API_KEY of
+// the environment, else from a person ([Keys.Provide]). Each call is noted in the
+// database with its outcome; without that no key is handed out.
+//
+// Errors are of [domain.KindNoAPIKey], where there is no key, of KindInvalidToken
+// and of KindInvalid.
+func (k *Keys) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
+	var result catalog.GetAPIKeyResult
+	token, err := k.opts.Tokens.Find(p.SessionToken)
+	if err != nil {
+		return result, err
+	}
+	service := cmp.Or(p.Service, strings.ToLower(strings.TrimSuffix(p.CredentialKey, "_API_KEY")))
+	if service == "" {
+		return result, domain.Invalid("service", "the name of a service", "an empty string")
+	}
+	key, outcome := k.fetch(ctx, token.Run, service)
+	if err := k.opts.NoteAccess(ctx, token.Run, service, outcome); err != nil {
+		return result, err
+	}
+	if key == "" {
+		return result, domain.Errorf(domain.KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s", service, outcome, service, variableOf(service))
+	}
+	k.add(token.Thread, strings.TrimSpace(key))
+	result.APIKey = key
+	return result, nil
+}
+
+// variableOf is the variable of the environment that has the key of a service.
+func variableOf(service string) string { return strings.ToUpper(service) + "_API_KEY" }
+
+// fetch returns a key, or "", and in words where it came from, or why there is
+// none.
+func (k *Keys) fetch(ctx context.Context, run int64, service string) (key, outcome string) {
+	session, err := k.opts.Runs.SessionOf(ctx, run)
+	if err != nil {
+		return "", "failed"
+	}
+	if configured, ok := k.opts.Configured(session.Run)[service]; ok {
+		key, err := configured.Fetch(ctx, k.opts.Getenv)
+		if err == nil && key != "" {
+			return key, "configured"
+		}
+		if err != nil {
+			k.opts.Logger.Warn("a key could not be fetched", "service", service, "err", err)
+		}
+	} else if key := k.opts.Getenv(variableOf(service)); key != "" {
+		return key, "environment"
+	}
+	return k.ask(ctx, session, service)
+}
+
+// ask asks subscribers for a key, and waits until one answers.
+func (k *Keys) ask(ctx context.Context, session domain.Session, service string) (key, outcome string) {
+	request := uuid.NewString()
+	provided := make(chan string, 1)
+	k.mu.Lock()
+	k.requests[request] = provided
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.requests, request)
+	}()
+	if k.opts.Events.Publish(requestEvent(session, request, service)) == 0 {
+		return "", "none is configured and no client is there to ask"
+	}
+	patience := time.NewTimer(askFor)
+	defer patience.Stop()
+	select {
+	case key := <-provided:
+		if key == "" {
+			return "", "the client that was asked gave none"
+		}
+		return key, "given by a client"
+	case <-patience.C:
+		return "", "nobody gave one in time"
+	case <-ctx.Done():
+		return "", "cancelled"
+	}
+}
+
+// requestEvent asks clients for a key.
+func requestEvent(session domain.Session, request, service string) domain.Event {
+	run := session.Run
+	return domain.Event{
+		Time: time.Now(), Run: run.ID, Thread: run.Thread, Ref: run.Ref(),
+		Payload: domain.SecretRequested{RequestID: request, Service: service, Agent: session.Agent},
+	}
+}
+
+// Provide answers a request for a key, which the event named; "" refuses it. The
+// first answer counts: where no such request waits the error is of
+// [domain.KindInvalid].
+func (k *Keys) Provide(request, key string) error {
+	k.mu.Lock()
+	provided := k.requests[request]
+	delete(k.requests, request)
+	k.mu.Unlock()
+	if provided == nil {
+		return domain.Invalid("request_id", "the id of a request that waits", "another one")
+	}
+	provided <- key
+	return nil
+}

@@ -1,0 +1,246 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+)
+
+const secret = "sk-0123456789abcdef"
+
+// world is what keys stand on in a test: one run, and subscribers that do what the
+// test says.
+type world struct {
+	keys      *Keys
+	subscribe func(domain.Event) int
+	noted     []string
+	noteFails error
+}
+
+func (w *world) SessionOf(_ context.Context, run int64) (domain.Session, error) {
+	if run != 3 {
+		return domain.Session{}, errors.New("no run")
+	}
+	return domain.Session{Run: domain.Run{ID: 3, Thread: 7, SessionID: "session", Task: 1}}, nil
+}
+
+func (w *world) Publish(e domain.Event) int {
+	if w.subscribe == nil {
+		return 0
+	}
+	return w.subscribe(e)
+}
+
+func newWorld(t *testing.T) (w *world, token string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
+	w = &world{}
+	tokens := NewTokens()
+	w.keys = NewKeys(Options{
+		Tokens: tokens, Runs: w, Events: w,
+		Configured: func(domain.Run) map[string]config.Key {
+			return map[string]config.Key{"filed": {File: file}, "unset": {Env: "NOTHING"}}
+		},
+		Getenv: func(name string) string {
+			return map[string]string{"ENVIRONMENTAL_API_KEY": secret, "UNSET_API_KEY": "not this one"}[name]
+		},
+		NoteAccess: func(_ context.Context, run int64, service, outcome string) error {
+			assert.EqualValues(t, 3, run)
+			w.noted = append(w.noted, service+": "+outcome)
+			return w.noteFails
+		},
+	})
+	t.Cleanup(w.keys.Close)
+	return w, tokens.Issue(committed{}, domain.Run{ID: 3, Thread: 7})
+}
+
+// committed is a change that was kept.
+type committed struct{}
+
+func (committed) AfterCommit(f func()) { f() }
+
+// kindOf is the kind of a refusal.
+func kindOf(t *testing.T, err error) string {
+	t.Helper()
+	var e *domain.Error
+	require.ErrorAs(t, err, &e)
+	return e.Kind
+}
+
+func TestATokenIsGoodFromTheCommitOnUntilItIsRevoked(t *testing.T) {
+	tokens := NewTokens()
+	var commit later
+	one := tokens.Issue(&commit, domain.Run{ID: 1, Thread: 7})
+	other := tokens.Issue(&commit, domain.Run{ID: 2, Thread: 7})
+	assert.Len(t, one, 64)
+	assert.NotEqual(t, one, other)
+	_, err := tokens.Find(one)
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "nothing was kept yet")
+	commit.run()
+	found, err := tokens.Find(one)
+	require.NoError(t, err)
+	assert.Equal(t, Token{Thread: 7, Run: 1}, found)
+	tokens.Revoke(1)
+	for _, text := range []string{one, "", one + " ", "nonsense"} {
+		_, err = tokens.Find(text)
+		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "%q", text)
+	}
+	_, err = tokens.Find(other)
+	require.NoError(t, err)
+}
+
+// later is a change that is still to be kept.
+type later []func()
+
+func (l *later) AfterCommit(f func()) { *l = append(*l, f) }
+
+func (l *later) run() {
+	for _, f := range *l {
+		f()
+	}
+}
+
+func TestWhereKeysComeFrom(t *testing.T) {
+	for name, c := range map[string]struct {
+		p     catalog.GetAPIKeyParams
+		noted string
+	}{
+		"a file":                   {catalog.GetAPIKeyParams{Service: "filed"}, "filed: configured"},
+		"its variable":             {catalog.GetAPIKeyParams{CredentialKey: "FILED_API_KEY"}, "filed: configured"},
+		"the environment":          {catalog.GetAPIKeyParams{Service: "environmental"}, "environmental: environment"},
+		"what is configured alone": {catalog.GetAPIKeyParams{Service: "unset"}, "unset: none is configured and no client is there to ask"},
+		"nowhere":                  {catalog.GetAPIKeyParams{Service: "other"}, "other: none is configured and no client is there to ask"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, token := newWorld(t)
+			w.keys.Hold(7)
+			c.p.SessionToken = token
+			r, err := w.keys.GetAPIKey(t.Context(), c.p)
+			assert.Equal(t, []string{c.noted}, w.noted)
+			if name == "nowhere" || name == "what is configured alone" {
+				assert.Equal(t, domain.KindNoAPIKey, kindOf(t, err))
+				assert.ErrorContains(t, err, "no API key for ")
+				assert.True(t, w.keys.Of(7).None())
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, secret, r.APIKey)
+			assert.Equal(t, "[secret]", w.keys.Of(7).Text(secret))
+			assert.True(t, w.keys.Of(8).None(), "it is no key of another conversation's")
+		})
+	}
+	w, token := newWorld(t)
+	_, err := w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token})
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
+	_, err = w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{Service: "filed"})
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, err))
+	assert.Empty(t, w.noted)
+	w.noteFails = errors.New("the disk is full")
+	r, err := w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "filed"})
+	require.EqualError(t, err, "the disk is full", "no key is handed out of which nothing is noted")
+	assert.Empty(t, r.APIKey)
+}
+
+func TestAPersonIsAskedForAKey(t *testing.T) {
+	for _, c := range []struct{ answer, noted string }{
+		{secret, "other: given by a client"},
+		{"", "other: the client that was asked gave none"},
+	} {
+		w, token := newWorld(t)
+		w.subscribe = func(e domain.Event) int {
+			assert.EqualValues(t, 3, e.Run)
+			assert.Zero(t, e.Seq)
+			assert.Equal(t, "session", e.Ref.SessionID)
+			asked := e.Payload.(domain.SecretRequested)
+			assert.Equal(t, "other", asked.Service)
+			assert.Equal(t, domain.KindInvalid, kindOf(t, w.keys.Provide("another request", "x")))
+			require.NoError(t, w.keys.Provide(asked.RequestID, c.answer))
+			assert.Equal(t, domain.KindInvalid, kindOf(t, w.keys.Provide(asked.RequestID, "x")), "the first answer counts")
+			return 1
+		}
+		r, _ := w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
+		assert.Equal(t, c.answer, r.APIKey)
+		assert.Equal(t, []string{c.noted}, w.noted)
+		assert.Empty(t, w.keys.requests)
+	}
+}
+
+func TestAPersonIsNotWaitedForTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, token := newWorld(t)
+		w.subscribe = func(domain.Event) int { return 1 }
+		began := time.Now()
+		_, err := w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
+		assert.ErrorContains(t, err, "nobody gave one in time")
+		assert.Equal(t, askFor, time.Since(began))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = w.keys.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
+		assert.ErrorContains(t, err, "cancelled")
+		assert.Equal(t, askFor+time.Second, time.Since(began))
+		assert.Empty(t, w.keys.requests)
+	})
+}
+
+// A key is known as long as there may be an agent that has it, and no longer;
+// nothing wakes a process in which no key is known.
+func TestKeysAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := NewKeys(Options{})
+		defer k.Close()
+		for thread := range int64(5 * mostIdle / 10) {
+			s := k.Hold(thread)
+			switch thread % 5 {
+			case 0, 1:
+				k.add(thread, secret)
+				assert.Equal(t, "[secret]", s.Text(secret))
+				k.Release(thread)
+			case 2: // it is live
+				k.add(thread, secret)
+			default: // it has none
+				k.Release(thread)
+			}
+		}
+		assert.Len(t, k.threads, 3*mostIdle/10, "those without a key are not kept at all")
+		time.Sleep(keepIdle - time.Second)
+		assert.False(t, k.Of(5).None())
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		assert.Len(t, k.threads, mostIdle/10+1, "those that run, and the one of which something was heard")
+		assert.False(t, k.Of(2).None())
+		assert.True(t, k.Of(0).None())
+		time.Sleep(keepIdle)
+		synctest.Wait()
+		assert.Len(t, k.threads, mostIdle/10)
+		assert.Nil(t, k.expiry)
+	})
+}
+
+func TestKeysOfHowManyThreadsAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := NewKeys(Options{})
+		defer k.Close()
+		for thread := range int64(mostIdle + 2) {
+			k.Hold(thread)
+			k.add(thread, secret)
+			k.Release(thread)
+			time.Sleep(time.Microsecond)
+		}
+		assert.Len(t, k.threads, mostIdle)
+		assert.True(t, k.Of(1).None(), "the one that has had nothing to do for the longest goes first")
+		assert.False(t, k.Of(2).None())
+	})
+}

@@ -1,0 +1,77 @@
+package hub
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// fullStore is a store whose disk is full when the test says so.
+type fullStore struct {
+	store.Store
+	full   atomic.Bool
+	writes atomic.Int64 // that found no room
+}
+
+func (s *fullStore) Write(ctx context.Context, change func(store.Tx) error) error {
+	if s.full.Load() {
+		s.writes.Add(1)
+		return store.ErrFull
+	}
+	return s.Store.Write(ctx, change)
+}
+
+// onFullStore has a hub opened on such a store.
+func onFullStore(s *fullStore) func(*Options) {
+	return func(o *Options) {
+		open := o.OpenStore
+		o.OpenStore = func(ctx context.Context, opts store.Options) (_ store.Store, err error) {
+			s.Store, err = open(ctx, opts)
+			return s, err
+		}
+	}
+}
+
+// What finds no room when the hub ends, or has ended, starts nothing that
+// outlives it.
+func TestADiskThatIsFullAtTheEndStartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s fullStore
+		h := openHub(t, database(t), hang, onFullStore(&s))
+		inState(t, h, launch(t, h, "p"), domain.Running)
+		s.full.Store(true)
+		require.NoError(t, h.Close())
+		before := s.writes.Load()
+		_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
+		assert.ErrorContains(t, err, "the disk is full")
+		synctest.Wait()
+		assert.Equal(t, before+1, s.writes.Load(), "something goes on after the end")
+	})
+}
+
+func TestADiskThatGetsFullWhileTheHubEnds(t *testing.T) {
+	for range 20 {
+		var s fullStore
+		h := openHub(t, database(t), hang, onFullStore(&s))
+		inState(t, h, launch(t, h, "p"), domain.Running)
+		s.full.Store(true)
+		var clients sync.WaitGroup
+		for range 4 {
+			clients.Go(func() {
+				for range 20 {
+					_, _ = h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
+				}
+			})
+		}
+		require.NoError(t, h.Close())
+		clients.Wait()
+	}
+}

@@ -1,0 +1,240 @@
+package health
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// disk is a store on a disk of which the test says how full it is.
+type disk struct {
+	free  atomic.Int64
+	gone  atomic.Bool
+	looks atomic.Int64 // whether it is still there
+}
+
+func (d *disk) FreeBytes() int64 { return d.free.Load() }
+
+func (d *disk) Valid() error {
+	d.looks.Add(1)
+	if d.gone.Load() {
+		return &store.LostError{Err: errors.New("gone")}
+	}
+	return nil
+}
+
+// told is what a monitor has told of.
+type told struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (w *told) add(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list = append(w.list, what)
+}
+
+func (w *told) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.list
+	w.list = nil
+	return list
+}
+
+// watched is a monitor of a store that was opened.
+func watched(t *testing.T, full bool, change ...func(*Options)) (*Monitor, *disk, *told) {
+	t.Helper()
+	d, w := &disk{}, &told{}
+	d.free.Store(1 << 40)
+	opts := Options{
+		Database: filepath.Join(t.TempDir(), "duet.db"), Removed: make(chan struct{}),
+		Full: func(error) { w.add("full") }, Room: func() { w.add("room") }, Lost: func(error) { w.add("lost") },
+	}
+	for _, f := range change {
+		f(&opts)
+	}
+	m := New(opts)
+	m.Opened(d)
+	m.Watch(full)
+	t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
+	return m, d, w
+}
+
+// reserved is how much is set aside.
+func reserved(m *Monitor) int64 {
+	info, err := os.Stat(m.reserve.path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+func TestAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, d, w := watched(t, false)
+		synctest.Wait()
+		assert.EqualValues(t, reserveBytes, reserved(m))
+		m.Note(nil)
+		assert.Empty(t, m.Issues())
+
+		m.Note(store.ErrFull)
+		assert.Equal(t, []string{"full"}, w.take())
+		assert.Equal(t, []string{"the disk is full; free some space"}, m.Issues())
+		assert.Zero(t, reserved(m), "what was set aside is given up")
+		m.Note(errors.New("another error"))
+		m.NoRoom(store.ErrFull)
+		assert.Equal(t, []string{"full"}, w.take(), "each time")
+
+		d.free.Store(enough - 1)
+		m.Note(nil)
+		assert.Empty(t, w.take())
+		assert.NotEmpty(t, m.Issues(), "there is too little room to set some aside again")
+		assert.Zero(t, reserved(m))
+		d.free.Store(enough)
+		m.Note(nil)
+		m.Note(nil)
+		assert.Equal(t, []string{"room"}, w.take(), "once")
+		assert.Empty(t, m.Issues())
+		assert.EqualValues(t, reserveBytes, reserved(m))
+	})
+}
+
+func TestADiskThatWasFullWhenTheStoreWasOpened(t *testing.T) {
+	m, _, w := watched(t, true)
+	assert.Equal(t, []string{"the disk is full; free some space"}, m.Issues())
+	assert.Empty(t, w.take(), "who opens it knows that")
+	m.Note(nil)
+	assert.Equal(t, []string{"room"}, w.take())
+}
+
+func TestTheReserveOfADeadProcess(t *testing.T) {
+	database := filepath.Join(t.TempDir(), "duet.db")
+	require.ErrorIs(t, FreeReserve(database), os.ErrNotExist)
+	(&reserve{path: reservePath(database)}).hold()
+	require.NoError(t, FreeReserve(database))
+	require.ErrorIs(t, FreeReserve(database), os.ErrNotExist)
+}
+
+// Who waits for room tries again when another change was kept, at the latest
+// after a second.
+func TestWhenItIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _, _ := watched(t, true)
+		began := time.Now()
+		require.NoError(t, m.AwaitRoom(t.Context()))
+		assert.Equal(t, retryEvery, time.Since(began))
+
+		time.AfterFunc(7*time.Millisecond, func() { m.Note(nil) })
+		require.NoError(t, m.AwaitRoom(t.Context()))
+		assert.Equal(t, retryEvery+7*time.Millisecond, time.Since(began))
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		assert.ErrorIs(t, m.AwaitRoom(ctx), context.DeadlineExceeded)
+	})
+}
+
+func TestALostStoreIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		m, _, w := watched(t, false, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		assert.False(t, m.Lost())
+		for range 2 {
+			m.Note(&store.LostError{Err: errors.New("gone")})
+		}
+		assert.True(t, m.Lost())
+		assert.Equal(t, []string{"lost"}, w.take())
+		assert.Equal(t, 1, strings.Count(log.String(), "was removed or replaced while duet-rpc used it"))
+		m.ReportsLost(nil)
+		assert.Equal(t, []string{textLost}, m.Issues(), "which says why")
+	})
+}
+
+// Who is told when files were removed does not look for that, so an idle process
+// sleeps.
+func TestWhenItIsLookedWhetherTheStoreIsStillThere(t *testing.T) {
+	t.Run("told", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			removed := make(chan struct{}, 1)
+			m, d, w := watched(t, false, func(o *Options) { o.Removed = removed })
+			time.Sleep(24 * time.Hour)
+			assert.Zero(t, d.looks.Load())
+			removed <- struct{}{} // something else
+			synctest.Wait()
+			assert.EqualValues(t, 1, d.looks.Load())
+			assert.False(t, m.Lost())
+			d.gone.Store(true)
+			removed <- struct{}{}
+			synctest.Wait()
+			assert.True(t, m.Lost())
+			assert.Equal(t, []string{"lost"}, w.take())
+		})
+	})
+	t.Run("not told", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, d, w := watched(t, false, func(o *Options) { o.Removed = nil })
+			time.Sleep(lookEvery + lookEvery/2)
+			assert.EqualValues(t, 1, d.looks.Load())
+			d.gone.Store(true)
+			time.Sleep(lookEvery)
+			assert.Equal(t, []string{"lost"}, w.take())
+		})
+	})
+	t.Run("closed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			m, _, w := watched(t, false)
+			require.NoError(t, m.Close(t.Context()))
+			m.Note(&store.LostError{Err: errors.New("gone")})
+			assert.True(t, m.Lost())
+			assert.Empty(t, w.take(), "it is the end anyway")
+		})
+	})
+}
+
+func TestWhatElseIsWrong(t *testing.T) {
+	var log bytes.Buffer
+	m, _, _ := watched(t, false, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	m.ReportsLost(errors.New("why"))
+	for range 2 {
+		m.Damaged(errors.New("a page"))
+	}
+	assert.Equal(t, []string{textReportsLost, TextDamaged}, m.Issues())
+	assert.Equal(t, 1, strings.Count(log.String(), "a page"), "the first is logged")
+}
+
+func TestWhatUsersAreTold(t *testing.T) {
+	other := errors.New("other")
+	for err, text := range map[error]string{
+		store.ErrClosed:               "duet-rpc is ending",
+		store.ErrFull:                 "the disk is full: nothing was changed",
+		&store.LostError{Err: other}:  "nothing of this was kept: try again",
+		store.ErrLocked:               "another process has the database",
+		errors.Join(store.ErrDamaged): TextDamaged,
+	} {
+		told := Explain(err)
+		var refusal *domain.Error
+		require.ErrorAs(t, told, &refusal)
+		assert.Equal(t, domain.KindUnavailable, refusal.Kind)
+		assert.Contains(t, told.Error(), text)
+	}
+	assert.NoError(t, Explain(nil))
+	assert.Same(t, other, Explain(other))
+}
