@@ -308,7 +308,7 @@ func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (ap
 	}
 	list := make([]*approvalView, 0, len(found))
 	for _, a := range found {
-		s, err := h.SessionOf(ctx, a.Run)
+		s, err := h.Query().SessionOf(ctx, a.Run)
 		if err != nil {
 			return approvalList{}, err
 		}
@@ -346,7 +346,7 @@ func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult
 	if err != nil {
 		return approvalResult{}, err
 	}
-	s, err := h.SessionOf(ctx, a.Run)
+	s, err := h.Query().SessionOf(ctx, a.Run)
 	if err != nil {
 		return approvalResult{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -79,15 +80,15 @@ func (e *conversationEvent) texts() []*string {
 func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (conversationResult, error) {
 	id := p.SessionID
 	if id == "" {
-		s, err := h.SessionOfNative(ctx, p.ClaudeSessionID)
+		s, err := h.Query().SessionOfNative(ctx, p.ClaudeSessionID)
 		if err != nil {
 			return conversationResult{}, err
 		}
 		id = s.SessionID
 	}
 	most := room(ctx)
-	page := hub.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialectOf(server.ConnFrom(ctx)).ShowsNotes}
-	c, err := h.Conversation(ctx, id, page)
+	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialectOf(server.ConnFrom(ctx)).ShowsNotes}
+	c, err := h.Query().Conversation(ctx, id, page)
 	if err != nil {
 		return conversationResult{}, err
 	}
@@ -107,7 +108,7 @@ func (p conversationParams) atMost(most int) int {
 }
 
 // eventsOf makes entries events: a tool call that has a result becomes two.
-func eventsOf(entries []hub.Entry) []*conversationEvent {
+func eventsOf(entries []query.Entry) []*conversationEvent {
 	events := make([]*conversationEvent, 0, len(entries)+len(entries)/2)
 	add := func(e conversationEvent) { events = append(events, &e) }
 	for _, e := range entries {
@@ -241,13 +242,13 @@ func (s *searchHit) texts() []*string { return []*string{&s.Snippet, &s.Title} }
 func searchConversations(ctx context.Context, h *hub.Hub, p searchParams) (searchResult, error) {
 	limit := pageSize(p.Limit, hitsByDefault, hitsAtMost)
 	offset := int(min(p.Offset, 1<<31-1))
-	found, err := h.Search(ctx, p.Query, limit, offset)
+	found, err := h.Query().Search(ctx, p.Query, limit, offset)
 	if err != nil {
 		return searchResult{}, err
 	}
 	hits := make([]*searchHit, 0, len(found))
 	for _, hit := range found {
-		s, err := h.SessionOf(ctx, hit.Run)
+		s, err := h.Query().SessionOf(ctx, hit.Run)
 		if err != nil {
 			return searchResult{}, err
 		}

@@ -178,7 +178,7 @@ type stopTaskResult struct {
 func (executor) stop(ctx context.Context, h *hub.Hub, p stopTaskParams) (stopTaskResult, error) {
 	err := h.CheckTokenOf(ctx, p.SessionToken, p.TaskID)
 	if err == nil {
-		_, err = h.Cancel(ctx, p.TaskID, p.Reason)
+		_, err = h.Interrupt(ctx, p.TaskID, p.Reason)
 	}
 	switch hubKind(err) {
 	case domain.KindRunNotFound, domain.KindNotCancellable, domain.KindBadState:

@@ -110,7 +110,7 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	c.send("execute_prompt", `{"task_id":"goes on","prompt":"e"}`)
 	begins("e")
 	c.close()
-	s, err := w.hub.Session(context.Background(), "goes on")
+	s, err := w.hub.Query().Session(context.Background(), "goes on")
 	require.NoError(t, err)
 	assert.Equal(t, "running", string(s.State), "it was the connection that ended, and nobody stopped the run")
 }

@@ -240,7 +240,7 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 	if f.Before, err = beforeRow(ctx, h, before); err != nil {
 		return sessionList{}, err
 	}
-	found, err := h.Sessions(ctx, f)
+	found, err := h.Query().Sessions(ctx, f)
 	if err != nil {
 		return sessionList{}, err
 	}
@@ -289,7 +289,7 @@ type stateResult struct {
 }
 
 func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (stateResult, error) {
-	found, err := h.Session(ctx, p.SessionID)
+	found, err := h.Query().Session(ctx, p.SessionID)
 	if err != nil {
 		return stateResult{}, err
 	}
@@ -351,7 +351,7 @@ type interruptResult struct {
 
 func (sessions) interrupt(ctx context.Context, h *hub.Hub, p interruptParams) (interruptResult, error) {
 	// Cancel also takes a session that has not been started.
-	s, err := h.Cancel(ctx, p.SessionID, p.Reason)
+	s, err := h.Interrupt(ctx, p.SessionID, p.Reason)
 	return interruptResult{err == nil, s.SessionID, stateNames[s.State].session}, err
 }
 
@@ -462,7 +462,7 @@ type recentPathsResult struct {
 }
 
 func (sessions) recentPaths(ctx context.Context, h *hub.Hub, p recentPathsParams) (recentPathsResult, error) {
-	list, err := h.RecentPaths(ctx, pageSize(p.Limit, pathsByDefault, pathsAtMost))
+	list, err := h.Query().RecentPaths(ctx, pageSize(p.Limit, pathsByDefault, pathsAtMost))
 	r := recentPathsResult{Paths: []recentPath{}}
 	for _, path := range list {
 		r.Paths = append(r.Paths, recentPath{path.Path, path.LastUsed.UTC(), path.Count})

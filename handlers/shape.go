@@ -194,6 +194,6 @@ func beforeRow(ctx context.Context, h *hub.Hub, id string) (int64, error) {
 	if id == "" {
 		return 0, nil
 	}
-	s, err := h.Session(ctx, id)
+	s, err := h.Query().Session(ctx, id)
 	return s.ID, err
 }

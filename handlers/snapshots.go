@@ -39,11 +39,11 @@ func (s *snapshot) texts() []*string {
 }
 
 func getSessionSnapshots(ctx context.Context, h *hub.Hub, p sessionParams) (snapshotsResult, error) {
-	s, err := h.Session(ctx, p.SessionID)
+	s, err := h.Query().Session(ctx, p.SessionID)
 	if err != nil {
 		return snapshotsResult{}, err
 	}
-	changes, err := h.Changes(ctx, p.SessionID)
+	changes, err := h.Query().Changes(ctx, p.SessionID)
 	if err != nil {
 		return snapshotsResult{}, err
 	}

@@ -117,11 +117,11 @@ func (p subscribeParams) checkRun(ctx context.Context, h *hub.Hub) error {
 	if p.SessionID == "" || p.RunID == "" {
 		return nil
 	}
-	session, err := h.Session(ctx, p.SessionID)
+	session, err := h.Query().Session(ctx, p.SessionID)
 	if err != nil {
 		return err
 	}
-	run, err := h.Session(ctx, p.RunID)
+	run, err := h.Query().Session(ctx, p.RunID)
 	if err == nil && run.Run.Thread != session.Run.Thread {
 		err = server.InvalidParam(server.ParamError{Param: "run_id", Expected: "a run of the session", Received: "another one's"})
 	}

@@ -117,7 +117,7 @@ type cancelResult struct {
 }
 
 func (t *tasks) cancel(ctx context.Context, h *hub.Hub, p cancelParams) (cancelResult, error) {
-	_, err := h.Cancel(ctx, p.TaskID, p.Reason)
+	_, err := h.Interrupt(ctx, p.TaskID, p.Reason)
 	return cancelResult{err == nil}, err
 }
 
@@ -138,7 +138,7 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*tas
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := h.Sessions(ctx, domain.RunFilter{
+	sessions, err := h.Query().Sessions(ctx, domain.RunFilter{
 		States: p.State.states(), Agent: p.Agent, Before: before,
 		Limit: pageSize(p.Limit, tasksByDefault, tasksAtMost),
 	})
@@ -153,11 +153,11 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*tas
 }
 
 func (t *tasks) get(ctx context.Context, h *hub.Hub, p taskParams) (task, error) {
-	s, err := h.Session(ctx, p.TaskID)
+	s, err := h.Query().Session(ctx, p.TaskID)
 	if err != nil {
 		return task{}, err
 	}
-	output, err := h.Output(ctx, s)
+	output, err := h.Query().Output(ctx, s)
 	if err != nil {
 		return task{}, err
 	}
@@ -182,7 +182,7 @@ type statsParams struct {
 func (t *tasks) stats(ctx context.Context, h *hub.Hub, p statsParams) (statsResult, error) {
 	t.broadcasts.watch(h)
 	t.broadcasts.join(ctx, h, p.Since)
-	counts, err := h.Counts(ctx)
+	counts, err := h.Query().Counts(ctx)
 	return statsOf(counts), err
 }
 

@@ -78,7 +78,7 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	e := mine.fail("initialize", `{"workspaceTrusted":"no"}`)
 	assert.Equal(t, []any{-32602, "workspaceTrusted"}, []any{e.Code, e.Data["param"]})
 	require.Eventually(t, func() bool {
-		list, err := w.hub.Sessions(context.Background(), domain.RunFilter{States: []domain.State{"queued", "starting", "running"}})
+		list, err := w.hub.Query().Sessions(context.Background(), domain.RunFilter{States: []domain.State{"queued", "starting", "running"}})
 		return err == nil && len(list) == 0
 	}, patience, time.Millisecond, "all ends")
 }

@@ -42,6 +42,10 @@ type Run struct {
 	Metadata  json.RawMessage
 }
 
+// CodeStoreFull is the ErrorCode of a run that a full disk has cut short: what was
+// open in it was not closed.
+const CodeStoreFull = "STORE_FULL"
+
 // Tokens is what a run cost.
 type Tokens struct {
 	Input       int64   `json:"input,omitempty"`

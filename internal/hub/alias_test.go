@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -44,13 +45,16 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		}
 	}
 	methods := map[string]func(id string) (string, error){
-		"Session":      func(id string) (string, error) { s, err := h.Session(ctx, id); return s.UUID, err },
-		"Conversation": func(id string) (string, error) { c, err := h.Conversation(ctx, id, Page{}); return c.Session.UUID, err },
+		"Session": func(id string) (string, error) { s, err := h.query.Session(ctx, id); return s.UUID, err },
+		"Conversation": func(id string) (string, error) {
+			c, err := h.query.Conversation(ctx, id, query.Page{})
+			return c.Session.UUID, err
+		},
 		"UpdateSettings": func(id string) (string, error) {
 			s, err := h.UpdateSettings(ctx, id, SettingsChange{})
 			return s.UUID, err
 		},
-		"Changes":   func(id string) (string, error) { _, err := h.Changes(ctx, id); return "", err },
+		"Changes":   func(id string) (string, error) { _, err := h.query.Changes(ctx, id); return "", err },
 		"Approvals": func(id string) (string, error) { _, err := h.Approvals().Pending(ctx, id); return "", err },
 		"AddMessage": func(id string) (string, error) {
 			_, err := h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
@@ -87,7 +91,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		next, err := h.Continue(ctx, ContinueSpec{From: id, Prompt: "next"})
 		require.NoError(t, err, kind)
 		assert.Equal(t, s.SessionID, next.ParentSession)
-		_, err = h.Cancel(ctx, s.UUID, "")
+		_, err = h.Interrupt(ctx, s.UUID, "")
 		require.NoError(t, err)
 		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 		ended, err := h.Await(ctx, aliases(s)[kind])
@@ -97,10 +101,10 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	}
 	s = fresh()
 	require.Eventually(t, func() bool {
-		got, err := h.SessionOfNative(ctx, "native")
+		got, err := h.query.SessionOfNative(ctx, "native")
 		return err == nil && got.UUID == s.UUID
 	}, within, time.Millisecond, "the last")
-	_, err := h.SessionOfNative(ctx, "")
+	_, err := h.query.SessionOfNative(ctx, "")
 	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
@@ -150,7 +154,7 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		{f, []string{"a", "re a", "b", "re b", "d", "re d", "f", "re f"}},
 		{g, []string{"a", "re a", "g", "re g"}},
 	} {
-		conversation, err := h.Conversation(ctx, x.s.UUID, Page{})
+		conversation, err := h.query.Conversation(ctx, x.s.UUID, query.Page{})
 		require.NoError(t, err)
 		var said []string
 		for _, entry := range conversation.Entries {
@@ -161,13 +165,13 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		mu.Lock()
 		assert.Equal(t, x.want[:len(x.want)-2], transcripts[x.s.Prompt], "what the agent of %s was told", x.s.Prompt)
 		mu.Unlock()
-		page, err := h.Conversation(ctx, x.s.UUID, Page{Offset: 1, Limit: 2})
+		page, err := h.query.Conversation(ctx, x.s.UUID, query.Page{Offset: 1, Limit: 2})
 		require.NoError(t, err)
 		require.Len(t, page.Entries, 2)
 		assert.Equal(t, x.want[1], page.Entries[0].Content)
 		assert.Equal(t, len(x.want), page.Total)
 	}
-	leaves, err := h.Sessions(ctx, domain.RunFilter{Leaves: true})
+	leaves, err := h.query.Sessions(ctx, domain.RunFilter{Leaves: true})
 	require.NoError(t, err)
 	var ends []string
 	for _, s := range leaves {
@@ -236,11 +240,11 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 	require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
 	third := launch(t, h, "p")
 	assert.Equal(t, int64(4), third.Task, "the number is left out")
-	found, err := h.Session(ctx, theirs)
+	found, err := h.query.Session(ctx, theirs)
 	require.NoError(t, err)
 	assert.Equal(t, first.UUID, found.UUID)
 	assert.Equal(t, first.Thread.ID, launchIn(t, h, theirs, "still theirs").Thread.ID)
-	found, err = h.Session(ctx, domain.TaskName(third.Task))
+	found, err = h.query.Session(ctx, domain.TaskName(third.Task))
 	require.NoError(t, err)
 	assert.Equal(t, third.UUID, found.UUID)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -56,7 +57,7 @@ func (r runsOfHub) Write(ctx context.Context, change func(store.Tx) error) error
 func (r runsOfHub) Find(ctx context.Context, reader store.RunReader, id string) (domain.Run, error) {
 	n, err := reader.Find(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return domain.Run{}, errNoRun(id)
+		return domain.Run{}, query.NoRun(id)
 	}
 	if err != nil {
 		return domain.Run{}, err

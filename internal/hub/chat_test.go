@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,10 +35,10 @@ func TestChatIsOneConversation(t *testing.T) {
 	assert.Equal(t, first.Thread.ID, second.Thread.ID)
 	assert.Equal(t, first.SessionID, second.ParentSession)
 	assert.Equal(t, domain.SourceChat, second.Source)
-	c, err := h.Conversation(context.Background(), second.UUID, Page{})
+	c, err := h.query.Conversation(context.Background(), second.UUID, query.Page{})
 	require.NoError(t, err)
 	assert.Equal(t, 4, c.Total)
-	out, err := h.Output(context.Background(), second)
+	out, err := h.query.Output(context.Background(), second)
 	require.NoError(t, err)
 	assert.Equal(t, "re two", out)
 }
@@ -134,7 +135,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 			assert.Equal(t, []any{domain.Completed, "new", two.SessionID}, []any{three.State, three.Agent, three.ParentSession})
 			assert.NotEqual(t, two.Thread.ID, three.Thread.ID)
 			assert.Equal(t, three.Thread.ID, four.Thread.ID, "it goes on there")
-			c, err := h.Conversation(ctx, four.SessionID, Page{})
+			c, err := h.query.Conversation(ctx, four.SessionID, query.Page{})
 			require.NoError(t, err)
 			assert.Equal(t, 4, c.Total)
 			mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -16,7 +17,7 @@ import (
 )
 
 // events are an entry's, as clients see them.
-func events(list []Entry) (names []string) {
+func events(list []query.Entry) (names []string) {
 	for _, e := range list {
 		names = append(names, fmt.Sprintf("%s %s", e.Kind, e.Key))
 		if e.Events() == 2 {
@@ -73,13 +74,13 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	for range 6 {
 		grow(random.IntN(150))
 		for _, spoken := range []bool{false, true} {
-			all, err := h.Conversation(ctx, last, Page{Spoken: spoken})
+			all, err := h.query.Conversation(ctx, last, query.Page{Spoken: spoken})
 			require.NoError(t, err)
 			want := events(all.Entries)
 			require.Len(t, want, all.Total)
 			for range 15 {
-				p := Page{Offset: random.IntN(len(want) + 2), Limit: 1 + random.IntN(200), Spoken: spoken}
-				c, err := h.Conversation(ctx, last, p)
+				p := query.Page{Offset: random.IntN(len(want) + 2), Limit: 1 + random.IntN(200), Spoken: spoken}
+				c, err := h.query.Conversation(ctx, last, p)
 				require.NoError(t, err)
 				assert.Equal(t, all.Total, c.Total)
 				got := events(c.Entries)[c.Before:]
@@ -118,7 +119,7 @@ func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		offset := 0
 		for {
-			c, err := h.Conversation(ctx, r.UUID, Page{Offset: offset, Limit: 100})
+			c, err := h.query.Conversation(ctx, r.UUID, query.Page{Offset: offset, Limit: 100})
 			require.NoError(t, err)
 			for _, e := range c.Entries {
 				require.NotNil(t, e.Approval)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -140,7 +141,7 @@ func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
 		}
 		return nil
 	}))
-	c, err := h.Conversation(t.Context(), last.UUID, Page{})
+	c, err := h.query.Conversation(t.Context(), last.UUID, query.Page{})
 	require.NoError(t, err)
 	require.Len(t, c.Entries, forks)
 	assert.Equal(t, "0", c.Entries[0].Content, "from its very beginning")

@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -311,7 +312,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			require.NoError(t, err)
 			s = await(t, h, s)
 			assert.Equal(t, c.want, s.Result)
-			conversation, err := h.Conversation(context.Background(), s.UUID, Page{})
+			conversation, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
 			require.NoError(t, err)
 			var noted []string
 			for _, e := range conversation.Entries {

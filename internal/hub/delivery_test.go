@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -63,7 +64,7 @@ func approvalNow(t *testing.T, h *Hub, id string) domain.Approval {
 // notes are what the conversation of a run says of answers.
 func notes(t *testing.T, h *Hub, run string) (list []string) {
 	t.Helper()
-	c, err := h.Conversation(context.Background(), run, Page{})
+	c, err := h.query.Conversation(context.Background(), run, query.Page{})
 	require.NoError(t, err)
 	for _, e := range c.Entries {
 		if e.Kind == domain.ItemApproval {
@@ -78,7 +79,7 @@ func lastOf(t *testing.T, h *Hub, thread string, source string) (s domain.Sessio
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var err error
-		s, err = h.Session(context.Background(), thread)
+		s, err = h.query.Session(context.Background(), thread)
 		return err == nil && s.Source == source && s.State.Ended()
 	}, within, time.Millisecond)
 	return s
@@ -229,7 +230,7 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	approve(t, h, again, "")
 	assert.Equal(t, domain.Completed, lastOf(t, h, "a", domain.SourceDecision).State)
 	pendingOf(t, h, 0)
-	asked, err := h.SessionOf(context.Background(), first.Run)
+	asked, err := h.query.SessionOf(context.Background(), first.Run)
 	require.NoError(t, err)
 	said := notes(t, h, asked.UUID)
 	require.Len(t, said, 2)

@@ -19,24 +19,8 @@ func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
 
 // committed is called by the store's writer after each commit.
 func (h *Hub) committed(events []domain.Event) {
-	h.freshen(events)
+	h.query.Committed(events)
 	h.events.Append(events)
-}
-
-// freshen keeps the sessions in memory true to what was committed.
-func (h *Hub) freshen(events []domain.Event) {
-	for _, e := range events {
-		if e.Run == 0 {
-			continue
-		}
-		_, known := h.known(e.Run)
-		if known && e.Payload.Kind() != domain.EventRunState {
-			continue
-		}
-		if s, err := h.store.Session(h.ctx, e.Run); err == nil {
-			h.remember(s)
-		}
-	}
 }
 
 // logged is what the log asks of the hub.
@@ -44,12 +28,12 @@ type logged struct{ hub *Hub }
 
 // SessionOf implements eventlog.Runs.
 func (l logged) SessionOf(ctx context.Context, run int64) (domain.Session, error) {
-	return l.hub.SessionOf(ctx, run)
+	return l.hub.query.SessionOf(ctx, run)
 }
 
 // Scope implements eventlog.Runs.
 func (l logged) Scope(ctx context.Context, id string) (run, thread int64, err error) {
-	s, err := l.hub.Session(ctx, id)
+	s, err := l.hub.query.Session(ctx, id)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -23,7 +23,6 @@ const (
 	codeOrphaned     = "ORPHANED"
 	codeTimeout      = "TIMEOUT"
 	codeExecutorGone = "EXECUTOR_GONE"
-	codeStoreFull    = "STORE_FULL"
 	codeAgentExited  = "AGENT_EXITED" // an executor's
 	codeStart        = "START_FAILED"
 	codeRevoked      = "TRUST_REVOKED"

@@ -18,7 +18,7 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	if err != nil {
 		return result, err
 	}
-	s, err := h.session(ctx, token.Run)
+	s, err := h.query.ByRun(ctx, token.Run)
 	if err != nil {
 		return result, err
 	}
@@ -64,7 +64,7 @@ const maxTranscript = 1 << 20
 
 // transcript is the conversation before a run, as an agent can be told it.
 func (h *Hub) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
-	chain, err := h.chain(ctx, s)
+	chain, err := h.query.Chain(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (h *Hub) transcript(ctx context.Context, s domain.Session) ([]catalog.Messa
 		if chain[n].State == domain.Cancelled { // it was taken back before an agent has seen it
 			continue
 		}
-		items, err := h.items(ctx, chain[n].ID)
+		items, err := h.query.Items(ctx, chain[n].ID)
 		if err != nil {
 			return nil, err
 		}

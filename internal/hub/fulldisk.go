@@ -70,7 +70,7 @@ func (h *Hub) keepCutShort() {
 }
 
 var diskFull = outcome{
-	code: codeStoreFull, reason: "disk_full", leaveOpen: true, leaveApprovals: true,
+	code: domain.CodeStoreFull, reason: "disk_full", leaveOpen: true, leaveApprovals: true,
 	message: "the disk is full, so this could not go on; free some space and continue it",
 }
 
@@ -175,7 +175,7 @@ func (h *Hub) closeLeftOpen(t store.Tx) error {
 		return err
 	}
 	for _, run := range runs {
-		if run.ErrorCode != codeStoreFull {
+		if run.ErrorCode != domain.CodeStoreFull {
 			continue
 		}
 		if err := h.conversation.End(t, &run); err != nil {

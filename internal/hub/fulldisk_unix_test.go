@@ -101,7 +101,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	assert.NotEmpty(t, h.Issues())
 	assert.NoFileExists(t, filepath.Join(filepath.Dir(path), "reserve"), "what was set aside is given up")
-	list, err := h.Sessions(context.Background(), domain.RunFilter{})
+	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err, "what there is can be read")
 	assert.Len(t, list, 2)
 	assert.Eventually(t, func() bool { // what is kept is announced a moment later
@@ -201,7 +201,7 @@ func TestAnAnswerThatAFullDiskLeftOpenIsAskedAgain(t *testing.T) {
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	free()
-	assert.Equal(t, codeStoreFull, await(t, h, s).ErrorCode)
+	assert.Equal(t, domain.CodeStoreFull, await(t, h, s).ErrorCode)
 	await(t, h, launch(t, h, "when there is room"))
 	again := pendingOf(t, h, 1)[0]
 	assert.Equal(t, a.ID, again.Reopens)

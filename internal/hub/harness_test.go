@@ -62,7 +62,7 @@ func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now do
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var err error
-		now, err = h.Session(context.Background(), s.UUID)
+		now, err = h.query.Session(context.Background(), s.UUID)
 		return err == nil && now.State == state
 	}, within, time.Millisecond, "%s", state)
 	return now

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 
@@ -99,7 +100,7 @@ type Hub struct {
 	keys         *credential.Keys
 	executors    Executors
 	histories    historyIntake
-	sessions     *recentSessions // runs that were lately needed for their ids
+	query        *query.Queries
 	log          *slog.Logger
 	started      time.Time
 
@@ -140,10 +141,10 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
 		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}), cutShort: make(map[int64]struct{}),
-		tokens: credential.NewTokens(), sessions: newRecentSessions(),
+		tokens: credential.NewTokens(),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.conversation = conversation.New(h.ctx, h.known)
+	h.conversation = conversation.New(h.ctx, func(run int64) (domain.Session, bool) { return h.query.Known(run) })
 	h.health = health.New(health.Options{
 		Database: opts.Database, Removed: opts.Removed, Full: h.diskIsFull, Room: h.diskHasRoom, Lost: opts.Lost, Logger: h.log,
 	})
@@ -153,6 +154,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		return nil, err
 	}
 	h.health.Opened(h.store)
+	h.query = query.New(h.ctx, h.store)
 	h.keys = h.newKeys()
 	h.approvals = h.newInbox()
 	h.intake = intake.New(h.ctx, intake.Options{

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 
 	"github.com/stretchr/testify/assert"
@@ -224,7 +225,7 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	assert.Equal(t, "Done.", s.Result)
 	assert.Equal(t, "task-0001", domain.TaskName(s.Task))
 
-	c, err := h.Conversation(context.Background(), s.SessionID, Page{})
+	c, err := h.query.Conversation(context.Background(), s.SessionID, query.Page{})
 	require.NoError(t, err)
 	var said []string
 	for _, e := range c.Entries {
@@ -236,7 +237,7 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 		told := events.kinds()
 		return slices.Contains(told, domain.EventDelta) && told[len(told)-1] == domain.EventRunState
 	}, time.Minute, time.Millisecond)
-	hits, err := h.Search(context.Background(), "hel", 10, 0)
+	hits, err := h.query.Search(context.Background(), "hel", 10, 0)
 	require.NoError(t, err)
 	assert.Len(t, hits, 2)
 }
@@ -253,7 +254,7 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 		pending, _ = h.Approvals().Pending(context.Background(), "")
 		return len(pending) == 1
 	}, time.Minute, time.Millisecond)
-	now, err := h.Session(context.Background(), s.RunID)
+	now, err := h.query.Session(context.Background(), s.RunID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.WaitingInput, now.State)
 
@@ -289,13 +290,13 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, pending, 1)
 	assert.True(t, pending[0].Stale)
-	left, err := h.Session(context.Background(), s.SessionID)
+	left, err := h.query.Session(context.Background(), s.SessionID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.Interrupted, left.State)
 
 	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "approve"})
 	require.NoError(t, err)
-	next, err := h.Session(context.Background(), left.Thread.UUID)
+	next, err := h.query.Session(context.Background(), left.Thread.UUID)
 	require.NoError(t, err)
 	assert.Equal(t, left.SessionID, next.ParentSession)
 	assert.Equal(t, "answered user_approved", await(t, h, next).Result)
@@ -378,7 +379,7 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 			assert.True(t, pending[0].Stale)
 			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "approve"})
 			require.NoError(t, err)
-			next, err := h.Session(context.Background(), s.Thread.UUID)
+			next, err := h.query.Session(context.Background(), s.Thread.UUID)
 			require.NoError(t, err)
 			assert.Contains(t, next.Prompt, "write a file", "the agent may have lost the turn")
 			assert.Equal(t, "user_approved", await(t, h, next).Result)
@@ -395,7 +396,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 	s := launch(t, h, "write")
 	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	for _, status := range []string{"pending", "approved"} {
-		c, err := h.Conversation(context.Background(), s.SessionID, Page{})
+		c, err := h.query.Conversation(context.Background(), s.SessionID, query.Page{})
 		require.NoError(t, err)
 		require.Len(t, c.Entries, 2)
 		require.NotNil(t, c.Entries[1].Approval)

@@ -47,7 +47,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 	}
 	h = openHub(t, path, reader)
 	approve(t, h, pendingOf(t, h, 1)[0], "")
-	s, err := h.Session(context.Background(), "a")
+	s, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
 	require.Equal(t, domain.SourceDecision, s.Source)
 	same(s)
@@ -125,7 +125,7 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 	launch(t, h, "busy")
 	launch(t, h, "busy")
 	approve(t, h, pendingOf(t, h, 1)[0], "") // the queue is full, but an answer is taken
-	resumed, err := h.Session(context.Background(), "a")
+	resumed, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
 	require.Equal(t, domain.SourceDecision, resumed.Source)
 	require.Equal(t, domain.Queued, resumed.State)
@@ -138,7 +138,7 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 	for _, s := range []domain.Session{resumed, busy} {
 		interrupt(s)
 	}
-	list, err := h.Sessions(context.Background(), domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.Queued}})
+	list, err := h.query.Sessions(context.Background(), domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.Queued}})
 	require.NoError(t, err)
 	for _, s := range list {
 		interrupt(s)
@@ -157,7 +157,7 @@ func TestAnAnswerStaysForTheRunThatWillAsk(t *testing.T) {
 		return completed
 	})
 	approve(t, h, pendingOf(t, h, 1)[0], "")
-	resumed, err := h.Session(context.Background(), "a")
+	resumed, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
 	later := launchIn(t, h, "a", "later")
 	_, err = h.Interrupt(context.Background(), later.UUID, "") // another one's end is nothing to it

@@ -40,4 +40,4 @@ func (f forIntake) GoesOn(run int64) bool {
 }
 
 // Changed is as of [intake.Runs].
-func (f forIntake) Changed(t store.Tx, run int64) { f.hub.forget(t, run) }
+func (f forIntake) Changed(t store.Tx, run int64) { f.hub.query.Changed(t, run) }

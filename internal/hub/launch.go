@@ -67,7 +67,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	if err != nil {
 		return domain.Session{}, err
 	}
-	return h.session(ctx, run.ID)
+	return h.query.ByRun(ctx, run.ID)
 }
 
 // newRun is a run that is not kept yet.
@@ -264,7 +264,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 	if err != nil {
 		return domain.Session{}, err
 	}
-	return h.session(ctx, run.ID)
+	return h.query.ByRun(ctx, run.ID)
 }
 
 // launchDraft queues a draft, with what spec changes of it.
@@ -306,7 +306,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 		run.Metadata = spec.Metadata
 	}
 	restricted.Carry(ctx, run)
-	h.forget(t, run.ID)
+	h.query.Changed(t, run.ID)
 	return h.enqueue(t, run, thread)
 }
 

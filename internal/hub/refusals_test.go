@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,7 +45,7 @@ func TestAQuestionMayWaitForADay(t *testing.T) {
 // wholeText is all that the agent said in a run.
 func wholeText(t *testing.T, h *Hub, s domain.Session) (text string) {
 	t.Helper()
-	c, err := h.Conversation(context.Background(), s.UUID, Page{})
+	c, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
 	require.NoError(t, err)
 	for _, e := range c.Entries {
 		if e.Kind == domain.ItemMessage && e.Role == "assistant" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -138,7 +139,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 		_, err := json.Marshal(n.Payload)
 		assert.NoError(t, err, "%T", n.Payload)
 	}
-	_, err := h.Conversation(context.Background(), s.UUID, Page{})
+	_, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
 	require.NoError(t, err)
 }
 
@@ -178,7 +179,7 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 		_, err := h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{})
 		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "an executor needs one")
 		last := h.events.Last()
-		after, err := h.Session(context.Background(), ended.UUID)
+		after, err := h.query.Session(context.Background(), ended.UUID)
 		require.NoError(t, err)
 		assert.Equal(t, "said", after.Result)
 		time.Sleep(25 * time.Hour)
@@ -197,7 +198,7 @@ func TestALateReportChangesNothing(t *testing.T) {
 	assert.False(t, forIntake{h}.GoesOn(s.Run.ID))
 	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { return h.conversation.Delta(tx, s.Run.ID, late, false) }))
 	assert.Equal(t, last, h.events.Last())
-	c, err := h.Conversation(context.Background(), s.UUID, Page{})
+	c, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
 	require.NoError(t, err)
 	assert.Len(t, c.Entries, 2)
 	assert.False(t, c.Entries[1].Open)

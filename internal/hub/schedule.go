@@ -101,12 +101,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 	if err != nil {
 		return domain.Session{}, err
 	}
-	return h.session(ctx, run.ID)
-}
-
-// Cancel is Interrupt.
-func (h *Hub) Cancel(ctx context.Context, id, reason string) (domain.Session, error) {
-	return h.Interrupt(ctx, id, reason)
+	return h.query.ByRun(ctx, run.ID)
 }
 
 // expire ends a run that took too long.
@@ -125,7 +120,7 @@ func (h *Hub) expire(id int64) {
 
 // Await waits until a run has ended, or ctx.
 func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
-	s, err := h.Session(ctx, id)
+	s, err := h.query.Session(ctx, id)
 	if err != nil {
 		return s, err
 	}
@@ -135,12 +130,12 @@ func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
 	h.mu.Unlock()
 	defer h.awaitNoMore(s.Run.ID, ended)
 	// It may have ended before the waiter was there.
-	if s, err = h.session(ctx, s.Run.ID); err != nil || s.State.Ended() {
+	if s, err = h.query.ByRun(ctx, s.Run.ID); err != nil || s.State.Ended() {
 		return s, err
 	}
 	select {
 	case <-ended:
-		return h.session(ctx, s.Run.ID)
+		return h.query.ByRun(ctx, s.Run.ID)
 	case <-ctx.Done():
 		return s, ctx.Err()
 	case <-h.ctx.Done():

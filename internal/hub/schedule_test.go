@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -143,10 +144,10 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 	assert.ErrorContains(t, err, "limits.queue_cap")
 	_, err = h.Continue(context.Background(), ContinueSpec{From: waits.UUID, Prompt: "one too many"})
 	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
-	list, err := h.Sessions(context.Background(), domain.RunFilter{})
+	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err)
 	assert.Len(t, list, 3, "nothing is left of it")
-	_, err = h.Cancel(context.Background(), waits.UUID, "")
+	_, err = h.Interrupt(context.Background(), waits.UUID, "")
 	require.NoError(t, err)
 	next := launch(t, h, "there is room again")
 	assert.EqualValues(t, 4, next.Task, "no number was used up")
@@ -312,7 +313,7 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 	runs := launch(t, h, "runs")
 	queued := launch(t, h, "queued")
 	require.Eventually(t, func() bool {
-		c, err := h.Conversation(context.Background(), runs.UUID, Page{})
+		c, err := h.query.Conversation(context.Background(), runs.UUID, query.Page{})
 		return err == nil && len(c.Entries) == 2
 	}, within, time.Millisecond)
 	began := time.Now()
@@ -324,7 +325,7 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 
 	h = openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult { seen.add(x); return completed })
 	assert.Equal(t, domain.Completed, await(t, h, queued).State)
-	left, err := h.Session(context.Background(), runs.UUID)
+	left, err := h.query.Session(context.Background(), runs.UUID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.Interrupted, left.State)
 	assert.Equal(t, "SHUTDOWN", left.ErrorCode)
@@ -359,7 +360,7 @@ func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
 		case was == domain.Queued:
 			want = domain.Completed
 		}
-		s, err := h.Session(context.Background(), left[i].UUID)
+		s, err := h.query.Session(context.Background(), left[i].UUID)
 		require.NoError(t, err)
 		got := inState(t, h, s, want)
 		assert.Equal(t, was.Active(), got.ErrorCode == "ORPHANED", "%s", was)
@@ -383,7 +384,7 @@ func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	assert.Equal(t, domain.Completed, await(t, h, runs).State)
 	late := launch(t, h, "late")
 	for _, s := range []domain.Session{queued, late} {
-		now, err := h.Session(context.Background(), s.UUID)
+		now, err := h.query.Session(context.Background(), s.UUID)
 		require.NoError(t, err)
 		assert.Equal(t, domain.Queued, now.State)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
 // A key that an agent was given is in nothing that is shown or kept of what
@@ -76,7 +77,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	assert.Equal(t, "still "+secret, await(t, h, launchIn(t, h, "other", "again")).Result, "it is no key of that conversation's")
 	hasEnd(t, c, 2)
 
-	conversation, err := h.Conversation(context.Background(), first.UUID, Page{})
+	conversation, err := h.query.Conversation(context.Background(), first.UUID, query.Page{})
 	require.NoError(t, err)
 	var texts []string
 	for _, e := range conversation.Entries {
@@ -126,7 +127,7 @@ func TestAKeyInTwoMessages(t *testing.T) {
 	})
 	await(t, h, launch(t, h, "none"))
 	s := await(t, h, launch(t, h, "p"))
-	c, err := h.Conversation(context.Background(), s.UUID, Page{})
+	c, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
 	require.NoError(t, err)
 	var texts []string
 	for _, e := range c.Entries {

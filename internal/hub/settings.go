@@ -65,7 +65,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		if err := t.UpdateThread(thread); err != nil {
 			return err
 		}
-		h.forget(t, run.ID)
+		h.query.Changed(t, run.ID)
 		if err := h.announce(t, run, changed); err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 	if err != nil {
 		return domain.Session{}, err
 	}
-	return h.session(ctx, run.ID)
+	return h.query.ByRun(ctx, run.ID)
 }
 
 // setModes changes the mode of a thread's runs that have not ended. Those that

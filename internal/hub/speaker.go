@@ -50,7 +50,7 @@ func (h *Hub) CheckTokenOf(ctx context.Context, token, id string) error {
 	if err != nil {
 		return err
 	}
-	s, err := h.Session(ctx, id)
+	s, err := h.query.Session(ctx, id)
 	if err == nil && s.Run.Thread != known.Thread {
 		err = errOthersToken
 	}

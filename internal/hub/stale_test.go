@@ -30,7 +30,7 @@ func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
 		return completed
 	})
 	approve(t, h, pendingOf(t, h, 1)[0], "")
-	s, err := h.Session(context.Background(), "a")
+	s, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, domain.SourceDecision, s.Source)
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
@@ -68,13 +68,13 @@ func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
 	require.NoError(t, err)
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, pending[1].ID, left[0].ID)
-	list, err := h.Sessions(context.Background(), domain.RunFilter{})
+	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err)
 	assert.Len(t, list, 2, "nothing was resumed")
 	approve(t, h, left[0], "")
-	asked, err := h.SessionOf(context.Background(), left[0].Run) // either of the two may have asked first
+	asked, err := h.query.SessionOf(context.Background(), left[0].Run) // either of the two may have asked first
 	require.NoError(t, err)
-	s, err := h.Session(context.Background(), asked.Thread.UUID)
+	s, err := h.query.Session(context.Background(), asked.Thread.UUID)
 	require.NoError(t, err)
 	await(t, h, s)
 	assert.EqualValues(t, 1, turns.Load())
@@ -110,17 +110,17 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 			approve(t, h, a, "")
 		}
 	}
-	s, err := h.Session(context.Background(), "a")
+	s, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		pending, _ := h.Approvals().Pending(context.Background(), "")
 		for _, a := range pending {
 			_, _ = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve"})
 		}
-		now, err := h.Session(context.Background(), s.UUID)
+		now, err := h.query.Session(context.Background(), s.UUID)
 		return err == nil && now.State == domain.Completed
 	}, within, time.Millisecond)
-	list, err := h.Sessions(context.Background(), domain.RunFilter{})
+	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err)
 	assert.Len(t, list, 2, "it was resumed once")
 	assert.Equal(t, "yes user_approved, yes user_approved", list[0].Result)

@@ -16,7 +16,7 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 		Acquire: func(ctx context.Context) (terminal.Executor, error) {
 			return h.executors.Acquire(ctx, catalog.LeaseRequest{Driver: "command"})
 		},
-		Directory: h.directory, Runs: h, Events: publisher{h}, Log: h.store, Secrets: h.keys, Logger: h.log,
+		Directory: h.directory, Runs: h.query, Events: publisher{h}, Log: h.store, Secrets: h.keys, Logger: h.log,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -83,7 +84,7 @@ func TestADraftIsDiscarded(t *testing.T) {
 	s, err = h.Interrupt(context.Background(), s.UUID, "")
 	require.NoError(t, err)
 	assert.Equal(t, domain.Discarded, s.State)
-	_, err = h.Cancel(context.Background(), s.UUID, "")
+	_, err = h.Interrupt(context.Background(), s.UUID, "")
 	assert.Equal(t, domain.KindNotCancellable, kindOf(t, err))
 	_, err = h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
 	assert.Equal(t, domain.KindBadState, kindOf(t, err))
@@ -121,7 +122,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	assert.JSONEq(t, `{"b":2}`, string(launched.Metadata))
 	await(t, h, launched)
 	assert.Equal(t, []string{"its own", "another"}, given.all())
-	c, err := h.Conversation(ctx, other.SessionID, Page{})
+	c, err := h.query.Conversation(ctx, other.SessionID, query.Page{})
 	require.NoError(t, err)
 	require.Len(t, c.Entries, 1)
 	assert.Equal(t, "another", c.Entries[0].Content)
@@ -142,7 +143,7 @@ func TestADraftNeedsRoomInTheQueue(t *testing.T) {
 	waiting := launch(t, h, "first")
 	_, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
 	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
-	_, err = h.Cancel(context.Background(), waiting.SessionID, "")
+	_, err = h.Interrupt(context.Background(), waiting.SessionID, "")
 	require.NoError(t, err)
 	s, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
 	require.NoError(t, err)

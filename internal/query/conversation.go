@@ -1,4 +1,4 @@
-package hub
+package query
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -43,18 +44,18 @@ type Entry struct {
 // Conversation is a page of the conversation that leads to a run: its thread's
 // earlier runs, and those of the threads that it was forked from, first. A page
 // costs the same wherever it is.
-func (h *Hub) Conversation(ctx context.Context, id string, p Page) (Conversation, error) {
-	s, err := h.Session(ctx, id)
+func (q *Queries) Conversation(ctx context.Context, id string, p Page) (Conversation, error) {
+	s, err := q.Session(ctx, id)
 	if err != nil {
 		return Conversation{}, err
 	}
-	c, err := h.page(ctx, s, p)
-	return c, stored(err)
+	c, err := q.page(ctx, s, p)
+	return c, health.Explain(err)
 }
 
-func (h *Hub) page(ctx context.Context, s domain.Session, p Page) (Conversation, error) {
+func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversation, error) {
 	c := Conversation{Session: s, Entries: []Entry{}}
-	chain, err := h.heads(ctx, s)
+	chain, err := q.heads(ctx, s)
 	if err != nil {
 		return c, err
 	}
@@ -63,20 +64,20 @@ func (h *Hub) page(ctx context.Context, s domain.Session, p Page) (Conversation,
 		left = math.MaxInt32
 	}
 	for _, run := range chain {
-		n, err := h.store.Length(ctx, run.ID, !p.Spoken)
+		n, err := q.store.Length(ctx, run.ID, !p.Spoken)
 		if err != nil {
 			return c, err
 		}
 		open := false
-		if !run.State.Ended() || run.ErrorCode == codeStoreFull { // else all was closed
-			if open, err = h.store.HasOpenDeltas(ctx, run.ID); err != nil {
+		if !run.State.Ended() || run.ErrorCode == domain.CodeStoreFull { // else all was closed
+			if open, err = q.store.HasOpenDeltas(ctx, run.ID); err != nil {
 				return c, err
 			}
 		}
 		begin := max(p.Offset-c.Total, 0) // in this run
 		c.Total += n
 		if begin < n && left > 0 {
-			added, err := h.addItems(ctx, &c, run, begin, left, p.Spoken)
+			added, err := q.addItems(ctx, &c, run, begin, left, p.Spoken)
 			if err != nil {
 				return c, err
 			}
@@ -86,7 +87,7 @@ func (h *Hub) page(ctx context.Context, s domain.Session, p Page) (Conversation,
 			continue
 		}
 		if c.Total >= p.Offset && left > 0 {
-			last, err := conversation.Open(ctx, h.store, run.ID)
+			last, err := conversation.Open(ctx, q.store, run.ID)
 			if err != nil {
 				return c, err
 			}
@@ -97,13 +98,13 @@ func (h *Hub) page(ctx context.Context, s domain.Session, p Page) (Conversation,
 		}
 		c.Total++
 	}
-	return c, h.addApprovals(ctx, c.Entries)
+	return c, q.addApprovals(ctx, c.Entries)
 }
 
 // addItems adds entries of a run to a page, from an event of it on, and returns
 // how many events they are.
-func (h *Hub) addItems(ctx context.Context, c *Conversation, run domain.RunHead, begin, limit int, spoken bool) (added int, err error) {
-	items, before, err := h.store.ItemsFrom(ctx, run.ID, !spoken, begin, limit)
+func (q *Queries) addItems(ctx context.Context, c *Conversation, run domain.RunHead, begin, limit int, spoken bool) (added int, err error) {
+	items, before, err := q.store.ItemsFrom(ctx, run.ID, !spoken, begin, limit)
 	if err != nil || len(items) == 0 {
 		return 0, err
 	}
@@ -125,14 +126,14 @@ func entryOf(c Conversation, run domain.RunHead, i domain.Item) Entry {
 }
 
 // addApprovals adds to entries the questions that were asked about them.
-func (h *Hub) addApprovals(ctx context.Context, entries []Entry) error {
+func (q *Queries) addApprovals(ctx context.Context, entries []Entry) error {
 	var ids []string
 	for _, e := range entries {
 		if e.Item.Approval != "" {
 			ids = append(ids, e.Item.Approval)
 		}
 	}
-	found, err := h.store.Approvals(ctx, ids)
+	found, err := q.store.Approvals(ctx, ids)
 	if err != nil && !store.IsDamaged(err) { // the rest is worth telling
 		return err
 	}
@@ -144,33 +145,33 @@ func (h *Hub) addApprovals(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// items are the items of a run, the message that is being written last.
-func (h *Hub) items(ctx context.Context, run int64) ([]domain.Item, error) {
-	items, err := h.store.ItemsOfRun(ctx, run)
+// Items are the items of a run, the message that is being written last.
+func (q *Queries) Items(ctx context.Context, run int64) ([]domain.Item, error) {
+	items, err := q.store.ItemsOfRun(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	last, err := conversation.Open(ctx, h.store, run)
+	last, err := conversation.Open(ctx, q.store, run)
 	if last != nil {
 		items = append(items, *last)
 	}
 	return items, err
 }
 
-// chain lists the runs whose conversation leads to a session, the oldest
+// Chain lists the runs whose conversation leads to a session, the oldest
 // first.
-func (h *Hub) chain(ctx context.Context, s domain.Session) ([]domain.Run, error) {
-	return chainOf(ctx, h, s, h.store.RunsOfThread)
+func (q *Queries) Chain(ctx context.Context, s domain.Session) ([]domain.Run, error) {
+	return chainOf(ctx, q, s, q.store.RunsOfThread)
 }
 
-// heads is chain without most of the runs.
-func (h *Hub) heads(ctx context.Context, s domain.Session) ([]domain.RunHead, error) {
-	return chainOf(ctx, h, s, h.store.RunHeads)
+// heads is Chain without most of the runs.
+func (q *Queries) heads(ctx context.Context, s domain.Session) ([]domain.RunHead, error) {
+	return chainOf(ctx, q, s, q.store.RunHeads)
 }
 
 // chainOf lists the runs of a session's thread, and of those that it was forked
 // from, as far as they lead to it.
-func chainOf[T any](ctx context.Context, h *Hub, s domain.Session, of func(ctx context.Context, thread, upTo int64) ([]T, error)) ([]T, error) {
+func chainOf[T any](ctx context.Context, q *Queries, s domain.Session, of func(ctx context.Context, thread, upTo int64) ([]T, error)) ([]T, error) {
 	var parts [][]T // the last first
 	thread, upTo := s.Thread, s.Run.ID
 	for {
@@ -186,7 +187,7 @@ func chainOf[T any](ctx context.Context, h *Hub, s domain.Session, of func(ctx c
 			return nil, fmt.Errorf("%w: the conversation %d is forked from %d", store.ErrDamaged, thread.ID, thread.Parent)
 		}
 		upTo = thread.ForkRun
-		if thread, err = h.store.Thread(ctx, thread.Parent); err != nil {
+		if thread, err = q.store.Thread(ctx, thread.Parent); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,150 @@
+// Package query answers what is asked about sessions and conversations. It changes
+// nothing.
+package query
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
+)
+
+// Queries reads a store. Its methods may be called from any goroutine; their
+// errors are for users, where they are a *domain.Error.
+type Queries struct {
+	ctx    context.Context
+	store  store.Store
+	recent *recentSessions // that were lately needed for their ids
+}
+
+// New makes Queries of a store. ctx ends with it.
+func New(ctx context.Context, s store.Store) *Queries {
+	return &Queries{ctx: ctx, store: s, recent: newRecentSessions()}
+}
+
+// NoRun is the error of an id that names nothing.
+func NoRun(id string) *domain.Error {
+	return domain.Errorf(domain.KindRunNotFound, "no run, session or task has the id %q", id)
+}
+
+// Session is the run that an id of any kind names: a session's, a run's, a
+// task's, a thread's (its last run), or the caller's own.
+func (q *Queries) Session(ctx context.Context, id string) (domain.Session, error) {
+	n, err := q.store.Find(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return domain.Session{}, NoRun(id)
+	}
+	if err != nil {
+		return domain.Session{}, health.Explain(err)
+	}
+	return q.ByRun(ctx, n)
+}
+
+// ByRun is the session of a run.
+func (q *Queries) ByRun(ctx context.Context, run int64) (domain.Session, error) {
+	s, err := q.store.Session(ctx, run)
+	return s, health.Explain(err)
+}
+
+// SessionOfNative is the last run of the thread that has an agent's own
+// session.
+func (q *Queries) SessionOfNative(ctx context.Context, native string) (domain.Session, error) {
+	thread, err := q.store.FindNative(ctx, native)
+	if errors.Is(err, store.ErrNotFound) {
+		return domain.Session{}, domain.Errorf(domain.KindRunNotFound, "no session of an agent has the id %q", native)
+	}
+	if err != nil {
+		return domain.Session{}, health.Explain(err)
+	}
+	last, err := q.store.LastRun(ctx, thread)
+	if err != nil {
+		return domain.Session{}, health.Explain(err)
+	}
+	return q.ByRun(ctx, last.ID)
+}
+
+// Sessions lists runs, the newest first.
+func (q *Queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
+	list, err := q.store.Sessions(ctx, f)
+	return list, health.Explain(err)
+}
+
+// Counts tells how many runs are in which state.
+func (q *Queries) Counts(ctx context.Context) (domain.Counts, error) {
+	c, err := q.store.Counts(ctx)
+	return c, health.Explain(err)
+}
+
+// Output is what the agent of one run said, without the runs before it.
+func (q *Queries) Output(ctx context.Context, s domain.Session) (string, error) {
+	items, err := q.Items(ctx, s.Run.ID)
+	if err != nil {
+		return "", health.Explain(err)
+	}
+	var texts []string
+	for _, i := range items {
+		if i.Kind == domain.ItemMessage && i.Role == "assistant" {
+			texts = append(texts, i.Content)
+		}
+	}
+	return strings.Join(texts, "\n\n"), nil
+}
+
+// Search finds items by words.
+func (q *Queries) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
+	hits, err := q.store.Search(ctx, words, limit, offset)
+	return hits, health.Explain(err)
+}
+
+// Changes lists the files that a run changed.
+func (q *Queries) Changes(ctx context.Context, id string) ([]domain.Change, error) {
+	s, err := q.Session(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	list, err := q.store.Changes(ctx, s.Run.ID)
+	return list, health.Explain(err)
+}
+
+// SessionOf is the session of a row, such as an approval's or an item's.
+func (q *Queries) SessionOf(ctx context.Context, run int64) (domain.Session, error) {
+	if s, ok := q.Known(run); ok {
+		return s, nil
+	}
+	return q.ByRun(ctx, run)
+}
+
+// RecentPaths are the directories of threads, the last used first.
+func (q *Queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
+	list, err := q.store.RecentPaths(ctx, limit)
+	return list, health.Explain(err)
+}
+
+// Known is a session from memory, where only its ids matter.
+func (q *Queries) Known(run int64) (domain.Session, bool) { return q.recent.of(run) }
+
+// Changed drops what is in memory of a session that a change under way has
+// changed.
+func (q *Queries) Changed(t store.Tx, run int64) {
+	t.AfterCommit(func() { q.recent.drop(run) })
+}
+
+// Committed keeps the sessions in memory true to events that were committed. It is
+// called by the store's writer.
+func (q *Queries) Committed(events []domain.Event) {
+	for _, e := range events {
+		if e.Run == 0 {
+			continue
+		}
+		_, known := q.recent.of(e.Run)
+		if known && e.Payload.Kind() != domain.EventRunState {
+			continue
+		}
+		if s, err := q.store.Session(q.ctx, e.Run); err == nil {
+			q.recent.keep(s)
+		}
+	}
+}
