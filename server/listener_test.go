@@ -82,3 +82,20 @@ func TestReleasedWhenACrowdHasGone(t *testing.T) {
 	come()
 	assert.EqualValues(t, 2, released.Load())
 }
+
+// Who waits for the last connection to end is told of each, when it is counted no
+// more.
+func TestTheEndOfAConnectionIsTold(t *testing.T) {
+	var srv *server.Server
+	left := make(chan int, 2)
+	srv = server.New(server.NewRegistry(), server.Options{ConnEnded: func() { left <- srv.ConnCount() }})
+	first, one := server.Pipe()
+	other, two := server.Pipe()
+	for _, t := range []server.Transport{first, other} {
+		srv.Connect(context.Background(), t, frame.LSP)
+	}
+	one.Close()
+	assert.Equal(t, 1, <-left)
+	two.Close()
+	assert.Equal(t, 0, <-left)
+}

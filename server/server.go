@@ -205,6 +205,9 @@ func (s *Server) forget(c *Conn) {
 		s.ended = 0
 	}
 	s.mu.Unlock()
+	if s.opts.ConnEnded != nil {
+		s.opts.ConnEnded()
+	}
 	if release && s.opts.Released != nil {
 		s.opts.Released()
 	}
