@@ -41,10 +41,17 @@ func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 		return result, err
 	}
 	// Should the run not be found, its answers count as taken when it completes.
-	if run, err := h.store.Run(ctx, token.Run); err == nil && !(runsOfHub{h}).ConfirmsAnswers(run) {
+	if run, err := h.store.Run(ctx, token.Run); err == nil && !h.confirmsAnswers(run) {
 		h.intake.Answered(token.Run, result.ApprovalID)
 	}
 	return result, nil
+}
+
+// confirmsAnswers reports whether a run's executor tells which answers its agent
+// has taken: one of ours does.
+func (h *Hub) confirmsAnswers(run domain.Run) bool {
+	agent, err := h.agent(run.Agent)
+	return err != nil || agent.Driver != config.DriverExecutor
 }
 
 // runsOfHub is the life of runs as the inbox needs it.
@@ -96,10 +103,7 @@ func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, res
 	return r.hub.add(t, &run, thread, false)
 }
 
-func (r runsOfHub) ConfirmsAnswers(run domain.Run) bool {
-	agent, err := r.hub.agent(run.Agent)
-	return err != nil || agent.Driver != config.DriverExecutor
-}
+func (r runsOfHub) ConfirmsAnswers(run domain.Run) bool { return r.hub.confirmsAnswers(run) }
 
 func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 	r.hub.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -24,14 +23,6 @@ func (h *Hub) watchConfig() *configwatch.Watch {
 		TrustRevoked: h.endUntrusted,
 		Logger:       h.log,
 	})
-}
-
-// configuredKeys are the keys of the configuration as it is now.
-func (h *Hub) configuredKeys() map[string]config.Key {
-	if h.opts.Keys == nil {
-		return nil
-	}
-	return h.opts.Keys()
 }
 
 // endUntrusted ends agents that the project's file has defined, at work or idle.

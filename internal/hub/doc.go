@@ -6,7 +6,8 @@
 //   - transition.go has the one function that changes the state of a run.
 //   - launch.go, schedule.go and execute.go take a prompt to its agent.
 //   - report.go and fold.go turn what an agent does into events and items.
-//   - permission.go, policy.go and decide.go ask, answer and remember.
+//   - approvals.go is what package approval, the inbox of questions, asks of the life of runs; configchange.go ends agents
+//     whose project is not trusted any more.
 //   - events.go hands what was committed to package eventlog, which tells whoever wants to hear of it.
 //   - recover.go picks up what a dead process left behind.
 //
