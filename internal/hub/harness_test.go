@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -46,24 +47,45 @@ func verdictText(r catalog.RequestPermissionResult) string {
 	return "no " + r.Reason
 }
 
+// until waits until the store says that something is so, and looks whenever an
+// event was announced.
+func until(t *testing.T, h *Hub, isSo func() bool, what string) {
+	t.Helper()
+	happened := make(chan struct{}, 1)
+	defer h.Events().Watch(func(domain.Event, domain.Session) {
+		select {
+		case happened <- struct{}{}:
+		default:
+		}
+	}).Stop()
+	tooLong := time.After(within)
+	for !isSo() {
+		select {
+		case <-happened:
+		case <-tooLong:
+			require.Fail(t, "it is not so in time", what)
+		}
+	}
+}
+
 // pendingOf waits until so many questions wait for a human.
 func pendingOf(t *testing.T, h *Hub, n int) (list []domain.Approval) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	until(t, h, func() bool {
 		list, _ = h.Approvals().Pending(context.Background(), "")
 		return len(list) == n
-	}, within, time.Millisecond, "%d questions", n)
+	}, fmt.Sprintf("%d questions", n))
 	return list
 }
 
 // inState waits until a run is in a state.
 func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now domain.Session) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	until(t, h, func() bool {
 		var err error
 		now, err = h.Session(context.Background(), s.UUID)
 		return err == nil && now.State == state
-	}, within, time.Millisecond, "%s", state)
+	}, string(state))
 	return now
 }
 

@@ -162,13 +162,40 @@ func database(t *testing.T) string { return filepath.Join(t.TempDir(), "duet.db"
 type collected struct {
 	mu   sync.Mutex
 	list []eventlog.Notice
+	more chan struct{} // closed with the next; nil while nobody waits
 }
 
 func (c *collected) deliver(_ context.Context, n eventlog.Notice) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, n)
+	if c.more != nil {
+		close(c.more)
+		c.more = nil
+	}
 	return nil
+}
+
+// until waits until what the subscriber got is enough.
+func (c *collected) until(t *testing.T, enough func() bool) {
+	t.Helper()
+	tooLong := time.After(within)
+	for {
+		c.mu.Lock()
+		if c.more == nil {
+			c.more = make(chan struct{})
+		}
+		more := c.more
+		c.mu.Unlock()
+		if enough() {
+			return
+		}
+		select {
+		case <-more:
+		case <-tooLong:
+			require.Fail(t, "a subscriber was not told in time")
+		}
+	}
 }
 
 func (c *collected) kinds() []domain.EventKind {
@@ -231,10 +258,10 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	}
 	assert.Equal(t, []string{"message/user/say hello/", "message/assistant/Hello/", "tool_call/assistant/Bash/a.txt", "message/assistant/Done./"}, said)
 
-	require.Eventually(t, func() bool {
-		told := events.kinds()
-		return slices.Contains(told, domain.EventDelta) && told[len(told)-1] == domain.EventRunState
-	}, time.Minute, time.Millisecond)
+	events.until(t, func() bool {
+		kinds := events.kinds()
+		return slices.Contains(kinds, domain.EventDelta) && kinds[len(kinds)-1] == domain.EventRunState
+	})
 	hits, err := h.Search(context.Background(), "hel", 10, 0)
 	require.NoError(t, err)
 	assert.Len(t, hits, 2)
@@ -247,11 +274,7 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 		return completed
 	})
 	s := launch(t, h, "write")
-	var pending []domain.Approval
-	require.Eventually(t, func() bool {
-		pending, _ = h.Approvals().Pending(context.Background(), "")
-		return len(pending) == 1
-	}, time.Minute, time.Millisecond)
+	pending := pendingOf(t, h, 1)
 	now, err := h.Session(context.Background(), s.RunID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.WaitingInput, now.State)
@@ -278,12 +301,12 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	}
 	h := openHub(t, path, play)
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	pendingOf(t, h, 1)
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, play)
 	events := subscribe(t, h, eventlog.Subscribing{}, -1)
-	require.Eventually(t, func() bool { return len(events.kinds()) == 1 }, time.Minute, time.Millisecond, "the question is shown again")
+	events.until(t, func() bool { return len(events.kinds()) == 1 }) // the question is shown again
 	pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
 	require.NoError(t, err)
 	require.Len(t, pending, 1)
@@ -328,7 +351,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 
 	third := launch(t, h, "ask")
 	<-begun
-	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	pendingOf(t, h, 1)
 	fourth := launch(t, h, "a run that waits for a human gives its slot up")
 	<-begun
 	for _, s := range []domain.Session{third, fourth} {
@@ -392,7 +415,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 		return completed
 	})
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	pendingOf(t, h, 1)
 	for _, status := range []string{"pending", "approved"} {
 		c, err := h.Conversation(context.Background(), s.SessionID, Page{})
 		require.NoError(t, err)
