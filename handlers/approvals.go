@@ -6,13 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerApprovals registers the inbox of questions to humans (seed 001).
+// registerApprovals registers the inbox of questions to humans (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
 	f := sessionFamily
 	handle(reg, d, f, "createApproval", createApproval,
@@ -34,9 +35,9 @@ const (
 	humanContact approvalType = "human_contact"
 )
 
-// An approval is a question to a human in both of seed 001's shapes: flat, as
-// today's clients have it, and by type, as the seed does.
-type approval struct {
+// An approvalView is a question to a human in both of HumanLayer's shapes: flat, as
+// today's clients have it, and by type, as its specification does.
+type approvalView struct {
 	ID           string          `json:"id"`
 	ApprovalID   string          `json:"approval_id" doc:"The same as id."`
 	CallID       string          `json:"call_id" doc:"The same as tool_use_id, or where another approval has that already, made of it: no two have the same."`
@@ -78,10 +79,12 @@ type approval struct {
 	HumanContact *humanContactRequest `json:"human_contact,omitempty"`
 }
 
-func (a *approval) texts() []*string { return []*string{&a.Diff, &a.Subject, &a.Comment, &a.Response} }
+func (a *approvalView) texts() []*string {
+	return []*string{&a.Diff, &a.Subject, &a.Comment, &a.Response}
+}
 
 // trim cuts the inputs to at most most bytes each.
-func (a *approval) trim(most int) {
+func (a *approvalView) trim(most int) {
 	inputs := []*json.RawMessage{&a.ToolInput, &a.UpdatedInput}
 	if a.FunctionCall != nil {
 		inputs = append(inputs, &a.FunctionCall.Spec.Kwargs)
@@ -95,7 +98,7 @@ func (a *approval) trim(most int) {
 
 // fitApprovals shortens approvals until all of them fit into most bytes: a
 // question that is not listed would wait for ever.
-func fitApprovals(list []*approval, most int) []*approval {
+func fitApprovals(list []*approvalView, most int) []*approvalView {
 	for _, limit := range textCaps {
 		if fitting(list, most) == len(list) {
 			return list
@@ -155,9 +158,9 @@ type humanContactStatus struct {
 }
 
 // approvalOf is an approval of the session s.
-func approvalOf(a domain.Approval, s domain.Session) *approval {
-	ambiguity, title := hub.Presented(a)
-	r := &approval{
+func approvalOf(a domain.Approval, s domain.Session) *approvalView {
+	ambiguity, title := approval.Presented(a)
+	r := &approvalView{
 		ID: a.ID, ApprovalID: a.ID, CallID: a.CallID, RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
@@ -205,7 +208,7 @@ func orEmptyObject(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// responseOptions are an agent's options as seed 001 has them.
+// responseOptions are an agent's options as HumanLayer has them.
 func responseOptions(raw json.RawMessage) []responseOption {
 	var options []hub.PermissionOption
 	if len(raw) == 0 || json.Unmarshal(raw, &options) != nil {
@@ -278,7 +281,7 @@ func createApproval(ctx context.Context, h *hub.Hub, p createApprovalParams) (cr
 	if run == "" {
 		run = p.SessionID
 	}
-	a, err := h.Approvals().Create(ctx, hub.ApprovalSpec{
+	a, err := h.Approvals().Create(ctx, approval.Spec{
 		Run: run, Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
 		Subject: p.Subject, Options: p.Options, Channel: p.Channel,
 	})
@@ -291,7 +294,7 @@ type fetchApprovalsParams struct {
 }
 
 type approvalList struct {
-	Approvals []*approval `json:"approvals"`
+	Approvals []*approvalView `json:"approvals"`
 }
 
 func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (approvalList, error) {
@@ -303,7 +306,7 @@ func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (ap
 	if err != nil {
 		return approvalList{}, err
 	}
-	list := make([]*approval, 0, len(found))
+	list := make([]*approvalView, 0, len(found))
 	for _, a := range found {
 		s, err := h.SessionOf(ctx, a.Run)
 		if err != nil {
@@ -335,7 +338,7 @@ func (p approvalIDs) check() error {
 }
 
 type approvalResult struct {
-	Approval approval `json:"approval"`
+	Approval approvalView `json:"approval"`
 }
 
 func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult, error) {
@@ -347,7 +350,7 @@ func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult
 	if err != nil {
 		return approvalResult{}, err
 	}
-	one := []*approval{approvalOf(a, s)}
+	one := []*approvalView{approvalOf(a, s)}
 	fitApprovals(one, room(ctx))
 	return approvalResult{*one[0]}, nil
 }
@@ -378,8 +381,8 @@ func (p decisionParams) check() error {
 	return first(p.approvalIDs.check(), sessionFamily.wire(p.decision().Check()))
 }
 
-func (p decisionParams) decision() hub.Decision {
-	return hub.Decision{
+func (p decisionParams) decision() approval.Decision {
+	return approval.Decision{
 		ID: p.id(), Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
 		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope),
 	}

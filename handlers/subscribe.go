@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,15 +81,22 @@ func (s *subscriptions) forget(id string, conn *server.Conn) *subscription {
 }
 
 type subscribeParams struct {
-	EventTypes []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
-	SessionID  string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
-	RunID      string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
-	Since      *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
+	EventTypes    []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
+	SessionID     string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
+	RunID         string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
+	Since         *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
+	DeltaInterval *int64   `json:"delta_interval_ms,omitempty" doc:"How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined."`
 }
 
 func (p subscribeParams) check() error {
 	if p.Since != nil && *p.Since < 0 {
 		return server.InvalidParam(server.ParamError{Param: "since", Expected: "integer from 0 on", Received: "a negative one"})
+	}
+	if d := p.DeltaInterval; d != nil && (milliseconds(*d) < eventlog.ShortestPace || milliseconds(*d) > eventlog.LongestPace) {
+		return server.InvalidParam(server.ParamError{
+			Param: "delta_interval_ms", Received: strconv.FormatInt(*d, 10),
+			Expected: fmt.Sprintf("integer from %d to %d", eventlog.ShortestPace.Milliseconds(), eventlog.LongestPace.Milliseconds()),
+		})
 	}
 	return nil
 }
@@ -97,6 +105,9 @@ func (p subscribeParams) wanted() eventlog.Subscribing {
 	f := eventlog.Subscribing{Kinds: dialect.Kinds(p.EventTypes), Run: cmp.Or(p.RunID, p.SessionID), Since: -1}
 	if p.Since != nil {
 		f.Since = *p.Since
+	}
+	if p.DeltaInterval != nil {
+		f.Pace = milliseconds(*p.DeltaInterval)
 	}
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -80,7 +81,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	for _, kind := range []string{"uuid", "session", "run", "task", "caller", "thread", "conversation"} {
 		s := fresh()
 		id := aliases(s)[kind]
-		a, err := h.Approvals().Create(ctx, ApprovalSpec{Run: id, Tool: "Write"})
+		a, err := h.Approvals().Create(ctx, approval.Spec{Run: id, Tool: "Write"})
 		require.NoError(t, err, kind)
 		assert.Equal(t, s.Run.ID, a.Run)
 		next, err := h.Continue(ctx, ContinueSpec{From: id, Prompt: "next"})

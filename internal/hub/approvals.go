@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -13,14 +14,13 @@ import (
 )
 
 // Approvals are the questions that wait for people, and their answers.
-func (h *Hub) Approvals() *Inbox { return h.approvals }
+func (h *Hub) Approvals() *approval.Inbox { return h.approvals }
 
 // newInbox makes the hub's inbox. The store is open.
-func (h *Hub) newInbox() *Inbox {
-	return &Inbox{
-		ctx: h.ctx, store: h.store, policy: policy.New(h.opts.Root, h.opts.Rules), runs: runsOfHub{h}, transcript: h.conversation, log: h.log,
-		waiting: make(map[string]chan resolution),
-	}
+func (h *Hub) newInbox() *approval.Inbox {
+	return approval.New(h.ctx, approval.Options{
+		Store: h.store, Policy: policy.New(h.opts.Root, h.opts.Rules), Runs: runsOfHub{h}, Transcript: h.conversation, Logger: h.log,
+	})
 }
 
 // RequestPermission asks, by the policy first and then a person, whether a tool of
@@ -85,7 +85,7 @@ func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, res
 		return nil
 	}
 	run := following(thread, interrupted, prompt, thread.Agent)
-	run.Source, run.Parent = SourceDecision, last.ID
+	run.Source, run.Parent = domain.SourceDecision, last.ID
 	if restrict || restricted.Marked(interrupted) {
 		if _, err := r.hub.agentFor(true, thread.Agent); err != nil {
 			return err

@@ -44,7 +44,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	require.NoError(b, err)
 	sub.Start()
 	defer sub.Close()
-	_, err = h.Launch(b.Context(), LaunchSpec{Prompt: "p", Source: SourceTask})
+	_, err = h.Launch(b.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceTask})
 	require.NoError(b, err)
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -36,7 +36,7 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	inState(t, h, first, domain.Running)
 	var runs []domain.Run
 	for range 5 {
-		r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
+		r := newRun(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
 		r.Thread, r.State = first.Thread.ID, domain.Completed
 		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.InsertRun(&r) }))
 		runs = append(runs, r)

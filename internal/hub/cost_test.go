@@ -127,7 +127,7 @@ func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
 			if err := tx.InsertThread(&thread); err != nil {
 				return err
 			}
-			run := newRun(LaunchSpec{Prompt: fmt.Sprint(n), Source: SourceTask}, "fake")
+			run := newRun(LaunchSpec{Prompt: fmt.Sprint(n), Source: domain.SourceTask}, "fake")
 			run.Thread, run.State, run.Created, run.Active = thread.ID, domain.Completed, tx.Now(), tx.Now()
 			if err := tx.InsertRun(&run); err != nil {
 				return err

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -83,7 +84,7 @@ func (l logged) Pending(ctx context.Context, run int64) ([]domain.Event, error) 
 		if err != nil {
 			return nil, err
 		}
-		e := eventOf(run, Requested(a))
+		e := eventOf(run, approval.Requested(a))
 		e.Time = a.Created
 		events = append(events, e)
 	}

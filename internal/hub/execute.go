@@ -258,7 +258,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	if failure != nil && run.State != domain.Starting || why.code == codeAgentExited {
 		// It did not take its question back: that stays, and its answer resumes
 		// the run.
-		if err := h.approvals.Keep(t, run); err != nil {
+		if err := h.approvals.KeepQuestions(t, run); err != nil {
 			return err
 		}
 	}

@@ -127,7 +127,7 @@ func (h *Hub) failFull(t store.Tx, run domain.Run) error {
 	if err := t.SetMeta(metaLeftOpen, "1"); err != nil {
 		return err
 	}
-	if err := h.approvals.Keep(t, run); err != nil {
+	if err := h.approvals.KeepQuestions(t, run); err != nil {
 		return err
 	}
 	return h.transition(t, &run, domain.Failed, diskFull)
@@ -181,7 +181,7 @@ func (h *Hub) closeLeftOpen(t store.Tx) error {
 		if err := h.conversation.End(t, &run); err != nil {
 			return err
 		}
-		if err := h.approvals.RunEnded(t, run, false); err != nil {
+		if err := h.approvals.SettleAnswers(t, run, false); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -91,7 +92,7 @@ func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now do
 
 func approve(t *testing.T, h *Hub, a domain.Approval, scope string) {
 	t.Helper()
-	_, err := h.Approvals().Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", Scope: scope})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", Scope: scope})
 	require.NoError(t, err)
 }
 
@@ -106,7 +107,7 @@ func kindOf(t *testing.T, err error) string {
 // launchIn launches in a conversation of the caller's.
 func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {
 	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: SourceTask, ThreadAlias: thread})
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, ThreadAlias: thread})
 	require.NoError(t, err)
 	return s
 }
@@ -149,7 +150,7 @@ func (p *prompts) all() []string {
 // insert puts a run into a state without its history.
 func insert(t *testing.T, h *Hub, state domain.State) domain.Run {
 	t.Helper()
-	r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
+	r := newRun(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
 		thread := domain.Thread{UUID: r.UUID + "-thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
 		if err := h.addThread(tx, &thread, ""); err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -92,7 +93,7 @@ type Hub struct {
 	events       *eventlog.Log
 	conversation *conversation.Writer
 	intake       *intake.Intake
-	approvals    *Inbox
+	approvals    *approval.Inbox
 	terminals    *terminal.Registry
 	tokens       *credential.Tokens
 	keys         *credential.Keys

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
@@ -221,7 +222,7 @@ func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *colle
 
 func launch(t *testing.T, h *Hub, prompt string) domain.Session {
 	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: SourceTask})
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask})
 	require.NoError(t, err)
 	return s
 }
@@ -279,11 +280,11 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, domain.WaitingInput, now.State)
 
-	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny"})
 	assert.ErrorContains(t, err, "comment")
-	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 	require.NoError(t, err)
-	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
 	assert.ErrorContains(t, err, "already decided with status: approved")
 	s = await(t, h, s)
 	assert.Equal(t, `true user_approved {"file_path":"b"}`, s.Result)
@@ -315,7 +316,7 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, domain.Interrupted, left.State)
 
-	_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "approve"})
 	require.NoError(t, err)
 	next, err := h.Session(context.Background(), left.Thread.UUID)
 	require.NoError(t, err)
@@ -398,7 +399,7 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, pending, 1)
 			assert.True(t, pending[0].Stale)
-			_, err = h.Approvals().Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
+			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "approve"})
 			require.NoError(t, err)
 			next, err := h.Session(context.Background(), s.Thread.UUID)
 			require.NoError(t, err)
@@ -423,7 +424,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 		require.NotNil(t, c.Entries[1].Approval)
 		assert.Equal(t, status, c.Entries[1].Approval.Status)
 		if status == "pending" {
-			_, err = h.Approvals().Decide(context.Background(), Decision{ID: c.Entries[1].Approval.ID, Decision: "approve"})
+			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: c.Entries[1].Approval.ID, Decision: "approve"})
 			require.NoError(t, err)
 			await(t, h, s)
 		}

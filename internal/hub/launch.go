@@ -134,7 +134,7 @@ func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
 
 // add keeps a run in its thread and queues it, unless it is a draft.
 func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool) error {
-	if run.Source != SourceDecision { // an answer is not refused
+	if run.Source != domain.SourceDecision { // an answer is not refused
 		if err := h.checkRoom(t); err != nil {
 			return err
 		}

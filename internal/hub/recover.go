@@ -48,7 +48,7 @@ func (h *Hub) abandon(t store.Tx, code, message string) error {
 		return err
 	}
 	for _, run := range runs {
-		if err := h.approvals.Keep(t, run); err != nil {
+		if err := h.approvals.KeepQuestions(t, run); err != nil {
 			return err
 		}
 		to := outcome{code: code, message: message, reason: "orphaned", leaveApprovals: true}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -130,7 +131,7 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 	require.NoError(t, err)
 	asked := pendingOf(t, h, 1)[0]
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
-	_, err = h.Approvals().Decide(restricted.Context(context.Background()), Decision{ID: asked.ID, Decision: "approve"})
+	_, err = h.Approvals().Decide(restricted.Context(context.Background()), approval.Decision{ID: asked.ID, Decision: "approve"})
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
 	_, err = h.Launch(restricted.Context(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's

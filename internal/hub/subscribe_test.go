@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 
@@ -266,7 +267,7 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 		c := &collected{}
 		sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}, Since: -1}, c.deliver)
 		require.NoError(t, err)
-		a, err := h.Approvals().Create(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"}) // before it starts
+		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write"}) // before it starts
 		require.NoError(t, err)
 		sub.Start()
 		c.until(t, func() bool { return len(c.kinds()) > 0 })

@@ -55,7 +55,7 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		}
 	}
 	if (to.Ended() || to == domain.Interrupting) && !why.leaveApprovals {
-		if err := h.approvals.RunEnds(t, *run); err != nil {
+		if err := h.approvals.CancelQuestions(t, *run); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		return err
 	}
 	if to.Ended() && !why.leaveOpen {
-		if err := h.approvals.RunEnded(t, *run, stopped); err != nil {
+		if err := h.approvals.SettleAnswers(t, *run, stopped); err != nil {
 			return err
 		}
 	}

@@ -9,15 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Where a run came from (Run.Source).
-const (
-	SourceTask     = "task"     // task.submit
-	SourceChat     = "chat"     // chat.send
-	SourceSession  = "session"  // launchSession, continueSession
-	SourceExecute  = "execute"  // execute_prompt
-	SourceDecision = "decision" // a stale approval was approved
-)
-
 // LaunchSpec asks for a run in a new thread, or in the one that ThreadAlias
 // names. Only Prompt is required.
 type LaunchSpec struct {

@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // Runs is what an [Inbox] asks of the life of runs. Its methods are called by
@@ -51,16 +52,20 @@ type Transcript interface {
 	NoteApproval(t store.Tx, run domain.Run, id, text string, data any) error
 }
 
-// An Inbox keeps what agents and clients ask people, and sees to the answers.
-//
-// A question belongs to nobody's connection: it is a row. Whoever answers first
-// wins, also after the process that asked is dead; then the answer waits for the
-// question to be asked again.
-//
-// Its methods may be called from any goroutine. Those that take a store.Tx belong
-// to the change of the caller's, and are called where that is.
+// Options say what an Inbox stands on. All of them are required.
+type Options struct {
+	Store      store.Reader
+	Policy     *policy.Policy
+	Runs       Runs
+	Transcript Transcript
+	Logger     *slog.Logger
+}
+
+// An Inbox keeps what agents and clients ask people, and sees to the answers. Its
+// methods may be called from any goroutine. Those that take a store.Tx are part of
+// the caller's change, and belong to the store's writer as that does.
 type Inbox struct {
-	ctx        context.Context // ends with the hub
+	ctx        context.Context // ends with the program's work on the store
 	store      store.Reader
 	policy     *policy.Policy
 	runs       Runs
@@ -71,6 +76,14 @@ type Inbox struct {
 	waiting map[string]chan resolution // agents that wait in Ask, by approval
 }
 
+// New makes an inbox. When ctx ends, nobody waits for an answer any more.
+func New(ctx context.Context, opts Options) *Inbox {
+	return &Inbox{
+		ctx: ctx, store: opts.Store, policy: opts.Policy, runs: opts.Runs, transcript: opts.Transcript, log: opts.Logger,
+		waiting: make(map[string]chan resolution),
+	}
+}
+
 // Pending lists the questions that wait for a person, the oldest first: of the
 // run that an id of any kind names, or of all where id is "".
 func (in *Inbox) Pending(ctx context.Context, id string) ([]domain.Approval, error) {
@@ -78,12 +91,12 @@ func (in *Inbox) Pending(ctx context.Context, id string) ([]domain.Approval, err
 	if id != "" {
 		r, err := in.runs.Find(ctx, in.store, id)
 		if err != nil {
-			return nil, stored(err)
+			return nil, health.Explain(err)
 		}
 		run = r.ID
 	}
 	list, err := in.store.PendingApprovals(ctx, run)
-	return list, stored(err)
+	return list, health.Explain(err)
 }
 
 // shownID is how much of an approval's id tables and logs show, in bytes.
@@ -95,7 +108,7 @@ const shownID = 8
 // domain.KindInvalid if several calls have the id.
 func (in *Inbox) Find(ctx context.Context, id string) (domain.Approval, error) {
 	a, err := find(ctx, in.store, id)
-	return a, stored(err)
+	return a, health.Explain(err)
 }
 
 // find is Find, also inside a change.

@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"cmp"

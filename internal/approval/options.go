@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -19,8 +20,8 @@ func checkOption(a domain.Approval, d Decision) error {
 			fit = append(fit, cmp.Or(o.Name, o.OptionID))
 		}
 	}
-	if d.Decision == "approve" && len(options) > 0 && len(fit) == 0 {
-		return domain.Invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, "deny")
+	if d.Decision == Approve && len(options) > 0 && len(fit) == 0 {
+		return domain.Invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, Deny)
 	}
 	if d.Option == "" {
 		return nil
@@ -36,29 +37,30 @@ func checkOption(a domain.Approval, d Decision) error {
 }
 
 // An offered is an answer that was offered with a question.
-type offered PermissionOption
+type offered catalog.PermissionOption
 
 // fits reports whether an answer says the same as a decision. Without a kind
 // it says neither.
 func (o offered) fits(decision string) bool {
 	switch {
-	case o.Kind == "" || decision == "respond":
+	case o.Kind == "" || decision == Respond:
 		return true
 	case strings.HasPrefix(o.Kind, "reject_"):
-		return decision == "deny"
+		return decision == Deny
 	}
-	return decision == "approve"
+	return decision == Approve
 }
 
+// optionsOf are the answers that were offered with a question.
 func optionsOf(a domain.Approval) (options []offered) {
 	_ = json.Unmarshal(a.Options, &options) // ours, or absent, or somebody else's
 	return options
 }
 
 // optionNamed is the option that a human named by its id or its name.
-func optionNamed(a domain.Approval, given string) (offered, bool) {
+func optionNamed(a domain.Approval, named string) (offered, bool) {
 	for _, o := range optionsOf(a) {
-		if given != "" && (o.OptionID == given || strings.EqualFold(o.Name, given)) {
+		if named != "" && (o.OptionID == named || strings.EqualFold(o.Name, named)) {
 			return o, true
 		}
 	}
@@ -66,8 +68,8 @@ func optionNamed(a domain.Approval, given string) (offered, bool) {
 }
 
 // optionID is the id of the option that a human named, or "".
-func optionID(a domain.Approval, given string) string {
-	o, _ := optionNamed(a, given)
+func optionID(a domain.Approval, named string) string {
+	o, _ := optionNamed(a, named)
 	return cmp.Or(o.OptionID, o.Name)
 }
 

@@ -1,43 +1,29 @@
-package hub
+package approval
 
 import (
 	"fmt"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/google/uuid"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// The way of a human's answer that lets an agent go on:
-//
-//	asked     AwaitedBy is the run that waits
-//	answered  the row says what; from here on the agent may have the answer
-//	taken     its executor has seen the agent go on from it: AwaitedBy is 0, Taken is set
-//
-// Where the run ends before that, nobody knows whether the agent did what it
-// was allowed to do. The answer stays what it was, since an answer is given once;
-// another question asks the human again and says why. One that was answered
-// after its agent had gone is carried: it is handed out when the question is asked again.
-
-// Why a question is open again. The verb is what the answer was: approved,
-// perhaps with another input, or answered.
+// Why a question is asked again. The verb is what the answer was: see inWords.
 const (
-	whyUnknown  = "%s before, but the agent ended before it was known to have acted on it: it may have been carried out"
-	whyIgnored  = "%s before, but the agent ended its turn without taking the answer"
-	whyNotAsked = "%s before, but the agent went on without asking this again, so it was not told"
-	whyNotTold  = "%s before, but the agent ended before it asked this again, so it was not told"
-	// whyStopped closes what was answered: the human has said stop since.
-	whyStopped = "%s, and then the turn was stopped before the agent was known to have acted on it"
-	// whyUnheeded: the question is asked anew.
-	whyUnheeded = "%s, to which the agent that goes on would not keep"
-	whyRuled    = "%s, and the policy has answered the question meanwhile"
-	whyPassed   = "%s, and the agent went on without needing it"
+	againUnknown  = "%s before, but the agent ended before it was seen to act on the answer; it may have been carried out"
+	againNotTaken = "%s before, but the agent ended its turn without taking the answer"
+	againNotAsked = "%s before, but the agent went on without asking this again, so it never got the answer"
+	againEnded    = "%s before, but the agent ended before it asked this again, so it never got the answer"
 )
 
-// byOvertaken closes a question whose conversation went on without it.
-const byOvertaken = "overtaken"
+// Why an answer is given up.
+const (
+	givenUpStopped    = "%s, but the turn was stopped before the agent was seen to act on the answer"
+	givenUpInputFixed = "%s, but the agent that goes on would run the tool with its own input, so the question is asked anew"
+	givenUpRuled      = "%s, but a rule or a mode has answered the question since"
+	givenUpNotNeeded  = "%s, but the agent went on without asking this again"
+)
 
 // inWords says in a few words what a human did.
 func inWords(a domain.Approval) string {
@@ -53,38 +39,14 @@ func inWords(a domain.Approval) string {
 // mustBeTaken reports whether a question has a human's answer that lets its agent
 // go on, so that it matters whether the agent takes it.
 func mustBeTaken(a domain.Approval) bool {
-	return a.DecidedBy == byUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
+	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 }
 
-// RunEnds closes what a run that ends has asked.
-func (in *Inbox) RunEnds(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range pending {
-		if a.Stale {
-			continue
-		}
-		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, "end", t.Now(), 0
-		if err := t.UpdateApproval(a); err != nil {
-			return err
-		}
-		if err := in.announce(t, run, domain.ApprovalResolved{
-			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
-		}); err != nil {
-			return err
-		}
-		t.AfterCommit(func() { in.wake(a) })
-	}
-	return nil
-}
-
-// RunEnded sees to the answers of a run that has ended: what its agent
+// SettleAnswers sees to the answers of a run that has ended: what its agent
 // was given and has not taken, what it was to be given when it asked again, and
 // questions of dead agents that its conversation has left behind. stopped says
 // that somebody wished it to end, which is later than any answer.
-func (in *Inbox) RunEnded(t store.Tx, run domain.Run, stopped bool) error {
+func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
 	if run.State == domain.Completed {
 		if err := in.closeOvertaken(t, run); err != nil {
 			return err
@@ -99,11 +61,11 @@ func (in *Inbox) RunEnded(t store.Tx, run domain.Run, stopped bool) error {
 		case run.State == domain.Completed && !in.runs.ConfirmsAnswers(run):
 			err = t.TakeAnswer(a.ID, run.ID)
 		case run.State == domain.Completed:
-			err = in.reopen(t, a, whyIgnored)
+			err = in.reopen(t, a, againNotTaken)
 		case stopped:
-			err = in.giveUp(t, a, whyStopped)
+			err = in.giveUp(t, a, givenUpStopped)
 		default:
-			err = in.reopen(t, a, whyUnknown)
+			err = in.reopen(t, a, againUnknown)
 		}
 		if err != nil {
 			return err
@@ -125,20 +87,20 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 	for _, a := range carried {
 		switch {
 		case stopped:
-			err = in.giveUp(t, a, whyStopped)
+			err = in.giveUp(t, a, givenUpStopped)
 		case run.State != domain.Completed:
-			err = in.reopen(t, a, whyNotTold)
+			err = in.reopen(t, a, againEnded)
 		default:
 			// An agent may put its question in other words, and one that was told
 			// that a thing may be done already need not ask at all. Who has been
 			// asked twice is not asked for ever. A turn that was not continued for an
 			// answer knows nothing of it.
 			var other bool
-			told := run.Source == SourceDecision && !run.Created.Before(a.Decided)
+			told := run.Source == domain.SourceDecision && !run.Created.Before(a.Decided)
 			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && told && (other || a.Reopens != "") {
-				err = in.giveUp(t, a, whyPassed)
+				err = in.giveUp(t, a, givenUpNotNeeded)
 			} else if err == nil {
-				err = in.reopen(t, a, whyNotAsked)
+				err = in.reopen(t, a, againNotAsked)
 			}
 		}
 		if err != nil {
@@ -212,7 +174,7 @@ func (in *Inbox) closeOvertaken(t store.Tx, run domain.Run) error {
 		if a.Run >= run.ID || !a.Created.Before(run.Created) { // it was asked since that was wanted
 			continue
 		}
-		a.Status, a.DecidedBy = domain.ApprovalCancelled, byOvertaken
+		a.Status, a.DecidedBy = domain.ApprovalCancelled, domain.DecidedByOvertaken
 		if err := in.close(t, a); err != nil {
 			return err
 		}
@@ -225,22 +187,6 @@ func (in *Inbox) closeOvertaken(t store.Tx, run domain.Run) error {
 func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
 	for _, id := range approvals {
 		if err := t.TakeAnswer(id, run); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Keep marks a run's questions as those of an agent that is gone: they stay open
-// when the run ends.
-func (in *Inbox) Keep(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range pending {
-		a.Stale, a.AwaitedBy = true, 0
-		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
 	}

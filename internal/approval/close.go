@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"cmp"
@@ -57,12 +57,12 @@ func noteOf(a domain.Approval) answerNote {
 // noteAnswer keeps what a human has said in the conversation, where it is more
 // than leave for what a tool call shows already, and what the policy has denied.
 func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
-	if a.Status != domain.ApprovalDenied && (a.DecidedBy != byUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
+	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
 	n := noteOf(a)
 	text := n.Title + " — " + n.Decision
-	if a.DecidedBy != byUser {
+	if a.DecidedBy != domain.DecidedByUser {
 		n.DecidedBy = a.DecidedBy
 		text += " by " + a.DecidedBy
 	}
@@ -72,13 +72,43 @@ func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error
 	return in.transcript.NoteApproval(t, run, a.ID, text, n)
 }
 
-// wake tells the agent that waits for an approval how that ended.
-func (in *Inbox) wake(a domain.Approval) {
-	in.mu.Lock()
-	answered := in.waiting[a.ID]
-	delete(in.waiting, a.ID)
-	in.mu.Unlock()
-	if answered != nil {
-		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
+// CancelQuestions closes what a run has asked that ends, or is about to. What is kept
+// by KeepQuestions stays open.
+func (in *Inbox) CancelQuestions(t store.Tx, run domain.Run) error {
+	pending, err := t.PendingApprovals(in.ctx, run.ID)
+	if err != nil {
+		return err
 	}
+	for _, a := range pending {
+		if a.Stale {
+			continue
+		}
+		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, domain.DecidedByEnd, t.Now(), 0
+		if err := t.UpdateApproval(a); err != nil {
+			return err
+		}
+		if err := in.announce(t, run, domain.ApprovalResolved{
+			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
+		}); err != nil {
+			return err
+		}
+		t.AfterCommit(func() { in.wake(a) })
+	}
+	return nil
+}
+
+// KeepQuestions marks a run's questions as those of an agent that is gone: they stay open
+// when the run ends.
+func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
+	pending, err := t.PendingApprovals(in.ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range pending {
+		a.Stale, a.AwaitedBy = true, 0
+		if err := t.UpdateApproval(a); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"cmp"
@@ -168,7 +168,7 @@ func isSameInput(changed, input json.RawMessage) bool {
 // conversation is resumed. restrict says that it is by somebody who does not
 // trust the workspace.
 func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict bool) error {
-	a.DecidedBy, a.Comment, a.UpdatedInput = byUser, d.Comment, d.UpdatedInput
+	a.DecidedBy, a.Comment, a.UpdatedInput = domain.DecidedByUser, d.Comment, d.UpdatedInput
 	switch d.Decision {
 	case Approve:
 		a.Status = domain.ApprovalApproved

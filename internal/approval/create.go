@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// ApprovalSpec asks a person something on behalf of a client.
-type ApprovalSpec struct {
+// Spec asks a person something on behalf of a client.
+type Spec struct {
 	Run     string // any id of the run that waits
 	Type    string // function_call or human_contact; "": function_call
 	Tool    string // of a function call
@@ -27,7 +27,7 @@ type ApprovalSpec struct {
 // Create asks a person something on behalf of a client, unless the policy has an
 // answer. The error is of domain.KindRunNotFound or domain.KindBadState if there is
 // no run that could ask.
-func (in *Inbox) Create(ctx context.Context, spec ApprovalSpec) (domain.Approval, error) {
+func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error) {
 	if spec.Type == "" {
 		spec.Type = domain.FunctionCall
 	}

@@ -1,4 +1,4 @@
-package hub
+package approval
 
 import (
 	"bytes"
@@ -29,18 +29,18 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 		a.Type = domain.HumanContact
 		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, input)
 	case isEmptyInput(input): // then it is known by what was shown of it
-		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, encode(struct {
+		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, asJSON(struct {
 			Paths []string
-			Diffs []FileDiff
+			Diffs []catalog.FileDiff
 		}{p.Paths, p.Diffs}))
 	case len(p.Diffs) > 0: // an agent's input may name the file alone
-		a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", input), encode(diffsBeyondInput(p.Diffs, input)))
+		a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", input), asJSON(diffsBeyondInput(p.Diffs, input)))
 	}
 	if len(p.Diffs) > 0 {
-		a.Diffs = encode(p.Diffs)
+		a.Diffs = asJSON(p.Diffs)
 	}
 	if len(p.Options) > 0 {
-		a.Options = encode(p.Options)
+		a.Options = asJSON(p.Options)
 	}
 	if a.CallID == "" {
 		a.CallID = a.ID
@@ -52,7 +52,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 // text that the input has, too, is written whatever the file held before: that
 // may have changed when the question is asked again, for another conversation
 // wrote to the file meanwhile.
-func diffsBeyondInput(diffs []FileDiff, input json.RawMessage) []FileDiff {
+func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog.FileDiff {
 	said := map[string]bool{}
 	for decoder := json.NewDecoder(bytes.NewReader(input)); ; {
 		token, err := decoder.Token()
@@ -89,4 +89,10 @@ func Presented(a domain.Approval) (ambiguity, title string) {
 		return "", a.Title
 	}
 	return ambiguity, "[programs may read this input differently: " + ambiguity + "] " + cmp.Or(a.Title, a.Tool)
+}
+
+// asJSON is a value of plain strings, lists and objects as JSON.
+func asJSON(v any) json.RawMessage {
+	b, _ := json.Marshal(v) // it cannot fail for those
+	return b
 }
