@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -42,12 +41,4 @@ func (h *Hub) keysOf(run domain.Run) map[string]config.Key {
 		return nil
 	}
 	return c.Keys
-}
-
-// withMember is an object with one member set.
-func withMember(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
-	members := map[string]json.RawMessage{}
-	_ = json.Unmarshal(object, &members) // absent, or ours
-	members[name] = value
-	return encode(members)
 }
