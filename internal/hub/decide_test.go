@@ -60,7 +60,7 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 	} else {
 		assert.Equal(t, "no user_denied", result)
 	}
-	require.Eventually(t, func() bool { return len(events.all()) == 1 }, within, time.Millisecond, "it is told once")
+	events.until(t, func() bool { return len(events.all()) == 1 })
 }
 
 func TestWhatIsNoDecision(t *testing.T) {
@@ -327,7 +327,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 				return
 			}
 			assert.Equal(t, []string{c.p.Title + " — denied by " + reason}, noted)
-			require.Eventually(t, func() bool { return len(events.all()) == 1 }, within, time.Millisecond, "it is told")
+			events.until(t, func() bool { return len(events.all()) == 1 })
 			told := events.all()[0].Payload.(domain.ApprovalResolved)
 			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{told.Status, told.DecidedBy, told.Tool})
 			a, err := h.Approvals().Find(context.Background(), told.ApprovalID)
@@ -347,7 +347,7 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.UUID, Tool: c[0]})
 		require.NoError(t, err)
 		assert.Equal(t, c[1], a.Status)
-		require.Eventually(t, func() bool { return len(events.all()) == i+1 }, within, time.Millisecond, "it is told")
+		events.until(t, func() bool { return len(events.all()) == i+1 })
 		told, ok := events.all()[i].Payload.(domain.ApprovalResolved)
 		require.True(t, ok)
 		assert.Equal(t, []string{a.ID, c[1], "rule=" + c[0]}, []string{told.ApprovalID, told.Status, told.DecidedBy})

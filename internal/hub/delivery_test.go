@@ -125,7 +125,7 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 			assert.Contains(t, said[0], "approved before, but")
 
 			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, 0)
-			require.Eventually(t, func() bool { return len(events.all()) >= 2 }, within, time.Millisecond)
+			events.until(t, func() bool { return len(events.all()) >= 2 })
 			told := events.all()[1].Payload.(domain.ApprovalRequested)
 			assert.Equal(t, []any{again.ID, first.ID, again.Reopened, true}, []any{told.ApprovalID, told.Reopens, told.Reopened, told.Stale})
 

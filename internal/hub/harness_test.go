@@ -2,16 +2,22 @@ package hub
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -20,6 +26,213 @@ import (
 const within = time.Minute
 
 type play = func(context.Context, *turn) catalog.ExecutePromptResult
+
+// agents knows one agent, called fake.
+type agents struct{ driver string }
+
+func (a agents) Resolve(name string) (config.Agent, error) {
+	if name != "" && name != "fake" {
+		return config.Agent{}, &config.UnknownAgentError{Name: name, Known: []string{"fake"}}
+	}
+	driver := a.driver
+	if driver == "" {
+		driver = "acp"
+	}
+	return config.Agent{Name: "fake", Driver: driver, Command: []string{"fake"}}, nil
+}
+
+// executors run prompts in the test's process: play is the agent.
+type executors struct {
+	daemon catalog.Daemon
+	play   func(context.Context, *turn) catalog.ExecutePromptResult
+
+	mu    sync.Mutex
+	stops map[string]context.CancelFunc
+}
+
+func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Lease, error) {
+	return &leased{executors: x}, nil
+}
+func (x *executors) Count() int                        { return 1 }
+func (x *executors) HasRoom(catalog.LeaseRequest) bool { return true }
+
+// leased is the executor that all share.
+type leased struct {
+	catalog.Executor
+	*executors
+}
+
+func (l *leased) Release() {}
+func (l *leased) Kill()    {}
+
+func (l *leased) PauseNotifications(context.Context) error  { return nil }
+func (l *leased) ResumeNotifications(context.Context) error { return nil }
+
+func (l *leased) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.mu.Lock()
+	l.stops[p.TaskID] = cancel
+	l.mu.Unlock()
+	result := l.play(ctx, &turn{p: p, daemon: l.daemon})
+	if result.Status == lost.Status {
+		return catalog.ExecutePromptResult{}, errors.New("the link is gone")
+	}
+	return result, nil
+}
+
+// lost is what an agent returns whose executor dies.
+var lost = catalog.ExecutePromptResult{Status: "lost"}
+
+func (l *leased) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	cancel := l.stops[p.TaskID]
+	if cancel == nil {
+		return catalog.StopTaskResult{}, nil
+	}
+	cancel()
+	return catalog.StopTaskResult{Stopped: true}, nil
+}
+
+// A turn is one prompt, as the agent of a test sees it.
+type turn struct {
+	p      catalog.ExecutePromptParams
+	daemon catalog.Daemon
+	n      int64
+}
+
+func (x *turn) report(kind string, data any) {
+	x.n++
+	_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
+		SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Sequence: x.n, EventType: kind, EventData: encode(data),
+	})
+}
+
+func (x *turn) say(text string) {
+	x.report(catalog.EventContentDelta, catalog.ContentDelta{Delta: catalog.Delta{Text: text}})
+}
+
+func (x *turn) ask(ctx context.Context, tool string, input any) catalog.RequestPermissionResult {
+	r, err := x.request(ctx, catalog.RequestPermissionParams{
+		SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: tool, ToolInput: encode(input), ToolUseID: "call-" + x.p.TaskID, ToolKind: "edit",
+	})
+	if err != nil {
+		r.Reason = err.Error()
+	}
+	return r
+}
+
+// request asks, and goes on from the answer, which its executor tells.
+func (x *turn) request(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+	r, err := x.daemon.RequestPermission(ctx, p)
+	if r.ApprovalID != "" {
+		_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
+			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, EventType: catalog.EventPermissionTaken,
+			EventData: encode(catalog.PermissionTaken{ApprovalIDs: []string{r.ApprovalID}}),
+		})
+	}
+	return r, err
+}
+
+var completed = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}
+
+// openHub opens a hub whose agent is play.
+func openHub(t *testing.T, database string, play func(context.Context, *turn) catalog.ExecutePromptResult, change ...func(*Options)) *Hub {
+	t.Helper()
+	x := &executors{play: play, stops: make(map[string]context.CancelFunc)}
+	opts := Options{
+		OpenStore: sqlite.Opener(database, ""), Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour},
+		Getenv:    func(string) string { return "" },
+		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
+	}
+	for _, f := range change {
+		f(&opts)
+	}
+	h, err := Open(context.Background(), opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, h.Close()) })
+	return h
+}
+
+func database(t *testing.T) string { return filepath.Join(t.TempDir(), "duet.db") }
+
+// A log collects what a subscriber gets.
+type collected struct {
+	mu   sync.Mutex
+	list []eventlog.Notice
+	more chan struct{} // closed with the next; nil while nobody waits
+}
+
+func (c *collected) deliver(_ context.Context, n eventlog.Notice) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, n)
+	if c.more != nil {
+		close(c.more)
+		c.more = nil
+	}
+	return nil
+}
+
+// until waits until what the subscriber got is enough.
+func (c *collected) until(t *testing.T, enough func() bool) {
+	t.Helper()
+	tooLong := time.After(within)
+	for {
+		c.mu.Lock()
+		if c.more == nil {
+			c.more = make(chan struct{})
+		}
+		more := c.more
+		c.mu.Unlock()
+		if enough() {
+			return
+		}
+		select {
+		case <-more:
+		case <-tooLong:
+			require.Fail(t, "a subscriber was not told in time")
+		}
+	}
+}
+
+func (c *collected) kinds() []domain.EventKind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []domain.EventKind
+	for _, n := range c.list {
+		list = append(list, n.Payload.Kind())
+	}
+	return list
+}
+
+func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *collected {
+	t.Helper()
+	c := &collected{}
+	f.Since = since
+	s, err := h.events.Subscribe(context.Background(), f, c.deliver)
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(s.Close)
+	return c
+}
+
+func launch(t *testing.T, h *Hub, prompt string) domain.Session {
+	t.Helper()
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask})
+	require.NoError(t, err)
+	return s
+}
+
+func await(t *testing.T, h *Hub, s domain.Session) domain.Session {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	s, err := h.Await(ctx, s.UUID)
+	require.NoError(t, err)
+	return s
+}
 
 // hang works until it is told to stop.
 func hang(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
@@ -47,24 +260,45 @@ func verdictText(r catalog.RequestPermissionResult) string {
 	return "no " + r.Reason
 }
 
+// until waits until the store says that something is so, and looks whenever an
+// event was announced.
+func until(t *testing.T, h *Hub, isSo func() bool, what string) {
+	t.Helper()
+	happened := make(chan struct{}, 1)
+	defer h.Events().Watch(func(domain.Event, domain.Session) {
+		select {
+		case happened <- struct{}{}:
+		default:
+		}
+	}).Stop()
+	tooLong := time.After(within)
+	for !isSo() {
+		select {
+		case <-happened:
+		case <-tooLong:
+			require.Fail(t, "it is not so in time", what)
+		}
+	}
+}
+
 // pendingOf waits until so many questions wait for a human.
 func pendingOf(t *testing.T, h *Hub, n int) (list []domain.Approval) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	until(t, h, func() bool {
 		list, _ = h.Approvals().Pending(context.Background(), "")
 		return len(list) == n
-	}, within, time.Millisecond, "%d questions", n)
+	}, fmt.Sprintf("%d questions", n))
 	return list
 }
 
 // inState waits until a run is in a state.
 func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now domain.Session) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	until(t, h, func() bool {
 		var err error
 		now, err = h.query.Session(context.Background(), s.UUID)
 		return err == nil && now.State == state
-	}, within, time.Millisecond, "%s", state)
+	}, string(state))
 	return now
 }
 

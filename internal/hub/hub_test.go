@@ -3,11 +3,8 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,198 +14,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// agents knows one agent, called fake.
-type agents struct{ driver string }
-
-func (a agents) Resolve(name string) (config.Agent, error) {
-	if name != "" && name != "fake" {
-		return config.Agent{}, &config.UnknownAgentError{Name: name, Known: []string{"fake"}}
-	}
-	driver := a.driver
-	if driver == "" {
-		driver = "acp"
-	}
-	return config.Agent{Name: "fake", Driver: driver, Command: []string{"fake"}}, nil
-}
-
-// executors run prompts in the test's process: play is the agent.
-type executors struct {
-	daemon catalog.Daemon
-	play   func(context.Context, *turn) catalog.ExecutePromptResult
-
-	mu    sync.Mutex
-	stops map[string]context.CancelFunc
-}
-
-func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Lease, error) {
-	return &leased{executors: x}, nil
-}
-func (x *executors) Count() int                        { return 1 }
-func (x *executors) HasRoom(catalog.LeaseRequest) bool { return true }
-
-// leased is the executor that all share.
-type leased struct {
-	catalog.Executor
-	*executors
-}
-
-func (l *leased) Release() {}
-func (l *leased) Kill()    {}
-
-func (l *leased) PauseNotifications(context.Context) error  { return nil }
-func (l *leased) ResumeNotifications(context.Context) error { return nil }
-
-func (l *leased) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	l.mu.Lock()
-	l.stops[p.TaskID] = cancel
-	l.mu.Unlock()
-	result := l.play(ctx, &turn{p: p, daemon: l.daemon})
-	if result.Status == lost.Status {
-		return catalog.ExecutePromptResult{}, errors.New("the link is gone")
-	}
-	return result, nil
-}
-
-// lost is what an agent returns whose executor dies.
-var lost = catalog.ExecutePromptResult{Status: "lost"}
-
-func (l *leased) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	cancel := l.stops[p.TaskID]
-	if cancel == nil {
-		return catalog.StopTaskResult{}, nil
-	}
-	cancel()
-	return catalog.StopTaskResult{Stopped: true}, nil
-}
-
-// A turn is one prompt, as the agent of a test sees it.
-type turn struct {
-	p      catalog.ExecutePromptParams
-	daemon catalog.Daemon
-	n      int64
-}
-
-func (x *turn) report(kind string, data any) {
-	x.n++
-	_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
-		SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Sequence: x.n, EventType: kind, EventData: encode(data),
-	})
-}
-
-func (x *turn) say(text string) {
-	x.report(catalog.EventContentDelta, catalog.ContentDelta{Delta: catalog.Delta{Text: text}})
-}
-
-func (x *turn) ask(ctx context.Context, tool string, input any) catalog.RequestPermissionResult {
-	r, err := x.request(ctx, catalog.RequestPermissionParams{
-		SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: tool, ToolInput: encode(input), ToolUseID: "call-" + x.p.TaskID, ToolKind: "edit",
-	})
-	if err != nil {
-		r.Reason = err.Error()
-	}
-	return r
-}
-
-// request asks, and goes on from the answer, which its executor tells.
-func (x *turn) request(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-	r, err := x.daemon.RequestPermission(ctx, p)
-	if r.ApprovalID != "" {
-		_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
-			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, EventType: catalog.EventPermissionTaken,
-			EventData: encode(catalog.PermissionTaken{ApprovalIDs: []string{r.ApprovalID}}),
-		})
-	}
-	return r, err
-}
-
-var completed = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}
-
-// openHub opens a hub whose agent is play.
-func openHub(t *testing.T, database string, play func(context.Context, *turn) catalog.ExecutePromptResult, change ...func(*Options)) *Hub {
-	t.Helper()
-	x := &executors{play: play, stops: make(map[string]context.CancelFunc)}
-	opts := Options{
-		OpenStore: sqlite.Opener(database, ""), Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour},
-		Getenv:    func(string) string { return "" },
-		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
-	}
-	for _, f := range change {
-		f(&opts)
-	}
-	h, err := Open(context.Background(), opts)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, h.Close()) })
-	return h
-}
-
-func database(t *testing.T) string { return filepath.Join(t.TempDir(), "duet.db") }
-
-// A log collects what a subscriber gets.
-type collected struct {
-	mu   sync.Mutex
-	list []eventlog.Notice
-}
-
-func (c *collected) deliver(_ context.Context, n eventlog.Notice) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.list = append(c.list, n)
-	return nil
-}
-
-func (c *collected) kinds() []domain.EventKind {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var list []domain.EventKind
-	for _, n := range c.list {
-		list = append(list, n.Payload.Kind())
-	}
-	return list
-}
-
-func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *collected {
-	t.Helper()
-	c := &collected{}
-	f.Since = since
-	s, err := h.events.Subscribe(context.Background(), f, c.deliver)
-	require.NoError(t, err)
-	s.Start()
-	t.Cleanup(s.Close)
-	return c
-}
-
-func launch(t *testing.T, h *Hub, prompt string) domain.Session {
-	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask})
-	require.NoError(t, err)
-	return s
-}
-
-func await(t *testing.T, h *Hub, s domain.Session) domain.Session {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	s, err := h.Await(ctx, s.UUID)
-	require.NoError(t, err)
-	return s
-}
 
 func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -233,10 +48,10 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	}
 	assert.Equal(t, []string{"message/user/say hello/", "message/assistant/Hello/", "tool_call/assistant/Bash/a.txt", "message/assistant/Done./"}, said)
 
-	require.Eventually(t, func() bool {
-		told := events.kinds()
-		return slices.Contains(told, domain.EventDelta) && told[len(told)-1] == domain.EventRunState
-	}, time.Minute, time.Millisecond)
+	events.until(t, func() bool {
+		kinds := events.kinds()
+		return slices.Contains(kinds, domain.EventDelta) && kinds[len(kinds)-1] == domain.EventRunState
+	})
 	hits, err := h.query.Search(context.Background(), "hel", 10, 0)
 	require.NoError(t, err)
 	assert.Len(t, hits, 2)
@@ -249,11 +64,7 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 		return completed
 	})
 	s := launch(t, h, "write")
-	var pending []domain.Approval
-	require.Eventually(t, func() bool {
-		pending, _ = h.Approvals().Pending(context.Background(), "")
-		return len(pending) == 1
-	}, time.Minute, time.Millisecond)
+	pending := pendingOf(t, h, 1)
 	now, err := h.query.Session(context.Background(), s.RunID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.WaitingInput, now.State)
@@ -280,12 +91,12 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	}
 	h := openHub(t, path, play)
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	pendingOf(t, h, 1)
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, play)
 	events := subscribe(t, h, eventlog.Subscribing{}, -1)
-	require.Eventually(t, func() bool { return len(events.kinds()) == 1 }, time.Minute, time.Millisecond, "the question is shown again")
+	events.until(t, func() bool { return len(events.kinds()) == 1 }) // the question is shown again
 	pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
 	require.NoError(t, err)
 	require.Len(t, pending, 1)
@@ -330,7 +141,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 
 	third := launch(t, h, "ask")
 	<-begun
-	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	pendingOf(t, h, 1)
 	fourth := launch(t, h, "a run that waits for a human gives its slot up")
 	<-begun
 	for _, s := range []domain.Session{third, fourth} {
@@ -394,7 +205,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 		return completed
 	})
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	pendingOf(t, h, 1)
 	for _, status := range []string{"pending", "approved"} {
 		c, err := h.query.Conversation(context.Background(), s.SessionID, query.Page{})
 		require.NoError(t, err)

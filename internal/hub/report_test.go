@@ -133,7 +133,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	s := await(t, h, launch(t, h, "p"))
 	assert.Equal(t, domain.Failed, s.State, "it is no output, but who knows what it was to be")
 	assert.Equal(t, intake.CodeOutputMissing, s.ErrorCode)
-	require.Eventually(t, func() bool { return slices.Contains(c.states(), "running failed") }, within, time.Millisecond)
+	c.until(t, func() bool { return slices.Contains(c.states(), "running failed") })
 	assert.Equal(t, "before after", said(c.all(), domain.EventDelta))
 	for _, n := range c.all() {
 		_, err := json.Marshal(n.Payload)

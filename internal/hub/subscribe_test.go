@@ -171,7 +171,7 @@ func TestReplayBeginsAfterWhatWasSeen(t *testing.T) {
 	list := all.all()
 	for i, n := range list {
 		rest := subscribe(t, h, eventlog.Subscribing{}, n.Seq)
-		require.Eventually(t, func() bool { return len(rest.all()) == len(list)-i-1 }, within, time.Millisecond)
+		rest.until(t, func() bool { return len(rest.all()) == len(list)-i-1 })
 		if i < len(list)-1 {
 			assert.Equal(t, list[i+1].Seq, rest.all()[0].Seq)
 		}
@@ -255,7 +255,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 	inState(t, h, other, domain.WaitingInput)
 	got := subscribe(t, h, eventlog.Subscribing{Run: other.RunID}, -1)
 	// What was committed is announced a moment later, so more may come.
-	require.Eventually(t, func() bool { return slices.Contains(got.kinds(), domain.EventApprovalRequested) }, within, time.Millisecond)
+	got.until(t, func() bool { return slices.Contains(got.kinds(), domain.EventApprovalRequested) })
 }
 
 // A question that is asked while somebody begins to listen comes once, from
@@ -270,9 +270,9 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write"}) // before it starts
 		require.NoError(t, err)
 		sub.Start()
-		require.Eventually(t, func() bool { return len(c.kinds()) > 0 }, within, time.Millisecond)
+		c.until(t, func() bool { return len(c.kinds()) > 0 })
 		approve(t, h, a, "")
-		require.Eventually(t, func() bool { return slices.Contains(c.kinds(), domain.EventApprovalResolved) }, within, time.Millisecond)
+		c.until(t, func() bool { return slices.Contains(c.kinds(), domain.EventApprovalResolved) })
 		assert.Equal(t, []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}, c.kinds())
 		sub.Close()
 	}

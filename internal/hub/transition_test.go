@@ -72,7 +72,7 @@ func TestEveryTransitionOfARunIsTold(t *testing.T) {
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	await(t, h, s)
 	want := []string{" queued", "queued starting", "starting running", "running waiting_input", "waiting_input running", "running completed"}
-	require.Eventually(t, func() bool { return len(events.states()) == len(want) }, within, 1e6)
+	events.until(t, func() bool { return len(events.states()) == len(want) })
 	assert.Equal(t, want, events.states())
 }
 
@@ -128,7 +128,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	assert.Equal(t, "another", c.Entries[0].Content)
 	want := []string{"draft queued", "queued starting", "starting running", "running completed"}
 	want = append(want, want...)
-	require.Eventually(t, func() bool { return len(events.states()) == len(want) }, within, 1e6)
+	events.until(t, func() bool { return len(events.states()) == len(want) })
 	assert.Equal(t, want, events.states())
 
 	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID})
