@@ -49,28 +49,28 @@ const (
 // A Client is a connection to a server that survives the loss of connections.
 // All its methods may be called from any goroutine.
 type Client struct {
-	target Target
-	opts   options
-	reg    *server.Registry // requests of the server
-	notes  *queue           // notifications and events
-	states *queue
-	lastID atomic.Uint64
+	target        Target
+	opts          options
+	reg           *server.Registry // requests of the server
+	notifications *queue           // notifications and events
+	states        *queue
+	lastID        atomic.Uint64
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	ended  chan struct{}  // run has returned
 	subs   sync.WaitGroup // their goroutines
 
-	mu       sync.Mutex // guards the fields below
-	link     *link      // nil: none now
-	over     bool       // there will be no other
-	cause    error      // why there is none
-	state    State
-	changed  chan struct{} // closed, and replaced, when link or over change
-	handlers map[string]RequestHandler
-	on       map[string][]*listener[func(Notification)]
-	onState  []*listener[func(State)]
-	sole     *Subscription // of a connection of lines
+	mu         sync.Mutex // guards the fields below
+	link       *link      // nil: none now
+	gaveUp     bool       // there will be no other link
+	cause      error      // why there is none
+	state      State
+	changed    chan struct{} // closed, and replaced, when link or gaveUp change
+	handlers   map[string]RequestHandler
+	on         map[string][]*listener[func(Notification)]
+	onState    []*listener[func(State)]
+	lineEvents *Subscription // the one that a connection of lines may have
 }
 
 // Dial connects to target. ctx bounds the dialling alone; the Client lives
@@ -84,7 +84,7 @@ func Dial(ctx context.Context, target Target, opts ...Option) (*Client, error) {
 	if err := c.opts.complete(target); err != nil {
 		return nil, err
 	}
-	c.notes = newQueue(c.opts.queue)
+	c.notifications = newQueue(c.opts.queue)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	for _, setup := range c.opts.setup {
 		setup(c)
@@ -94,7 +94,7 @@ func Dial(ctx context.Context, target Target, opts ...Option) (*Client, error) {
 		c.cancel()
 		return nil, fmt.Errorf("client: connect to %s: %w", target, err)
 	}
-	go c.notes.run()
+	go c.notifications.run()
 	go c.states.run()
 	l := c.newLink(t)
 	c.attach(l)
@@ -112,7 +112,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.state != Closed {
 		c.setState(Closed)
-		c.over, c.cause = true, ErrClosed
+		c.gaveUp, c.cause = true, ErrClosed
 		c.cancel()
 		c.broadcast()
 	}
@@ -120,7 +120,7 @@ func (c *Client) Close() error {
 	c.states.close(false)
 	<-c.ended
 	c.subs.Wait()
-	c.notes.close(true)
+	c.notifications.close(true)
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (c *Client) State() State {
 // Dropped is how many notifications were dropped because their handlers did
 // not keep up. Events of a [Subscription] are fetched again instead, and do
 // not count.
-func (c *Client) Dropped() int64 { return c.notes.dropped() }
+func (c *Client) Dropped() int64 { return c.notifications.dropped() }
 
 // NextFile is the oldest open file that the server sent and nobody has taken
 // (SCM_RIGHTS), which is then the caller's. One that came with a result is
@@ -170,7 +170,7 @@ func (c *Client) run(l *link) {
 			<-c.ctx.Done()
 			return
 		}
-		if l.heard.Load() || time.Since(began) >= lastDelay {
+		if l.receivedAny.Load() || time.Since(began) >= lastDelay {
 			delay = firstDelay
 		}
 		l = c.reopen(&delay)
@@ -229,7 +229,7 @@ func (c *Client) drop(l *link) {
 	var err error = ErrClosed
 	if c.state != Closed {
 		c.cause = l.t.cause()
-		c.over = !*c.opts.reconnect
+		c.gaveUp = !*c.opts.reconnect
 		c.setState(Disconnected)
 		err = &DisconnectedError{Cause: c.cause}
 	}
@@ -243,14 +243,14 @@ func (c *Client) drop(l *link) {
 func (c *Client) connected(ctx context.Context, failFast bool) (*link, error) {
 	for {
 		c.mu.Lock()
-		l, state, over, cause, changed := c.link, c.state, c.over, c.cause, c.changed
+		l, state, gaveUp, cause, changed := c.link, c.state, c.gaveUp, c.cause, c.changed
 		c.mu.Unlock()
 		switch {
 		case state == Closed:
 			return nil, ErrClosed
 		case l != nil:
 			return l, nil
-		case over || failFast:
+		case gaveUp || failFast:
 			return nil, &DisconnectedError{Cause: cause}
 		}
 		select {

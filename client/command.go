@@ -19,9 +19,9 @@ const (
 	// killAfter is how long a process may live after its standard input was
 	// closed.
 	killAfter = 2 * time.Second
-	// lastWords is how long what a process that has ended wrote, or what its
+	// drainFor is how long what a process that has ended wrote, or what its
 	// children still hold open, is read.
-	lastWords = time.Second
+	drainFor = time.Second
 )
 
 // A Process is a program that serves its standard input and output. The
@@ -94,7 +94,7 @@ func (p *Process) start() (t *processTransport, err error) {
 		cmd.Stderr = os.Stderr
 	}
 	cmd.Dir, cmd.Env = p.Dir, p.Env
-	cmd.WaitDelay = lastWords
+	cmd.WaitDelay = drainFor
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -133,18 +133,18 @@ func (t *processTransport) own() {
 		// the pipe open.
 		select {
 		case <-t.closed:
-		case <-time.After(lastWords):
+		case <-time.After(drainFor):
 			t.Close()
 		}
 	case <-t.closed:
-		t.outlive(gone)
+		t.terminate(gone)
 	}
 	t.in.Close()
 }
 
-// outlive waits for the end of a process that was told of it. Nobody else
+// terminate waits for the end of a process that was told of it. Nobody else
 // reads what it still writes, and a full pipe would hold it up.
-func (t *processTransport) outlive(gone <-chan struct{}) {
+func (t *processTransport) terminate(gone <-chan struct{}) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

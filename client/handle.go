@@ -89,7 +89,7 @@ func (c *Client) OnState(handle func(State)) (off func()) {
 // notification queues a notification for whoever listens, and looks whether it
 // is an event.
 func (l *link) notification(_ *server.Conn, method string, params json.RawMessage) {
-	l.heard.Store(true)
+	l.receivedAny.Store(true)
 	params = bytes.Clone(params)
 	if method == "event" || method == "heartbeat" {
 		l.event(method, params)
@@ -102,13 +102,13 @@ func (l *link) notification(_ *server.Conn, method string, params json.RawMessag
 		return
 	}
 	n := Notification{method, params}
-	if !c.notes.put(len(params)+len(method), func() { c.tell(n) }, nil) && c.ctx.Err() == nil {
+	if !c.notifications.put(len(params)+len(method), func() { c.dispatch(n) }, nil) && c.ctx.Err() == nil {
 		c.opts.logger.Warn("notification dropped: handlers do not keep up", "method", method)
 	}
 }
 
-// tell calls the handlers of a notification.
-func (c *Client) tell(n Notification) {
+// dispatch calls the handlers of a notification.
+func (c *Client) dispatch(n Notification) {
 	c.mu.Lock()
 	lists := [][]*listener[func(Notification)]{c.on[n.Method], c.on[All]}
 	c.mu.Unlock()

@@ -23,7 +23,7 @@ type link struct {
 	calls pending.Calls
 	lost  chan struct{} // closed by Client.drop: the Client knows of the loss
 
-	heard atomic.Bool // a message came in
+	receivedAny atomic.Bool // a message came in
 
 	mu   sync.Mutex               // guards the fields below
 	gone error                    // why nothing can be sent from now on; nil while it lives
@@ -63,7 +63,7 @@ func (l *link) wait() {
 // goroutine that reads.
 func (l *link) call(ctx context.Context, id uint64, method string, params json.RawMessage, arrived func(json.RawMessage)) (result json.RawMessage, sent bool, err error) {
 	call, err := l.calls.Begin(id, func(r pending.Response) {
-		l.heard.Store(true)
+		l.receivedAny.Store(true)
 		if arrived != nil && r.Error == nil {
 			arrived(r.Result)
 		}
@@ -138,10 +138,10 @@ func (l *link) response(_ *server.Conn, m *frame.Message) {
 		logger.Debug("response ignored: nobody waits for it")
 	case hasID:
 	case m.Result != nil:
-		l.heard.Store(true)
+		l.receivedAny.Store(true)
 		l.event("", m.Result)
 	default:
-		l.heard.Store(true)
+		l.receivedAny.Store(true)
 		logger.Warn("the server refused a message of ours", "error", errorFrom(m.Error))
 	}
 }

@@ -139,10 +139,10 @@ func (c *Client) admit(s *Subscription) error {
 		return c.failure(s.ctx, "Subscribe", 0, ErrClosed)
 	}
 	if c.oneSubscription() {
-		if c.sole != nil {
+		if c.lineEvents != nil {
 			return ErrOneSubscription
 		}
-		c.sole = s
+		c.lineEvents = s
 	}
 	c.subs.Go(s.keep)
 	return nil
@@ -180,8 +180,8 @@ func (s *Subscription) keep() {
 	s.err = s.run()
 	s.cancel()
 	s.c.mu.Lock()
-	if s.c.sole == s {
-		s.c.sole = nil
+	if s.c.lineEvents == s {
+		s.c.lineEvents = nil
 	}
 	s.c.mu.Unlock()
 	s.settle(s.err)
@@ -394,7 +394,7 @@ func (l *link) subscription(id string) *Subscription {
 	if l.c.oneSubscription() {
 		l.c.mu.Lock()
 		defer l.c.mu.Unlock()
-		return l.c.sole
+		return l.c.lineEvents
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -408,7 +408,7 @@ func (s *Subscription) take(l *link, e Event, size int) {
 	if s.link != l || s.missing || s.ctx.Err() != nil || e.Seq > 0 && !s.isNew(e.Seq) {
 		return
 	}
-	if !s.c.notes.put(size, func() { s.deliver(e) }, s) {
+	if !s.c.notifications.put(size, func() { s.deliver(e) }, s) {
 		s.missing = true
 		if s.received < 0 && e.Seq > 0 {
 			s.received = e.Seq - 1

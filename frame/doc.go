@@ -4,9 +4,9 @@
 // begins: [LSP] puts a Content-Length header before each message, [NDJSON]
 // puts each message on a line, and a program may bring another. A [Reader]
 // takes messages of any framing from a byte stream; it enforces [Limits],
-// checks that every body is UTF-8
-// and valid JSON in the same pass that finds the members of the JSON-RPC
-// envelope, and finds its way back after anything that is not a frame:
+// checks that every body is UTF-8 and valid JSON in the same pass that finds
+// the members of the JSON-RPC envelope, and finds its way back after anything
+// that is not a frame:
 //
 //	r := frame.NewReader(src, frame.LSP, frame.Limits{})
 //	var m frame.Message

@@ -3,17 +3,17 @@ package handlers
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerApprovals registers the inbox of questions to humans (seed 001).
+// registerApprovals registers the inbox of questions to humans (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
 	f := sessionFamily
 	handle(reg, d, f, "createApproval", createApproval,
@@ -35,9 +35,9 @@ const (
 	humanContact approvalType = "human_contact"
 )
 
-// An approval is a question to a human in both of seed 001's shapes: flat, as
-// today's clients have it, and by type, as the seed does.
-type approval struct {
+// An approvalView is a question to a human in both of HumanLayer's shapes: flat, as
+// today's clients have it, and by type, as its specification does.
+type approvalView struct {
 	ID           string          `json:"id"`
 	ApprovalID   string          `json:"approval_id" doc:"The same as id."`
 	CallID       string          `json:"call_id" doc:"The same as tool_use_id, or where another approval has that already, made of it: no two have the same."`
@@ -79,10 +79,12 @@ type approval struct {
 	HumanContact *humanContactRequest `json:"human_contact,omitempty"`
 }
 
-func (a *approval) texts() []*string { return []*string{&a.Diff, &a.Subject, &a.Comment, &a.Response} }
+func (a *approvalView) texts() []*string {
+	return []*string{&a.Diff, &a.Subject, &a.Comment, &a.Response}
+}
 
 // trim cuts the inputs to at most most bytes each.
-func (a *approval) trim(most int) {
+func (a *approvalView) trim(most int) {
 	inputs := []*json.RawMessage{&a.ToolInput, &a.UpdatedInput}
 	if a.FunctionCall != nil {
 		inputs = append(inputs, &a.FunctionCall.Spec.Kwargs)
@@ -96,7 +98,7 @@ func (a *approval) trim(most int) {
 
 // fitApprovals shortens approvals until all of them fit into most bytes: a
 // question that is not listed would wait for ever.
-func fitApprovals(list []*approval, most int) []*approval {
+func fitApprovals(list []*approvalView, most int) []*approvalView {
 	for _, limit := range textCaps {
 		if fitting(list, most) == len(list) {
 			return list
@@ -156,9 +158,9 @@ type humanContactStatus struct {
 }
 
 // approvalOf is an approval of the session s.
-func approvalOf(a domain.Approval, s domain.Session) *approval {
-	ambiguity, title := hub.Presented(a)
-	r := &approval{
+func approvalOf(a domain.Approval, s domain.Session) *approvalView {
+	ambiguity, title := approval.Presented(a)
+	r := &approvalView{
 		ID: a.ID, ApprovalID: a.ID, CallID: a.CallID, RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
@@ -206,7 +208,7 @@ func orEmptyObject(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// responseOptions are an agent's options as seed 001 has them.
+// responseOptions are an agent's options as HumanLayer has them.
 func responseOptions(raw json.RawMessage) []responseOption {
 	var options []hub.PermissionOption
 	if len(raw) == 0 || json.Unmarshal(raw, &options) != nil {
@@ -279,10 +281,7 @@ func createApproval(ctx context.Context, h *hub.Hub, p createApprovalParams) (cr
 	if run == "" {
 		run = p.SessionID
 	}
-	if p.Type == "" {
-		p.Type = functionCall
-	}
-	a, err := h.CreateApproval(ctx, hub.ApprovalSpec{
+	a, err := h.Approvals().Create(ctx, approval.Spec{
 		Run: run, Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
 		Subject: p.Subject, Options: p.Options, Channel: p.Channel,
 	})
@@ -295,7 +294,7 @@ type fetchApprovalsParams struct {
 }
 
 type approvalList struct {
-	Approvals []*approval `json:"approvals"`
+	Approvals []*approvalView `json:"approvals"`
 }
 
 func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (approvalList, error) {
@@ -303,11 +302,11 @@ func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (ap
 	if run == "" {
 		run = p.RunID
 	}
-	found, err := h.Approvals(ctx, run)
+	found, err := h.Approvals().Pending(ctx, run)
 	if err != nil {
 		return approvalList{}, err
 	}
-	list := make([]*approval, 0, len(found))
+	list := make([]*approvalView, 0, len(found))
 	for _, a := range found {
 		s, err := h.SessionOf(ctx, a.Run)
 		if err != nil {
@@ -339,11 +338,11 @@ func (p approvalIDs) check() error {
 }
 
 type approvalResult struct {
-	Approval approval `json:"approval"`
+	Approval approvalView `json:"approval"`
 }
 
 func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult, error) {
-	a, err := h.Approval(ctx, p.id())
+	a, err := h.Approvals().Find(ctx, p.id())
 	if err != nil {
 		return approvalResult{}, err
 	}
@@ -351,7 +350,7 @@ func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult
 	if err != nil {
 		return approvalResult{}, err
 	}
-	one := []*approval{approvalOf(a, s)}
+	one := []*approvalView{approvalOf(a, s)}
 	fitApprovals(one, room(ctx))
 	return approvalResult{*one[0]}, nil
 }
@@ -379,34 +378,14 @@ type decisionParams struct {
 }
 
 func (p decisionParams) check() error {
-	return first(p.approvalIDs.check(), p.checkDecision(p.Type), p.checkComment())
+	return first(p.approvalIDs.check(), sessionFamily.wire(p.decision().Check()))
 }
 
-// checkDecision holds the decision against the type of the approval: seed
-// 001, "Method-Specific Validation".
-func (p decisionParams) checkDecision(t approvalType) error {
-	accepted := verdict("").Accepted()
-	switch t {
-	case functionCall:
-		accepted = []string{"approve", "deny"}
-	case humanContact:
-		accepted = []string{"respond"}
+func (p decisionParams) decision() approval.Decision {
+	return approval.Decision{
+		ID: p.id(), Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
+		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope),
 	}
-	if slices.Contains(accepted, string(p.Decision)) {
-		return nil
-	}
-	return server.InvalidParam(server.ParamError{
-		Param: "decision", Expected: "one of " + strings.Join(accepted, ", ") + " for a " + string(t), Received: `"` + string(p.Decision) + `"`, Accepted: accepted,
-	})
-}
-
-func (p decisionParams) checkComment() error {
-	if p.Decision == "approve" || strings.TrimSpace(p.Comment) != "" || p.Decision == "respond" && p.Option != "" {
-		return nil
-	}
-	return server.InvalidParam(server.ParamError{
-		Param: "comment", Expected: "a string that is not empty, to " + string(p.Decision), Received: "nothing",
-	})
 }
 
 type decisionResult struct {
@@ -416,29 +395,14 @@ type decisionResult struct {
 }
 
 func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionResult, error) {
-	a, err := h.Approval(ctx, p.id())
-	switch {
-	case hubKind(err) == domain.KindApprovalNotFound:
+	a, err := h.Approvals().Decide(ctx, p.decision())
+	switch hubKind(err) {
+	case domain.KindApprovalNotFound:
 		return decisionResult{Error: "approval not found: " + headline(p.id(), promptShown)}, nil
-	case err != nil:
-		return decisionResult{}, err
+	case domain.KindAlreadyDecided:
+		return decisionResult{Error: err.Error(), Status: a.Status}, nil
 	}
-	if a.Status != "pending" {
-		return alreadyDecided(a), nil
-	}
-	if err := p.matches(approvalType(a.Type)); err != nil {
-		return decisionResult{}, err
-	}
-	decided, err := h.Decide(ctx, hub.Decision{
-		ID: a.ID, Type: a.Type, Decision: string(p.Decision), Comment: p.Comment, Option: p.Option, UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope),
-	})
-	if hubKind(err) == domain.KindAlreadyDecided { // somebody else was faster
-		if a, err := h.Approval(ctx, a.ID); err == nil {
-			return alreadyDecided(a), nil
-		}
-		return decisionResult{Error: err.Error()}, nil
-	}
-	return decisionResult{Success: err == nil, Status: decided.Status}, err
+	return decisionResult{Success: err == nil, Status: a.Status}, err
 }
 
 // orAbsent is nil for null, which clients write for what they do not give.
@@ -447,21 +411,4 @@ func orAbsent(raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return raw
-}
-
-// matches holds a decision against what the approval is.
-func (p decisionParams) matches(t approvalType) error {
-	if p.Type != "" && p.Type != t {
-		return server.InvalidParam(server.ParamError{
-			Param: "type", Expected: string(t) + ", which the approval is", Received: `"` + string(p.Type) + `"`, Accepted: []string{string(t)},
-		})
-	}
-	if t == humanContact && p.Decision == "deny" {
-		return nil // the hub knows whether that can be told to who asks
-	}
-	return p.checkDecision(t)
-}
-
-func alreadyDecided(a domain.Approval) decisionResult {
-	return decisionResult{Error: "approval " + a.ID + " already decided with status: " + a.Status, Status: a.Status}
 }

@@ -30,7 +30,7 @@ func pending(t *testing.T, w *world, c *client, session string) map[string]any {
 	t.Helper()
 	var found map[string]any
 	require.Eventually(t, func() bool {
-		list, err := w.hub.Approvals(context.Background(), session)
+		list, err := w.hub.Approvals().Pending(context.Background(), session)
 		return err == nil && len(list) == 1
 	}, patience, 1e6, "the agent asks")
 	list := object(t, c.ask("fetchApprovals", `{"session_id":"`+session+`"}`))["approvals"].([]any)
@@ -119,7 +119,7 @@ func TestACallIDNamesOneApproval(t *testing.T) {
 		r := object(t, c.ask("sendDecision", `{"call_id":"`+calls[i]+`","type":"function_call","decision":"deny","comment":"no"}`))
 		assert.Equal(t, true, r["success"])
 		w.ended(sessions[i])
-		list, err := w.hub.Approvals(context.Background(), "")
+		list, err := w.hub.Approvals().Pending(context.Background(), "")
 		require.NoError(t, err)
 		assert.Len(t, list, 2-i, "the others wait")
 	}

@@ -3,12 +3,15 @@ package handlers
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -32,9 +35,9 @@ const (
 type broadcasts struct {
 	log *slog.Logger
 
-	watching sync.Mutex // guards hub and stop, and is held while a watch begins
+	watching sync.Mutex // guards the two below, and is held while a watch begins
 	hub      *hub.Hub   // that is being watched
-	stop     func()
+	events   *eventlog.Watch
 
 	mu      sync.Mutex // guards the fields below
 	members map[*server.Conn]*member
@@ -52,10 +55,15 @@ func (b *broadcasts) watch(h *hub.Hub) {
 	if b.hub == h {
 		return
 	}
-	if b.stop != nil {
-		b.stop()
+	if b.events != nil {
+		b.events.Stop()
+		b.mu.Lock()
+		for _, m := range b.members {
+			m.expect(-1) // the numbers are of another log now
+		}
+		b.mu.Unlock()
 	}
-	b.hub, b.stop = h, h.Watch(b.see)
+	b.hub, b.events = h, h.Events().Watch(b.see)
 }
 
 // join makes the connection a member, if it is none, and holds its broadcasts
@@ -74,9 +82,13 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 		})
 		b.members[conn] = m
 		m.replaying = since != nil
+		last := h.Events().Last()
+		m.expect(last)
 		go func() {
 			if since != nil {
-				m.replay(context.WithoutCancel(ctx), h, *since)
+				if err := m.replay(context.WithoutCancel(ctx), h.Events(), *since, last); err != nil {
+					b.log.Warn("not all that became of tasks can be told again", "err", err)
+				}
 			}
 			m.run()
 			b.mu.Lock()
@@ -89,36 +101,29 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	server.AfterReply(ctx, func() { m.hold(-1) })
 }
 
-// flushed waits until all members were sent what waited for them, as long as
-// ctx lasts.
+// flushed waits until all members were sent what has happened, as long as ctx
+// lasts.
 func (b *broadcasts) flushed(ctx context.Context) {
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
-	for b.waiting() {
+	b.watching.Lock()
+	events := b.events
+	b.watching.Unlock()
+	if events == nil || events.CatchUp(ctx) != nil {
+		return
+	}
+	b.mu.Lock()
+	members := slices.Collect(maps.Values(b.members))
+	b.mu.Unlock()
+	for _, m := range members {
 		select {
-		case <-look.C:
+		case <-m.drained():
+		case <-m.ended:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// waiting reports whether something waits for a member.
-func (b *broadcasts) waiting() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, m := range b.members {
-		m.mu.Lock()
-		waits := len(m.queue) > 0 || m.replaying || m.sending
-		m.mu.Unlock()
-		if waits {
-			return true
-		}
-	}
-	return false
-}
-
-// see is called by the hub with each event. It must not block.
+// see is called with each event.
 func (b *broadcasts) see(e domain.Event, s domain.Session) {
 	n := noteOf(e, s)
 	if n == nil {
@@ -240,15 +245,36 @@ type member struct {
 	replaying bool   // what happened before is being read
 	later     []note // what happens meanwhile
 	sending   bool   // run is about to send, or does
+	after     int64  // of what happens now, what has a higher number is told
+
+	idle  []chan struct{} // closed when nothing waits any more
+	ended chan struct{}   // closed when nothing is sent any more
 }
 
-// replay queues what became of tasks after since, before all that happens now.
-func (m *member) replay(ctx context.Context, h *hub.Hub, since int64) {
+// expect says that what is told from now on has higher numbers than seq.
+func (m *member) expect(seq int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.after = seq
+}
+
+// drained is closed as soon as nothing waits for the member.
+func (m *member) drained() <-chan struct{} {
+	idle := make(chan struct{})
+	m.mu.Lock()
+	m.idle = append(m.idle, idle)
+	m.mu.Unlock()
+	m.changed()
+	return idle
+}
+
+// replay queues what became of tasks after since, up to upTo, before all that
+// happens now. What is behind what cannot be read is left out.
+func (m *member) replay(ctx context.Context, events *eventlog.Log, since, upTo int64) error {
 	if since < 0 {
-		since = h.Began()
+		since = events.Began()
 	}
-	last := h.LastSeq()
-	err := h.Replay(ctx, []domain.EventKind{domain.EventRunState}, since, last, func(e domain.Event, s domain.Session) bool {
+	err := events.Replay(ctx, []domain.EventKind{domain.EventRunState}, since, upTo, func(e domain.Event, s domain.Session) bool {
 		if n := noteOf(e, s); n != nil {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -261,15 +287,14 @@ func (m *member) replay(ctx context.Context, h *hub.Hub, since int64) {
 	defer m.mu.Unlock()
 	m.replaying = false
 	for _, n := range m.later {
-		if n.seq > last || err != nil {
-			m.putLocked(n)
-		}
+		m.putLocked(n)
 	}
 	m.later = nil
+	return err
 }
 
 func newMember(done <-chan struct{}, send func(string, any) error) *member {
-	return &member{done: done, send: send, wake: make(chan struct{}, 1)}
+	return &member{done: done, send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
 }
 
 // hold begins or ends to hold back what comes from now on. What waits already
@@ -299,6 +324,9 @@ func (m *member) put(n note) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer m.changed()
+	if n.seq <= m.after { // it was told, or happened before
+		return true
+	}
 	if !m.replaying {
 		return m.putLocked(n)
 	}
@@ -331,6 +359,7 @@ func (m *member) putLocked(n note) bool {
 
 // run sends until the connection ends.
 func (m *member) run() {
+	defer close(m.ended)
 	sent := make(map[string]time.Time) // when output of a task was sent last
 	for {
 		n, wait := m.next(sent)
@@ -366,7 +395,15 @@ func (m *member) run() {
 func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	defer func() { m.sending = n != nil }()
+	defer func() {
+		if m.sending = n != nil; m.sending || len(m.queue) > 0 || m.replaying {
+			return
+		}
+		for _, idle := range m.idle {
+			close(idle)
+		}
+		m.idle = nil
+	}()
 	if len(m.queue) == 0 || m.held > 0 && m.before == 0 {
 		return nil, 0
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -80,7 +81,7 @@ func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
 			return none, f.wire(err)
 		}
 		if d.Workspaces.isRestricted(server.ConnFrom(ctx)) {
-			ctx = hub.Restricted(ctx)
+			ctx = restricted.Context(ctx)
 		}
 		result, err := h(ctx, hb, p)
 		if err != nil {

@@ -51,7 +51,7 @@ func (p executeParams) check() error { return need("prompt", p.Prompt) }
 
 func (p executeParams) spec() hub.LaunchSpec {
 	spec := hub.LaunchSpec{
-		Prompt: p.Prompt, Agent: p.Agent, CWD: p.CWD, Source: hub.SourceExecute, Mode: string(p.PermissionMode),
+		Prompt: p.Prompt, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceExecute, Mode: string(p.PermissionMode),
 		Timeout: milliseconds(p.TimeoutMS), Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
 		ThreadAlias: p.SessionID, CallerID: p.TaskID,
 	}

@@ -147,6 +147,8 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 		{"Subscribe", `{"event_types":["new_approval",5]}`, "event_types[1]"},
 		{"Subscribe", `{"event_types":"new_approval"}`, "event_types"},
 		{"Subscribe", `{"since":-1}`, "since"},
+		{"Subscribe", `{"delta_interval_ms":15}`, "delta_interval_ms"},
+		{"Subscribe", `{"delta_interval_ms":1001}`, "delta_interval_ms"},
 		{"Unsubscribe", `{"subscription_id":""}`, "subscription_id"},
 		{"execute_prompt", `{"prompt":""}`, "prompt"},
 		{"execute_prompt", `{"prompt":"x","permission_mode":"yolo"}`, "permission_mode"},

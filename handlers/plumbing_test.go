@@ -14,11 +14,11 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -362,7 +362,7 @@ func TestHeartbeats(t *testing.T) {
 				s.live(ctx, nil, nil)
 			}()
 			time.Sleep(heartbeatEvery - time.Second)
-			require.NoError(t, s.deliver(ctx, hub.Notice{Event: domain.Event{Payload: domain.PlanChanged{}}}))
+			require.NoError(t, s.deliver(ctx, eventlog.Notice{Event: domain.Event{Payload: domain.PlanChanged{}}}))
 			time.Sleep(heartbeatEvery - time.Second)
 			synctest.Wait()
 			assert.Empty(t, sent, "the silence begins with the last event")

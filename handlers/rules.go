@@ -37,7 +37,7 @@ type rule struct {
 func (r *rule) texts() []*string { return []*string{&r.Command, &r.Title} }
 
 func getRules(ctx context.Context, h *hub.Hub, _ none) (ruleList, error) {
-	found, err := h.Rules(ctx)
+	found, err := h.Approvals().Rules(ctx)
 	if err != nil {
 		return ruleList{}, err
 	}
@@ -71,7 +71,7 @@ type deletedRule struct {
 }
 
 func deleteRule(ctx context.Context, h *hub.Hub, p ruleID) (deletedRule, error) {
-	if err := h.ForgetRule(ctx, p.RuleID); err != nil {
+	if err := h.Approvals().ForgetRule(ctx, p.RuleID); err != nil {
 		return deletedRule{}, err
 	}
 	return deletedRule{true}, nil

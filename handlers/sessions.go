@@ -188,7 +188,7 @@ func (s sessions) launch(ctx context.Context, h *hub.Hub, p launchParams) (launc
 
 func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 	spec := hub.LaunchSpec{
-		Prompt: p.Query, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: hub.SourceSession, Model: p.Model,
+		Prompt: p.Query, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
 		Mode: string(p.PermissionMode), Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata,
 		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions},
 	}
@@ -327,7 +327,7 @@ type continueResult struct {
 
 func (sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
 	spec := hub.ContinueSpec{
-		From: p.SessionID, Fork: p.Fork, Source: hub.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata,
+		From: p.SessionID, Fork: p.Fork, Source: domain.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata,
 	}
 	if p.Query != nil {
 		spec.Prompt = *p.Query

@@ -1,9 +1,11 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -78,30 +81,35 @@ func (s *subscriptions) forget(id string, conn *server.Conn) *subscription {
 }
 
 type subscribeParams struct {
-	EventTypes []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
-	SessionID  string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
-	RunID      string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
-	Since      *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
+	EventTypes    []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
+	SessionID     string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
+	RunID         string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
+	Since         *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
+	DeltaInterval *int64   `json:"delta_interval_ms,omitempty" doc:"How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined."`
 }
 
 func (p subscribeParams) check() error {
 	if p.Since != nil && *p.Since < 0 {
 		return server.InvalidParam(server.ParamError{Param: "since", Expected: "integer from 0 on", Received: "a negative one"})
 	}
+	if d := p.DeltaInterval; d != nil && (milliseconds(*d) < eventlog.ShortestPace || milliseconds(*d) > eventlog.LongestPace) {
+		return server.InvalidParam(server.ParamError{
+			Param: "delta_interval_ms", Received: strconv.FormatInt(*d, 10),
+			Expected: fmt.Sprintf("integer from %d to %d", eventlog.ShortestPace.Milliseconds(), eventlog.LongestPace.Milliseconds()),
+		})
+	}
 	return nil
 }
 
-func (p subscribeParams) filter() (f hub.Filter, since int64) {
-	f.Kinds = dialect.Kinds(p.EventTypes)
-	f.Run = p.RunID
-	if f.Run == "" {
-		f.Run = p.SessionID
-	}
-	since = -1
+func (p subscribeParams) wanted() eventlog.Subscribing {
+	f := eventlog.Subscribing{Kinds: dialect.Kinds(p.EventTypes), Run: cmp.Or(p.RunID, p.SessionID), Since: -1}
 	if p.Since != nil {
-		since = *p.Since
+		f.Since = *p.Since
 	}
-	return f, since
+	if p.DeltaInterval != nil {
+		f.Pace = milliseconds(*p.DeltaInterval)
+	}
+	return f
 }
 
 // checkRun refuses a run that is none of the session.
@@ -133,11 +141,11 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		return subscribeResult{}, err
 	}
 	conn := server.ConnFrom(ctx)
-	f, since := p.filter()
+	want := p.wanted()
 	sub := newSubscription(dialectOf(conn), conn.Send)
 	sub.room = conn.MaxMessage()
 	if len(p.EventTypes) == 0 { // who wants it by name gets it
-		sub.known = func(n hub.Notice) bool { return s.watching.tells(conn, n) }
+		sub.known = func(n eventlog.Notice) bool { return s.watching.tells(conn, n) }
 	}
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	sub.conn, sub.cancel = conn, cancel
@@ -145,7 +153,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		cancel()
 		return subscribeResult{}, err
 	}
-	feed, err := h.Subscribe(alive, f, since, sub.deliver)
+	feed, err := h.Events().Subscribe(alive, want, sub.deliver)
 	if err != nil {
 		s.forget(sub.id, conn)
 		cancel()
@@ -156,7 +164,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		go func() {
 			defer s.forget(sub.id, conn)
 			defer cancel()
-			for h := h; feed != nil; h, feed = s.again(alive, h, f, sub) {
+			for h := h; feed != nil; h, feed = s.again(alive, h, want, sub) {
 				sub.live(alive, conn.Done(), feed.Done())
 				if !h.Lost() {
 					cancel()
@@ -175,11 +183,12 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 
 // again subscribes anew where the hub was lost, as soon as there is another: to
 // all that it tells, since its log is another one too.
-func (s *subscriptions) again(ctx context.Context, lost *hub.Hub, f hub.Filter, sub *subscription) (*hub.Hub, *hub.Subscription) {
+func (s *subscriptions) again(ctx context.Context, lost *hub.Hub, want eventlog.Subscribing, sub *subscription) (*hub.Hub, *eventlog.Subscription) {
+	want.Since = 0
 	for ctx.Err() == nil {
 		h, err := s.hub(ctx)
 		if err == nil && h != lost {
-			feed, err := h.Subscribe(ctx, f, 0, sub.deliver)
+			feed, err := h.Events().Subscribe(ctx, want, sub.deliver)
 			if err != nil {
 				return nil, nil // the session is not there any more
 			}
@@ -227,8 +236,8 @@ type subscription struct {
 	dialect *dialect.Client
 	room    int // of a message, in bytes; 0: no limit
 	send    func(ctx context.Context, messages ...any) error
-	held    []hub.Notice          // that go with the next one
-	known   func(hub.Notice) bool // the connection is told of it in another way; may be nil
+	held    []eventlog.Notice          // that go with the next one
+	known   func(eventlog.Notice) bool // the connection is told of it in another way; may be nil
 
 	conn   *server.Conn
 	cancel context.CancelFunc
@@ -242,7 +251,7 @@ func newSubscription(d *dialect.Client, send func(context.Context, ...any) error
 
 // deliver sends an event; it waits for the peer as long as ctx and the
 // connection last.
-func (s *subscription) deliver(ctx context.Context, n hub.Notice) error {
+func (s *subscription) deliver(ctx context.Context, n eventlog.Notice) error {
 	if s.known != nil && s.known(n) {
 		return nil
 	}

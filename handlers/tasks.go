@@ -62,7 +62,7 @@ type submitResult struct {
 }
 
 func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitResult, error) {
-	spec := hub.LaunchSpec{Prompt: p.Prompt, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: hub.SourceTask}
+	spec := hub.LaunchSpec{Prompt: p.Prompt, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask}
 	if p.Priority != nil {
 		spec.Priority = *p.Priority
 	}
@@ -275,7 +275,7 @@ func metadataOf(r domain.Run) json.RawMessage {
 	if len(r.Metadata) > 0 && json.Unmarshal(r.Metadata, &members) != nil || members == nil {
 		members = map[string]json.RawMessage{}
 	}
-	if _, has := members["source"]; !has && r.Source == hub.SourceChat {
+	if _, has := members["source"]; !has && r.Source == domain.SourceChat {
 		members["source"] = json.RawMessage(`"ipc-chat"`)
 	}
 	b, err := json.Marshal(members)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -221,7 +222,7 @@ func (w *watching) remove(one *watch) {
 
 // tells reports whether a connection is told of an event because it watches
 // the terminal that it is of.
-func (w *watching) tells(conn *server.Conn, n hub.Notice) bool {
+func (w *watching) tells(conn *server.Conn, n eventlog.Notice) bool {
 	exit, ok := n.Payload.(domain.TerminalExited)
 	return ok && w.find(conn, exit.TerminalID) != nil
 }

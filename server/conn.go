@@ -45,7 +45,7 @@ type Conn struct {
 	stop        chan struct{}          // closed with stopped
 	stopOnce    sync.Once
 	stoppedRead bool          // readLoop was reading when it was stopped; written before stop is closed
-	quiet       chan struct{} // closed when readLoop has returned
+	loopEnded   chan struct{} // closed when readLoop has returned
 	done        chan struct{} // closed when the connection has ended
 }
 
@@ -69,11 +69,11 @@ var errEnded = errors.New("the connection has ended")
 func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head []byte) *Conn {
 	c := &Conn{
 		srv: s, number: s.numbers.Add(1), t: t, framing: f, oneLine: f.OneLine(), log: s.opts.Logger,
-		out:     newOutbox(t, f, s.opts.MaxQueued),
-		flights: inflight{limit: s.opts.MaxLongRunning},
-		stop:    make(chan struct{}),
-		quiet:   make(chan struct{}),
-		done:    make(chan struct{}),
+		out:       newOutbox(t, f, s.opts.MaxQueued),
+		flights:   inflight{limit: s.opts.MaxLongRunning},
+		stop:      make(chan struct{}),
+		loopEnded: make(chan struct{}),
+		done:      make(chan struct{}),
 	}
 	if trace := s.opts.Trace; trace != nil {
 		c.out.trace = func(message []byte) { trace(c, true, message) }
@@ -140,11 +140,11 @@ func (c *Conn) InFlight() int { return int(c.flights.count.Load()) }
 func (c *Conn) serve(ctx context.Context) error {
 	var err, readErr error
 	go func() {
-		defer close(c.quiet)
+		defer close(c.loopEnded)
 		readErr = c.readLoop()
 	}()
 	select {
-	case <-c.quiet: // the peer ended it, or it failed
+	case <-c.loopEnded: // the peer ended it, or it failed
 	case <-c.stop:
 	case <-c.out.broken:
 	case <-ctx.Done():
@@ -156,7 +156,7 @@ func (c *Conn) serve(ctx context.Context) error {
 	// Close, would keep readLoop or the writer, and this, for good.
 	outlives := outlivesClose(c.t)
 	if idle && !(outlives && c.stoppedRead) {
-		<-c.quiet
+		<-c.loopEnded
 		err = readErr
 	}
 	if !outlives {
@@ -199,7 +199,7 @@ func (c *Conn) loopIsIdle(ctx context.Context) bool {
 		return true
 	}
 	select {
-	case <-c.quiet:
+	case <-c.loopEnded:
 		return true
 	case <-ctx.Done():
 		return false
@@ -245,8 +245,8 @@ func (c *Conn) readLoop() error {
 
 // unserved tells of what was not served.
 func (c *Conn) unserved(method string, err error) {
-	if told := c.srv.opts.Unserved; told != nil {
-		told(c, method, err)
+	if report := c.srv.opts.Unserved; report != nil {
+		report(c, method, err)
 	}
 }
 

@@ -193,7 +193,7 @@ func (c *Conn) startLong(method *Method, m *frame.Message, to replies) {
 	go func() {
 		defer cancel(nil)
 		defer c.flights.end()
-		c.serveBeside(ctx, method, id, params, to, func() { c.flights.leave(entry) })
+		c.serveConcurrently(ctx, method, id, params, to, func() { c.flights.leave(entry) })
 	}()
 }
 
@@ -212,7 +212,7 @@ func (c *Conn) startFinal(method *Method, m *frame.Message, to replies) {
 	c.final.begin()
 	go func() {
 		defer c.final.end()
-		c.serveBeside(c.baseCtx, method, id, params, to, func() {})
+		c.serveConcurrently(c.baseCtx, method, id, params, to, func() {})
 		if id != nil {
 			c.linger()
 		}
@@ -228,7 +228,7 @@ const lingerTime = 100 * time.Millisecond
 // linger waits until the peer has closed its side, or the time is up.
 func (c *Conn) linger() {
 	select {
-	case <-c.quiet:
+	case <-c.loopEnded:
 	case <-c.stop:
 	case <-time.After(lingerTime):
 	}
@@ -247,9 +247,9 @@ func (c *Conn) serveClosing(m *frame.Message) {
 	}
 }
 
-// serveBeside serves a request in a goroutine of its own; done is called when
+// serveConcurrently serves a request in a goroutine of its own; done is called when
 // its handler has returned, before the reply goes out.
-func (c *Conn) serveBeside(ctx context.Context, method *Method, id, params []byte, to replies, done func()) {
+func (c *Conn) serveConcurrently(ctx context.Context, method *Method, id, params []byte, to replies, done func()) {
 	began := c.clock()
 	_, batched := to.(*slot)
 	after := afterwards{mayAttach: id != nil && !batched}

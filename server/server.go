@@ -107,7 +107,7 @@ type Server struct {
 
 	mu    sync.Mutex // guards the fields below
 	conns map[*Conn]struct{}
-	gone  int // connections that have ended, up to a crowd of them
+	ended int // connections that have ended, up to manyEnded
 
 	numbers atomic.Uint64 // of connections
 }
@@ -192,23 +192,20 @@ func (s *Server) connect(ctx context.Context, t Transport, f frame.Framing, head
 	return c
 }
 
-// crowd is how many connections leave enough memory behind to be worth
+// manyEnded is how many connections leave enough memory behind to be worth
 // returning.
-const crowd = 100
+const manyEnded = 100
 
 func (s *Server) forget(c *Conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
-	s.gone++
-	crowded := s.gone == crowd
-	if crowded {
-		s.gone = 0
+	s.ended++
+	release := s.ended == manyEnded
+	if release {
+		s.ended = 0
 	}
 	s.mu.Unlock()
-	if s.opts.ConnEnded != nil {
-		s.opts.ConnEnded()
-	}
-	if crowded && s.opts.Released != nil {
+	if release && s.opts.Released != nil {
 		s.opts.Released()
 	}
 }

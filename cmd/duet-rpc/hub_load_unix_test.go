@@ -136,10 +136,10 @@ type caller struct {
 
 // Families.
 const (
-	taskCaller    = iota // seed 000
-	sessionCaller        // seed 001
+	taskCaller    = iota // AIWG
+	sessionCaller        // HumanLayer
 	editorCaller         // LSP frames
-	promptCaller         // seed 002
+	promptCaller         // the executor catalog
 	families
 )
 

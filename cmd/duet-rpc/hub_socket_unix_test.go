@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-// lineAtMost is where clients of seeds 000 and 001 give a line up, in bytes.
+// lineAtMost is where clients of AIWG and HumanLayer give a line up, in bytes.
 const lineAtMost = 1 << 20
 
 // ask sends a line and returns the one that comes next.
@@ -39,7 +39,7 @@ func (c *lineClient) ask(line string) (answer string) {
 	return answer
 }
 
-// A client of seed 000 is answered as its own daemon does, or better where
+// A client of AIWG is answered as its own daemon does, or better where
 // JSON-RPC asks for it.
 func TestSocketServesSeed000(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestSocketBroadcastsToItsFamily(t *testing.T) {
 	editor.leave()
 }
 
-// A client of seed 001 gets the events in its shape, on a connection that
+// A client of HumanLayer gets the events in its shape, on a connection that
 // goes on to serve it.
 func TestSocketServesSeed001(t *testing.T) {
 	t.Parallel()

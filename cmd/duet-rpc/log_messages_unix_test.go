@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With DUET_RPC_DEBUG=1, or seed 000's AIWG_IPC_DEBUG=1, every message is in the
+// With DUET_RPC_DEBUG=1, or AIWG's AIWG_IPC_DEBUG=1, every message is in the
 // log, whatever its level, without the secrets in it; also in that of a process
 // which is attached, and between hub and executor.
 func TestLogHasEveryMessageIfAsked(t *testing.T) {

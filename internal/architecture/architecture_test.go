@@ -20,7 +20,8 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli internal/dialect
 frame:
-handlers: frame server server/passfd internal/catalog internal/dialect internal/diff internal/domain internal/history internal/hub internal/logging internal/openrpc internal/terminal
+handlers: frame server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
 internal/catalog:
@@ -37,12 +38,15 @@ internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pa
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/project internal/trust
 internal/config/bounded:  # files that came with a project
+internal/configwatch: internal/background
+internal/conversation: internal/catalog internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
 internal/dialect: internal/domain  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
+internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
 internal/executor/acp: frame internal/catalog internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/toolinput
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
@@ -55,16 +59,18 @@ internal/filewatch:
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/background internal/catalog internal/config internal/credential internal/domain internal/history internal/intake internal/redact internal/store internal/store/health internal/terminal internal/toolinput  # no transport: it knows nothing of connections
-internal/intake: internal/catalog internal/diff internal/redact internal/store
+internal/hub: internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal internal/toolinput  # no transport: it knows nothing of connections
+internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
 internal/pending: frame
+internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/toolinput  # it asks nobody and keeps nothing
 internal/project:
 internal/question: internal/visible
 internal/redact:
 internal/relay: frame server internal/pending
+internal/restricted: internal/domain
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store

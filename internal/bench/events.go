@@ -22,6 +22,10 @@ const (
 	eventRate = 2_000
 	// eventCount is how many of them are sent, at scale 1.
 	eventCount = 10_000
+	// messageRate is how many messages a second have their first words measured,
+	// and messageCount how many those are, at scale 1.
+	messageRate  = 30
+	messageCount = 200
 	// chunkFlood is how many chunks are sent as fast as they are taken, at scale 1.
 	chunkFlood = 100_000
 	// runLimit is how long a run of these may take, at scale 1.
@@ -55,21 +59,42 @@ func (c cell) at(p place, work func(*editor, place) error, event func(time.Time,
 
 // eventLatency measures how long updates of tool calls take from the agent to
 // an editor that has subscribed. They are announced after their commit.
-func eventLatency(c cell) (m measurement, err error) {
+func eventLatency(c cell) (measurement, error) {
 	n := c.count(eventCount) &^ 1
+	latencies, err := c.latencies(n, fmt.Sprintf("calls %d@%d", n, eventRate), "conversation_updated", `"tool_title":"sent `)
+	if err != nil {
+		return nil, err
+	}
+	return measurement{eventP50: inMilliseconds(quantile(latencies, 50)), eventP99: inMilliseconds(quantile(latencies, 99))}, nil
+}
+
+// wordsLatency measures how long the first words of a message take from the
+// agent to an editor, just after the end of another message.
+func wordsLatency(c cell) (measurement, error) {
+	n := c.count(messageCount)
+	latencies, err := c.latencies(n, fmt.Sprintf("messages %d@%d", n, messageRate), "message_delta", `"delta":"`)
+	if err != nil {
+		return nil, err
+	}
+	return measurement{deltaP50: inMilliseconds(quantile(latencies, 50)), deltaP99: inMilliseconds(quantile(latencies, 99))}, nil
+}
+
+// latencies has an agent send what a prompt says, and are how long n events of a
+// type with the time of their sending behind a mark took to an editor, sorted.
+func (c cell) latencies(n int, prompt, eventType, mark string) ([]time.Duration, error) {
 	latencies := make([]time.Duration, 0, n)
 	var heard atomic.Int64
 	hear := func(at time.Time, body []byte) {
-		if sent, ok := stampIn(body, `"tool_title":"sent `); ok {
+		if sent, ok := stampIn(body, mark); ok {
 			latencies = append(latencies, at.Sub(sent))
 			heard.Add(1)
 		}
 	}
-	err = c.in(func(e *editor, p place) error {
-		if err := e.call("Subscribe", map[string]any{"event_types": []string{"conversation_updated"}}, nil); err != nil {
+	err := c.in(func(e *editor, p place) error {
+		if err := e.call("Subscribe", map[string]any{"event_types": []string{eventType}}, nil); err != nil {
 			return err
 		}
-		session, err := e.launch(fmt.Sprintf("calls %d@%d", n, eventRate))
+		session, err := e.launch(prompt)
 		if err != nil {
 			return err
 		}
@@ -78,16 +103,13 @@ func eventLatency(c cell) (m measurement, err error) {
 		}
 		for deadline := time.Now().Add(time.Second); int(heard.Load()) < n; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				return fmt.Errorf("%d of %d updates came", heard.Load(), n)
+				return fmt.Errorf("%d of %d events came", heard.Load(), n)
 			}
 		}
 		return nil
 	}, hear)
-	if err != nil {
-		return nil, err
-	}
 	slices.Sort(latencies)
-	return measurement{eventP50: inMilliseconds(quantile(latencies, 50)), eventP99: inMilliseconds(quantile(latencies, 99))}, nil
+	return latencies, err
 }
 
 // stampIn finds a time, in nanoseconds since 1970, behind a mark.

@@ -66,6 +66,8 @@ var (
 
 	eventP50  = cost("agent's tool call → editor, 2,000/s, p50", milliseconds)
 	eventP99  = cost("agent's tool call → editor, 2,000/s, p99", milliseconds)
+	deltaP50  = cost("agent's first words of a message → editor, 30/s, p50", milliseconds)
+	deltaP99  = cost("agent's first words of a message → editor, 30/s, p99", milliseconds)
 	commitP50 = cost("agent's chunk → committed, 2,000/s, p50", milliseconds)
 	commitP99 = cost("agent's chunk → committed, 2,000/s, p99", milliseconds)
 	chunkRate = rate("agent's chunks → log and editor", thousandPerSecond)

@@ -54,6 +54,9 @@ var workloads = []workload{{
 	name: "events", purpose: "an agent's tool calls to an editor, 2,000 a second",
 	run: eventLatency, figures: []*figure{eventP50, eventP99}, alone: true, rounds: 3,
 }, {
+	name: "words", purpose: "the first words of an agent's messages to an editor, 30 messages a second",
+	run: wordsLatency, figures: []*figure{deltaP50, deltaP99}, alone: true, rounds: 3,
+}, {
 	name: "deltas", purpose: "an agent's chunks to the log, 2,000 a second",
 	run: deltaLatency, figures: []*figure{commitP50, commitP99}, alone: true, rounds: 3,
 }, {

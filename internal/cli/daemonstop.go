@@ -58,8 +58,9 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// stopPause is how long whoever waits for the end of a hub waits before it
-// looks again.
+// stopPause is how long whoever waits for the end of a process waits before it
+// looks again: the last that it does is to let go of the hub's lock, of which
+// nobody is notified.
 const stopPause = 20 * time.Millisecond
 
 // stopHub asks the project's hub to end, and waits until it has. With force one
@@ -97,10 +98,13 @@ func askToStop(ctx context.Context, s *settings, p project.Project, force bool) 
 		return status, err
 	}
 	defer c.Close()
+	connected, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
 	if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
 		return status, err
 	}
-	for { // until that process is the hub no more
+	<-connected.Done() // it ends its connections shortly before it ends itself
+	for {              // until that process is no longer the hub
 		now, err := hubStatus(ctx, s, p)
 		var nobody *socket.NobodyError
 		ended := errors.As(err, &nobody) && p.Unlocked()

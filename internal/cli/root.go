@@ -102,19 +102,52 @@ func newRootCommand(version string) *cobra.Command {
 	root.SetHelpTemplate(`{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 
 {{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}` + environmentHelp)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return inPlainWords(err) })
+	root.SetFlagErrorFunc(inPlainWords)
 	s.addFlags(root)
 	root.AddCommand(newServeCommand(s), newPromptCommand(s), newDaemonCommand(s), newTaskCommand(s), newSessionCommand(s),
 		newApprovalsCommand(s), newEventsCommand(s), newCallCommand(s), newAttachCommand(s), newAgentsCommand(s), newTrustCommand(s), newConfigCommand(s),
 		newVersionCommand(s), newDoctorCommand(s), newDemoAgentCommand(s), newExecutorCommand())
+	refuseUnknown(root)
 	return root
 }
 
+// refuseUnknown makes the commands that cobra adds refuse what they do not know,
+// as ours do.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err == nil && found.HasSubCommands() {
+					err = noArguments(found, rest)
+				}
+				return err
+			}
+		case "completion":
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return fmt.Errorf("there is no completion for %q; there is for bash, zsh, fish or powershell", args[0])
+				}
+				return nil
+			}
+		}
+	}
+}
+
 // inPlainWords is an error of the flags without the words of Go's parser.
-func inPlainWords(err error) error {
+func inPlainWords(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	var number *strconv.NumError
-	if errors.As(err, &value) && errors.As(err, &number) {
+	switch {
+	case errors.As(err, new(*pflag.NotExistError)):
+		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
+	case errors.As(err, &value) && value.GetFlag().Value.Type() == "bool":
+		return fmt.Errorf("--%s is true or false, got %q", value.GetFlag().Name, value.GetValue())
+	case errors.As(err, &value) && errors.As(err, &number):
 		return fmt.Errorf("--%s takes a number, got %q", value.GetFlag().Name, value.GetValue())
 	}
 	return err

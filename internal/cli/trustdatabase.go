@@ -14,8 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/history"
-	"github.com/duet-rpc/duet-rpc/internal/host"
-	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -66,21 +64,21 @@ func trustDatabase(ctx context.Context, cmd *cobra.Command, s *settings, o trust
 	if path, err = foreignPath(ctx, p, path); err != nil {
 		return err
 	}
-	told := foreignDatabase{Database: path}
+	found := foreignDatabase{Database: path}
 	out := cmd.OutOrStdout()
 	if s.json {
 		w := out
-		defer func() { _ = output.JSON(w, told) }()
+		defer func() { _ = output.JSON(w, found) }()
 		out = io.Discard
 	}
-	if err := told.look(ctx); err != nil {
+	if err := found.look(ctx); err != nil {
 		return err
 	}
-	told.print(out)
+	found.print(out)
 	switch {
-	case told.Problem != "":
+	case found.Problem != "":
 		return errors.New("nothing of this database can be taken over; it stays where it is")
-	case told.Holds.Conversations == 0:
+	case found.Holds.Conversations == 0:
 		fmt.Fprintln(out, "There is no history to take over.")
 		return nil
 	case o.show:
@@ -90,7 +88,7 @@ func trustDatabase(ctx context.Context, cmd *cobra.Command, s *settings, o trust
 			return err
 		}
 	}
-	return told.take(ctx, s, p, out)
+	return found.take(ctx, s, p, out)
 }
 
 // foreignPath is the database that is meant. Without a name it is the newest
@@ -173,24 +171,4 @@ func (f *foreignDatabase) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "  %s: %d\n", x.what, x.n)
 	}
-}
-
-// take takes over the history, as the project's hub or by the one that runs.
-func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Project, out io.Writer) error {
-	log := logging.Open(logging.Options{Level: quietLevel + 1, NoColor: s.NoColor}) // what is set aside is told of here
-	defer log.Close(logGrace)
-	taken, err := host.TakeOver(ctx, &s.Settings, f.Database, log)
-	result := taken.Result
-	if taken.From != "" {
-		f.Database, f.Now = taken.From, taken.Now
-	}
-	if errors.As(err, new(*project.HeldError)) {
-		result, err = f.takeByHub(ctx, s, p, err)
-	}
-	if err != nil {
-		return err
-	}
-	f.Taken, f.Result = true, &result
-	fmt.Fprintf(out, "Taken over: %s.\nThe old database is at %q, and is no longer needed.\n", result.Summary(), f.Now)
-	return nil
 }

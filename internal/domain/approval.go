@@ -30,7 +30,7 @@ type Approval struct {
 	Created      time.Time
 	Deadline     time.Time // zero: none
 	Decided      time.Time // zero: not yet
-	DecidedBy    string    // user, rule, mode, timeout, end, overtaken
+	DecidedBy    string    // one of the DecidedBy constants, rule=… or mode=…
 	Comment      string
 	Response     string
 	Option       string
@@ -54,6 +54,14 @@ const (
 	ApprovalResponded = "responded"
 	ApprovalExpired   = "expired"
 	ApprovalCancelled = "cancelled"
+)
+
+// Values of Approval.DecidedBy, beside what the policy says (package policy).
+const (
+	DecidedByUser      = "user"
+	DecidedByTimeout   = "timeout"
+	DecidedByEnd       = "end"       // of the run, or of whoever asked
+	DecidedByOvertaken = "overtaken" // the conversation went on without it
 )
 
 // Values of Approval.Type.

@@ -13,6 +13,10 @@ type Event struct {
 	Payload Payload
 }
 
+// MaxEventText is how much of a text an event carries, in bytes; what the event is
+// about has all of it.
+const MaxEventText = 128 << 10
+
 // A RunRef is how clients name a run.
 type RunRef struct {
 	SessionID string

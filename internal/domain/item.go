@@ -12,7 +12,7 @@ type Item struct {
 	Thread   int64
 	Run      int64
 	Seq      int64  // of the event that made or changed it last
-	Kind     string // message, thinking, tool_call, system, plan, diff, approval
+	Kind     string // ItemMessage, ...
 	Key      string // the agent's id of it, or one of ours
 	Role     string // user or assistant
 	Content  string
@@ -29,6 +29,17 @@ type Item struct {
 	Updated  time.Time
 }
 
+// Kinds of items.
+const (
+	ItemMessage  = "message"
+	ItemThinking = "thinking"
+	ItemTool     = "tool_call"
+	ItemSystem   = "system"   // what the hub has to say
+	ItemPlan     = "plan"     // of which a run has one
+	ItemFile     = "diff"     // that a run has changed a file
+	ItemApproval = "approval" // what a human was asked and has answered
+)
+
 // A Hit is an item that a search found.
 type Hit struct {
 	Item
@@ -39,7 +50,7 @@ type Hit struct {
 // Events is how many events of a conversation the item is: a tool call has its
 // result behind it, as soon as there is one.
 func (i Item) Events() int {
-	if i.Kind == "tool_call" && (i.Status == "completed" || i.Status == "failed" || i.Result != "") {
+	if i.Kind == ItemTool && (i.Status == "completed" || i.Status == "failed" || i.Result != "") {
 		return 2
 	}
 	return 1
@@ -50,4 +61,4 @@ func (i Item) Events() int {
 func (i Item) IsNote() bool { return IsNote(i.Kind) }
 
 // IsNote reports whether items of a kind are notes, as of [Item.IsNote].
-func IsNote(kind string) bool { return kind == "plan" || kind == "diff" || kind == "approval" }
+func IsNote(kind string) bool { return kind == ItemPlan || kind == ItemFile || kind == ItemApproval }

@@ -92,3 +92,12 @@ func IsTaskName(id string) bool {
 
 // Counts are how many runs are in which state.
 type Counts map[State]int
+
+// Where a run came from: values of Run.Source.
+const (
+	SourceTask     = "task"     // task.submit
+	SourceChat     = "chat"     // chat.send
+	SourceSession  = "session"  // launchSession, continueSession
+	SourceExecute  = "execute"  // execute_prompt
+	SourceDecision = "decision" // a stale approval was approved
+)

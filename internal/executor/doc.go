@@ -9,6 +9,12 @@
 // Terminals of people are executor/terminal; all processes belong to
 // executor/process; the files that an agent may have are executor/workspace.
 //
+// Who owns what: the Executor owns tasks, and ends them; acp.Driver owns agents
+// and terminal.Set terminals, each with the goroutines that serve them; a
+// process, and the goroutines that read and wait for it, belongs to the
+// process.Runner, which all of them share. Close ends them in that order, and
+// returns when nothing of theirs is left.
+//
 // Whatever an agent does (garbage, lines of any length, silence, a crash) ends
 // its own prompt at most. Reports wait for the hub, and while they wait the
 // agent is not read, so nothing is ever dropped for being too fast.

@@ -36,9 +36,9 @@ func LinkOptions(logger *slog.Logger) server.Options {
 	}
 }
 
-// Inherited is the link that the hub left in the descriptor that catalogrpc.FDVariable
-// names. It can be taken once: the descriptor is closed, and what is returned
-// is closed in child processes.
+// Inherited is the link that the hub left in the descriptor that
+// [catalogrpc.FDVariable] names. It can be taken once: the descriptor is
+// closed, and what is returned is closed in child processes.
 func Inherited() (net.Conn, error) {
 	text := os.Getenv(catalogrpc.FDVariable)
 	if text == "" {

@@ -20,10 +20,11 @@ type Watch struct {
 	reading sync.WaitGroup
 }
 
-// What is heard of: of the directory itself, and of those that lead to it.
+// What is heard of: of the directory itself, and of those that lead to it. That one
+// is removed or unmounted is always heard of, by IN_IGNORED.
 const (
 	heardHere  = heardAbove | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
-	heardAbove = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+	heardAbove = unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 )
 
 // Directory watches a directory, by a path that is absolute and free of symbolic

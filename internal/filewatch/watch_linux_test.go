@@ -62,6 +62,17 @@ func TestRemovalIsTold(t *testing.T) {
 	}
 }
 
+func TestRemovalOfAnEmptyDirectoryIsTold(t *testing.T) {
+	_, dir, _ := place(t)
+	empty := filepath.Join(dir, "empty")
+	require.NoError(t, os.Mkdir(empty, 0o700))
+	w, err := Directory(empty)
+	require.NoError(t, err)
+	defer w.Close()
+	require.NoError(t, os.Remove(empty))
+	assert.True(t, told(w))
+}
+
 // replace puts another file into the place of one.
 func replace(above, path string) error {
 	other := filepath.Join(above, "other")

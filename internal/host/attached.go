@@ -15,55 +15,52 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// An attachment is a process that another one's hub serves: it passes its
-// editor's messages on. When that one has gone it starts a daemon, if that is
-// what the configuration wants, or else becomes the hub itself.
+// An attachment is the connection of an editor to the hub of another process,
+// whichever that is. It finds one, and finds the next one when that has gone:
+//
+//	looking ── somebody answers on the project's socket ──► joined ── it has gone ──► looking
+//	   ├── it was stopped on purpose ──► dormant ── the editor needs one ──► looking
+//	   ├── the configuration wants a daemon ──► one is started ──► looking
+//	   ├── nobody has the project's lock ──► this process is the hub
+//	   └── somebody has it, and is about to answer or to end ──► looking, after a pause
+//
+// The relay asks for each hub by calling connect.
 type attachment struct {
-	settings *Settings
-	log      *logging.Log
-	ctx      context.Context
-	project  project.Project
-	daemon   bool // the hub is to be a daemon
-	others   *others
-	relay    *relay.Relay
-	problem  atomic.Pointer[SilentError] // why no hub could be joined lately
+	process *editorProcess
+	log     *logging.Log
+	ctx     context.Context
+	project project.Project
+	daemon  bool // the hub is to be a daemon
+	relay   *relay.Relay
+	silence atomic.Pointer[SilentError] // why no hub could be joined lately
 
 	// For the relay's goroutine that connects alone.
 	host  *host // once this process is the hub
 	begun bool  // a hub was looked for
 }
 
-// attachEditor serves an editor by the hub of another process, until the
-// editor goes or its context ends; as the hub, it serves others until ctx does.
-func attachEditor(ctx, editorCtx context.Context, s *Settings, log *logging.Log, p project.Project, daemon bool, editor server.Transport, o *others) error {
-	ctx, cancel := context.WithCancel(ctx)
+// attachEditor serves an editor by the hub of another process, until the editor
+// goes. It returns this process's host, if it became the hub meanwhile.
+func attachEditor(ctx context.Context, e *editorProcess, p project.Project, daemon bool, t server.Transport) *host {
+	early, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a := &attachment{settings: s, log: log, ctx: ctx, project: p, daemon: daemon, others: o}
-	early := newEarlyServer(ctx, s, log, a.trouble)
+	a := &attachment{process: e, log: e.log, ctx: ctx, project: p, daemon: daemon}
+	server := newEarlyServer(early, e.settings, e.log, a.trouble)
 	opts := relay.Options{
-		Connect: a.connect, Early: early.answer, Limits: s.Limits, Logger: log.Logger,
-		Silence: s.AnswerWithin, Silent: a.silent, Problem: a.nobody, Long: early.isLong,
+		Connect: a.connect, Early: server.answer, Limits: e.settings.Limits, Logger: e.log.Logger,
+		Silence: e.settings.AnswerWithin, Silent: a.silent, Problem: a.nobody, Long: server.isLong,
 	}
-	if messages := log.Messages(); messages != nil {
+	if messages := e.log.Messages(); messages != nil {
 		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }
 	}
-	a.relay = relay.New(editor, opts)
-	err := a.relay.Run(editorCtx)
-	if err != nil {
-		log.Error("the connection failed", "err", err)
+	a.relay = relay.New(t, opts)
+	if err := a.relay.Run(e.editor); err != nil {
+		e.log.Error("the connection failed", "err", err)
 	}
-	if a.host != nil {
-		a.host.stayForOthers()
-		a.host.close()
-	}
-	log.Info("stopped")
-	return nil
+	return a.host
 }
 
 const (
-	// connectPause is how long an attached process waits before it looks again
-	// for a hub, or a lock that is free.
-	connectPause = 10 * time.Millisecond
 	// daemonAfter is when the first daemon is started: the first reply comes
 	// first.
 	daemonAfter = 10 * time.Millisecond
@@ -82,18 +79,18 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 	}
 	fresh := !a.begun
 	a.begun = true
+	var pause pause
 	for {
-		if t, err := dialSocket(ctx, a.settings, a.project); err == nil {
-			a.log.Info("attached to the project's hub")
-			a.problem.Store(nil)
-			return t, nil
-		} else if ctx.Err() != nil {
+		t, err := dialSocket(ctx, a.process.settings, a.project)
+		if err != nil && ctx.Err() != nil {
 			return nil, err
-		} else {
-			a.noteSilence(err)
 		}
-		// A hub that was stopped on purpose stays so until the editor needs one;
-		// an editor that has just been started does not know of any stop.
+		a.noteSilence(err)
+		if err == nil {
+			a.log.Info("attached to the project's hub")
+			return t, nil
+		}
+		// An editor that has just been started does not know of any stop.
 		if a.project.Stopped() && !relay.Wanted(ctx) && !(fresh && a.daemon) {
 			return nil, relay.ErrDormant
 		}
@@ -108,31 +105,30 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 			}
 			problem = fmt.Sprintf("no daemon could be started, so what runs here ends with its editor: %v", err)
 		}
-		c := claimProject(a.settings)
-		if !c.held() && (c.why() == nil || a.daemon) {
-			return a.become(c, problem), nil
-		}
+		c := claimProject(a.process.settings)
 		if !c.held() {
-			return nil, c.why()
+			if c.why() != nil && !a.daemon {
+				return nil, c.why()
+			}
+			return a.become(c, problem), nil
 		}
 		if a.daemon {
 			a.log.Debug("another process has the lock and does not answer", "holder", c.why(), "problem", problem)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(connectPause):
+		if err := pause.wait(ctx); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// noteSilence notes whether a hub could not be joined since it does not answer.
+// noteSilence notes whether a hub could not be joined since it does not answer;
+// err is nil if one was joined.
 func (a *attachment) noteSilence(err error) {
 	var silent *SilentError
-	if errors.As(err, &silent) && a.problem.Load() == nil {
+	if errors.As(err, &silent) && a.silence.Load() == nil {
 		a.log.Warn(silent.Error())
 	}
-	a.problem.Store(silent)
+	a.silence.Store(silent)
 }
 
 // silent says of a hub that has been joined, and does not answer, who it is.
@@ -146,7 +142,7 @@ func (a *attachment) silent() string {
 
 // nobody says why no hub could be joined; "": there is none, or it is not known.
 func (a *attachment) nobody() string {
-	if silent := a.problem.Load(); silent != nil {
+	if silent := a.silence.Load(); silent != nil {
 		return a.project.ShortenPaths(silent.Error())
 	}
 	return ""
@@ -173,7 +169,7 @@ func (a *attachment) startDaemon(ctx context.Context, fresh bool) error {
 	ctx, cancel := context.WithTimeout(ctx, daemonWithin)
 	defer cancel()
 	a.log.Info("no hub runs here; starting a daemon")
-	return EnsureDaemon(ctx, a.settings, a.project)
+	return EnsureDaemon(ctx, a.process.settings, a.project)
 }
 
 // become makes this process the hub. A problem is why it had to.
@@ -183,9 +179,9 @@ func (a *attachment) become(c *claim, problem string) server.Transport {
 	} else {
 		a.log.Info("the hub has gone; this process takes its place")
 	}
-	a.host = newHost(a.settings, a.log, c, config.HubEmbedded)
+	a.host = newHost(a.process.settings, a.log, c, config.HubEmbedded)
 	a.host.problem = problem
-	a.others.of.Store(a.host)
+	a.process.hub.Store(a.host)
 	a.host.begin(a.ctx, true) // somebody waits for it
 	return a.host.pipe()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
-// An Connection is a connection to the project's hub, which may be in this
+// A Connection is a connection to the project's hub, which may be in this
 // process.
 type Connection struct {
 	*client.Client
@@ -29,6 +29,7 @@ func Connect(ctx context.Context, s *Settings, log *logging.Log) (*Connection, e
 		return nil, err
 	}
 	problem := ""
+	var pause pause
 	for deadline := time.Now().Add(s.startWithin()); ; {
 		c, err := Dial(ctx, s, p)
 		if err == nil {
@@ -58,10 +59,8 @@ func Connect(ctx context.Context, s *Settings, log *logging.Log) (*Connection, e
 			}
 			return nil, unavailable(p, claimed.why())
 		}
-		select { // it has just begun, or is ending
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(connectPause):
+		if err := pause.wait(ctx); err != nil { // it has just begun, or is ending
+			return nil, err
 		}
 	}
 }

@@ -43,11 +43,9 @@ func mentionsHub(s *Settings) bool {
 	})
 }
 
-const (
-	// startPause is how long whoever starts a daemon waits before it looks
-	// again whether somebody answers.
-	startPause = 10 * time.Millisecond
-)
+// startPause is how long who has started a daemon waits before it looks again
+// whether that answers.
+const startPause = 10 * time.Millisecond
 
 // errOtherHub says that a daemon was not started because another process is
 // the hub, or is about to be, or has not quite ended.
@@ -71,6 +69,7 @@ func EnsureDaemon(ctx context.Context, s *Settings, p project.Project) error {
 }
 
 func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **SilentError) error {
+	var pause pause
 	for {
 		someone, err := answers(ctx, s, p)
 		if errors.As(err, silent) {
@@ -84,10 +83,8 @@ func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **
 		if err == nil || !errors.Is(err, errOtherHub) && !errors.As(err, &held) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if pause.wait(ctx) != nil {
 			return fmt.Errorf("%w and does not answer; end it, or see what it says: duet-rpc daemon logs", err)
-		case <-time.After(startPause):
 		}
 	}
 }
@@ -145,7 +142,7 @@ func startOne(ctx context.Context, s *Settings, p project.Project) error {
 		return fmt.Errorf("starting the daemon: %w", err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() { ended <- cmd.Wait() }() // until the daemon ends, or this process does
 	for {
 		someone, err := answers(ctx, s, p)
 		if someone {

@@ -19,8 +19,6 @@ const (
 	// listensWithin is how long a process that has the hub's lock may take to
 	// open its socket: the first reply to its editor comes first.
 	listensWithin = 2 * time.Second
-	// listenPause is how long whoever waits for that waits before it looks again.
-	listenPause = 10 * time.Millisecond
 )
 
 // Dial connects to the hub of a project. Where there is none the error
@@ -36,6 +34,7 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 		}
 		return conn, nil
 	}
+	var pause pause
 	for deadline := time.Now().Add(min(listensWithin, s.AnswerWithin)); ; {
 		c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))...)
 		if err == nil {
@@ -45,10 +44,8 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 		var unsafe *socket.UnsafeError
 		switch {
 		case errors.As(err, &nobody) && !p.Unlocked() && time.Now().Before(deadline):
-			select {
-			case <-time.After(listenPause):
+			if pause.wait(ctx) == nil {
 				continue
-			case <-ctx.Done():
 			}
 			return nil, nobody
 		case errors.As(err, &nobody): // they say all there is to say

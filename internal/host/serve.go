@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
@@ -46,51 +49,86 @@ func Serve(ctx context.Context, s *Settings) error {
 	log := s.OpenLog()
 	defer log.Close(logGrace)
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "level", s.LogLevel.String(), "sink", log.Sink)
-
-	editor, editorGone := context.WithCancel(context.Background())
-	defer editorGone()
-	others := &others{editorGone: editorGone}
-	ctx, stop := untilSignal(ctx, log, others.goOn)
+	e := newEditorProcess(s, log)
+	ctx, stop := untilSignal(ctx, log, e.hungUp)
 	defer stop()
-	if WantsDaemon(s) {
-		if p, err := s.Project(); err == nil {
-			context.AfterFunc(ctx, editorGone)
-			return attachEditor(ctx, editor, s, log, p, true, transport, others)
+	err = e.run(ctx, transport)
+	log.Info("stopped")
+	return err
+}
+
+// An editorProcess is a process that an editor started. Either another process is
+// the project's hub, and the editor's messages are passed on to it, or this one
+// is:
+//
+//	claiming ── the lock was free ─────────► hub ── the editor has gone ──► lingering ──► ended
+//	    │                                     ▲
+//	    └─ another process has it ──► joined ─┘ that one has gone
+//
+// What the hub goes through is a [life]; what a process goes through that has
+// joined one is an [attachment].
+type editorProcess struct {
+	settings *Settings
+	log      *logging.Log
+
+	// editor ends when the editor is not to be served any more: others may be.
+	editor     context.Context
+	editorGone context.CancelFunc
+	hub        atomic.Pointer[host] // nil while another process is it
+}
+
+func newEditorProcess(s *Settings, log *logging.Log) *editorProcess {
+	e := &editorProcess{settings: s, log: log}
+	e.editor, e.editorGone = context.WithCancel(context.Background())
+	return e
+}
+
+// run serves the editor at the other end of a transport until it goes, and others
+// who have come until they have gone, too. A signal ends ctx.
+func (e *editorProcess) run(ctx context.Context, t server.Transport) error {
+	defer e.editorGone()
+	if WantsDaemon(e.settings) {
+		if p, err := e.settings.Project(); err == nil {
+			e.join(ctx, p, true, t)
+			return nil
 		}
 	}
-	c := claimProject(s)
+	c := claimProject(e.settings)
 	if c.held() {
-		log.Info("another process is this project's hub; attaching to it", "hub", c.why())
-		if len(s.Listen) > 0 {
-			log.Warn("--listen has no effect here: that process listens")
+		e.log.Info("another process is this project's hub; attaching to it", "hub", c.why())
+		if len(e.settings.Listen) > 0 {
+			e.log.Warn("--listen has no effect here: that process listens")
 		}
 		p, _ := c.of()
-		context.AfterFunc(ctx, editorGone)
-		return attachEditor(ctx, editor, s, log, p, false, transport, others)
+		e.join(ctx, p, false, t)
+		return nil
 	}
-	h := newHost(s, log, c, config.HubEmbedded)
-	others.of.Store(h)
+	h := newHost(e.settings, e.log, c, config.HubEmbedded)
+	e.hub.Store(h)
 	h.begin(ctx, false)
-	h.serveEditor(editor, transport)
+	h.serveEditor(e.editor, t)
 	h.stayForOthers()
 	h.close()
-	log.Info("stopped")
 	return nil
 }
 
-// others are those beside its editor whom this process serves as the hub.
-type others struct {
-	of         atomic.Pointer[host] // nil while it is not the hub
-	editorGone func()
+// join has another process's hub serve the editor; if that goes this process may
+// become the hub.
+func (e *editorProcess) join(ctx context.Context, p project.Project, daemon bool, t server.Transport) {
+	context.AfterFunc(ctx, e.editorGone)
+	if h := attachEditor(ctx, e, p, daemon, t); h != nil {
+		h.stayForOthers()
+		h.close()
+	}
 }
 
-// goOn is told of a SIGHUP, which is what an editor sends that exits. If there
+// hungUp is called at a SIGHUP, which is what an editor sends that exits. If there
 // are others only the connection to the editor ends, and it reports true.
-func (o *others) goOn() bool {
-	h := o.of.Load()
+func (e *editorProcess) hungUp() (others bool) {
+	h := e.hub.Load()
 	if h == nil || h.linger.others() == 0 {
 		return false
 	}
-	o.editorGone()
+	e.editorGone()
 	return true
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -49,13 +51,13 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 			return s.UUID, err
 		},
 		"Changes":   func(id string) (string, error) { _, err := h.Changes(ctx, id); return "", err },
-		"Approvals": func(id string) (string, error) { _, err := h.Approvals(ctx, id); return "", err },
+		"Approvals": func(id string) (string, error) { _, err := h.Approvals().Pending(ctx, id); return "", err },
 		"AddMessage": func(id string) (string, error) {
 			_, err := h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 			return "", err
 		},
 		"Subscribe": func(id string) (string, error) {
-			s, err := h.Subscribe(ctx, Filter{Run: id}, -1, func(context.Context, Notice) error { return nil })
+			s, err := h.events.Subscribe(ctx, eventlog.Subscribing{Run: id, Since: -1}, func(context.Context, eventlog.Notice) error { return nil })
 			if err == nil {
 				s.Close()
 			}
@@ -79,7 +81,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	for _, kind := range []string{"uuid", "session", "run", "task", "caller", "thread", "conversation"} {
 		s := fresh()
 		id := aliases(s)[kind]
-		a, err := h.CreateApproval(ctx, ApprovalSpec{Run: id, Tool: "Write"})
+		a, err := h.Approvals().Create(ctx, approval.Spec{Run: id, Tool: "Write"})
 		require.NoError(t, err, kind)
 		assert.Equal(t, s.Run.ID, a.Run)
 		next, err := h.Continue(ctx, ContinueSpec{From: id, Prompt: "next"})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	})
 	require.NoError(b, err)
 	defer h.Close()
-	sub, err := h.Subscribe(b.Context(), Filter{}, -1, func(_ context.Context, n Notice) error {
+	sub, err := h.events.Subscribe(b.Context(), eventlog.Subscribing{Since: -1}, func(_ context.Context, n eventlog.Notice) error {
 		if p, ok := n.Payload.(domain.RunStateChanged); ok && p.To == domain.Completed {
 			close(end)
 		}
@@ -43,7 +44,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	require.NoError(b, err)
 	sub.Start()
 	defer sub.Close()
-	_, err = h.Launch(b.Context(), LaunchSpec{Prompt: "p", Source: SourceTask})
+	_, err = h.Launch(b.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceTask})
 	require.NoError(b, err)
 	b.ReportAllocs()
 	b.ResetTimer()

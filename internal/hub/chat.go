@@ -18,7 +18,7 @@ const chatThread = "chat_thread"
 // Chat is Launch in the project's one chat.
 func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.Session, error) {
 	return h.Launch(ctx, LaunchSpec{
-		Prompt: message, Priority: priority, Source: SourceChat, Title: "Chat", chat: true,
+		Prompt: message, Priority: priority, Source: domain.SourceChat, Title: "Chat", chat: true,
 		Metadata: encode(map[string]string{"source": "ipc-chat"}),
 	})
 }
@@ -84,7 +84,7 @@ func (h *Hub) keepChat(t store.Tx) error {
 	if err != nil {
 		return err
 	}
-	chatted, err := t.Sessions(h.ctx, domain.RunFilter{Thread: thread, Source: SourceChat, Limit: 1})
+	chatted, err := t.Sessions(h.ctx, domain.RunFilter{Thread: thread, Source: domain.SourceChat, Limit: 1})
 	if err != nil || len(chatted) == 0 {
 		return err
 	}

@@ -33,7 +33,7 @@ func TestChatIsOneConversation(t *testing.T) {
 	second = await(t, h, second)
 	assert.Equal(t, first.Thread.ID, second.Thread.ID)
 	assert.Equal(t, first.SessionID, second.ParentSession)
-	assert.Equal(t, SourceChat, second.Source)
+	assert.Equal(t, domain.SourceChat, second.Source)
 	c, err := h.Conversation(context.Background(), second.UUID, Page{})
 	require.NoError(t, err)
 	assert.Equal(t, 4, c.Total)
@@ -63,7 +63,7 @@ func TestNoIdOfACallersNamesTheChat(t *testing.T) {
 func TestADatabaseKeepsTheChatThatAnEarlierVersionHad(t *testing.T) {
 	ctx := context.Background()
 	play := func(context.Context, *turn) catalog.ExecutePromptResult { return completed }
-	for name, source := range map[string]string{"a chat": SourceChat, "a caller's thread": SourceExecute} {
+	for name, source := range map[string]string{"a chat": domain.SourceChat, "a caller's thread": domain.SourceExecute} {
 		t.Run(name, func(t *testing.T) {
 			path := database(t)
 			h := openHub(t, path, play)
@@ -75,7 +75,7 @@ func TestADatabaseKeepsTheChatThatAnEarlierVersionHad(t *testing.T) {
 			caller := await(t, h, launchIn(t, h, "chat_thread", "a caller's"))
 			chat, err := h.Chat(ctx, "new", 0)
 			require.NoError(t, err)
-			if source == SourceChat {
+			if source == domain.SourceChat {
 				assert.Equal(t, old.Thread.ID, chat.Thread.ID)
 				assert.NotEqual(t, old.Thread.ID, caller.Thread.ID)
 			} else {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -48,11 +48,11 @@ func (h *Hub) Conversation(ctx context.Context, id string, p Page) (Conversation
 	if err != nil {
 		return Conversation{}, err
 	}
-	c, err := h.conversation(ctx, s, p)
+	c, err := h.page(ctx, s, p)
 	return c, stored(err)
 }
 
-func (h *Hub) conversation(ctx context.Context, s domain.Session, p Page) (Conversation, error) {
+func (h *Hub) page(ctx context.Context, s domain.Session, p Page) (Conversation, error) {
 	c := Conversation{Session: s, Entries: []Entry{}}
 	chain, err := h.heads(ctx, s)
 	if err != nil {
@@ -86,7 +86,7 @@ func (h *Hub) conversation(ctx context.Context, s domain.Session, p Page) (Conve
 			continue
 		}
 		if c.Total >= p.Offset && left > 0 {
-			last, err := h.openMessage(ctx, run.ID)
+			last, err := conversation.Open(ctx, h.store, run.ID)
 			if err != nil {
 				return c, err
 			}
@@ -120,7 +120,7 @@ func (h *Hub) addItems(ctx context.Context, c *Conversation, run domain.RunHead,
 func entryOf(c Conversation, run domain.RunHead, i domain.Item) Entry {
 	return Entry{
 		Item: i, SessionID: run.SessionID, Native: c.Session.Thread.NativeSession, Open: i.ID == 0 && !run.State.Ended(),
-		Cancelled: run.State == domain.Cancelled && i.Kind == kindMessage && i.Role == "user",
+		Cancelled: run.State == domain.Cancelled && i.Kind == domain.ItemMessage && i.Role == "user",
 	}
 }
 
@@ -150,32 +150,11 @@ func (h *Hub) items(ctx context.Context, run int64) ([]domain.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, err := h.openMessage(ctx, run)
+	last, err := conversation.Open(ctx, h.store, run)
 	if last != nil {
 		items = append(items, *last)
 	}
 	return items, err
-}
-
-// openMessage is the message of a run that is being written, or nil.
-func (h *Hub) openMessage(ctx context.Context, run int64) (*domain.Item, error) {
-	open, err := h.store.OpenDeltas(ctx, run)
-	if err != nil || len(open) == 0 {
-		return nil, err
-	}
-	first, _ := open[0].Payload.(domain.MessageDelta) // all of them are
-	last := domain.Item{
-		Thread: open[0].Thread, Run: run, Kind: foldKind(first.Thought), Key: first.Key, Role: "assistant",
-		Seq: open[len(open)-1].Seq, Created: open[0].Time, Updated: open[len(open)-1].Time,
-	}
-	var text strings.Builder // there may be a hundred thousand
-	for _, e := range open {
-		if delta, ok := e.Payload.(domain.MessageDelta); ok {
-			text.WriteString(delta.Text)
-		}
-	}
-	last.Content = text.String()
-	return &last, nil
 }
 
 // chain lists the runs whose conversation leads to a session, the oldest

@@ -36,7 +36,7 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	inState(t, h, first, domain.Running)
 	var runs []domain.Run
 	for range 5 {
-		r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
+		r := newRun(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
 		r.Thread, r.State = first.Thread.ID, domain.Completed
 		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.InsertRun(&r) }))
 		runs = append(runs, r)
@@ -48,15 +48,15 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 			for range n {
 				item := domain.Item{
 					Thread: first.Thread.ID, Run: runs[random.IntN(len(runs)-1)].ID, Key: fmt.Sprint(random.Uint32()),
-					Kind: []string{kindMessage, kindTool, kindThinking, kindPlan, kindDiff}[random.IntN(5)], Created: tx.Now(), Updated: tx.Now(),
+					Kind: []string{domain.ItemMessage, domain.ItemTool, domain.ItemThinking, domain.ItemPlan, domain.ItemFile}[random.IntN(5)], Created: tx.Now(), Updated: tx.Now(),
 				}
-				if item.Kind == kindTool && random.IntN(2) == 0 {
+				if item.Kind == domain.ItemTool && random.IntN(2) == 0 {
 					item.Status = "completed"
 				}
 				if err := tx.InsertItem(&item); err != nil {
 					return err
 				}
-				if item.Kind == kindTool {
+				if item.Kind == domain.ItemTool {
 					tools = append(tools, item)
 				}
 			}
@@ -102,7 +102,7 @@ func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 		r := insert(t, h, domain.Completed)
 		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error {
 			for i := range entries {
-				item := domain.Item{Thread: r.Thread, Run: r.ID, Kind: kindTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now(), Updated: tx.Now()}
+				item := domain.Item{Thread: r.Thread, Run: r.ID, Kind: domain.ItemTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now(), Updated: tx.Now()}
 				a := domain.Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: domain.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: domain.ApprovalPending, Created: tx.Now()}
 				item.Approval = a.ID
 				if err := tx.InsertItem(&item); err != nil {

@@ -127,12 +127,12 @@ func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
 			if err := tx.InsertThread(&thread); err != nil {
 				return err
 			}
-			run := newRun(LaunchSpec{Prompt: fmt.Sprint(n), Source: SourceTask}, "fake")
+			run := newRun(LaunchSpec{Prompt: fmt.Sprint(n), Source: domain.SourceTask}, "fake")
 			run.Thread, run.State, run.Created, run.Active = thread.ID, domain.Completed, tx.Now(), tx.Now()
 			if err := tx.InsertRun(&run); err != nil {
 				return err
 			}
-			item := domain.Item{Thread: thread.ID, Run: run.ID, Kind: kindMessage, Key: fmt.Sprint(n), Role: "user", Content: fmt.Sprint(n), Created: tx.Now(), Updated: tx.Now()}
+			item := domain.Item{Thread: thread.ID, Run: run.ID, Kind: domain.ItemMessage, Key: fmt.Sprint(n), Role: "user", Content: fmt.Sprint(n), Created: tx.Now(), Updated: tx.Now()}
 			if err := tx.InsertItem(&item); err != nil {
 				return err
 			}

@@ -12,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,7 +25,7 @@ import (
 
 func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
-	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalResolved}}, -1)
+	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalResolved}}, -1)
 	s := launch(t, h, "a")
 	a := pendingOf(t, h, 1)[0]
 	var all sync.WaitGroup
@@ -31,11 +33,11 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 	var decision atomic.Value
 	for i := range 50 {
 		all.Go(func() {
-			d := Decision{ID: a.ID, Decision: "approve"}
+			d := approval.Decision{ID: a.ID, Decision: "approve"}
 			if i%2 == 1 {
-				d = Decision{ID: a.CallID, Decision: "deny", Comment: fmt.Sprint("no ", i)}
+				d = approval.Decision{ID: a.CallID, Decision: "deny", Comment: fmt.Sprint("no ", i)}
 			}
-			got, err := h.Decide(context.Background(), d)
+			got, err := h.Approvals().Decide(context.Background(), d)
 			var failed *domain.Error
 			switch {
 			case err == nil:
@@ -63,11 +65,11 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 func TestWhatIsNoDecision(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
-	call, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write", Input: json.RawMessage(`{"a":1}`)})
+	call, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write", Input: json.RawMessage(`{"a":1}`)})
 	require.NoError(t, err)
-	human, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Type: domain.HumanContact, Title: "Which?"})
+	human, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Type: domain.HumanContact, Title: "Which?"})
 	require.NoError(t, err)
-	for name, d := range map[string]Decision{
+	for name, d := range map[string]approval.Decision{
 		"no id":                {Decision: "approve"},
 		"no decision":          {ID: call.ID},
 		"unknown decision":     {ID: call.ID, Decision: "maybe"},
@@ -77,26 +79,28 @@ func TestWhatIsNoDecision(t *testing.T) {
 		"another type":         {ID: call.ID, Decision: "approve", Type: domain.HumanContact},
 		"input of a list":      {ID: call.ID, Decision: "approve", UpdatedInput: json.RawMessage(`[1]`)},
 		"approve a human":      {ID: human.ID, Decision: "approve"},
+		"approve its option":   {ID: human.ID, Decision: "approve", Option: "x"},
+		"no answer at all":     {ID: human.ID, Comment: "this"},
 		"deny a human":         {ID: human.ID, Decision: "deny", Comment: "x"},
 		"an empty answer":      {ID: human.ID, Decision: "respond", Comment: "  "},
 	} {
-		_, err := h.Decide(context.Background(), d)
+		_, err := h.Approvals().Decide(context.Background(), d)
 		require.Error(t, err, name)
 		assert.Equal(t, domain.KindInvalid, kindOf(t, err), name)
 	}
-	_, err = h.Decide(context.Background(), Decision{ID: "nobody", Decision: "approve"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: "nobody", Decision: "approve"})
 	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
-	_, err = h.Approval(context.Background(), "nobody")
+	_, err = h.Approvals().Find(context.Background(), "nobody")
 	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
-	shown, err := h.Approval(context.Background(), human.ID[:shownID])
+	shown, err := h.Approvals().Find(context.Background(), human.ID[:8])
 	require.NoError(t, err, "what is shown of an id is enough")
 	assert.Equal(t, human.ID, shown.ID)
-	_, err = h.Approval(context.Background(), human.ID[:shownID-1])
+	_, err = h.Approvals().Find(context.Background(), human.ID[:7])
 	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
 	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State)
 	approve(t, h, call, "once")
 	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State, "another one waits")
-	got, err := h.Decide(context.Background(), Decision{ID: human.ID, Comment: "this"})
+	got, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: human.ID, Decision: approval.Respond, Comment: "this"})
 	require.NoError(t, err)
 	assert.Equal(t, domain.ApprovalResponded, got.Status)
 	assert.Equal(t, "this", got.Response)
@@ -117,18 +121,18 @@ func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
 	}
 	h := openHub(t, database(t), question)
 	for _, c := range []struct {
-		d    Decision
+		d    approval.Decision
 		want string
 	}{
-		{Decision{Decision: "respond", Option: "o2"}, "o2/o2"},
-		{Decision{Decision: "respond", Option: "first", Scope: "session"}, "o1/first"},
-		{Decision{Decision: "respond", Comment: "Second"}, "o2/Second"},
-		{Decision{Decision: "respond", Comment: "neither"}, "/neither"},
-		{Decision{Decision: "approve", Option: "o1"}, "o1/o1"},
+		{approval.Decision{Decision: "respond", Option: "o2"}, "o2/o2"},
+		{approval.Decision{Decision: "respond", Option: "first", Scope: "session"}, "o1/first"},
+		{approval.Decision{Decision: "respond", Comment: "Second"}, "o2/Second"},
+		{approval.Decision{Decision: "respond", Comment: "neither"}, "/neither"},
+		{approval.Decision{Decision: "respond", Option: "o1"}, "o1/o1"},
 	} {
 		s := launchIn(t, h, "thread", "p")
 		c.d.ID = pendingOf(t, h, 1)[0].ID
-		_, err := h.Decide(context.Background(), c.d)
+		_, err := h.Approvals().Decide(context.Background(), c.d)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, await(t, h, s).Result)
 	}
@@ -157,23 +161,23 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	})
 	s := launch(t, h, "two")
 	id := pendingOf(t, h, 1)[0].ID
-	_, err := h.Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "dark red"})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: id, Decision: "respond", Comment: "dark red"})
 	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "option", refused.Param)
 	assert.Equal(t, []string{"Red", "Blue"}, refused.Accepted)
 	pendingOf(t, h, 1)
-	_, err = h.Decide(context.Background(), Decision{ID: id, Decision: "respond", Comment: "blue"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: id, Decision: "respond", Comment: "blue"})
 	require.NoError(t, err)
 	assert.Equal(t, "b/blue", await(t, h, s).Result)
 
 	s = launch(t, h, "two")
-	_, err = h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "none of them"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "none of them"})
 	require.NoError(t, err)
 	assert.Equal(t, "/none of them", await(t, h, s).Result, "nothing was chosen")
 
 	s = launch(t, h, "one")
-	_, err = h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "respond", Comment: "dark red"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "respond", Comment: "dark red"})
 	require.NoError(t, err)
 	assert.Equal(t, "/dark red", await(t, h, s).Result, "the words go beside the only answer")
 }
@@ -182,36 +186,36 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
-	ask := func(spec ApprovalSpec) string {
+	ask := func(spec approval.Spec) string {
 		spec.Run = s.RunID
-		a, err := h.CreateApproval(context.Background(), spec)
+		a, err := h.Approvals().Create(context.Background(), spec)
 		require.NoError(t, err)
 		return a.ID
 	}
 	both := json.RawMessage(`[{"option_id":"y","name":"Yes","kind":"allow_once"},{"option_id":"n","name":"No","kind":"reject_once"},{"option_id":"o","name":"Odd"}]`)
-	call := func(options string) ApprovalSpec {
-		return ApprovalSpec{Tool: "Write", Options: json.RawMessage(options)}
+	call := func(options string) approval.Spec {
+		return approval.Spec{Tool: "Write", Options: json.RawMessage(options)}
 	}
 	for name, c := range map[string]struct {
-		ask   ApprovalSpec
-		d     Decision
+		ask   approval.Spec
+		d     approval.Decision
 		param string // that is wrong; "": none
 	}{
-		"allowing what is denied":     {call(string(both)), Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
-		"rejecting what is approved":  {call(string(both)), Decision{Decision: "approve", Option: "no"}, "option"},
-		"one that was not offered":    {call(string(both)), Decision{Decision: "approve", Option: "maybe"}, "option"},
-		"where none was offered":      {call(``), Decision{Decision: "approve", Option: "y"}, "option"},
-		"nothing allows it":           {call(`[{"option_id":"n","name":"No","kind":"reject_once"}]`), Decision{Decision: "approve"}, "decision"},
-		"but it can be denied":        {call(`[{"option_id":"n","name":"No","kind":"reject_once"}]`), Decision{Decision: "deny", Comment: "no"}, ""},
-		"the same":                    {call(string(both)), Decision{Decision: "approve", Option: "YES"}, ""},
-		"the same no":                 {call(string(both)), Decision{Decision: "deny", Comment: "no", Option: "n"}, ""},
-		"one that says neither":       {call(string(both)), Decision{Decision: "deny", Comment: "no", Option: "odd"}, ""},
-		"an answer nobody offered":    {ApprovalSpec{Type: domain.HumanContact, Title: "?", Options: both}, Decision{Decision: "respond", Comment: "yes", Option: "x"}, "option"},
-		"an answer that was offered":  {ApprovalSpec{Type: domain.HumanContact, Title: "?", Options: both}, Decision{Decision: "respond", Option: "n"}, ""},
-		"nothing chosen, by choosing": {ApprovalSpec{Type: domain.HumanContact, Title: "?", Options: both}, Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
+		"allowing what is denied":     {call(string(both)), approval.Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
+		"rejecting what is approved":  {call(string(both)), approval.Decision{Decision: "approve", Option: "no"}, "option"},
+		"one that was not offered":    {call(string(both)), approval.Decision{Decision: "approve", Option: "maybe"}, "option"},
+		"where none was offered":      {call(``), approval.Decision{Decision: "approve", Option: "y"}, "option"},
+		"nothing allows it":           {call(`[{"option_id":"n","name":"No","kind":"reject_once"}]`), approval.Decision{Decision: "approve"}, "decision"},
+		"but it can be denied":        {call(`[{"option_id":"n","name":"No","kind":"reject_once"}]`), approval.Decision{Decision: "deny", Comment: "no"}, ""},
+		"the same":                    {call(string(both)), approval.Decision{Decision: "approve", Option: "YES"}, ""},
+		"the same no":                 {call(string(both)), approval.Decision{Decision: "deny", Comment: "no", Option: "n"}, ""},
+		"one that says neither":       {call(string(both)), approval.Decision{Decision: "deny", Comment: "no", Option: "odd"}, ""},
+		"an answer nobody offered":    {approval.Spec{Type: domain.HumanContact, Title: "?", Options: both}, approval.Decision{Decision: "respond", Comment: "yes", Option: "x"}, "option"},
+		"an answer that was offered":  {approval.Spec{Type: domain.HumanContact, Title: "?", Options: both}, approval.Decision{Decision: "respond", Option: "n"}, ""},
+		"nothing chosen, by choosing": {approval.Spec{Type: domain.HumanContact, Title: "?", Options: both}, approval.Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
 	} {
 		c.d.ID = ask(c.ask)
-		_, err := h.Decide(context.Background(), c.d)
+		_, err := h.Approvals().Decide(context.Background(), c.d)
 		if c.param == "" {
 			assert.NoError(t, err, name)
 			continue
@@ -219,7 +223,7 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 		var refused *domain.Error
 		require.ErrorAs(t, err, &refused, name)
 		assert.Equal(t, []string{domain.KindInvalid, c.param}, []string{refused.Kind, refused.Param}, name)
-		a, err := h.Approval(context.Background(), c.d.ID)
+		a, err := h.Approvals().Find(context.Background(), c.d.ID)
 		require.NoError(t, err)
 		assert.Equal(t, domain.ApprovalPending, a.Status, name)
 	}
@@ -243,13 +247,13 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	s := launch(t, h, "p")
 	a := pendingOf(t, h, 1)[0]
 	assert.False(t, a.InputEditable())
-	_, err := h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
 	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, "updated_input", refused.Param)
 	assert.Contains(t, refused.Expected, "deny instead, with a comment")
 	pendingOf(t, h, 1)
-	_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"n":1, "command":"ls"}`)})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"n":1, "command":"ls"}`)})
 	require.NoError(t, err, "the same is no other one")
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
 
@@ -262,7 +266,7 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	require.NoError(t, h.Close())
 	fixed = true
 	h = openHub(t, path, asks)
-	_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
 	require.NoError(t, err)
 	again := pendingOf(t, h, 1)[0]
 	assert.NotEqual(t, a.ID, again.ID)
@@ -301,7 +305,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			}, func(o *Options) {
 				o.Rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
 			})
-			events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
+			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 			c.spec.Prompt = "p"
 			s, err := h.Launch(context.Background(), c.spec)
 			require.NoError(t, err)
@@ -311,7 +315,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			require.NoError(t, err)
 			var noted []string
 			for _, e := range conversation.Entries {
-				if e.Kind == kindApproval {
+				if e.Kind == domain.ItemApproval {
 					noted = append(noted, e.Content)
 				}
 			}
@@ -325,7 +329,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			require.Eventually(t, func() bool { return len(events.all()) == 1 }, within, time.Millisecond, "it is told")
 			told := events.all()[0].Payload.(domain.ApprovalResolved)
 			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{told.Status, told.DecidedBy, told.Tool})
-			a, err := h.Approval(context.Background(), told.ApprovalID)
+			a, err := h.Approvals().Find(context.Background(), told.ApprovalID)
 			require.NoError(t, err)
 			assert.Equal(t, domain.ApprovalDenied, a.Status)
 		})
@@ -337,9 +341,9 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Settings: domain.Settings{AllowedTools: []string{"Read"}, DisallowedTools: []string{"Write"}}})
 	require.NoError(t, err)
 	inState(t, h, s, domain.Running)
-	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
+	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 	for i, c := range [][2]string{{"Read", domain.ApprovalApproved}, {"Write", domain.ApprovalDenied}} {
-		a, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.UUID, Tool: c[0]})
+		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.UUID, Tool: c[0]})
 		require.NoError(t, err)
 		assert.Equal(t, c[1], a.Status)
 		require.Eventually(t, func() bool { return len(events.all()) == i+1 }, within, time.Millisecond, "it is told")
@@ -366,26 +370,26 @@ func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 	})
 	set := func(p play) { mu.Lock(); now = p; mu.Unlock() }
 	result := func(thread string) string { t.Helper(); return await(t, h, launchIn(t, h, thread, "p")).Result }
-	asks := func(thread string, d Decision) {
+	asks := func(thread string, d approval.Decision) {
 		t.Helper()
 		s := launchIn(t, h, thread, "p")
 		d.ID = pendingOf(t, h, 1)[0].ID
-		_, err := h.Decide(context.Background(), d)
+		_, err := h.Approvals().Decide(context.Background(), d)
 		require.NoError(t, err)
 		await(t, h, s)
 	}
-	asks("a", Decision{Decision: "approve"})
-	asks("a", Decision{Decision: "approve", Scope: "once"}) // once is no rule
-	asks("a", Decision{Decision: "approve", Scope: "session"})
+	asks("a", approval.Decision{Decision: "approve"})
+	asks("a", approval.Decision{Decision: "approve", Scope: "once"}) // once is no rule
+	asks("a", approval.Decision{Decision: "approve", Scope: "session"})
 	assert.Equal(t, "yes rule=session", result("a"))
-	asks("b", Decision{Decision: "deny", Comment: "no", Scope: "session"})
+	asks("b", approval.Decision{Decision: "deny", Comment: "no", Scope: "session"})
 	assert.Equal(t, "no rule=session", result("b"))
 	assert.Equal(t, "yes rule=session", result("a"), "threads know nothing of each other")
-	asks("c", Decision{Decision: "approve", Scope: "project"})
+	asks("c", approval.Decision{Decision: "approve", Scope: "project"})
 	assert.Equal(t, "yes rule=project", result("d"))
 	assert.Equal(t, "no rule=session", result("b"), "deny wins")
 	set(ask("Bash", "ls -l"))
-	asks("d", Decision{Decision: "approve"}) // another command is another question
+	asks("d", approval.Decision{Decision: "approve"}) // another command is another question
 }
 
 func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
@@ -399,7 +403,7 @@ func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
 		pendingOf(t, h, i+1)
 	}
 	no := pendingOf(t, h, 4)[3]
-	_, err := h.Decide(context.Background(), Decision{ID: no.ID, Decision: "deny", Comment: "no", Scope: "session"})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: no.ID, Decision: "deny", Comment: "no", Scope: "session"})
 	require.NoError(t, err)
 	await(t, h, list[3])
 	again := launchIn(t, h, "3", "y")
@@ -483,10 +487,10 @@ func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {
 				return
 			}
 			assert.Equal(t, "no timeout", await(t, h, s).Result)
-			a, err := h.Approval(context.Background(), a.ID)
+			a, err := h.Approvals().Find(context.Background(), a.ID)
 			require.NoError(t, err)
 			assert.Equal(t, domain.ApprovalExpired, a.Status)
-			_, err = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
+			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve"})
 			assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 		})
 	}
@@ -506,11 +510,11 @@ func crash(t *testing.T, path string, play play, threads ...string) {
 func TestARunThatHasEndedAsksNothing(t *testing.T) {
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 	s := await(t, h, launch(t, h, "p"))
-	_, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"})
+	_, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write"})
 	assert.Equal(t, domain.KindBadState, kindOf(t, err))
-	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: "nobody", Tool: "Write"})
+	_, err = h.Approvals().Create(context.Background(), approval.Spec{Run: "nobody", Tool: "Write"})
 	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
-	_, err = h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID})
+	_, err = h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	pendingOf(t, h, 0)
 }
@@ -533,8 +537,8 @@ func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 20 { // -race sees who reads what the writer writes
-		_, _ = h.CreateApproval(ctx, ApprovalSpec{Run: s.RunID, Tool: "Write"})
+		_, _ = h.Approvals().Create(ctx, approval.Spec{Run: s.RunID, Tool: "Write"})
 		_, _ = h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
-		_, _ = h.Decide(ctx, Decision{ID: "call", Decision: "approve"})
+		_, _ = h.Approvals().Decide(ctx, approval.Decision{ID: "call", Decision: "approve"})
 	}
 }

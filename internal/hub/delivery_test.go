@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,9 +53,9 @@ func says(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 var exited = catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: codeAgentExited, Message: "it ended"}}
 
 // approval is a question as it is now.
-func approval(t *testing.T, h *Hub, id string) domain.Approval {
+func approvalNow(t *testing.T, h *Hub, id string) domain.Approval {
 	t.Helper()
-	a, err := h.Approval(context.Background(), id)
+	a, err := h.Approvals().Find(context.Background(), id)
 	require.NoError(t, err)
 	return a
 }
@@ -64,7 +66,7 @@ func notes(t *testing.T, h *Hub, run string) (list []string) {
 	c, err := h.Conversation(context.Background(), run, Page{})
 	require.NoError(t, err)
 	for _, e := range c.Entries {
-		if e.Kind == kindApproval {
+		if e.Kind == domain.ItemApproval {
 			list = append(list, e.Content)
 		}
 	}
@@ -115,23 +117,23 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 			assert.Contains(t, again.Reopened, c.reason)
 			assert.True(t, again.Stale)
 			assert.Equal(t, []string{first.Tool, string(first.Input), first.ToolUseID()}, []string{again.Tool, string(again.Input), again.ToolUseID()})
-			was := approval(t, h, first.ID)
-			assert.Equal(t, []any{domain.ApprovalApproved, byUser, again.ID, true}, []any{was.Status, was.DecidedBy, was.ReopenedAs, was.Taken.IsZero()})
+			was := approvalNow(t, h, first.ID)
+			assert.Equal(t, []any{domain.ApprovalApproved, domain.DecidedByUser, again.ID, true}, []any{was.Status, was.DecidedBy, was.ReopenedAs, was.Taken.IsZero()})
 			said := notes(t, h, s.UUID)
 			require.Len(t, said, 1, "the history has the answer")
 			assert.Contains(t, said[0], "approved before, but")
 
-			events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, 0)
+			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, 0)
 			require.Eventually(t, func() bool { return len(events.all()) >= 2 }, within, time.Millisecond)
 			told := events.all()[1].Payload.(domain.ApprovalRequested)
 			assert.Equal(t, []any{again.ID, first.ID, again.Reopened, true}, []any{told.ApprovalID, told.Reopens, told.Reopened, told.Stale})
 
 			approve(t, h, again, "")
-			last := lastOf(t, h, "a", SourceDecision)
+			last := lastOf(t, h, "a", domain.SourceDecision)
 			assert.Equal(t, "yes user_approved", last.Result)
-			assert.Contains(t, last.Prompt, "look first", "the agent is told that it may have done it")
+			assert.Contains(t, last.Prompt, "Check first", "the agent is told that it may have done it")
 			pendingOf(t, h, 0)
-			assert.False(t, approval(t, h, again.ID).Taken.IsZero())
+			assert.False(t, approvalNow(t, h, again.ID).Taken.IsZero())
 		})
 	}
 }
@@ -146,7 +148,7 @@ func TestAnAnswerThatWasTakenIsNotAskedAgain(t *testing.T) {
 	approve(t, h, a, "")
 	assert.Equal(t, domain.Failed, await(t, h, s).State)
 	pendingOf(t, h, 0)
-	assert.False(t, approval(t, h, a.ID).Taken.IsZero())
+	assert.False(t, approvalNow(t, h, a.ID).Taken.IsZero())
 	assert.Empty(t, notes(t, h, s.UUID))
 }
 
@@ -154,7 +156,7 @@ func TestAnAnswerThatWasTakenIsNotAskedAgain(t *testing.T) {
 func TestADenialIsNotAskedAgain(t *testing.T) {
 	h := openHub(t, database(t), hears(ends(exited)))
 	s := launch(t, h, "p")
-	_, err := h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "no"})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "no"})
 	require.NoError(t, err)
 	await(t, h, s)
 	pendingOf(t, h, 0)
@@ -173,7 +175,7 @@ func TestAStopTakesAnAnswerBack(t *testing.T) {
 	pendingOf(t, h, 0)
 	said := notes(t, h, s.UUID)
 	require.Len(t, said, 1)
-	assert.Contains(t, said[0], "approved, and then the turn was stopped")
+	assert.Contains(t, said[0], "approved, but the turn was stopped")
 }
 
 // What takes too long was not stopped by anybody who knew of the answer.
@@ -194,7 +196,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 		second play
 		reason string
 	}{
-		"that ends at once":                {ends(exited), "it was not told"},
+		"that ends at once":                {ends(exited), "it never got the answer"},
 		"that ends when it has the answer": {hears(ends(exited)), "it may have been carried out"},
 		"that asks nothing":                {ends(completed), "went on without asking this again"},
 	} {
@@ -211,7 +213,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 			assert.Equal(t, first.ID, again.Reopens)
 			assert.Contains(t, again.Reopened, c.reason)
 			approve(t, h, again, "")
-			require.Eventually(t, func() bool { return lastOf(t, h, "a", SourceDecision).Result == "yes user_approved" }, within, time.Millisecond)
+			require.Eventually(t, func() bool { return lastOf(t, h, "a", domain.SourceDecision).Result == "yes user_approved" }, within, time.Millisecond)
 			pendingOf(t, h, 0)
 		})
 	}
@@ -225,13 +227,13 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	approve(t, h, first, "")
 	again := pendingOf(t, h, 1)[0]
 	approve(t, h, again, "")
-	assert.Equal(t, domain.Completed, lastOf(t, h, "a", SourceDecision).State)
+	assert.Equal(t, domain.Completed, lastOf(t, h, "a", domain.SourceDecision).State)
 	pendingOf(t, h, 0)
 	asked, err := h.SessionOf(context.Background(), first.Run)
 	require.NoError(t, err)
 	said := notes(t, h, asked.UUID)
 	require.Len(t, said, 2)
-	assert.Contains(t, said[1], "went on without needing it")
+	assert.Contains(t, said[1], "approved, but the agent went on without asking this again")
 }
 
 // An agent that puts its question in other words has asked it.
@@ -248,7 +250,7 @@ func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
 	h = openHub(t, path, play)
 	approve(t, h, first, "")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
-	assert.Equal(t, "yes user_approved", lastOf(t, h, "a", SourceDecision).Result)
+	assert.Equal(t, "yes user_approved", lastOf(t, h, "a", domain.SourceDecision).Result)
 	pendingOf(t, h, 0)
 }
 
@@ -262,9 +264,9 @@ func TestARuleAnswersWhatItWasMadeFor(t *testing.T) {
 	require.NoError(t, h.Close())
 	h = openHub(t, path, play)
 	approve(t, h, first, "session")
-	assert.Equal(t, "yes rule=session", lastOf(t, h, "a", SourceDecision).Result)
+	assert.Equal(t, "yes rule=session", lastOf(t, h, "a", domain.SourceDecision).Result)
 	pendingOf(t, h, 0)
-	assert.False(t, approval(t, h, first.ID).Carried)
+	assert.False(t, approvalNow(t, h, first.ID).Carried)
 }
 
 // A question of a dead agent is closed by a turn that somebody wanted later and
@@ -283,9 +285,9 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 	pendingOf(t, h, 1)
 	await(t, h, launchIn(t, h, "a", "another turn"))
 	pendingOf(t, h, 0)
-	a := approval(t, h, first.ID)
-	assert.Equal(t, []string{domain.ApprovalCancelled, byOvertaken}, []string{a.Status, a.DecidedBy})
-	_, err := h.Decide(context.Background(), Decision{ID: first.ID, Decision: "approve"})
+	a := approvalNow(t, h, first.ID)
+	assert.Equal(t, []string{domain.ApprovalCancelled, domain.DecidedByOvertaken}, []string{a.Status, a.DecidedBy})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: first.ID, Decision: "approve"})
 	assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 }
 
@@ -357,8 +359,8 @@ func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T
 	}, within, time.Millisecond)
 	assert.Equal(t, []any{first.ID, again.Reopened, false}, []any{asked.Reopens, asked.Reopened, asked.Stale})
 	assert.Contains(t, asked.Reopened, "may have been carried out")
-	assert.Equal(t, asked.ID, approval(t, h, first.ID).ReopenedAs)
-	assert.Equal(t, domain.ApprovalCancelled, approval(t, h, again.ID).Status)
+	assert.Equal(t, asked.ID, approvalNow(t, h, first.ID).ReopenedAs)
+	assert.Equal(t, domain.ApprovalCancelled, approvalNow(t, h, again.ID).Status)
 
 	require.NoError(t, h.Close())
 	h = openHub(t, path, play)
@@ -406,7 +408,7 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 			assert.Equal(t, open.ID, again.Reopens)
 			assert.Contains(t, again.Reopened, "without asking this again")
 			approve(t, h, again, "")
-			assert.Equal(t, "yes user_approved", lastOf(t, h, "a", SourceDecision).Result)
+			assert.Equal(t, "yes user_approved", lastOf(t, h, "a", domain.SourceDecision).Result)
 			pendingOf(t, h, 0)
 		})
 	}
@@ -417,7 +419,7 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 func TestAnAnswerWithAnotherInputIsSaidWhereItIsAskedAgain(t *testing.T) {
 	h := openHub(t, database(t), hears(ends(exited)))
 	s := launchIn(t, h, "a", "p")
-	_, err := h.Decide(context.Background(), Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 	require.NoError(t, err)
 	await(t, h, s)
 	again := pendingOf(t, h, 1)[0]

@@ -7,7 +7,7 @@
 //   - launch.go, schedule.go and execute.go take a prompt to its agent.
 //   - report.go and fold.go turn what an agent does into events and items.
 //   - permission.go, policy.go and decide.go ask, answer and remember.
-//   - log.go and subscribe.go bring events to whoever wants them.
+//   - events.go hands what was committed to package eventlog, which tells whoever wants to hear of it.
 //   - recover.go picks up what a dead process left behind.
 //
 // All changes are made by the store's writer goroutine, inside a transaction:

@@ -1,8 +1,19 @@
 package hub
 
-import "github.com/duet-rpc/duet-rpc/internal/store/health"
+import (
+	"context"
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
+)
 
 // stored makes an error of the store one for users.
 func stored(err error) error { return health.Explain(err) }
 
 var errClosing = health.ErrClosing
+
+// isClosed reports whether err means that the hub is closing.
+func isClosed(err error) bool {
+	return errors.Is(err, errClosing) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
+}

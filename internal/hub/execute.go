@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -165,19 +166,23 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.resolveFor(wasRestricted(run), thread.Agent)
+	agent, err := h.agentFor(restricted.Marked(run), thread.Agent)
 	if err != nil {
 		return result, err
 	}
-	h.standing.begin(run.ID, agent)
-	defer h.standing.end(run.ID)
+	if h.configs != nil {
+		h.configs.RunStarted(run.ID, agent.FromProject)
+		defer h.configs.RunEnded(run.ID)
+	}
 	lease, err := h.executors.Acquire(live.ctx, leaseFor(thread.UUID, agent))
 	if err != nil {
 		return result, err
 	}
 	defer lease.Release()
 	defer h.intake.Join(lease)()
-	h.standing.has(run.ID, agent, lease)
+	if h.configs != nil && agent.Driver == config.DriverExecutor { // one of ours runs agents of others, too, and is no agent
+		h.configs.AgentIsExecutor(run.ID, lease.Kill)
+	}
 	err = h.write(live.ctx, func(t store.Tx) error {
 		run, err := t.Run(h.ctx, run.ID)
 		if err != nil {
@@ -253,7 +258,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	if failure != nil && run.State != domain.Starting || why.code == codeAgentExited {
 		// It did not take its question back: that stays, and its answer resumes
 		// the run.
-		if err := h.keepApprovals(t, run); err != nil {
+		if err := h.approvals.KeepQuestions(t, run); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -19,7 +22,7 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.resolveFor(wasRestricted(s.Run), s.Thread.Agent)
+	agent, err := h.agentFor(restricted.Marked(s.Run), s.Thread.Agent)
 	if err != nil {
 		return result, err
 	}
@@ -71,36 +74,15 @@ func (h *Hub) transcript(ctx context.Context, s domain.Session) ([]catalog.Messa
 		if chain[n].State == domain.Cancelled { // it was taken back before an agent has seen it
 			continue
 		}
-		said, err := h.told(ctx, chain[n].ID)
+		items, err := h.items(ctx, chain[n].ID)
 		if err != nil {
 			return nil, err
 		}
+		said := conversation.Transcript(items)
 		for _, m := range said {
 			size += len(m.Content)
 		}
 		list = append(said, list...)
-	}
-	return list, nil
-}
-
-// told is what was said in a run, as an agent can be told it.
-func (h *Hub) told(ctx context.Context, run int64) ([]catalog.Message, error) {
-	items, err := h.items(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	var list []catalog.Message
-	for _, i := range items {
-		switch i.Kind {
-		case kindMessage:
-			list = append(list, catalog.Message{Role: i.Role, Content: i.Content, Type: "message"})
-		case kindTool:
-			text := i.Tool + ": " + i.Title
-			if i.Status != "" {
-				text += " (" + i.Status + ")"
-			}
-			list = append(list, catalog.Message{Role: "assistant", Content: text, Type: "tool_call"})
-		}
 	}
 	return list, nil
 }

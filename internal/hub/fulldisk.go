@@ -127,7 +127,7 @@ func (h *Hub) failFull(t store.Tx, run domain.Run) error {
 	if err := t.SetMeta(metaLeftOpen, "1"); err != nil {
 		return err
 	}
-	if err := h.keepApprovals(t, run); err != nil {
+	if err := h.approvals.KeepQuestions(t, run); err != nil {
 		return err
 	}
 	return h.transition(t, &run, domain.Failed, diskFull)
@@ -178,10 +178,10 @@ func (h *Hub) closeLeftOpen(t store.Tx) error {
 		if run.ErrorCode != codeStoreFull {
 			continue
 		}
-		if err := h.closeFold(t, &run); err != nil {
+		if err := h.conversation.End(t, &run); err != nil {
 			return err
 		}
-		if err := h.settleAnswers(t, run, false); err != nil {
+		if err := h.approvals.SettleAnswers(t, run, false); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	assert.Len(t, list, 2)
 	assert.Eventually(t, func() bool { // what is kept is announced a moment later
 		kept, err := h.store.LastSeq(context.Background())
-		return err == nil && kept == h.events.last()
+		return err == nil && kept == h.events.Last()
 	}, within, time.Millisecond, "nothing was announced that is not kept")
 
 	<-stopped // agents are ended before there is room to say so

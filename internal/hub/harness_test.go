@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -49,7 +51,7 @@ func verdictText(r catalog.RequestPermissionResult) string {
 func pendingOf(t *testing.T, h *Hub, n int) (list []domain.Approval) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		list, _ = h.Approvals(context.Background(), "")
+		list, _ = h.Approvals().Pending(context.Background(), "")
 		return len(list) == n
 	}, within, time.Millisecond, "%d questions", n)
 	return list
@@ -68,7 +70,7 @@ func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now do
 
 func approve(t *testing.T, h *Hub, a domain.Approval, scope string) {
 	t.Helper()
-	_, err := h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve", Scope: scope})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", Scope: scope})
 	require.NoError(t, err)
 }
 
@@ -83,15 +85,15 @@ func kindOf(t *testing.T, err error) string {
 // launchIn launches in a conversation of the caller's.
 func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {
 	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: SourceTask, ThreadAlias: thread})
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, ThreadAlias: thread})
 	require.NoError(t, err)
 	return s
 }
 
-func (c *collected) all() []Notice {
+func (c *collected) all() []eventlog.Notice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]Notice{}, c.list...)
+	return append([]eventlog.Notice{}, c.list...)
 }
 
 // states are the transitions that a subscriber was told, such as
@@ -126,7 +128,7 @@ func (p *prompts) all() []string {
 // insert puts a run into a state without its history.
 func insert(t *testing.T, h *Hub, state domain.State) domain.Run {
 	t.Helper()
-	r := newRun(LaunchSpec{Prompt: "p", Source: SourceTask}, "fake")
+	r := newRun(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
 		thread := domain.Thread{UUID: r.UUID + "-thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
 		if err := h.addThread(tx, &thread, ""); err != nil {

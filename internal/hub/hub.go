@@ -6,7 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/configwatch"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
@@ -54,11 +58,11 @@ type Options struct {
 	Keys  func() map[string]config.Key
 	Rules func() []config.Rule
 	// Restricted, if set, is the configuration as it is for who does not
-	// trust the workspace; see [Restricted].
+	// trust the workspace; see package restricted.
 	Restricted func() (*config.Config, error)
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
-	Changes   Changes
+	Changes   configwatch.Changes
 	Limits    config.Limits
 	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
 	Getenv    func(string) string
@@ -82,33 +86,30 @@ type Options struct {
 
 // A Hub keeps the domain. Its methods may be called from any goroutine.
 type Hub struct {
-	opts      Options
-	store     store.Store
-	standing  standing
-	executors Executors
-	log       *slog.Logger
-	events    *eventLog
-	intake    *intake.Intake
-	histories historyIntake
-	health    *health.Monitor // of the store
-	tokens    *credential.Tokens
-	keys      *credential.Keys
-	terminals *terminal.Registry
-	sessions  *recentSessions // runs that were lately needed for their ids
-	started   time.Time
-	began     int64 // the last event of the hub before this one
+	opts         Options
+	store        store.Store
+	health       *health.Monitor    // of the store
+	configs      *configwatch.Watch // nil where the configuration does not change
+	events       *eventlog.Log
+	conversation *conversation.Writer
+	intake       *intake.Intake
+	approvals    *approval.Inbox
+	terminals    *terminal.Registry
+	tokens       *credential.Tokens
+	keys         *credential.Keys
+	executors    Executors
+	histories    historyIntake
+	sessions     *recentSessions // runs that were lately needed for their ids
+	log          *slog.Logger
+	started      time.Time
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
 	active background.Group // goroutines of runs and subscriptions
 
-	folds map[int64]*fold // of active runs; for the writer's goroutine alone
-
 	mu            sync.Mutex // guards the fields below
 	live          map[int64]*liveRun
-	waiting       map[string]chan verdict // by approval
 	awaiting      map[int64][]chan struct{}
-	besides       map[*Subscription]struct{}
 	cutShort      map[int64]struct{} // runs that a full disk has cut short, until that is kept
 	keepsCutShort bool               // a goroutine keeps that
 	closing       bool
@@ -137,27 +138,29 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		opts: opts, log: opts.Logger, events: newEventLog(), started: time.Now(),
-		folds: make(map[int64]*fold), live: make(map[int64]*liveRun), waiting: make(map[string]chan verdict),
-		awaiting: make(map[int64][]chan struct{}), tokens: credential.NewTokens(), sessions: newRecentSessions(),
-		cutShort: make(map[int64]struct{}),
+		opts: opts, log: opts.Logger, started: time.Now(),
+		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}), cutShort: make(map[int64]struct{}),
+		tokens: credential.NewTokens(), sessions: newRecentSessions(),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.standing.hub = h
+	h.conversation = conversation.New(h.ctx, h.known)
 	h.health = health.New(health.Options{
 		Database: opts.Database, Removed: opts.Removed, Full: h.diskIsFull, Room: h.diskHasRoom, Lost: opts.Lost, Logger: h.log,
 	})
+	h.events = h.newEvents(h.ctx)
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.rolledBack, Valid: opts.Valid, Damaged: h.health.Damaged}); err != nil {
+	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Valid, Damaged: h.health.Damaged}); err != nil {
 		return nil, err
 	}
 	h.health.Opened(h.store)
 	h.keys = h.newKeys()
+	h.approvals = h.newInbox()
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Runs: forIntake{h}, Recorder: forIntake{h}, Health: h.health, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Root: opts.Root, Logger: h.log,
 	})
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h, h.intake, h.keys, h.terminals})
+	h.configs = h.watchConfig()
 	if err := h.recover(ctx); err != nil {
 		h.store.Close()
 		return nil, err
@@ -190,6 +193,10 @@ func (h *Hub) Close() error {
 	h.keys.Close()
 	h.intake.Close()
 	_ = h.terminals.Close(ctx)
+	_ = h.events.Close(ctx)
+	if h.configs != nil {
+		_ = h.configs.Close(ctx)
+	}
 	if h.active.Close(ctx) != nil {
 		h.log.Warn("runs did not end in time")
 	}

@@ -13,7 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 
 	"github.com/stretchr/testify/assert"
@@ -160,10 +162,10 @@ func database(t *testing.T) string { return filepath.Join(t.TempDir(), "duet.db"
 // A log collects what a subscriber gets.
 type collected struct {
 	mu   sync.Mutex
-	list []Notice
+	list []eventlog.Notice
 }
 
-func (c *collected) deliver(_ context.Context, n Notice) error {
+func (c *collected) deliver(_ context.Context, n eventlog.Notice) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, n)
@@ -180,10 +182,11 @@ func (c *collected) kinds() []domain.EventKind {
 	return list
 }
 
-func subscribe(t *testing.T, h *Hub, f Filter, since int64) *collected {
+func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *collected {
 	t.Helper()
 	c := &collected{}
-	s, err := h.Subscribe(context.Background(), f, since, c.deliver)
+	f.Since = since
+	s, err := h.events.Subscribe(context.Background(), f, c.deliver)
 	require.NoError(t, err)
 	s.Start()
 	t.Cleanup(s.Close)
@@ -192,7 +195,7 @@ func subscribe(t *testing.T, h *Hub, f Filter, since int64) *collected {
 
 func launch(t *testing.T, h *Hub, prompt string) domain.Session {
 	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: SourceTask})
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask})
 	require.NoError(t, err)
 	return s
 }
@@ -215,7 +218,7 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 		x.say("Done.")
 		return completed
 	})
-	events := subscribe(t, h, Filter{}, -1)
+	events := subscribe(t, h, eventlog.Subscribing{}, -1)
 	s := await(t, h, launch(t, h, "say hello"))
 	assert.Equal(t, domain.Completed, s.State)
 	assert.Equal(t, "Done.", s.Result)
@@ -247,18 +250,18 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 	s := launch(t, h, "write")
 	var pending []domain.Approval
 	require.Eventually(t, func() bool {
-		pending, _ = h.Approvals(context.Background(), "")
+		pending, _ = h.Approvals().Pending(context.Background(), "")
 		return len(pending) == 1
 	}, time.Minute, time.Millisecond)
 	now, err := h.Session(context.Background(), s.RunID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.WaitingInput, now.State)
 
-	_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny"})
 	assert.ErrorContains(t, err, "comment")
-	_, err = h.Decide(context.Background(), Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 	require.NoError(t, err)
-	_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
 	assert.ErrorContains(t, err, "already decided with status: approved")
 	s = await(t, h, s)
 	assert.Equal(t, `true user_approved {"file_path":"b"}`, s.Result)
@@ -276,13 +279,13 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	}
 	h := openHub(t, path, play)
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, play)
-	events := subscribe(t, h, Filter{}, -1)
+	events := subscribe(t, h, eventlog.Subscribing{}, -1)
 	require.Eventually(t, func() bool { return len(events.kinds()) == 1 }, time.Minute, time.Millisecond, "the question is shown again")
-	pending, err := h.Approvals(context.Background(), s.SessionID)
+	pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
 	require.NoError(t, err)
 	require.Len(t, pending, 1)
 	assert.True(t, pending[0].Stale)
@@ -290,7 +293,7 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, domain.Interrupted, left.State)
 
-	_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
+	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "approve"})
 	require.NoError(t, err)
 	next, err := h.Session(context.Background(), left.Thread.UUID)
 	require.NoError(t, err)
@@ -326,7 +329,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 
 	third := launch(t, h, "ask")
 	<-begun
-	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	fourth := launch(t, h, "a run that waits for a human gives its slot up")
 	<-begun
 	for _, s := range []domain.Session{third, fourth} {
@@ -334,7 +337,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	}
-	p, err := h.Approvals(context.Background(), "")
+	p, err := h.Approvals().Pending(context.Background(), "")
 	require.NoError(t, err)
 	assert.Empty(t, p, "its question is closed")
 }
@@ -363,17 +366,17 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 				asking, cut := context.WithCancel(ctx)
 				go x.ask(asking, "Write", map[string]string{"file_path": "a"})
 				for pending := []domain.Approval{}; len(pending) == 0 && ctx.Err() == nil; {
-					pending, _ = x.daemon.(daemon).Approvals(ctx, "")
+					pending, _ = x.daemon.(daemon).Approvals().Pending(ctx, "")
 				}
 				cut()
 				return end
 			})
 			s := await(t, h, launch(t, h, "write a file"))
-			pending, err := h.Approvals(context.Background(), s.SessionID)
+			pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
 			require.NoError(t, err)
 			require.Len(t, pending, 1)
 			assert.True(t, pending[0].Stale)
-			_, err = h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "approve"})
+			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "approve"})
 			require.NoError(t, err)
 			next, err := h.Session(context.Background(), s.Thread.UUID)
 			require.NoError(t, err)
@@ -390,7 +393,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 		return completed
 	})
 	s := launch(t, h, "write")
-	require.Eventually(t, func() bool { p, _ := h.Approvals(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := h.Approvals().Pending(context.Background(), ""); return len(p) == 1 }, time.Minute, time.Millisecond)
 	for _, status := range []string{"pending", "approved"} {
 		c, err := h.Conversation(context.Background(), s.SessionID, Page{})
 		require.NoError(t, err)
@@ -398,7 +401,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 		require.NotNil(t, c.Entries[1].Approval)
 		assert.Equal(t, status, c.Entries[1].Approval.Status)
 		if status == "pending" {
-			_, err = h.Decide(context.Background(), Decision{ID: c.Entries[1].Approval.ID, Decision: "approve"})
+			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: c.Entries[1].Approval.ID, Decision: "approve"})
 			require.NoError(t, err)
 			await(t, h, s)
 		}

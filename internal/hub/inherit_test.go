@@ -27,7 +27,7 @@ func reader(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 
 func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 	path := database(t)
-	spec := LaunchSpec{Prompt: "p", Source: SourceExecute, ThreadAlias: "a", Tools: []string{"Read"}, Mode: catalog.ModePlan, Timeout: time.Hour, Quiet: true}
+	spec := LaunchSpec{Prompt: "p", Source: domain.SourceExecute, ThreadAlias: "a", Tools: []string{"Read"}, Mode: catalog.ModePlan, Timeout: time.Hour, Quiet: true}
 	h := openHub(t, path, reader)
 	// A thread that has another mode than the run.
 	await(t, h, func() domain.Session {
@@ -49,7 +49,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	s, err := h.Session(context.Background(), "a")
 	require.NoError(t, err)
-	require.Equal(t, SourceDecision, s.Source)
+	require.Equal(t, domain.SourceDecision, s.Source)
 	same(s)
 	assert.Equal(t, "yes user_approved, no rule=tools", await(t, h, s).Result)
 
@@ -127,7 +127,7 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 	approve(t, h, pendingOf(t, h, 1)[0], "") // the queue is full, but an answer is taken
 	resumed, err := h.Session(context.Background(), "a")
 	require.NoError(t, err)
-	require.Equal(t, SourceDecision, resumed.Source)
+	require.Equal(t, domain.SourceDecision, resumed.Source)
 	require.Equal(t, domain.Queued, resumed.State)
 	interrupt := func(s domain.Session) {
 		t.Helper()

@@ -39,11 +39,5 @@ func (f forIntake) GoesOn(run int64) bool {
 	return f.hub.live[run] != nil && !cut
 }
 
-// Record is as of [intake.Recorder].
-func (f forIntake) Record(t store.Tx, r intake.Report) error {
-	of := report{run: r.Run, kind: r.Kind, data: r.Data, delta: r.Delta}
-	if r.Change != nil {
-		of.diff = &fileDiff{r.Change.FileChange, r.Change.Diff, r.Change.Added, r.Change.Removed}
-	}
-	return f.hub.applyReport(t, &of)
-}
+// Changed is as of [intake.Runs].
+func (f forIntake) Changed(t store.Tx, run int64) { f.hub.forget(t, run) }

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -24,7 +26,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
 	}
-	agent, err := h.resolveFor(isRestricted(ctx), spec.Agent)
+	agent, err := h.agentFor(restricted.Is(ctx), spec.Agent)
 	if err != nil {
 		return domain.Session{}, err
 	}
@@ -37,7 +39,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		}
 	}
 	run := newRun(spec, agent.Name)
-	restrict(ctx, &run)
+	restricted.Carry(ctx, &run)
 	err = h.write(ctx, func(t store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
@@ -55,8 +57,8 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
 		}
 		run.Agent = thread.Agent
-		if isRestricted(ctx) && thread.Agent != agent.Name {
-			if _, err := h.resolveFor(true, thread.Agent); err != nil {
+		if restricted.Is(ctx) && thread.Agent != agent.Name {
+			if _, err := h.agentFor(true, thread.Agent); err != nil {
 				return err
 			}
 		}
@@ -112,7 +114,7 @@ func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Threa
 
 func (h *Hub) newThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	thread := domain.Thread{
-		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: firstOf(spec.Mode, catalog.ModeDefault), Model: spec.Model,
+		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: cmp.Or(spec.Mode, catalog.ModeDefault), Model: spec.Model,
 		Settings: spec.Settings, Created: t.Now(), Active: t.Now(),
 	}
 	return thread, h.addThread(t, &thread, spec.ThreadAlias)
@@ -132,7 +134,7 @@ func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
 
 // add keeps a run in its thread and queues it, unless it is a draft.
 func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool) error {
-	if run.Source != SourceDecision { // an answer is not refused
+	if run.Source != domain.SourceDecision { // an answer is not refused
 		if err := h.checkRoom(t); err != nil {
 			return err
 		}
@@ -189,7 +191,7 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 			return err
 		}
 	}
-	if err := h.addPrompt(t, *run, thread); err != nil {
+	if err := h.conversation.Prompt(t, *run, thread); err != nil {
 		return err
 	}
 	// The thread is touched by the transition.
@@ -227,7 +229,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if err != nil {
 			return err
 		}
-		agent, err := h.resolveFor(isRestricted(ctx), thread.Agent)
+		agent, err := h.agentFor(restricted.Is(ctx), thread.Agent)
 		if err != nil {
 			return err
 		}
@@ -256,7 +258,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if thread.ID != from.Thread {
 			run.Mode = asking(run.Mode)
 		}
-		restrict(ctx, &run)
+		restricted.Carry(ctx, &run)
 		return h.add(t, &run, thread, false)
 	})
 	if err != nil {
@@ -274,7 +276,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	if err != nil {
 		return err
 	}
-	if _, err := h.resolveFor(isRestricted(ctx), thread.Agent); err != nil {
+	if _, err := h.agentFor(restricted.Is(ctx), thread.Agent); err != nil {
 		return err
 	}
 	if err := h.checkRoom(t); err != nil {
@@ -303,7 +305,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	if len(spec.Metadata) > 0 {
 		run.Metadata = spec.Metadata
 	}
-	restrict(ctx, run)
+	restricted.Carry(ctx, run)
 	h.forget(t, run.ID)
 	return h.enqueue(t, run, thread)
 }
@@ -329,10 +331,10 @@ func asking(mode string) string {
 	return mode
 }
 
-// resolve finds an agent, with an error that says what to do.
-func (h *Hub) resolve(name string) (config.Agent, error) { return resolveIn(h.opts.Agents, name) }
+// agent finds an agent, with an error that says what to do.
+func (h *Hub) agent(name string) (config.Agent, error) { return agentIn(h.opts.Agents, name) }
 
-func resolveIn(agents Agents, name string) (config.Agent, error) {
+func agentIn(agents Agents, name string) (config.Agent, error) {
 	agent, err := agents.Resolve(name)
 	var unknown *config.UnknownAgentError
 	var untrusted *config.NotTrustedError
@@ -386,7 +388,7 @@ func checkMode(mode string) (string, error) {
 // checkHeld refuses plan mode for an agent that cannot be held to it: a plain
 // command asks nobody before it acts.
 func (h *Hub) checkHeld(name, mode string) error {
-	agent, err := h.resolve(name)
+	agent, err := h.agent(name)
 	if err != nil || agent.Driver != "command" || mode != catalog.ModePlan {
 		return nil
 	}

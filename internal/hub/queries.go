@@ -3,11 +3,11 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -87,7 +87,7 @@ func (h *Hub) Output(ctx context.Context, s domain.Session) (string, error) {
 	}
 	var texts []string
 	for _, i := range items {
-		if i.Kind == kindMessage && i.Role == "assistant" {
+		if i.Kind == domain.ItemMessage && i.Role == "assistant" {
 			texts = append(texts, i.Content)
 		}
 	}
@@ -108,45 +108,6 @@ func (h *Hub) Changes(ctx context.Context, id string) ([]domain.Change, error) {
 	}
 	list, err := h.store.Changes(ctx, s.Run.ID)
 	return list, stored(err)
-}
-
-// Approvals lists the questions that wait for a human: of one run, or of all
-// where id is "".
-func (h *Hub) Approvals(ctx context.Context, id string) ([]domain.Approval, error) {
-	var run int64
-	if id != "" {
-		s, err := h.Session(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		run = s.Run.ID
-	}
-	list, err := h.store.PendingApprovals(ctx, run)
-	return list, stored(err)
-}
-
-// shownID is how much of an approval's id tables and logs show.
-const shownID = 8
-
-// Approval finds a question by its id, or by its call's, or by a
-// beginning of its id that is at least as long as what is shown of it and that
-// no other one has.
-func (h *Hub) Approval(ctx context.Context, id string) (domain.Approval, error) {
-	a, err := h.store.Approval(ctx, id)
-	if errors.Is(err, store.ErrNotFound) && len(id) >= shownID {
-		a, err = h.store.ApprovalBeginning(ctx, id)
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		return a, domain.Errorf(domain.KindApprovalNotFound, "approval not found: %s", id)
-	}
-	if errors.Is(err, store.ErrAmbiguous) {
-		return a, errAmbiguous(id)
-	}
-	return a, stored(err)
-}
-
-func errAmbiguous(id string) *domain.Error {
-	return domain.Invalid("call_id", "the id of one approval, or approval_id", fmt.Sprintf("%q, which several have", id))
 }
 
 // SessionOf is the session of a row, such as an approval's or an item's.
@@ -189,15 +150,8 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 		if err != nil {
 			return err
 		}
-		if err := h.closeMessage(t, &run); err != nil {
-			return err
-		}
-		text := textOf(p.Message.Content)
-		item = domain.Item{Thread: run.Thread, Run: run.ID, Kind: kindMessage, Key: fmt.Sprintf("msg-%d", t.Seq()+1), Role: p.Message.Role, Content: text, Created: t.Now(), Updated: t.Now()}
-		if item.Seq, err = h.announceMessage(t, run, domain.MessageAdded{Type: kindMessage, Key: item.Key, Role: item.Role, Text: text, Subtype: p.Message.Type}); err != nil {
-			return err
-		}
-		return t.InsertItem(&item)
+		item, err = h.conversation.Message(t, &run, p.Message.Role, conversation.TextOf(p.Message.Content), p.Message.Type)
+		return err
 	})
 	if err != nil { // the change may still be under way, if ctx has ended
 		return catalog.CreateMessageResult{}, err
@@ -207,7 +161,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 
 // Status tells what the hub is doing.
 func (h *Hub) Status(ctx context.Context) (Status, error) {
-	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.last()}
+	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
 	var err error
 	if s.Counts, err = h.store.Counts(ctx); err != nil {
 		return s, stored(err)

@@ -12,12 +12,9 @@ import (
 // interrupted and can be continued, its questions stay, its agents are ended.
 // Runs that were queued are started.
 func (h *Hub) recover(ctx context.Context) error {
-	last, err := h.store.LastSeq(ctx)
-	if err != nil {
+	if err := h.events.Open(ctx, h.store); err != nil {
 		return err
 	}
-	h.events.start(last)
-	h.began = last
 	left, err := h.store.Processes(ctx)
 	if err != nil {
 		return err
@@ -51,26 +48,11 @@ func (h *Hub) abandon(t store.Tx, code, message string) error {
 		return err
 	}
 	for _, run := range runs {
-		if err := h.keepApprovals(t, run); err != nil {
+		if err := h.approvals.KeepQuestions(t, run); err != nil {
 			return err
 		}
 		to := outcome{code: code, message: message, reason: "orphaned", leaveApprovals: true}
 		if err := h.transition(t, &run, domain.Interrupted, to); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// keepApprovals marks a run's questions as stale: they stay when it ends.
-func (h *Hub) keepApprovals(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(h.ctx, run.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range pending {
-		a.Stale, a.AwaitedBy = true, 0
-		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
 	}

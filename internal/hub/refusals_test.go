@@ -47,7 +47,7 @@ func wholeText(t *testing.T, h *Hub, s domain.Session) (text string) {
 	c, err := h.Conversation(context.Background(), s.UUID, Page{})
 	require.NoError(t, err)
 	for _, e := range c.Entries {
-		if e.Kind == kindMessage && e.Role == "assistant" {
+		if e.Kind == domain.ItemMessage && e.Role == "assistant" {
 			text += e.Content
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
@@ -88,7 +89,7 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 			return err
 		},
 	}
-	last := h.events.last()
+	last := h.events.Last()
 	for name, call := range calls {
 		for _, id := range []string{other.UUID, other.SessionID, domain.TaskName(other.Task), other.Thread.UUID, "others"} {
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, call(token, id)), "%s of %s", name, id)
@@ -96,7 +97,7 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 		assert.Error(t, call(token, "of nothing"), name)
 		assert.Equal(t, domain.KindInvalidToken, kindOf(t, call("", own.UUID)), "%s: an executor needs one", name)
 	}
-	assert.Equal(t, last, h.events.last())
+	assert.Equal(t, last, h.events.Last())
 	delete(calls, "RequestPermission") // it would wait for a human
 	for name, call := range calls {
 		for _, id := range []string{own.UUID, "caller", "mine"} {
@@ -127,7 +128,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 		x.say("after")
 		return completed
 	})
-	c := subscribe(t, h, Filter{}, 0)
+	c := subscribe(t, h, eventlog.Subscribing{}, 0)
 	s := await(t, h, launch(t, h, "p"))
 	assert.Equal(t, domain.Failed, s.State, "it is no output, but who knows what it was to be")
 	assert.Equal(t, intake.CodeOutputMissing, s.ErrorCode)
@@ -176,13 +177,13 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 		}
 		_, err := h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{})
 		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "an executor needs one")
-		last := h.events.last()
+		last := h.events.Last()
 		after, err := h.Session(context.Background(), ended.UUID)
 		require.NoError(t, err)
 		assert.Equal(t, "said", after.Result)
 		time.Sleep(25 * time.Hour)
 		assert.NoError(t, h.CheckToken(good))
-		assert.Equal(t, last, h.events.last())
+		assert.Equal(t, last, h.events.Last())
 	})
 }
 
@@ -190,18 +191,12 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 func TestALateReportChangesNothing(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("said"); return completed })
 	s := await(t, h, launch(t, h, "p"))
-	last := h.events.last()
+	last := h.events.Last()
 	var late catalog.ContentDelta
 	late.Delta.Text = "too late"
 	assert.False(t, forIntake{h}.GoesOn(s.Run.ID))
-	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { // as if it went on
-		return errors.Join(
-			forIntake{h}.Record(tx, intake.Report{Run: s.Run.ID, Kind: catalog.EventContentDelta, Delta: late}),
-			forIntake{h}.Record(tx, intake.Report{Run: s.Run.ID, Kind: catalog.EventPlan, Data: json.RawMessage(`{"entries":[]}`)}),
-			forIntake{h}.Record(tx, intake.Report{Run: s.Run.ID, Kind: intake.KindProgress, Data: json.RawMessage(`{"percent":1}`)}),
-		)
-	}))
-	assert.Equal(t, last, h.events.last())
+	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { return h.conversation.Delta(tx, s.Run.ID, late, false) }))
+	assert.Equal(t, last, h.events.Last())
 	c, err := h.Conversation(context.Background(), s.UUID, Page{})
 	require.NoError(t, err)
 	assert.Len(t, c.Entries, 2)
@@ -239,7 +234,7 @@ func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
 	assert.Contains(t, outcome("OTHER_API_KEY"), "no client is there")
 
 	asked := make(chan string, 1)
-	sub, err := h.Subscribe(context.Background(), Filter{Kinds: []domain.EventKind{domain.EventSecretRequested}}, -1, func(_ context.Context, n Notice) error {
+	sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventSecretRequested}, Since: -1}, func(_ context.Context, n eventlog.Notice) error {
 		assert.Zero(t, n.Seq, "it is not in the log")
 		asked <- n.Payload.(domain.SecretRequested).RequestID
 		return nil

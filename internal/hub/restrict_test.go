@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -54,39 +56,39 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	ctx := context.Background()
 	h := openTrusted(t, `default_agent = "project"`, func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
-	restricted := Restricted(ctx)
+	untrusting := restricted.Context(ctx)
 	refused := func(err error) {
 		t.Helper()
 		assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 		assert.Contains(t, err.Error(), "this editor does not trust the workspace")
 	}
-	_, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: "project"})
+	_, err := h.Launch(untrusting, LaunchSpec{Prompt: "p", Agent: "project"})
 	refused(err)
-	own, err := h.Launch(restricted, LaunchSpec{Prompt: "p"})
+	own, err := h.Launch(untrusting, LaunchSpec{Prompt: "p"})
 	require.NoError(t, err)
 	assert.Equal(t, "demo", own.Agent, "nor does the file choose")
-	_, err = h.Chat(restricted, "p", 0)
+	_, err = h.Chat(untrusting, "p", 0)
 	require.NoError(t, err)
 
 	// Others trust it as before; what they have begun cannot be gone on with.
 	trusted, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"})
 	require.NoError(t, err)
 	assert.Equal(t, domain.Completed, await(t, h, trusted).State)
-	_, err = h.Continue(restricted, ContinueSpec{From: trusted.SessionID, Prompt: "p"})
+	_, err = h.Continue(untrusting, ContinueSpec{From: trusted.SessionID, Prompt: "p"})
 	refused(err)
 	draft, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Draft: true})
 	require.NoError(t, err)
-	_, err = h.Continue(restricted, ContinueSpec{From: draft.SessionID})
+	_, err = h.Continue(untrusting, ContinueSpec{From: draft.SessionID})
 	refused(err)
 	draft, err = h.Continue(ctx, ContinueSpec{From: draft.SessionID})
 	require.NoError(t, err)
 	assert.Equal(t, domain.Completed, await(t, h, draft).State)
 
-	mine, err := h.Launch(restricted, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)})
+	mine, err := h.Launch(untrusting, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)})
 	require.NoError(t, err)
 	assert.Equal(t, domain.Completed, await(t, h, mine).State)
 	assert.JSONEq(t, `{"workspace_trusted":false,"a":1}`, string(mine.Metadata))
-	_, err = h.Continue(restricted, ContinueSpec{From: mine.SessionID, Prompt: "p"})
+	_, err = h.Continue(untrusting, ContinueSpec{From: mine.SessionID, Prompt: "p"})
 	require.NoError(t, err)
 }
 
@@ -106,7 +108,7 @@ func TestWhatARestrictedEditorLaunchedIsRestrictedWhileItRuns(t *testing.T) {
 	for _, c := range []struct {
 		ctx  context.Context
 		free bool
-	}{{ctx, true}, {Restricted(ctx), false}} {
+	}{{ctx, true}, {restricted.Context(ctx), false}} {
 		s, err := h.Launch(c.ctx, LaunchSpec{Prompt: "p", Agent: "mine"})
 		require.NoError(t, err)
 		if err = <-outcomes; c.free {
@@ -129,9 +131,9 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 	require.NoError(t, err)
 	asked := pendingOf(t, h, 1)[0]
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
-	_, err = h.Decide(Restricted(context.Background()), Decision{ID: asked.ID, Decision: "approve"})
+	_, err = h.Approvals().Decide(restricted.Context(context.Background()), approval.Decision{ID: asked.ID, Decision: "approve"})
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
-	_, err = h.Launch(Restricted(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
+	_, err = h.Launch(restricted.Context(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 }

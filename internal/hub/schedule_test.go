@@ -185,7 +185,7 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(72 * time.Hour) // a long weekend
 		synctest.Wait()
-		pending, err := h.Approvals(context.Background(), "")
+		pending, err := h.Approvals().Pending(context.Background(), "")
 		require.NoError(t, err)
 		require.Len(t, pending, 1)
 		approve(t, h, pending[0], "")

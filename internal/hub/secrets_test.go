@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 )
 
 // A key that an agent was given is in nothing that is shown or kept of what
@@ -65,7 +66,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 			return map[string]string{"X_API_KEY": secret, "SHORT_API_KEY": "1234567"}[name]
 		}
 	})
-	c := subscribe(t, h, Filter{}, 0)
+	c := subscribe(t, h, eventlog.Subscribing{}, 0)
 	first := launchIn(t, h, "one", "p")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	ended := await(t, h, first)

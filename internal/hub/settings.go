@@ -69,7 +69,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		if err := h.announce(t, run, changed); err != nil {
 			return err
 		}
-		return h.reconsider(t, thread.ID)
+		return h.approvals.Reconsider(t, thread.ID)
 	})
 	if err != nil {
 		return domain.Session{}, err

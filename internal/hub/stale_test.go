@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/stretchr/testify/assert"
@@ -31,7 +32,7 @@ func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	s, err := h.Session(context.Background(), "a")
 	require.NoError(t, err)
-	assert.Equal(t, SourceDecision, s.Source)
+	assert.Equal(t, domain.SourceDecision, s.Source)
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
 	assert.EqualValues(t, 1, turns.Load())
 	s = launchIn(t, h, "a", "again")
@@ -63,7 +64,7 @@ func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
 	for _, a := range pending {
 		assert.True(t, a.Stale)
 	}
-	_, err := h.Decide(context.Background(), Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
 	require.NoError(t, err)
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, pending[1].ID, left[0].ID)
@@ -112,9 +113,9 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 	s, err := h.Session(context.Background(), "a")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		pending, _ := h.Approvals(context.Background(), "")
+		pending, _ := h.Approvals().Pending(context.Background(), "")
 		for _, a := range pending {
-			_, _ = h.Decide(context.Background(), Decision{ID: a.ID, Decision: "approve"})
+			_, _ = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve"})
 		}
 		now, err := h.Session(context.Background(), s.UUID)
 		return err == nil && now.State == domain.Completed

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +21,7 @@ import (
 )
 
 // said is the text of the deltas of one type, in the order of their arrival.
-func said(notices []Notice, kind domain.EventKind) string {
+func said(notices []eventlog.Notice, kind domain.EventKind) string {
 	var text strings.Builder
 	for _, n := range notices {
 		if d, ok := n.Payload.(domain.MessageDelta); ok && d.Kind() == kind {
@@ -31,7 +33,7 @@ func said(notices []Notice, kind domain.EventKind) string {
 
 // requireRising checks that numbers only rise; those that are not kept have
 // none.
-func requireRising(t *testing.T, notices []Notice) {
+func requireRising(t *testing.T, notices []eventlog.Notice) {
 	t.Helper()
 	last := int64(0)
 	for _, n := range notices {
@@ -71,7 +73,7 @@ func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
 		}
 		return completed
 	})
-	c := subscribe(t, h, Filter{}, -1)
+	c := subscribe(t, h, eventlog.Subscribing{}, -1)
 	began := time.Now()
 	s := await(t, h, launch(t, h, "p"))
 	took := time.Since(began)
@@ -86,13 +88,13 @@ func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
 			deltas++
 		}
 	}
-	assert.LessOrEqual(t, deltas, int(took/deltaPace)+2, "at most 20 a second, and what is left at the end")
+	assert.LessOrEqual(t, deltas, int(took/eventlog.DefaultPace)+2, "at most 20 a second, and what is left at the end")
 
-	replayed := subscribe(t, h, Filter{}, 0)
+	replayed := subscribe(t, h, eventlog.Subscribing{}, 0)
 	hasEnd(t, replayed, 1)
 	requireRising(t, replayed.all())
 	assert.Equal(t, want.String(), said(replayed.all(), domain.EventDelta))
-	lasting := func(list []Notice) (lines []string) {
+	lasting := func(list []eventlog.Notice) (lines []string) {
 		for _, n := range list {
 			if n.Payload.Kind() != domain.EventDelta {
 				lines = append(lines, fmt.Sprintf("%d %d %T %+v %+v", n.Seq, n.Time.UnixNano(), n.Payload, n.Ref, n.Payload))
@@ -119,7 +121,7 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 		}
 		return completed
 	})
-	c := subscribe(t, h, Filter{}, -1)
+	c := subscribe(t, h, eventlog.Subscribing{}, -1)
 	var sessions []string
 	texts := make(map[string]string)
 	for _, prompt := range []string{"0", "1"} {
@@ -133,7 +135,7 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 	hasEnd(t, c, 2)
 	live := c.all()
 	requireRising(t, live)
-	saidBy := func(list []Notice) map[string]string {
+	saidBy := func(list []eventlog.Notice) map[string]string {
 		told := make(map[string]string)
 		for _, n := range list {
 			if d, ok := n.Payload.(domain.MessageDelta); ok {
@@ -147,7 +149,7 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 		if n.Payload.Kind() != domain.EventDelta {
 			continue
 		}
-		rest := subscribe(t, h, Filter{}, n.Seq)
+		rest := subscribe(t, h, eventlog.Subscribing{}, n.Seq)
 		hasEnd(t, rest, 2-strings.Count(strings.Join((&collected{list: live[:i+1]}).states(), " "), "completed"))
 		before, after := saidBy(live[:i+1]), saidBy(rest.all())
 		for id, text := range texts {
@@ -164,20 +166,20 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 func TestReplayBeginsAfterWhatWasSeen(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("x"); return completed })
 	await(t, h, launch(t, h, "p"))
-	all := subscribe(t, h, Filter{}, 0)
+	all := subscribe(t, h, eventlog.Subscribing{}, 0)
 	hasEnd(t, all, 1)
 	list := all.all()
 	for i, n := range list {
-		rest := subscribe(t, h, Filter{}, n.Seq)
+		rest := subscribe(t, h, eventlog.Subscribing{}, n.Seq)
 		require.Eventually(t, func() bool { return len(rest.all()) == len(list)-i-1 }, within, time.Millisecond)
 		if i < len(list)-1 {
 			assert.Equal(t, list[i+1].Seq, rest.all()[0].Seq)
 		}
 	}
 	last := list[len(list)-1].Seq
-	_, err := h.Subscribe(context.Background(), Filter{}, last+1, all.deliver)
+	_, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: last + 1}, all.deliver)
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "beyond the end")
-	_, err = h.Subscribe(context.Background(), Filter{Run: "nobody"}, -1, all.deliver)
+	_, err = h.events.Subscribe(context.Background(), eventlog.Subscribing{Run: "nobody", Since: -1}, all.deliver)
 	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
@@ -187,16 +189,16 @@ func TestFiltersChoose(t *testing.T) {
 	b1 := await(t, h, launchIn(t, h, "b", "b1"))
 	a2 := await(t, h, launchIn(t, h, "a", "a2"))
 	for name, c := range map[string]struct {
-		f    Filter
+		f    eventlog.Subscribing
 		want string
 		ends int
 	}{
-		"all":          {Filter{}, "a1b1a2", 3},
-		"a run":        {Filter{Run: a1.RunID}, "a1", 1},
-		"a task":       {Filter{Run: domain.TaskName(b1.Task)}, "b1", 1},
-		"a thread":     {Filter{Run: a1.Thread.UUID}, "a1a2", 2},
-		"a last run":   {Filter{Run: a2.SessionID}, "a2", 1},
-		"only its end": {Filter{Run: a1.RunID, Kinds: []domain.EventKind{domain.EventRunState}}, "", 1},
+		"all":          {eventlog.Subscribing{}, "a1b1a2", 3},
+		"a run":        {eventlog.Subscribing{Run: a1.RunID}, "a1", 1},
+		"a task":       {eventlog.Subscribing{Run: domain.TaskName(b1.Task)}, "b1", 1},
+		"a thread":     {eventlog.Subscribing{Run: a1.Thread.UUID}, "a1a2", 2},
+		"a last run":   {eventlog.Subscribing{Run: a2.SessionID}, "a2", 1},
+		"only its end": {eventlog.Subscribing{Run: a1.RunID, Kinds: []domain.EventKind{domain.EventRunState}}, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := subscribe(t, h, c.f, 0)
@@ -214,15 +216,15 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 	s := launch(t, h, "a")
 	a := pendingOf(t, h, 1)[0]
 	for name, c := range map[string]struct {
-		f     Filter
+		f     eventlog.Subscribing
 		since int64
 		want  int
 	}{
-		"from now on":        {Filter{}, -1, 1},
-		"from the beginning": {Filter{}, 0, 1},
-		"from the end":       {Filter{}, h.events.last(), 1},
-		"of this run":        {Filter{Run: s.RunID, Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1, 1},
-		"not that":           {Filter{Kinds: []domain.EventKind{domain.EventRunState}}, -1, 0},
+		"from now on":        {eventlog.Subscribing{}, -1, 1},
+		"from the beginning": {eventlog.Subscribing{}, 0, 1},
+		"from the end":       {eventlog.Subscribing{}, h.events.Last(), 1},
+		"of this run":        {eventlog.Subscribing{Run: s.RunID, Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1, 1},
+		"not that":           {eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventRunState}}, -1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := subscribe(t, h, c.f, c.since)
@@ -251,7 +253,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 	await(t, h, s)
 	pendingOf(t, h, 1)
 	inState(t, h, other, domain.WaitingInput)
-	got := subscribe(t, h, Filter{Run: other.RunID}, -1)
+	got := subscribe(t, h, eventlog.Subscribing{Run: other.RunID}, -1)
 	// What was committed is announced a moment later, so more may come.
 	require.Eventually(t, func() bool { return slices.Contains(got.kinds(), domain.EventApprovalRequested) }, within, time.Millisecond)
 }
@@ -263,9 +265,9 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
 	for range 20 {
 		c := &collected{}
-		sub, err := h.Subscribe(context.Background(), Filter{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, -1, c.deliver)
+		sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}, Since: -1}, c.deliver)
 		require.NoError(t, err)
-		a, err := h.CreateApproval(context.Background(), ApprovalSpec{Run: s.RunID, Tool: "Write"}) // before it starts
+		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write"}) // before it starts
 		require.NoError(t, err)
 		sub.Start()
 		require.Eventually(t, func() bool { return len(c.kinds()) > 0 }, within, time.Millisecond)
@@ -286,7 +288,7 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	gate, first := make(chan struct{}), make(chan struct{})
 	c := &collected{}
 	var once sync.Once
-	sub, err := h.Subscribe(context.Background(), Filter{}, -1, func(ctx context.Context, n Notice) error {
+	sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: -1}, func(ctx context.Context, n eventlog.Notice) error {
 		once.Do(func() { close(first) })
 		select {
 		case <-gate:
@@ -342,7 +344,7 @@ func TestHundredsOfSubscribersComeAndGo(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			n := 0
-			sub, err := h.Subscribe(ctx, Filter{Run: s.RunID}, int64(i%2)-1, func(context.Context, Notice) error {
+			sub, err := h.events.Subscribe(ctx, eventlog.Subscribing{Run: s.RunID, Since: int64(i%2) - 1}, func(context.Context, eventlog.Notice) error {
 				if n++; n > 3 && i%3 == 0 {
 					return broken
 				}
@@ -366,19 +368,13 @@ func TestHundredsOfSubscribersComeAndGo(t *testing.T) {
 	all.Wait()
 	close(stop)
 	await(t, h, s)
-	h.mu.Lock()
-	assert.Empty(t, h.besides)
-	h.mu.Unlock()
-	h.events.mu.Lock()
-	assert.Empty(t, h.events.watchers)
-	h.events.mu.Unlock()
 }
 
 func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 	blocked := make(chan struct{})
 	var once sync.Once
-	sub, err := h.Subscribe(context.Background(), Filter{}, -1, func(ctx context.Context, _ Notice) error {
+	sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: -1}, func(ctx context.Context, _ eventlog.Notice) error {
 		once.Do(func() { close(blocked) })
 		<-ctx.Done()
 		return ctx.Err()
@@ -392,7 +388,7 @@ func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
 	assert.Less(t, time.Since(began), 900*time.Millisecond)
 	<-sub.Done()
 
-	late, err := h.Subscribe(context.Background(), Filter{}, -1, func(context.Context, Notice) error { return nil })
+	late, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: -1}, func(context.Context, eventlog.Notice) error { return nil })
 	require.NoError(t, err)
 	late.Start()
 	<-late.Done()
@@ -408,13 +404,14 @@ func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
 	second := launch(t, h, "second") // begins in the transaction that ends the first
 	var mu sync.Mutex
 	var lost []domain.Event
-	defer h.Watch(func(e domain.Event, s domain.Session) {
+	watch := h.events.Watch(func(e domain.Event, s domain.Session) {
 		mu.Lock()
 		defer mu.Unlock()
 		if s.Run.ID != e.Run {
 			lost = append(lost, e)
 		}
-	})()
+	})
+	defer watch.Stop()
 	h.sessions.mu.Lock()
 	clear(h.sessions.byRun)
 	h.sessions.bytes = 0
@@ -425,6 +422,7 @@ func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
 	close(end)
 	await(t, h, first)
 	await(t, h, second)
+	require.NoError(t, watch.CatchUp(context.Background()))
 	mu.Lock()
 	defer mu.Unlock()
 	assert.Empty(t, lost)
@@ -435,20 +433,36 @@ func TestWatchSeesEachEventOnceInOrder(t *testing.T) {
 	var mu sync.Mutex
 	var seqs []int64
 	var ended []string
-	stop := h.Watch(func(e domain.Event, s domain.Session) {
+	watch := h.events.Watch(func(e domain.Event, s domain.Session) {
 		mu.Lock()
 		defer mu.Unlock()
 		seqs = append(seqs, e.Seq)
-		if e.Payload.Kind() == domain.EventRunState && s.State == domain.Completed {
+		if p, ok := e.Payload.(domain.RunStateChanged); ok && p.To == domain.Completed {
 			ended = append(ended, s.UUID)
 		}
 	})
 	s := await(t, h, launch(t, h, "p"))
-	stop()
+	require.NoError(t, watch.CatchUp(context.Background()))
+	watch.Stop()
 	mu.Lock()
 	defer mu.Unlock()
 	for i, seq := range seqs {
 		assert.EqualValues(t, i+1, seq)
 	}
 	assert.Equal(t, []string{s.UUID}, ended)
+}
+
+// Who watches may take its time: nobody who changes something waits for it.
+func TestAWatcherThatTakesItsTimeHoldsUpNobody(t *testing.T) {
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+	release := make(chan struct{})
+	watch := h.events.Watch(func(domain.Event, domain.Session) { <-release })
+	defer watch.Stop()
+	defer close(release)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_, err := h.Launch(ctx, LaunchSpec{Prompt: "p"})
+	require.NoError(t, err)
+	_, err = h.Launch(ctx, LaunchSpec{Prompt: "another"})
+	require.NoError(t, err)
 }

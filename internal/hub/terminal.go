@@ -24,5 +24,5 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 type publisher struct{ hub *Hub }
 
 func (p publisher) Publish(e domain.Event) int {
-	return p.hub.announceBeside(e)
+	return p.hub.events.Publish(e)
 }

@@ -49,13 +49,13 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 	if to.Ended() {
 		run.Ended = t.Now()
 		if why.leaveOpen {
-			delete(h.folds, run.ID)
-		} else if err := h.closeFold(t, run); err != nil {
+			h.conversation.Drop(t, run.ID)
+		} else if err := h.conversation.End(t, run); err != nil {
 			return err
 		}
 	}
 	if (to.Ended() || to == domain.Interrupting) && !why.leaveApprovals {
-		if err := h.closeApprovals(t, *run); err != nil {
+		if err := h.approvals.CancelQuestions(t, *run); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		return err
 	}
 	if to.Ended() && !why.leaveOpen {
-		if err := h.settleAnswers(t, *run, stopped); err != nil {
+		if err := h.approvals.SettleAnswers(t, *run, stopped); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (h *Hub) calmDown() {
 	if h.calm == nil {
 		h.calm = time.AfterFunc(calmAfter, func() {
 			if !h.Busy() {
-				h.events.rest()
+				h.events.Forget()
 				h.opts.Idle()
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -39,7 +40,7 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 	for _, from := range everyState {
 		for _, to := range everyState {
 			run := insert(t, h, from)
-			before := h.events.last()
+			before := h.events.Last()
 			err := h.write(context.Background(), func(tx store.Tx) error {
 				run := run
 				return h.transition(tx, &run, to, outcome{code: "CODE", message: "message", stop: "stop"})
@@ -51,21 +52,21 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 				assert.Equal(t, to, now.State)
 				assert.Equal(t, to.Ended(), !now.Ended.IsZero(), "%s has an end", to)
 				assert.Equal(t, "CODE", now.ErrorCode)
-				assert.Equal(t, before+1, h.events.last(), "one event")
+				assert.Equal(t, before+1, h.events.Last(), "one event")
 				continue
 			}
 			assert.Equal(t, domain.KindBadState, kindOf(t, err), "%s to %s", from, to)
 			assert.Equal(t, from, now.State)
 			assert.Empty(t, now.ErrorCode)
 			assert.True(t, now.Ended.IsZero())
-			assert.Equal(t, before, h.events.last(), "nothing is told")
+			assert.Equal(t, before, h.events.Last(), "nothing is told")
 		}
 	}
 }
 
 func TestEveryTransitionOfARunIsTold(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
-	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventRunState}}, -1)
+	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventRunState}}, -1)
 	s := launch(t, h, "a")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	await(t, h, s)
@@ -95,7 +96,7 @@ func TestADraftIsLaunched(t *testing.T) {
 		given.add(x)
 		return completed
 	}, func(o *Options) { o.Limits.QueueCap = 1 })
-	events := subscribe(t, h, Filter{Kinds: []domain.EventKind{domain.EventRunState}}, -1)
+	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventRunState}}, -1)
 	draft := func(prompt string) domain.Session {
 		s, err := h.Launch(ctx, LaunchSpec{Prompt: prompt, Draft: true, Settings: domain.Settings{MaxTurns: 3}, Metadata: []byte(`{"a":1}`)})
 		require.NoError(t, err)

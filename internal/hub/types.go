@@ -9,15 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Where a run came from (Run.Source).
-const (
-	SourceTask     = "task"     // task.submit
-	SourceChat     = "chat"     // chat.send
-	SourceSession  = "session"  // launchSession, continueSession
-	SourceExecute  = "execute"  // execute_prompt
-	SourceDecision = "decision" // a stale approval was approved
-)
-
 // LaunchSpec asks for a run in a new thread, or in the one that ThreadAlias
 // names. Only Prompt is required.
 type LaunchSpec struct {
@@ -56,32 +47,6 @@ type ContinueSpec struct {
 	Metadata json.RawMessage
 }
 
-// Decision answers an approval.
-type Decision struct {
-	ID           string // of the approval, or of the tool call
-	Type         string // function_call or human_contact; "": whatever it is
-	Decision     string // approve, deny or respond
-	Comment      string // required for deny and respond
-	Option       string // an option's id or name, where there are any
-	UpdatedInput json.RawMessage
-	Scope        string // once ("" too), session or project: the decision becomes a rule
-
-	restricted bool // by somebody who does not trust the workspace
-}
-
-// ApprovalSpec asks a human something on behalf of a client.
-type ApprovalSpec struct {
-	Run     string // any id
-	Type    string // function_call or human_contact
-	Tool    string
-	Input   json.RawMessage
-	CallID  string
-	Title   string // of a human contact: the message
-	Subject string
-	Options json.RawMessage
-	Channel json.RawMessage
-}
-
 // SettingsChange changes a thread; a nil field means no change.
 type SettingsChange struct {
 	Title                  *string
@@ -92,20 +57,6 @@ type SettingsChange struct {
 	SkipPermissionsTimeout *time.Duration // 0: without end
 	Archived               *bool
 	AdditionalDirectories  *[]string
-}
-
-// Filter chooses events. The zero value means all.
-type Filter struct {
-	Kinds []domain.EventKind // nil: all
-	Run   string             // any id: only that run
-}
-
-// A Notice is an event as it goes out to a subscriber: deltas may have been
-// merged into one, and then Seq is that of the last. Deltas say of which run
-// they are, too.
-type Notice struct {
-	domain.Event
-	More bool // the next one belongs with it: whoever gets one should get both
 }
 
 // Status is what the hub is doing (seed 000, daemon.status).

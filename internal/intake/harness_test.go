@@ -85,8 +85,8 @@ func (d *disk) release() {
 	}
 }
 
-// A desk is an intake with one run, and what is around it: the life of runs, who
-// records, and who is told what is wrong.
+// A desk is an intake with one run, and what is around it: the life of runs, and who
+// is told what is wrong. It keeps reports as they are.
 type desk struct {
 	*Intake
 	disk disk
@@ -94,8 +94,8 @@ type desk struct {
 
 	mu       sync.Mutex // guards the fields below
 	ended    bool
-	recorded []Report
-	record   func(Report) error // instead of recording it
+	recorded []report
+	fail     func(report) error // instead of keeping it
 	noRoom   int
 	lostSome int
 }
@@ -106,7 +106,8 @@ func newDesk(t *testing.T, secrets ...string) *desk {
 	t.Helper()
 	d := &desk{}
 	ctx, cancel := context.WithCancel(context.Background())
-	d.Intake = New(ctx, Options{Store: &d.disk, Runs: d, Recorder: d, Health: d, Root: "/root"})
+	d.Intake = New(ctx, Options{Store: &d.disk, Runs: d, Health: d, Root: "/root"})
+	d.Intake.write = d.keep
 	t.Cleanup(func() { d.Close(); cancel() })
 	var known redact.Secrets
 	for _, s := range secrets {
@@ -129,11 +130,14 @@ func (d *desk) GoesOn(int64) bool {
 	return !d.ended
 }
 
-func (d *desk) Record(_ store.Tx, r Report) error {
+func (d *desk) Changed(store.Tx, int64) {}
+
+// keep is instead of recording a report in a store.
+func (d *desk) keep(_ store.Tx, r report) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.record != nil {
-		return d.record(r)
+	if d.fail != nil {
+		return d.fail(r)
 	}
 	d.recorded = append(d.recorded, r)
 	return nil
@@ -181,7 +185,7 @@ func (d *desk) said() string {
 	defer d.mu.Unlock()
 	var b strings.Builder
 	for _, r := range d.recorded {
-		b.WriteString(r.Delta.Delta.Text)
+		b.WriteString(r.delta.Delta.Text)
 	}
 	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -17,13 +18,16 @@ type Runs interface {
 	RunOf(ctx context.Context, token, task string) (run int64, err error)
 	// GoesOn reports whether what the agent of a run says is still wanted.
 	GoesOn(run int64) bool
+	// Changed is told that t changes the thread of a run, so that nobody goes on
+	// with what is remembered of it.
+	Changed(t store.Tx, run int64)
 }
 
-// A Recorder keeps what was reported.
-type Recorder interface {
-	// Record keeps one report in the change t. Of what it fails with, only that
-	// there is no room undoes the change.
-	Record(t store.Tx, r Report) error
+// Answers is what is asked of the answers to questions.
+type Answers interface {
+	// Taken notes that the agent of a run was seen to go on from the answers to
+	// these approvals.
+	Taken(t store.Tx, run int64, approvals []string) error
 }
 
 // Health is told what is wrong with keeping reports, by the store's writer: its
@@ -42,18 +46,21 @@ type Queue interface {
 
 // Options say whom an Intake works with. All but the Logger are needed.
 type Options struct {
-	Store    Queue
-	Runs     Runs
-	Recorder Recorder
-	Health   Health
-	Root     string // of the project: diffs name files relative to it
-	Logger   *slog.Logger
+	Store        Queue
+	Conversation *conversation.Writer
+	Runs         Runs
+	Answers      Answers
+	Health       Health
+	Root         string // of the project: diffs name files relative to it
+	Logger       *slog.Logger
 }
 
 // An Intake takes in what agents report. Its methods may be called from any
 // goroutine.
 type Intake struct {
+	ctx      context.Context // ends with the hub
 	opts     Options
+	write    func(store.Tx, report) error // record, but in tests
 	log      *slog.Logger
 	queue    *queue
 	throttle *throttle
@@ -62,13 +69,14 @@ type Intake struct {
 	runs map[int64]*Run
 }
 
-// New makes an Intake. When ctx ends executors are told nothing any more; Close
-// ends the rest.
+// New makes an Intake. When ctx ends nothing is recorded, and executors are told
+// nothing any more; Close ends the rest.
 func New(ctx context.Context, opts Options) *Intake {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	in := &Intake{opts: opts, log: opts.Logger, throttle: newThrottle(ctx, opts.Logger), runs: make(map[int64]*Run)}
+	in := &Intake{ctx: ctx, opts: opts, log: opts.Logger, throttle: newThrottle(ctx, opts.Logger), runs: make(map[int64]*Run)}
+	in.write = in.record
 	in.queue = newQueue(opts.Store, in)
 	return in
 }
@@ -122,19 +130,19 @@ func (in *Intake) run(id int64) *Run {
 	return in.runs[id]
 }
 
-// record keeps reports. One that makes no sense is logged and left out, and its
+// recordAll keeps reports. One that makes no sense is logged and left out, and its
 // run will not have completed; it takes no other with it.
-func (in *Intake) record(t store.Tx, reports []Report) error {
+func (in *Intake) recordAll(t store.Tx, reports []report) error {
 	for _, r := range reports {
-		if !in.opts.Runs.GoesOn(r.Run) {
+		if !in.opts.Runs.GoesOn(r.run) {
 			continue
 		}
-		if err := in.opts.Recorder.Record(t, r); err != nil {
+		if err := in.write(t, r); err != nil {
 			if store.IsFull(err) {
 				return err
 			}
-			in.log.Warn("a report of an agent was not taken", "kind", r.Kind, "err", err)
-			in.refused(r.Run, r.Kind, err)
+			in.log.Warn("a report of an agent was not taken", "kind", r.kind, "err", err)
+			in.refused(r.run, r.kind, err)
 		}
 	}
 	return nil
@@ -147,12 +155,12 @@ var errNotKept = errors.New("they could not be kept")
 // notRecorded notes, before the end of a run is kept in the same transaction
 // perhaps, that reports were not taken. An error of nil is a panic, which the
 // writer tells of.
-func (in *Intake) notRecorded(reports []Report, err error) {
+func (in *Intake) notRecorded(reports []report, err error) {
 	if store.IsFull(err) {
 		return // their runs are ended for that
 	}
 	for i := range reports {
-		if run := in.run(reports[i].Run); run != nil {
+		if run := in.run(reports[i].run); run != nil {
 			run.refusals.add(errNotKept)
 		}
 	}

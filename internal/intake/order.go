@@ -22,13 +22,13 @@ const (
 // An order brings the reports of a run into the order of their sequence numbers;
 // an executor may send them as it likes. It is guarded by the lock of its Run.
 type order struct {
-	pass   func(Report) // takes them in their order
+	pass   func(report) // takes them in their order
 	refuse func(error)  // is told of one that came too late
 	late   func()       // is called when early ones have waited for long enough; calls skipMissing
 
 	last     int64 // the sequence of the last report that was passed on
 	gaps     []gap // what was missing when later ones were passed on, the latest last
-	early    map[int64]Report
+	early    map[int64]report
 	bytes    int         // of early
 	timer    *time.Timer // calls late; nil while none is early
 	finished bool
@@ -43,7 +43,7 @@ var errTooLate = errors.New("it came after others that had to wait for it")
 // take takes a report with its sequence number, which counts from 1; 0 is none.
 // One that came before is dropped, and one whose gap was skipped is refused. One
 // that comes early waits a moment for those before it.
-func (o *order) take(sequence int64, what Report) {
+func (o *order) take(sequence int64, what report) {
 	switch {
 	case sequence <= 0:
 		o.pass(what)
@@ -61,12 +61,12 @@ func (o *order) take(sequence int64, what Report) {
 }
 
 // wait keeps a report that came early.
-func (o *order) wait(sequence int64, what Report) {
+func (o *order) wait(sequence int64, what report) {
 	if _, there := o.early[sequence]; there {
 		return
 	}
 	if o.early == nil {
-		o.early = make(map[int64]Report)
+		o.early = make(map[int64]report)
 	}
 	o.early[sequence] = what
 	o.bytes += what.size()

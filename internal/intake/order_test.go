@@ -77,10 +77,10 @@ func TestAReportShowsThatAnswersWereTaken(t *testing.T) {
 	d.say(t, 2, 3)
 	var kinds []string
 	for _, r := range d.recorded {
-		kinds = append(kinds, r.Kind)
+		kinds = append(kinds, r.kind)
 	}
 	assert.Equal(t, []string{catalog.EventContentDelta, catalog.EventPermissionTaken, catalog.EventContentDelta, catalog.EventContentDelta}, kinds)
-	assert.JSONEq(t, `{"approval_ids":["first","second"]}`, string(d.recorded[1].Data))
+	assert.JSONEq(t, `{"approval_ids":["first","second"]}`, string(d.recorded[1].data))
 }
 
 // A key may be cut by the border of pieces; the end of what is held back is let
@@ -104,5 +104,5 @@ func TestKeysAreTakenOutOfWhatIsReported(t *testing.T) {
 	}
 	d := newDesk(t, key)
 	assert.NoError(t, d.ReportError(t.Context(), catalog.ReportErrorParams{SessionToken: token, Error: catalog.ReportedError{Message: "wrong: " + key}}))
-	assert.Contains(t, string(d.recorded[0].Data), "wrong: [secret]")
+	assert.Contains(t, string(d.recorded[0].data), "wrong: [secret]")
 }

@@ -34,7 +34,7 @@ type queue struct {
 	mu      sync.Mutex // guards the fields below
 	taken   sync.Cond
 	closed  bool
-	waiting []Report
+	waiting []report
 	bytes   int
 	asked   bool // an operation is on its way
 	paused  bool
@@ -48,7 +48,7 @@ func newQueue(s Queue, in *Intake) *queue {
 }
 
 // add takes a report.
-func (q *queue) add(r Report) {
+func (q *queue) add(r report) {
 	q.mu.Lock()
 	for !q.closed && (len(q.waiting) >= overfull*highWater || q.bytes >= overfull*highBytes) {
 		q.taken.Wait()
@@ -69,7 +69,7 @@ func (q *queue) add(r Report) {
 
 // ask has the store's writer take what waits.
 func (q *queue) ask() {
-	var reports []Report
+	var reports []report
 	began, recorded := false, false
 	q.store.Enqueue(func(t store.Tx) (err error) {
 		began = true
@@ -79,7 +79,7 @@ func (q *queue) ask() {
 				q.intake.notRecorded(reports, err)
 			}
 		}()
-		err = q.intake.record(t, reports)
+		err = q.intake.recordAll(t, reports)
 		recorded = err == nil
 		return err
 	}, func(err error) {
@@ -112,7 +112,7 @@ func (q *queue) askLater() {
 }
 
 // take hands out what waits.
-func (q *queue) take() []Report {
+func (q *queue) take() []report {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	reports := q.waiting

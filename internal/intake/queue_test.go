@@ -137,8 +137,8 @@ func TestARunWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
 		fail func(*desk)
 		lost int
 	}{
-		"they panic":         {func(d *desk) { d.record = func(Report) error { panic("a defect") } }, 1},
-		"they are not taken": {func(d *desk) { d.record = func(Report) error { return errors.New("no") } }, 0},
+		"they panic":         {func(d *desk) { d.fail = func(report) error { panic("a defect") } }, 1},
+		"they are not taken": {func(d *desk) { d.fail = func(report) error { return errors.New("no") } }, 0},
 		"not committed":      {func(d *desk) { d.disk.notKept = errors.New("no") }, 1},
 	} {
 		d := newDesk(t)
@@ -157,7 +157,7 @@ func TestARunWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
 		}
 	}
 	d := newDesk(t)
-	d.record = func(Report) error { return store.ErrFull }
+	d.fail = func(report) error { return store.ErrFull }
 	d.say(t, 1)
 	assert.Equal(t, completed, d.run.Judge(completed), "what a full disk ends is told otherwise")
 	assert.Equal(t, [2]int{1, 0}, d.problems())

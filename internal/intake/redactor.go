@@ -10,18 +10,18 @@ import (
 // beginning of a key is held back; and by the border of messages, see
 // [redact.Stream]. It is guarded by the lock of its Run.
 type redactor struct {
-	pass   func(Report)
+	pass   func(report)
 	stream redact.Stream
-	held   *Report // the report to which belongs what the stream holds back
+	held   *report // the report to which belongs what the stream holds back
 }
 
 // take passes a report on without keys.
-func (d *redactor) take(r Report) {
+func (d *redactor) take(r report) {
 	if d.stream.Secrets.None() {
 		d.pass(r)
 		return
 	}
-	switch r.Kind {
+	switch r.kind {
 	case catalog.EventContentDelta, catalog.EventThinkingChunk:
 		d.takeDelta(r)
 		return
@@ -30,21 +30,21 @@ func (d *redactor) take(r Report) {
 		d.flush()
 	default:
 		d.flush()
-		r.Data = d.stream.Secrets.JSON(r.Data)
+		r.data = d.stream.Secrets.JSON(r.data)
 	}
 	d.pass(r)
 }
 
-func (d *redactor) takeDelta(r Report) {
+func (d *redactor) takeDelta(r report) {
 	if d.held != nil && !d.held.continuedBy(r) {
 		d.flush()
 	}
-	shown := d.stream.Add(r.Delta.Delta.Text)
+	shown := d.stream.Add(r.delta.Delta.Text)
 	if d.held = nil; d.stream.Holds() {
 		rest := r
 		d.held = &rest
 	}
-	if r.Delta.Delta.Text = shown; shown != "" {
+	if r.delta.Delta.Text = shown; shown != "" {
 		d.pass(r)
 	}
 }
@@ -57,7 +57,7 @@ func (d *redactor) flush() {
 	}
 	r := *d.held
 	d.held = nil
-	if r.Delta.Delta.Text = d.stream.Border(); r.Delta.Delta.Text != "" {
+	if r.delta.Delta.Text = d.stream.Border(); r.delta.Delta.Text != "" {
 		d.pass(r)
 	}
 }

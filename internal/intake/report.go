@@ -5,65 +5,59 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 )
 
-// KindProgress is the kind of a report of how far a task is. The other kinds are
+// kindProgress is the kind of a report of how far a task is. The other kinds are
 // those of the catalog.
-const KindProgress = "progress"
+const kindProgress = "progress"
 
-// A Report is something that an executor said about a run.
-type Report struct {
-	Run    int64
-	Kind   string // catalog.Event…, or KindProgress
-	Data   json.RawMessage
-	Delta  catalog.ContentDelta // of a delta, which has no Data
-	Change *FileChange          // of a changed file
+// A report is something that an executor said about a run.
+type report struct {
+	run    int64
+	kind   string // catalog.Event…, or kindProgress
+	data   json.RawMessage
+	delta  catalog.ContentDelta     // of a delta, which has no data
+	change *conversation.FileChange // of a changed file
 }
 
 // size is about how much memory it takes, in bytes.
-func (r *Report) size() int { return len(r.Data) + len(r.Delta.Delta.Text) }
+func (r *report) size() int { return len(r.data) + len(r.delta.Delta.Text) }
 
 // isDelta reports whether it is a piece of a message or of a thought.
-func (r *Report) isDelta() bool {
-	return r.Kind == catalog.EventContentDelta || r.Kind == catalog.EventThinkingChunk
+func (r *report) isDelta() bool {
+	return r.kind == catalog.EventContentDelta || r.kind == catalog.EventThinkingChunk
 }
 
 // continuedBy reports whether the next piece belongs to the same message as this
 // one.
-func (r *Report) continuedBy(next Report) bool {
-	a, b := r.Delta.MessageID, next.Delta.MessageID
-	return r.Kind == next.Kind && (a == b || a == "" || b == "")
-}
-
-// A FileChange is a changed file with its unified diff.
-type FileChange struct {
-	catalog.FileChange
-	Diff           string
-	Added, Removed int // lines
+func (r *report) continuedBy(next report) bool {
+	a, b := r.delta.MessageID, next.delta.MessageID
+	return r.kind == next.kind && (a == b || a == "" || b == "")
 }
 
 var errNoPath = errors.New("a file change without a path")
 
 // reportOf is an event of an agent as a report. It does what may take long, so
 // that the store's writer need not.
-func (in *Intake) reportOf(run int64, kind string, data json.RawMessage) (Report, error) {
-	r := Report{Run: run, Kind: kind, Data: data}
+func (in *Intake) reportOf(run int64, kind string, data json.RawMessage) (report, error) {
+	r := report{run: run, kind: kind, data: data}
 	switch {
 	case r.isDelta():
-		r.Data = nil
-		return r, json.Unmarshal(data, &r.Delta)
+		r.data = nil
+		return r, json.Unmarshal(data, &r.delta)
 	case kind == catalog.EventFileChange:
 		var err error
-		r.Change, err = in.fileChange(data)
+		r.change, err = in.fileChange(data)
 		return r, err
 	}
 	return r, nil
 }
 
 // fileChange makes the diff of a reported change of a file.
-func (in *Intake) fileChange(data json.RawMessage) (*FileChange, error) {
-	var c FileChange
+func (in *Intake) fileChange(data json.RawMessage) (*conversation.FileChange, error) {
+	var c conversation.FileChange
 	if err := json.Unmarshal(data, &c.FileChange); err != nil {
 		return nil, err
 	}

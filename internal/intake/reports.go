@@ -25,7 +25,7 @@ func (in *Intake) ReportMessage(ctx context.Context, p catalog.ReportMessagePara
 
 // ReportProgress takes how far a task is.
 func (in *Intake) ReportProgress(ctx context.Context, p catalog.ReportProgressParams) error {
-	return in.report(ctx, p.SessionToken, p.TaskID, KindProgress, p.Progress)
+	return in.report(ctx, p.SessionToken, p.TaskID, kindProgress, p.Progress)
 }
 
 // ReportError takes an error that does not end the task.
@@ -39,7 +39,7 @@ func (in *Intake) report(ctx context.Context, token, task, kind string, value an
 	if err != nil || run == nil {
 		return err
 	}
-	run.take(0, Report{Run: run.id, Kind: kind, Data: encode(value)})
+	run.take(0, report{run: run.id, kind: kind, data: encode(value)})
 	return nil
 }
 

@@ -31,11 +31,11 @@ func newRun(in *Intake, id int64, task string, secrets *redact.Secrets) *Run {
 }
 
 // take takes a report with its sequence number, which counts from 1; 0 is none.
-func (r *Run) take(sequence int64, what Report) {
+func (r *Run) take(sequence int64, what report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.untold) > 0 {
-		r.order.take(0, Report{Run: r.id, Kind: catalog.EventPermissionTaken, Data: encode(catalog.PermissionTaken{ApprovalIDs: r.untold})})
+		r.order.take(0, report{run: r.id, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: r.untold})})
 		r.untold = nil
 	}
 	r.order.take(sequence, what)

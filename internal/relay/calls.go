@@ -167,7 +167,7 @@ func unsent(body []byte, err *jsonrpc2.Error) []byte {
 	frame.Parse(body, &m)
 	var out []byte
 	each(&m, func(one *frame.Message, inBatch bool) {
-		if !isAnswered(one) {
+		if !wantsAnswer(one) {
 			return
 		}
 		if inBatch {

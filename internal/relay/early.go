@@ -8,8 +8,8 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 	if r.opts.Early == nil || m.Kind != frame.Object || m.Method == nil {
 		return false
 	}
-	farewell := isFarewell(m)
-	if m.ID == nil && !farewell || m.ID != nil && !frame.ValidID(m.ID) {
+	shutdown := isShutdown(m)
+	if m.ID == nil && !shutdown || m.ID != nil && !frame.ValidID(m.ID) {
 		return false
 	}
 	if string(text(m.Method)) == "initialize" {
@@ -21,7 +21,7 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 			return false
 		}
 	}
-	if !r.alone() {
+	if !r.noHub() {
 		return false
 	}
 	var answer []byte
@@ -31,28 +31,28 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 		}
 		var resp frame.Message
 		frame.Parse(answer, &resp)
-		farewell = farewell && resp.Error == nil
+		shutdown = shutdown && resp.Error == nil
 	}
-	if !r.await(r.ctx, func() bool { return r.besideBytes < maxBeside }) {
+	if !r.await(r.ctx, func() bool { return r.replyBytes < maxReplyBytes }) {
 		return true
 	}
 	r.mu.Lock()
 	if answer != nil && !r.drain {
 		r.answer(answer)
 	}
-	if farewell {
-		r.farewell, r.drain = saidFarewell, true
+	if shutdown {
+		r.shutdown, r.drain = shutdownAgreed, true
 	}
 	r.mu.Unlock()
-	if farewell {
+	if shutdown {
 		r.endAnswered()
 	}
 	return true
 }
 
-// alone reports whether there is no hub that answers, and nothing of the editor waits for
-// one, before which nothing may be answered.
-func (r *Relay) alone() bool {
+// noHub reports whether there is no hub that answers, and nothing of the editor
+// waits for one, before which nothing may be answered.
+func (r *Relay) noHub() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return (r.hub == nil && r.opening == nil || r.silence != "") && len(r.waiting) == 0 && !r.drain

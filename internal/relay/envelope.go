@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"unsafe"
@@ -13,20 +11,10 @@ import (
 // What of a message has to be known is found by spans of its raw JSON. The
 // functions here take JSON that package frame has found valid.
 
-// text is the text of a raw JSON string, without a copy where it has no
-// escapes; nil if raw is no string.
+// text is the text of a raw JSON string; nil if raw is no string.
 func text(raw []byte) []byte {
-	if len(raw) < 2 || raw[0] != '"' {
-		return nil
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1]
-	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return nil
-	}
-	return []byte(s)
+	t, _ := frame.Text(raw)
+	return t
 }
 
 // named is the object with the named params of a request, which may stand in
@@ -160,6 +148,6 @@ func each(m *frame.Message, f func(m *frame.Message, inBatch bool)) {
 // isResponse reports whether an object answers a request, whoever made it.
 func isResponse(m *frame.Message) bool { return m.Method == nil && (m.Result != nil || m.Error != nil) }
 
-// isAnswered reports whether an object that is no response will be answered
+// wantsAnswer reports whether an object that is no response will be answered
 // with its id.
-func isAnswered(m *frame.Message) bool { return !isResponse(m) && frame.ValidID(m.ID) }
+func wantsAnswer(m *frame.Message) bool { return !isResponse(m) && frame.ValidID(m.ID) }

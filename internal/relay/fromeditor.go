@@ -49,27 +49,27 @@ func (r *Relay) readEditor() error {
 	}
 }
 
-// refuse answers a frame that cannot be relayed, as package server does. The
-// answer goes out beside: an editor that sends all it has before it reads must
-// not be waited for here, unless it sends nothing else.
+// refuse answers a frame that cannot be relayed, as package server does. Another
+// goroutine writes the answer: an editor that sends all it has before it reads
+// must not be waited for here, unless it sends nothing else.
 func (r *Relay) refuse(refusal *frame.Refusal) {
 	r.opts.Logger.Warn("frame refused", "reason", refusal.Reason, "detail", refusal.Detail)
 	answer := frame.ErrorBody(refusal.ID, refusal.Wire())
-	if !r.await(r.ctx, func() bool { return r.besideBytes < maxBeside }) {
+	if !r.await(r.ctx, func() bool { return r.replyBytes < maxReplyBytes }) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.farewell != noFarewell || r.drain {
+	if r.shutdown != noShutdown || r.drain {
 		return
 	}
 	r.answer(answer)
 }
 
-// answer lets an answer go out beside; r.mu is held.
+// answer queues an answer of our own for writeReplies; r.mu is held.
 func (r *Relay) answer(body []byte) {
-	r.beside = append(r.beside, body)
-	r.besideBytes += len(body)
+	r.replies = append(r.replies, body)
+	r.replyBytes += len(body)
 	r.changed()
 }
 
@@ -78,16 +78,16 @@ func (r *Relay) answer(body []byte) {
 func (r *Relay) endAnswered() {
 	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Grace)
 	defer cancel()
-	r.await(ctx, func() bool { return r.besideBytes == 0 })
+	r.await(ctx, func() bool { return r.replyBytes == 0 })
 	r.end(nil)
 }
 
-// answerBeside sends the editor what it is answered beside.
-func (r *Relay) answerBeside() {
-	for r.await(r.ctx, func() bool { return len(r.beside) > 0 }) {
+// writeReplies sends the editor the answers that are our own.
+func (r *Relay) writeReplies() {
+	for r.await(r.ctx, func() bool { return len(r.replies) > 0 }) {
 		r.mu.Lock()
-		answers := r.beside
-		r.beside = nil
+		answers := r.replies
+		r.replies = nil
 		r.mu.Unlock()
 		for _, answer := range answers {
 			r.editor.send(answer)
@@ -95,7 +95,7 @@ func (r *Relay) answerBeside() {
 		_ = r.editor.flush()
 		r.mu.Lock()
 		for _, answer := range answers {
-			r.besideBytes -= len(answer)
+			r.replyBytes -= len(answer)
 		}
 		r.changed()
 		r.mu.Unlock()
@@ -224,7 +224,7 @@ func (r *Relay) expire() {
 			}
 			count++
 			frame.Parse(body, &m)
-			ends = ends || isFarewell(&m)
+			ends = ends || isShutdown(&m)
 			left = never
 		}
 		change := r.change
@@ -239,13 +239,13 @@ func (r *Relay) expire() {
 	}
 }
 
-func isFarewell(m *frame.Message) bool {
+func isShutdown(m *frame.Message) bool {
 	name := string(text(m.Method))
 	return name == "shutdown" || name == "exit"
 }
 
-// A passage is what is noted of a message on its way to the hub.
-type passage struct {
+// A rewriting is what is noted of a message on its way to the hub.
+type rewriting struct {
 	edits []edit
 	drop  bool
 }
@@ -256,7 +256,7 @@ func (r *Relay) register(m *frame.Message) (body []byte) {
 	if m.Kind == frame.Array {
 		return r.registerBatch(m)
 	}
-	var p passage
+	var p rewriting
 	if m.Kind == frame.Object {
 		r.registerOne(m, nil, &p)
 	}
@@ -267,36 +267,38 @@ func (r *Relay) register(m *frame.Message) (body []byte) {
 }
 
 func (r *Relay) registerBatch(m *frame.Message) (body []byte) {
-	var p passage
+	var p rewriting
 	b := &batch{}
 	each(m, func(one *frame.Message, _ bool) { r.registerOne(one, b, &p) })
 	return edited(m.Body, sorted(m.Body, p.edits))
 }
 
-func (r *Relay) registerOne(m *frame.Message, b *batch, p *passage) {
+func (r *Relay) registerOne(m *frame.Message, b *batch, p *rewriting) {
 	if isResponse(m) {
 		r.registerAnswer(m, b, p)
 		return
 	}
-	if r.farewell == saidFarewell { // the hub answers nothing more
+	if r.shutdown == shutdownAgreed { // the hub answers nothing more
 		return
 	}
-	if b == nil && isAnswered(m) && wantsDescriptor(m) {
+	if b == nil && wantsAnswer(m) && wantsDescriptor(m) {
 		r.answer(frame.ErrorBody(m.ID, noDescriptor))
 		p.drop = true
 		return
 	}
-	then := r.meaning(m, p)
-	if isAnswered(m) {
+	then := r.effect(m, p)
+	if wantsAnswer(m) {
 		name := text(m.Method)
+		if r.calls.none() {
+			r.expectSign()
+		}
 		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), subscribes: string(name) == "Subscribe"})
-		r.expect()
 	}
 }
 
 // registerAnswer looks for the request that the editor answers.
-func (r *Relay) registerAnswer(m *frame.Message, b *batch, p *passage) {
-	there, known := r.asked.answered(m.ID)
+func (r *Relay) registerAnswer(m *frame.Message, b *batch, p *rewriting) {
+	there, known := r.hubRequests.answered(m.ID)
 	switch {
 	case known && there != string(m.ID):
 		p.edits = append(p.edits, edit{m.ID, there})
@@ -309,9 +311,9 @@ func (r *Relay) registerAnswer(m *frame.Message, b *batch, p *passage) {
 	}
 }
 
-// meaning notes what the method of a message means for the relay, and returns
-// what is to be done with the response, or nil.
-func (r *Relay) meaning(m *frame.Message, p *passage) (then func(*frame.Message)) {
+// effect notes what a message changes by its method, and returns what is to be
+// done with the response, or nil.
+func (r *Relay) effect(m *frame.Message, p *rewriting) (then func(*frame.Message)) {
 	name := text(m.Method)
 	switch string(name) {
 	case "Subscribe":
@@ -323,7 +325,7 @@ func (r *Relay) meaning(m *frame.Message, p *passage) (then func(*frame.Message)
 	case "initialize":
 		r.noteTrust(m)
 	case "shutdown", "exit":
-		return r.sayFarewell(m)
+		return r.noteShutdown(m)
 	}
 	if r.joined != bothFamilies {
 		r.joined |= familyOf(name)
@@ -346,18 +348,18 @@ var noDescriptor = server.InvalidParam(server.ParamError{
 	Param: "descriptor", Expected: "to be left out: only a client of the hub's own socket can get a descriptor", Received: "true",
 })
 
-// sayFarewell notes that the editor ends the connection, unless the hub
+// noteShutdown notes that the editor ends the connection, unless the hub
 // refuses to.
-func (r *Relay) sayFarewell(m *frame.Message) (then func(*frame.Message)) {
+func (r *Relay) noteShutdown(m *frame.Message) (then func(*frame.Message)) {
 	if m.ID == nil {
-		r.farewell = saidFarewell
+		r.shutdown = shutdownAgreed
 		return nil
 	}
-	r.farewell = askedFarewell
+	r.shutdown = shutdownAsked
 	return func(resp *frame.Message) {
-		r.farewell = saidFarewell
+		r.shutdown = shutdownAgreed
 		if resp.Error != nil {
-			r.farewell = noFarewell
+			r.shutdown = noShutdown
 		}
 	}
 }

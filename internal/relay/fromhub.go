@@ -10,7 +10,7 @@ import (
 // readHub relays what a hub sends until it sends no more.
 func (r *Relay) readHub(hub *link) {
 	// No limit of time: while the editor does not read, neither do we.
-	reader := frame.NewReader(listener{hub.t, hub}, frame.LSP, frame.Limits{MaxFrame: maxHubFrame, Timeout: -1})
+	reader := frame.NewReader(hubReader{hub.t, hub}, frame.LSP, frame.Limits{MaxFrame: maxHubFrame, Timeout: -1})
 	reader.Released = r.opts.Released
 	reader.BeforeRead = func() { _ = r.editor.flush() }
 	var m frame.Message
@@ -33,7 +33,7 @@ func (r *Relay) readHub(hub *link) {
 func (r *Relay) fromHub(m *frame.Message) {
 	var body []byte
 	r.mu.Lock()
-	r.wake()
+	r.hubSpoke()
 	switch {
 	case m.Kind == frame.Array:
 		body = r.batchFromHub(m)
@@ -66,7 +66,7 @@ func (r *Relay) takeOwn(id []byte) (then func(*frame.Message), ours bool) {
 	if len(id) < len(r.prefix) || string(id[:len(r.prefix)]) != r.prefix {
 		return nil, false
 	}
-	then, _ = r.own.Take(id)
+	then, _ = r.ownRequests.Take(id)
 	return then, true
 }
 
@@ -105,12 +105,12 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 	}
 	if r.joined&taskFamily != 0 && bytes.HasPrefix(m.Method, []byte(`"event.task`)) {
 		if n := integer(member(m.Params, "seq")); n > 0 {
-			r.told = n // also where another hub has another log
+			r.lastTask = n // also where another hub has another log
 		}
 		return m.Body
 	}
 	if len(r.terminals) > 0 && string(m.Method) == `"event"` {
-		r.terminals.sawEnd(m.Params)
+		r.terminals.sawExit(m.Params)
 	}
 	if len(r.subs.byHub) == 0 && len(r.subs.ended) == 0 {
 		return m.Body
@@ -127,7 +127,7 @@ func (r *Relay) question(m *frame.Message, edits []edit) []edit {
 	if !frame.ValidID(m.ID) {
 		return edits
 	}
-	if instead := r.asked.add(m.ID, r.ownID); instead != "" {
+	if instead := r.hubRequests.add(m.ID, r.ownID); instead != "" {
 		edits = append(edits, edit{m.ID, instead})
 	}
 	return edits

@@ -31,7 +31,7 @@ func FuzzEnvelopes(f *testing.F) {
 		r := New(a, Options{})
 		r.subs.byEditor[`"old"`] = &subscription{editor: `"old"`, hub: `"new"`, last: 2}
 		r.subs.byHub[`"new"`], r.subs.restored = r.subs.byEditor[`"old"`], 1
-		r.asked.lost.Add([]byte("7"), struct{}{})
+		r.hubRequests.lost.Add([]byte("7"), struct{}{})
 		hubSays := func() {
 			if !frame.Parse(fromHub, &m) {
 				return
@@ -56,7 +56,7 @@ func FuzzEnvelopes(f *testing.F) {
 			}
 		}
 		hubSays()
-		r.subs.lose()
+		r.subs.hubGone()
 		for _, request := range r.restoration() {
 			require.True(t, json.Valid(request), "%s", request)
 		}

@@ -26,17 +26,17 @@ func (r *Relay) serveHubs() {
 			return
 		}
 		connected := time.Now()
-		hub := &link{t: t}
-		broken, gone := make(chan struct{}), make(chan struct{})
+		hub := &link{t: t, gone: make(chan struct{})}
+		broken := make(chan struct{})
 		hub.failed = func() { close(broken) }
 		if !r.open(hub) {
 			return
 		}
-		r.jobs.Go(func() { r.closeBroken(t, broken, gone) })
+		r.jobs.Go(func() { r.closeBroken(hub, broken) })
 		r.readHub(hub)
 		t.Close()
-		close(gone)
-		if !r.lose(hub) {
+		close(hub.gone)
+		if !r.hubGone(hub) {
 			r.endAnswered()
 			return
 		}
@@ -50,12 +50,12 @@ func (r *Relay) serveHubs() {
 
 // closeBroken closes a connection to a hub on which nothing could be written. What
 // the hub had written before it went is read to its end, or for a second.
-func (r *Relay) closeBroken(t server.Transport, broken, gone <-chan struct{}) {
+func (r *Relay) closeBroken(hub *link, broken <-chan struct{}) {
 	select {
 	case <-broken:
-		r.pause(gone, time.Second)
-		t.Close()
-	case <-gone:
+		r.pause(hub.gone, time.Second)
+		hub.t.Close()
+	case <-hub.gone:
 	}
 }
 
@@ -136,29 +136,29 @@ func (r *Relay) goLive(hub *link) {
 	}
 }
 
-// lose notes that the hub has gone, and answers what it has not. It reports
+// hubGone notes that the hub has gone, and answers what it has not. It reports
 // whether there is to be another one.
-func (r *Relay) lose(hub *link) (another bool) {
+func (r *Relay) hubGone(hub *link) (another bool) {
 	r.mu.Lock()
 	if r.ctx.Err() != nil {
 		r.mu.Unlock()
 		return false
 	}
 	r.hub, r.opening, r.flushing, r.silence = nil, nil, false, ""
-	another = r.farewell == noFarewell && (!r.drain || len(r.waiting) > 0)
+	another = r.shutdown == noShutdown && (!r.drain || len(r.waiting) > 0)
 	answers := r.calls.answerAll(lostUnanswered)
-	if r.farewell == saidFarewell {
+	if r.shutdown == shutdownAgreed {
 		answers = nil // it was the editor's wish
 	}
-	r.own.Clear()
-	r.asked.hubGone()
-	r.subs.lose()
+	r.ownRequests.Clear()
+	r.hubRequests.hubGone()
+	r.subs.hubGone()
 	r.logState(stateLost)
 	r.changed()
 	for _, answer := range answers {
 		r.answer(answer)
 	}
-	if ends := r.terminals.lose(); r.farewell == noFarewell {
+	if ends := r.terminals.hubGone(); r.shutdown == noShutdown {
 		for _, end := range ends {
 			r.answer(end)
 		}

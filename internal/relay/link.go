@@ -22,6 +22,8 @@ type link struct {
 	trace  func(message []byte) // sees what is sent; may be nil
 	failed func()               // called once, when a write has failed; it must not send
 
+	gone chan struct{} // closed when the hub at its end has gone; nil for an editor
+
 	waits   atomic.Int64 // since when the peer is waited for, in nanoseconds; 0: it is not
 	writing atomic.Int64 // since when a write is under way; 0: none is
 

@@ -21,10 +21,10 @@ const (
 	maxWaitingBytes = 16 << 20 // of all of them; one message may always wait
 )
 
-// maxBeside bounds answers to refused frames that wait for the editor to read,
+// maxReplyBytes bounds answers to refused frames that wait for the editor to read,
 // in bytes, give or take one; then it is not read either. Those to requests that
 // were lost are bounded by what was in flight.
-const maxBeside = 1 << 20
+const maxReplyBytes = 1 << 20
 
 // Pauses between attempts to connect; each is twice the one before.
 const (
@@ -123,31 +123,32 @@ type Relay struct {
 	cancel context.CancelFunc
 	jobs   sync.WaitGroup // goroutines, but that which reads the editor
 
-	mu        sync.Mutex // guards the fields below
-	change    chan struct{}
-	hub       *link     // nil: there is none to send to
-	resting   bool      // nothing is expected of the hub, so it is not watched
-	silence   string    // why the hub that is there does not answer; "": it does
-	opening   *link     // connected, but not told yet what it has to know
-	flushing  bool      // a goroutine sends what waits; nothing may overtake it
-	waiting   []waiting // messages of the editor, in their order
-	bytes     int       // of waiting
-	farewell  farewell
-	drain     bool // nothing more of the editor is looked at
-	lastID    uint64
-	own       pending.Table[func(*frame.Message)] // requests of our own that the hub has not answered
-	calls     calls
-	asked     hubRequests
-	subs      subscriptions
-	joined    family
-	told      int64 // the seq of the last event.task… that the editor was told; -1: of none
-	terminals terminals
+	expected chan struct{} // holds one token when something is expected of the hub and nothing was before
+
+	mu          sync.Mutex // guards the fields below
+	change      chan struct{}
+	hub         *link     // nil: there is none to send to
+	silence     string    // why the hub that is there does not answer; "": it does
+	opening     *link     // connected, but not told yet what it has to know
+	flushing    bool      // a goroutine sends what waits; nothing may overtake it
+	waiting     []waiting // messages of the editor, in their order
+	bytes       int       // of waiting
+	shutdown    shutdown
+	drain       bool // nothing more of the editor is looked at
+	lastID      uint64
+	ownRequests pending.Table[func(*frame.Message)] // requests of our own that the hub has not answered
+	calls       calls
+	hubRequests hubRequests
+	subs        subscriptions
+	joined      family
+	lastTask    int64 // the seq of the last event.task… that the editor was told; -1: of none
+	terminals   terminals
 	// restricted: the editor has said that it does not trust the workspace.
 	restricted bool
 	result     error // of Run
 
-	beside      [][]byte // answers of our own, on their way to the editor
-	besideBytes int      // of those and of those that are being written
+	replies    [][]byte // answers of our own, on their way to the editor
+	replyBytes int      // of those and of those that are being written
 }
 
 // waiting is a message of the editor that waits for a hub.
@@ -156,14 +157,14 @@ type waiting struct {
 	until time.Time
 }
 
-// farewell is how far the editor is in ending the connection by shutdown or
+// shutdown is how far the editor is in ending the connection by shutdown or
 // exit.
-type farewell uint8
+type shutdown uint8
 
 const (
-	noFarewell    farewell = iota
-	askedFarewell          // the answer will tell whether the hub ends it
-	saidFarewell           // the hub ends the connection
+	noShutdown     shutdown = iota
+	shutdownAsked           // the answer will tell whether the hub ends it
+	shutdownAgreed          // the hub ends the connection
 )
 
 // New makes a relay for the editor at the other end of the transport.
@@ -172,7 +173,7 @@ func New(editor server.Transport, opts Options) *Relay {
 	_, _ = rand.Read(random[:]) // never fails
 	r := &Relay{
 		opts: opts.withDefaults(), editor: &link{t: editor}, prefix: `"duet-relay-` + hex.EncodeToString(random[:]) + "-",
-		change: make(chan struct{}), subs: newSubscriptions(), terminals: make(terminals), told: -1,
+		change: make(chan struct{}), expected: make(chan struct{}, 1), subs: newSubscriptions(), terminals: make(terminals), lastTask: -1,
 	}
 	if trace := opts.Trace; trace != nil {
 		r.editor.trace = func(message []byte) { trace(true, message) }
@@ -196,7 +197,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	go func() { read <- r.readEditor() }()
 	r.jobs.Go(r.serveHubs)
 	r.jobs.Go(r.expire)
-	r.jobs.Go(r.answerBeside)
+	r.jobs.Go(r.writeReplies)
 
 	var err error
 	eof, reading := false, true
@@ -284,7 +285,7 @@ func (r *Relay) finish(ctx context.Context, eof bool) {
 	r.drain = true
 	r.changed()
 	r.mu.Unlock()
-	if !r.await(patient, func() bool { return len(r.waiting) == 0 && !r.flushing && r.besideBytes == 0 }) {
+	if !r.await(patient, func() bool { return len(r.waiting) == 0 && !r.flushing && r.replyBytes == 0 }) {
 		return
 	}
 	r.mu.Lock()
@@ -324,7 +325,7 @@ func (r *Relay) ownID() string {
 // response; r.mu is held, also then.
 func (r *Relay) request(method string, params []byte, then func(*frame.Message)) []byte {
 	id := r.ownID()
-	r.own.Add([]byte(id), then)
+	r.ownRequests.Add([]byte(id), then)
 	body := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 	body = append(append(append(body, `,"method":"`...), method...), '"')
 	if params != nil {

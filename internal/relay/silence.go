@@ -25,22 +25,22 @@ const codeHubSilent = -32044
 // something: it sends a heartbeat every 30 s.
 const heartbeatLate = 35 * time.Second
 
-// A listener is a hub's side of a connection that knows since when it has been
+// A hubReader is a hub's side of a connection that knows since when it has been
 // waiting for the hub. While its editor does not read, nobody waits for the hub.
-type listener struct {
+type hubReader struct {
 	server.Transport
 	hub *link
 }
 
-func (l listener) Read(p []byte) (int, error) {
+func (l hubReader) Read(p []byte) (int, error) {
 	l.hub.waits.Store(time.Now().UnixNano())
 	n, err := l.Transport.Read(p)
 	l.hub.waits.Store(0)
 	return n, err
 }
 
-// quiet is how long the hub has been waited for.
-func (l *link) quiet() time.Duration {
+// silentFor is how long the hub has been waited for.
+func (l *link) silentFor() time.Duration {
 	since := l.waits.Load()
 	if since == 0 {
 		return 0
@@ -49,41 +49,48 @@ func (l *link) quiet() time.Duration {
 }
 
 // watch looks whether a hub answers, until it has gone: where it says nothing
-// although it should, it is asked for a sign of life. While nothing is expected of
-// the hub it rests.
+// although it should, it is asked for a sign of life. While nothing is expected
+// of it nobody looks.
 func (r *Relay) watch(hub *link) {
-	look := time.NewTimer(0)
-	defer look.Stop()
+	soon := r.opts.Silence / 10
+	timer := time.NewTimer(soon)
+	defer timer.Stop()
+	expected := r.expected
 	var asked time.Time
 	for {
-		r.mu.Lock()
-		if r.there() != hub {
-			r.mu.Unlock()
+		select {
+		case <-timer.C:
+		case <-expected:
+			expected = nil // until the next look
+			timer.Reset(soon)
+			continue
+		case <-hub.gone:
+			return
+		case <-r.ctx.Done():
 			return
 		}
-		after := r.signDue()
-		r.resting = after == 0 && r.silence == ""
+		r.mu.Lock()
+		after := r.signExpectedAfter()
 		var ping []byte
-		quiet := hub.quiet()
-		if quiet < time.Since(asked) || r.silence != "" || after == 0 {
-			asked = time.Time{} // it has said something since
-		}
-		next, silent := after-quiet, false
+		quiet := hub.silentFor()
 		switch {
-		case r.silence != "":
-			if hub.isStuck() { // it takes no more, so the editor cannot be read
-				_ = hub.t.Close()
-			}
-			next = r.opts.Silence / 10
-		case !asked.IsZero():
-			next = r.opts.Silence - time.Since(asked)
-			silent = next <= 0
-		case after > 0 && next <= 0:
+		case r.silence != "" || after == 0 || quiet < after:
+			asked = time.Time{}
+		case asked.IsZero():
 			asked = time.Now()
 			ping = r.request("ping", nil, func(*frame.Message) {})
-			next = r.opts.Silence
 		}
-		resting, change := r.resting, r.change
+		switch {
+		case r.silence != "" || !asked.IsZero():
+			timer.Reset(soon)
+		case after > 0:
+			timer.Reset(max(soon, after-quiet))
+		}
+		expected = r.expected
+		if r.silence != "" && hub.isStuck() { // it takes no more, so the editor cannot be read
+			_ = hub.t.Close()
+		}
+		silent := !asked.IsZero() && time.Since(asked) >= r.opts.Silence && quiet >= r.opts.Silence
 		r.mu.Unlock()
 		if ping != nil {
 			r.jobs.Go(func() { // it may not read
@@ -92,34 +99,22 @@ func (r *Relay) watch(hub *link) {
 			})
 		}
 		if silent {
-			r.fallSilent(hub)
-			next = r.opts.Silence / 10
-		}
-		var due <-chan time.Time
-		if !resting {
-			look.Reset(max(next, time.Millisecond))
-			due = look.C
-		}
-		select {
-		case <-due:
-		case <-change: // it may have gone, or answer again, or something is expected of it
-		case <-r.ctx.Done():
-			return
+			r.declareSilent(hub)
 		}
 	}
 }
 
-// expect notes that something is expected of the hub; r.mu is held.
-func (r *Relay) expect() {
-	if r.resting {
-		r.resting = false
-		r.changed()
+// expectSign tells watch that from now on something is expected of the hub.
+func (r *Relay) expectSign() {
+	select {
+	case r.expected <- struct{}{}:
+	default: // it knows
 	}
 }
 
-// signDue is for how long the hub may say nothing before it is asked for a sign of
+// signExpectedAfter is for how long the hub may say nothing before it is asked for a sign of
 // life; 0: nothing is expected of it. r.mu is held.
-func (r *Relay) signDue() time.Duration {
+func (r *Relay) signExpectedAfter() time.Duration {
 	switch {
 	case !r.calls.none():
 		return r.opts.Silence / 4
@@ -129,15 +124,15 @@ func (r *Relay) signDue() time.Duration {
 	return 0
 }
 
-// fallSilent notes that the hub does not answer, and tells the editor.
-func (r *Relay) fallSilent(hub *link) {
+// declareSilent notes that the hub does not answer, and tells the editor.
+func (r *Relay) declareSilent(hub *link) {
 	why := "the hub does not answer"
 	if r.opts.Silent != nil {
 		why = r.opts.Silent() // it may look at files
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.there() != hub || r.silence != "" || hub.quiet() < r.opts.Silence {
+	if r.current() != hub || r.silence != "" || hub.silentFor() < r.opts.Silence {
 		return
 	}
 	r.silence = why
@@ -151,8 +146,8 @@ func (r *Relay) fallSilent(hub *link) {
 	r.changed()
 }
 
-// wake notes that the hub has said something; r.mu is held.
-func (r *Relay) wake() {
+// hubSpoke notes that the hub has said something; r.mu is held.
+func (r *Relay) hubSpoke() {
 	if r.silence == "" {
 		return
 	}
@@ -226,14 +221,14 @@ func (r *Relay) unsentError() *jsonrpc2.Error {
 // unsubscribeLate ends a subscription of which the editor was told that there is
 // none. r.mu is held.
 func (r *Relay) unsubscribeLate(resp *frame.Message) {
-	hub, id := r.there(), bytes.Clone(member(resp.Result, "subscription_id"))
+	hub, id := r.current(), bytes.Clone(member(resp.Result, "subscription_id"))
 	if hub == nil || text(id) == nil {
 		return
 	}
 	r.subs.ended[string(id)] = struct{}{}
 	params := append(append([]byte(`{"subscription_id":`), id...), '}')
 	body := r.request("Unsubscribe", params, func(*frame.Message) { delete(r.subs.ended, string(id)) })
-	r.jobs.Go(func() { // beside the goroutine that reads the hub
+	r.jobs.Go(func() { // not the goroutine that reads the hub
 		hub.send(body)
 		_ = hub.flush()
 	})

@@ -1,8 +1,10 @@
 package relay_test
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -137,4 +139,27 @@ func TestSilentHubThatIsSentTooMuch(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A hub of which nothing was expected for a long time is found out as soon as
+// any other.
+func TestHubThatFallsSilentAfterALongRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, impatient)
+		hub := s.hub()
+		s.send(request(1, "quick", `{}`))
+		assert.Equal(t, request(1, "quick", `{}`), hub.next())
+		hub.send(response(1, `1`))
+		assert.Equal(t, response(1, `1`), s.next())
+		time.Sleep(time.Hour)
+		began := time.Now()
+		s.send(request(2, "quick", `{}`))
+		assert.Equal(t, request(2, "quick", `{}`), hub.next(), "it was not asked meanwhile")
+		go io.Copy(io.Discard, hub.end) // what it is asked now
+		assertSilent(t, "2", s.nextBut("event"), false)
+		assert.Less(t, time.Since(began), time.Second)
+		s.end.Close()
+		<-s.ran
+		s.ran <- nil
+	})
 }

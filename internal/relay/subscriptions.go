@@ -75,8 +75,8 @@ func (s *subscriptions) remove(one *subscription) {
 	}
 }
 
-// lose notes that the hub has gone.
-func (s *subscriptions) lose() {
+// hubGone notes that the hub has gone.
+func (s *subscriptions) hubGone() {
 	for _, one := range s.byEditor {
 		one.hub, one.denied = "", false
 		one.floor = max(one.last, 0)
@@ -92,13 +92,14 @@ func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
 	params := without(named(m.Params), "since")
 	return func(resp *frame.Message) {
 		if id := member(resp.Result, "subscription_id"); text(id) != nil {
+			r.expectSign()
 			r.subs.add(&subscription{editor: string(id), hub: string(id), params: params, last: integer(member(resp.Result, "seq"))})
 		}
 	}
 }
 
 // unsubscribe gives an Unsubscribe the id that the hub knows.
-func (r *Relay) unsubscribe(m *frame.Message, p *passage) (then func(*frame.Message)) {
+func (r *Relay) unsubscribe(m *frame.Message, p *rewriting) (then func(*frame.Message)) {
 	id := member(named(m.Params), "subscription_id")
 	one := r.subs.byEditor[string(id)]
 	if one == nil {
@@ -158,15 +159,15 @@ func (r *Relay) restoration() [][]byte {
 
 // join makes the request that has the editor told of tasks again.
 func (r *Relay) join() []byte {
-	return r.request(r.joined.probe(), with(nil, "since", r.told), func(resp *frame.Message) {
-		hub := r.there()
+	return r.request(r.joined.probe(), with(nil, "since", r.lastTask), func(resp *frame.Message) {
+		hub := r.current()
 		if !isUnavailable(resp.Error) {
 			return
 		}
 		r.jobs.Go(func() {
 			r.pause(nil, restoreAgainAfter)
 			r.mu.Lock()
-			if r.ctx.Err() != nil || r.there() != hub {
+			if r.ctx.Err() != nil || r.current() != hub {
 				r.mu.Unlock()
 				return
 			}
@@ -217,13 +218,13 @@ const restoreAgainAfter = time.Second
 // restoreAgain asks the hub that is there again to restore a subscription,
 // after a pause. r.mu is held.
 func (r *Relay) restoreAgain(one *subscription, after time.Duration) {
-	hub := r.there()
+	hub := r.current()
 	r.jobs.Go(func() {
 		if after > 0 {
 			r.pause(nil, after)
 		}
 		r.mu.Lock()
-		if r.ctx.Err() != nil || r.there() != hub || r.subs.byEditor[one.editor] != one {
+		if r.ctx.Err() != nil || r.current() != hub || r.subs.byEditor[one.editor] != one {
 			r.mu.Unlock()
 			return
 		}
@@ -244,8 +245,8 @@ func isAboutSince(err []byte) bool {
 	return string(text(member(member(err, "data"), "param"))) == "since"
 }
 
-// there is the hub that is being read; r.mu is held, and its reader asks.
-func (r *Relay) there() *link {
+// current is the hub that is being read; r.mu is held, and its reader asks.
+func (r *Relay) current() *link {
 	if r.opening != nil {
 		return r.opening
 	}

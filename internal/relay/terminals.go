@@ -32,8 +32,8 @@ func (r *Relay) terminal(m *frame.Message, method string) (then func(*frame.Mess
 	}
 }
 
-// sawEnd notes that the editor is told of a terminal's end.
-func (t terminals) sawEnd(params []byte) {
+// sawExit notes that the editor is told of a terminal's end.
+func (t terminals) sawExit(params []byte) {
 	if !bytes.Contains(params, []byte(`"terminal_exit"`)) {
 		return
 	}
@@ -42,9 +42,9 @@ func (t terminals) sawEnd(params []byte) {
 	}
 }
 
-// lose forgets the terminals and returns what tells the editor that they have
+// hubGone forgets the terminals and returns what tells the editor that they have
 // ended: with the hub went their executor.
-func (t terminals) lose() (ends [][]byte) {
+func (t terminals) hubGone() (ends [][]byte) {
 	now, _ := json.Marshal(time.Now().UTC())
 	for id := range t {
 		body := append([]byte(`{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"terminal_exit","timestamp":`), now...)

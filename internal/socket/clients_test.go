@@ -174,6 +174,11 @@ func TestDialWaitsForABusyListener(t *testing.T) {
 	var inUse *socket.InUseError
 	require.ErrorAs(t, err, &inUse, "busy is not stale")
 
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = socket.Dial(ctx, path)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
 	second := make(chan error)
 	go func() {
 		conn, err := socket.Dial(soon(t), path)

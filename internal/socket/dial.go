@@ -12,8 +12,8 @@ import (
 // Where there is no file or nobody listens the error is a [NobodyError]; where
 // the file is no socket, is a symbolic link or belongs to another user, or
 // where another user's process listens, it is an [UnsafeError] and nothing has
-// been said to whoever is there. A listener whose queue is full is asked again
-// until ctx ends.
+// been said to whoever is there. Where a listener's queue is full, Dial waits for
+// its turn until ctx ends.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", path, err)

@@ -93,30 +93,57 @@ func isType(stat unix.Stat_t, kind uint32) bool { return uint32(stat.Mode)&unix.
 // lock waits until no other starter or ender of a socket is at work in the
 // directory.
 func (d *directory) lock(ctx context.Context) (unlock func(), err error) {
-	const (
-		patience = 5 * time.Second // they are done in milliseconds
-		between  = 2 * time.Millisecond
-	)
+	switch err := flock(d.fd(), unix.LOCK_EX|unix.LOCK_NB); {
+	case err == nil:
+		return func() { _ = flock(d.fd(), unix.LOCK_UN) }, nil
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return d.waitForLock(ctx)
+	}
+	// Not every file system has locks on directories, some network ones for
+	// instance; a socket works there all the same.
+	return func() {}, nil
+}
+
+// waitForLock waits for somebody to let go of the lock. The system cannot be
+// told to stop waiting: where it takes too long, a goroutine stays until the
+// lock is free, and lets go of it at once.
+func (d *directory) waitForLock(ctx context.Context) (unlock func(), err error) {
+	const patience = 5 * time.Second // they are done in milliseconds
+	own, err := unix.Openat(d.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: d.path, Err: err}
+	}
+	locked, gaveUp := make(chan error), make(chan struct{})
+	defer close(gaveUp)
+	go func() {
+		err := flock(own, unix.LOCK_EX)
+		select {
+		case locked <- err:
+		case <-gaveUp: // nobody waits any more
+			unix.Close(own)
+		}
+	}()
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
-		switch err := unix.Flock(d.fd(), unix.LOCK_EX|unix.LOCK_NB); {
-		case err == nil:
-			return func() { _ = unix.Flock(d.fd(), unix.LOCK_UN) }, nil
-		case errors.Is(err, unix.EINTR):
-			continue
-		case !errors.Is(err, unix.EWOULDBLOCK):
-			// Not every file system has locks on directories, some network
-			// ones for instance; a socket works there all the same.
-			return func() {}, nil
+	select {
+	case err := <-locked:
+		if err != nil {
+			unix.Close(own)
+			return nil, &os.PathError{Op: "flock", Path: d.path, Err: err}
 		}
-		select {
-		case <-waiting.Done():
-			if err := ctx.Err(); err != nil {
-				return nil, fmt.Errorf("waiting for the lock of %s: %w", d.path, err)
-			}
-			return nil, fmt.Errorf("another process has held the lock (flock) of %s for %v: end it or choose another path", d.path, patience)
-		case <-time.After(between):
+		return func() { unix.Close(own) }, nil
+	case <-waiting.Done():
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("waiting for the lock of %s: %w", d.path, err)
+	}
+	return nil, fmt.Errorf("another process has held the lock (flock) of %s for %v: end it or choose another path", d.path, patience)
+}
+
+func flock(fd, how int) error {
+	for {
+		if err := unix.Flock(fd, how); !errors.Is(err, unix.EINTR) {
+			return err
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (e *entry) foreign() string {
 }
 
 // connect connects once, or a few times where a refusal could mean that the
-// listener is busy.
+// listener is busy, which the system does not tell apart.
 func (e *entry) connect(ctx context.Context) (net.Conn, error) {
 	const between = 20 * time.Millisecond
 	for try := 1; ; try++ {
@@ -53,10 +53,6 @@ func (e *entry) connect(ctx context.Context) (net.Conn, error) {
 
 // dial connects to path and makes sure of who listens there.
 func dial(ctx context.Context, path string) (net.Conn, error) {
-	const (
-		shortest = time.Millisecond
-		longest  = 50 * time.Millisecond
-	)
 	e, err := openEntry(unix.AT_FDCWD, "", path)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return nil, &NobodyError{Path: path, Err: err}
@@ -68,23 +64,17 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 	if reason := e.foreign(); reason != "" {
 		return nil, &UnsafeError{Path: path, Reason: reason, Remedy: ourSocketsOnly}
 	}
-	for pause := shortest; ; pause = min(2*pause, longest) {
-		conn, err := e.connect(ctx)
-		switch {
-		case err == nil:
-			return checkListener(conn, path)
-		case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOENT):
-			return nil, &NobodyError{Path: path, Err: systemError(err)}
-		case !errors.Is(err, unix.EAGAIN):
-			return nil, systemError(err)
-		}
-		// On Linux the listener's queue is full: many come at once.
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
-		}
+	conn, err := e.connect(ctx)
+	if errors.Is(err, unix.EAGAIN) { // its queue is full: many come at once
+		conn, err = e.queue(ctx)
 	}
+	switch {
+	case err == nil:
+		return checkListener(conn, path)
+	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOENT):
+		return nil, &NobodyError{Path: path, Err: systemError(err)}
+	}
+	return nil, systemError(err)
 }
 
 // checkListener closes conn if its listener is not of our user, who may have

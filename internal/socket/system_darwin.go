@@ -1,7 +1,9 @@
 package socket
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -58,6 +60,9 @@ func newSocket() (int, error) {
 	unix.CloseOnExec(fd)
 	return fd, nil
 }
+
+// queue is not needed: here a full queue is a refusal.
+func (e *entry) queue(ctx context.Context) (net.Conn, error) { return e.connect(ctx) }
 
 func renameNoReplace(dirfd int, from, to string) error {
 	return unix.RenameatxNp(dirfd, from, dirfd, to, unix.RENAME_EXCL)

@@ -1,9 +1,13 @@
 package socket
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,6 +63,34 @@ func openEntry(dirfd int, dir, name string) (*entry, error) {
 
 func newSocket() (int, error) {
 	return unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+}
+
+// queue connects to a listener whose queue is full: the system lets those who
+// wait in as there is room, in turn.
+func (e *entry) queue(ctx context.Context) (net.Conn, error) {
+	// slice is how long a wait lasts before it is looked whether ctx has ended,
+	// of which the system knows nothing.
+	const slice = 100 * time.Millisecond
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	file := os.NewFile(uintptr(fd), e.address)
+	defer file.Close() // net.FileConn works on a copy
+	limit := unix.NsecToTimeval(slice.Nanoseconds())
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
+		return nil, os.NewSyscallError("setsockopt", err)
+	}
+	for {
+		switch err := unix.Connect(fd, &unix.SockaddrUnix{Name: e.address}); {
+		case err == nil:
+			return net.FileConn(file)
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR):
+			return nil, os.NewSyscallError("connect", err)
+		}
+	}
 }
 
 func renameNoReplace(dirfd int, from, to string) error {

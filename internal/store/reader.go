@@ -98,6 +98,9 @@ type ApprovalReader interface {
 	// PendingApprovals lists what waits for a human, the oldest first: of one run,
 	// or of all where run is 0.
 	PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error)
+	// PendingInThread lists what waits for a human in a thread, the oldest first. It
+	// looks at nothing that waits elsewhere.
+	PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error)
 	// StaleApprovals lists what dead processes of a thread have asked and waits
 	// for a human, the oldest first.
 	StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error)

@@ -23,9 +23,9 @@ type Input struct {
 	// may stand for. Of a list they are its elements, and of a command's also
 	// all of them joined by spaces.
 	Commands, Files []string
-	// OddCommand and OddFile tell that there is such a member, and that it is
+	// CommandNotText and FileNotText tell that there is such a member, and that it is
 	// not simply one text: nobody can say that it is what a rule allows.
-	OddCommand, OddFile bool
+	CommandNotText, FileNotText bool
 }
 
 // Read reads an input. It never fails: what is no JSON object has no members.
@@ -52,7 +52,7 @@ func Read(raw []byte) Input {
 
 // Command is what the tool runs, if that is one text in every reading.
 func (in Input) Command() string {
-	if in.OddCommand || len(in.Commands) != 1 {
+	if in.CommandNotText || len(in.Commands) != 1 {
 		return ""
 	}
 	return in.Commands[0]
@@ -86,9 +86,9 @@ func (r *reader) top(i int) {
 		end := r.value(at)
 		switch folded(name) {
 		case foldedCommand:
-			in.Commands, in.OddCommand = readings(in.Commands, in.OddCommand, r.s[at:end], true)
+			in.Commands, in.CommandNotText = readings(in.Commands, in.CommandNotText, r.s[at:end], true)
 		case foldedFile:
-			in.Files, in.OddFile = readings(in.Files, in.OddFile, r.s[at:end], false)
+			in.Files, in.FileNotText = readings(in.Files, in.FileNotText, r.s[at:end], false)
 		}
 		return end
 	})
@@ -103,15 +103,15 @@ var foldedCommand, foldedFile = folded(commandName), folded(fileName)
 
 // readings adds what a member stands for to what others of its name do; the
 // words of a command are also what they are joined.
-func readings(texts []string, odd bool, value string, join bool) ([]string, bool) {
+func readings(texts []string, notText bool, value string, join bool) ([]string, bool) {
 	switch value[0] {
 	case 'n': // null is nothing
 	case '"':
 		text, _ := decodeString(value)
-		odd = odd || len(texts) > 0
+		notText = notText || len(texts) > 0
 		texts = append(texts, text)
 	case '[':
-		odd = true
+		notText = true
 		var parts []string
 		elements(value, 0, func(at int) int {
 			end := skipValue(value, at)
@@ -126,10 +126,10 @@ func readings(texts []string, odd bool, value string, join bool) ([]string, bool
 			texts = append(texts, strings.Join(parts, " "))
 		}
 	default:
-		odd = true
+		notText = true
 		texts = append(texts, value)
 	}
-	return texts, odd
+	return texts, notText
 }
 
 // value looks for what is in doubt inside of a value.

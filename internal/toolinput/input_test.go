@@ -26,12 +26,12 @@ func TestAnInputThatAllProgramsReadAlike(t *testing.T) {
 		`{"c\u006fmmand":"l\u0073","n":[{"a":1,"A":2}]}`: {Commands: []string{"ls"}},
 		` { "file_path" : "/a" , "command" : null } `:    {Files: []string{"/a"}},
 		`{"command":"\ud83d\ude00 é\/\b\f\n\r\t\"\\"}`:   {Commands: []string{"😀 é/\b\f\n\r\t\"\\"}},
-		`{"command":["bash","-lc","rm x",7]}`:            {Commands: []string{"bash", "-lc", "rm x", "bash -lc rm x"}, OddCommand: true},
-		`{"command":["rm"]}`:                             {Commands: []string{"rm"}, OddCommand: true},
-		`{"command":{"x":1}}`:                            {Commands: []string{`{"x":1}`}, OddCommand: true},
-		`{"command":1e400}`:                              {Commands: []string{"1e400"}, OddCommand: true},
-		`{"file_path":["a","b"]}`:                        {Files: []string{"a", "b"}, OddFile: true},
-		`{"file_path":false}`:                            {Files: []string{"false"}, OddFile: true},
+		`{"command":["bash","-lc","rm x",7]}`:            {Commands: []string{"bash", "-lc", "rm x", "bash -lc rm x"}, CommandNotText: true},
+		`{"command":["rm"]}`:                             {Commands: []string{"rm"}, CommandNotText: true},
+		`{"command":{"x":1}}`:                            {Commands: []string{`{"x":1}`}, CommandNotText: true},
+		`{"command":1e400}`:                              {Commands: []string{"1e400"}, CommandNotText: true},
+		`{"file_path":["a","b"]}`:                        {Files: []string{"a", "b"}, FileNotText: true},
+		`{"file_path":false}`:                            {Files: []string{"false"}, FileNotText: true},
 		`{"env":{"path":"a","PATH":"b"}}`:                {},
 		`{"arguments":{"command":"x"}}`:                  {},
 	} {
@@ -180,10 +180,10 @@ func FuzzRead(f *testing.F) {
 		require.NoError(t, d.Decode(&want))
 		if text, ok := want.Command.(string); ok {
 			assert.Equal(t, []string{text}, in.Commands)
-			assert.False(t, in.OddCommand)
+			assert.False(t, in.CommandNotText)
 		} else {
 			assert.Empty(t, in.Command())
-			assert.Equal(t, want.Command != nil, in.OddCommand)
+			assert.Equal(t, want.Command != nil, in.CommandNotText)
 		}
 		if text, ok := want.Path.(string); ok {
 			assert.Equal(t, []string{text}, in.Files)

@@ -3,8 +3,8 @@
 // Command agent is an agent that speaks the Agent Client Protocol and sends
 // updates at a pace, each with the time at which it was sent. The prompt says
 // what: "calls N@R" are N updates of tool calls, each call begun and then
-// completed, R a second; "chunks N@R" are pieces of one message. R 0 is as fast
-// as it is read.
+// completed, R a second; "chunks N@R" are pieces of one message; "messages N@R" are
+// messages of one piece each, behind a tool call each. R 0 is as fast as it is read.
 package main
 
 import (
@@ -106,6 +106,11 @@ func stream(prompt string) error {
 			out = strconv.AppendInt(out, now, 10)
 			out = append(out, ' ')
 			out = strconv.AppendInt(out, int64(i), 10)
+			out = append(out, " \"}}}}\n"...)
+		case kind == "messages":
+			out = toolUpdate(out, begun, i, now)
+			out = append(out, chunk...)
+			out = strconv.AppendInt(out, now, 10)
 			out = append(out, " \"}}}}\n"...)
 		case i%2 == 0:
 			out = toolUpdate(out, begun, i/2, now)

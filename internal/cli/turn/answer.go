@@ -178,7 +178,7 @@ func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 	}
 	if r.Success {
 		a.decided[q.ID] = true
-	} // else the session was interrupted, or somebody else was faster: that is told
+	} // else the session was interrupted, or somebody else was faster: an event says so
 	return true
 }
 
@@ -187,7 +187,7 @@ func asResponse(q asked, d wire.Decision) wire.Decision {
 	if d.Decision == "approve" && len(q.Options) > 0 {
 		d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
 	}
-	// An agent that lets us choose can be told that we do not.
+	// An agent that lets us choose has an answer for not choosing.
 	if d.Decision != "deny" || len(q.Options) == 0 || q.Options[0].Kind == "" {
 		d.Decision = "respond"
 	}

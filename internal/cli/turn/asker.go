@@ -80,7 +80,7 @@ func newAsker(o Options, view *View, c *client.Client) *asker {
 // ask answers a question by the options, or begins to ask it.
 func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 	if a.seen[approval.ID] {
-		return // a question that is open is told again
+		return // open questions are announced again
 	}
 	a.seen[approval.ID] = true
 	approval = inbox.Whole(ctx, a.hub, approval)
@@ -112,7 +112,7 @@ func (a *asker) resolved(d wire.EventData) {
 	if i == 0 {
 		a.view.endLine() // behind what we asked
 	}
-	if d.DecidedBy != "end" { // that of the turn, which is told
+	if d.DecidedBy != "end" { // that of the turn is announced itself
 		text := d.Decision + " " + decidedBy(d.DecidedBy)
 		if why := cmp.Or(d.Response, d.Comment); why != "" {
 			text += ": " + why

@@ -10,7 +10,8 @@
 // it prints ends the connection.
 //
 // The [Driver] owns the agents and every goroutine that serves one; the
-// processes belong to the process.Runner that it was given.
+// processes belong to the process.Runner that it was given. The SDK's own
+// goroutines, one for each request of an agent, end with the agent's output.
 package acp
 
 import (

@@ -83,6 +83,16 @@ func (q approvalQueries) PendingApprovals(ctx context.Context, run int64) ([]dom
 	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' ORDER BY a.n")
 }
 
+// PendingInThread lists what waits for a human in a thread, the oldest first.
+func (q approvalQueries) PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error) {
+	return all(ctx, q.s, scanApproval, pendingInThread, thread)
+}
+
+const (
+	pendingInThread = "SELECT " + approvalColumns + " FROM approvals a WHERE a.status = 'pending' AND a.thread = ? ORDER BY a.n"
+	staleApprovals  = "SELECT " + approvalColumns + " FROM approvals a WHERE a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n"
+)
+
 // CarriedDecision is a decision of a thread, made for a dead process, that
 // answers the same question.
 func (q approvalQueries) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
@@ -104,7 +114,7 @@ func (q approvalQueries) UntakenAnswers(ctx context.Context, run int64) ([]domai
 // StaleApprovals lists what dead processes of a thread have asked and waits
 // for a human, the oldest first.
 func (q approvalQueries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n", thread)
+	return all(ctx, q.s, scanApproval, staleApprovals, thread)
 }
 
 // HasAsked reports whether a run has asked for a tool, whoever answered.

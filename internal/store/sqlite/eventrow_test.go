@@ -18,7 +18,12 @@ func TestARowOfTheLogThatNobodyCanHaveWrittenIsUnreadable(t *testing.T) {
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
 	rows := [][2]string{
-		{"never heard of", "{}"}, {"run.state", "{"}, {"run.state", `{"payload":7}`}, {"plan", `{"entries":7}`}, {"usage", ""}, {"terminal.output", `{"payload":{}}`},
+		{"never heard of", "{}"},
+		{"run.state", "{"},
+		{"run.state", `{"payload":7}`},
+		{"plan", `{"entries":7}`},
+		{"usage", ""},
+		{"terminal.output", `{"payload":{}}`},
 		{"run.plan", `{"payload":{"entries":[]}}`},
 	}
 	for i, r := range rows {

@@ -84,11 +84,6 @@ func named(name string) domain.Event {
 	return domain.Event{Payload: domain.MessageAdded{Type: "system", Key: name}}
 }
 
-func nameOf(e domain.Event) string {
-	m, _ := e.Payload.(domain.MessageAdded)
-	return m.Key
-}
-
 func appendEvent(name string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		_, err := tx.Append(named(name))

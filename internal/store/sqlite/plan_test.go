@@ -22,11 +22,33 @@ func TestEndedRunsAreNotLookedAt(t *testing.T) {
 	asked := slices.Collect(maps.Keys(s.queries.s.ready))
 	require.Len(t, asked, 3)
 	for _, query := range asked {
-		plan, err := all(ctx, s.queries.s, func(row scanner) (line string, err error) {
-			var id, parent, unused int64
-			return line, row.Scan(&id, &parent, &unused, &line)
-		}, "EXPLAIN QUERY PLAN "+query, make([]any, strings.Count(query, "?"))...)
-		require.NoError(t, err)
-		assert.Contains(t, strings.Join(plan, "\n"), "runs_unfinished", query)
+		assert.Contains(t, planOf(t, s, query), "runs_unfinished", query)
 	}
+}
+
+// What is asked of a thread's questions looks at none that waits elsewhere.
+func TestQuestionsOfOtherThreadsAreNotLookedAt(t *testing.T) {
+	s := openNew(t)
+	_, err := s.PendingInThread(ctx, 1)
+	require.NoError(t, err)
+	_, err = s.StaleApprovals(ctx, 1)
+	require.NoError(t, err)
+	asked := slices.Collect(maps.Keys(s.queries.s.ready))
+	require.Len(t, asked, 2)
+	for _, query := range asked {
+		plan := planOf(t, s, query)
+		assert.Contains(t, plan, "approvals_waiting (thread=?)", query)
+		assert.NotContains(t, plan, "TEMP B-TREE", "they come in order: %s", query)
+	}
+}
+
+// planOf is how SQLite answers a query.
+func planOf(t *testing.T, s *Store, query string) string {
+	t.Helper()
+	plan, err := all(ctx, s.queries.s, func(row scanner) (line string, err error) {
+		var id, parent, unused int64
+		return line, row.Scan(&id, &parent, &unused, &line)
+	}, "EXPLAIN QUERY PLAN "+query, make([]any, strings.Count(query, "?"))...)
+	require.NoError(t, err)
+	return strings.Join(plan, "\n")
 }

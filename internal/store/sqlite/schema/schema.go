@@ -149,6 +149,10 @@ ALTER TABLE tokens DROP COLUMN expires;
 CREATE INDEX runs_unfinished ON runs (thread, state, priority, id) WHERE state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting');
 `, `
 -- Rows of the log have types and members of their own (eventrow.go), which a program up to format 8 does not know. Older rows stay.
+`, `
+-- What waits for a human in a thread, without all that waits elsewhere.
+CREATE INDEX approvals_waiting ON approvals (thread) WHERE status = 'pending';
+`, `
 -- Session tokens are in memory alone: executors end with the process that started them.
 DROP TABLE tokens;
 `}

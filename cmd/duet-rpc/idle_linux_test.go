@@ -1,0 +1,72 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// wakes is how often threads of a process have gone to sleep so far, which is how
+// often they were awake.
+func wakes(t *testing.T, pid int) (n int) {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	require.NoError(t, err)
+	require.NotEmpty(t, threads)
+	for _, path := range threads {
+		status, _ := os.ReadFile(path)
+		for line := range strings.Lines(string(status)) {
+			if value, ok := strings.CutPrefix(line, "voluntary_ctxt_switches:"); ok {
+				k, err := strconv.Atoi(strings.TrimSpace(value))
+				require.NoError(t, err)
+				n += k
+			}
+		}
+	}
+	return n
+}
+
+// Who does nothing lets a laptop sleep: an editor's process that is the hub, one
+// that is attached to it, and one that is subscribed.
+func TestIdleProcessesDoNotWake(t *testing.T) {
+	t.Parallel()
+	const (
+		window = 3 * time.Second
+		most   = 3 // in a window; a timer of a second makes some 30
+	)
+	s := newSite(t)
+	hub := s.start()
+	hub.call("task.stats", object{}, nil)
+	attached := s.start()
+	attached.call("task.stats", object{}, nil)
+	subscribed := s.start()
+	subscribed.subscribe()
+	for _, c := range []*client{hub, attached, subscribed} {
+		require.Equal(t, hub.cmd.Process.Pid, hubOf(t, c))
+	}
+	pids := map[string]int{"the hub": hub.cmd.Process.Pid, "an attached process": attached.cmd.Process.Pid, "a subscribed one": subscribed.cmd.Process.Pid}
+	woken := map[string]int{}
+	for deadline := time.Now().Add(20 * time.Second); len(pids) > 0 && time.Now().Before(deadline); { // what is done once after the start is over soon
+		before := map[string]int{}
+		for name, pid := range pids {
+			before[name] = wakes(t, pid)
+		}
+		time.Sleep(window)
+		for name, pid := range pids {
+			if woken[name] = wakes(t, pid) - before[name]; woken[name] <= most {
+				delete(pids, name)
+			}
+		}
+	}
+	assert.Empty(t, pids, "times woken in %v: %v", window, woken)
+	for _, c := range []*client{subscribed, attached, hub} {
+		c.leave()
+	}
+}

@@ -1,0 +1,160 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
+)
+
+// unconfirmedPatience is how long an executor that somebody else wrote waits at
+// most, less a moment: the executor catalog gives it 30 s.
+const unconfirmedPatience = 29 * time.Second
+
+// Ask asks, by the policy first and then a person, whether a tool of a run may
+// run, and waits for the answer. It gives up when ctx ends: the agent asks no
+// more. p is without keys that the agent was given.
+func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+	if strings.TrimSpace(p.ToolName) == "" {
+		return catalog.RequestPermissionResult{}, domain.Invalid("tool_name", "the name of a tool", "an empty string")
+	}
+	if p.ToolInput != nil && p.ToolParams != nil && !toolinput.Same(p.ToolInput, p.ToolParams) {
+		return catalog.RequestPermissionResult{}, domain.Invalid("tool_params", "nothing beside tool_input, or the same", "another input")
+	}
+	a := approvalOf(p)
+	a.Run, a.AwaitedBy = run, run
+	answered := make(chan resolution, 1)
+	var found answer
+	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
+		found, err = in.answerOrAsk(t, &a, answered)
+		return err
+	})
+	switch {
+	case err != nil:
+		if ctx.Err() != nil && in.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
+			in.closeUnawaited(a.ID, domain.ApprovalCancelled, domain.DecidedByEnd)
+		}
+		return catalog.RequestPermissionResult{}, err
+	case found.ended:
+		return cancelled(), nil
+	case found.ruling.IsSettled():
+		return catalog.RequestPermissionResult{Approved: found.ruling.Approved, Reason: found.ruling.Reason}, nil
+	case found.carried != nil:
+		return resultOf(*found.carried), nil
+	}
+	return in.awaitAnswer(ctx, a, answered)
+}
+
+// cancelled is the result for an agent whose run is ending.
+func cancelled() catalog.RequestPermissionResult {
+	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
+}
+
+// An answer is what is known to a question when it is asked. The zero value is
+// nothing: a person is asked.
+type answer struct {
+	ended   bool             // its run asks nothing any more
+	ruling  policy.Ruling    // the policy's
+	carried *domain.Approval // what a person has answered before
+}
+
+// answerOrAsk finds the answer to a question of a run, or keeps the question and
+// has its resolution sent to answered.
+func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resolution) (answer, error) {
+	run, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return answer{}, err
+	}
+	if !canAsk(run) {
+		return answer{ended: true}, nil
+	}
+	a.Thread, a.Created = run.Thread, t.Now()
+	if a.Type == domain.FunctionCall {
+		situation, err := in.situationOf(t, run)
+		if err != nil {
+			return answer{}, err
+		}
+		if ruling := in.policy.Judge(policy.CallOf(*a), situation); ruling.IsSettled() {
+			return answer{ruling: ruling}, in.answeredByPolicy(t, *a)
+		}
+	}
+	if carried, err := in.handOverCarried(t, *a); err != nil || carried != nil {
+		return answer{carried: carried}, err
+	}
+	if !in.runs.ConfirmsAnswers(run) {
+		a.Deadline = t.Now().Add(unconfirmedPatience)
+	}
+	t.AfterCommit(func() {
+		in.mu.Lock()
+		in.waiting[a.ID] = answered
+		in.mu.Unlock()
+	})
+	return answer{}, in.askReplacing(t, a, &run)
+}
+
+// canAsk reports whether the agent of a run may still ask something.
+func canAsk(run domain.Run) bool { return run.State.Active() && run.State != domain.Interrupting }
+
+// situationOf is what the policy judges the calls of a run in.
+func (in *Inbox) situationOf(t store.Tx, run domain.Run) (policy.Situation, error) {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return policy.Situation{}, err
+	}
+	rules, err := t.Rules(in.ctx, run.Thread)
+	return policy.Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}, err
+}
+
+// CheckUnasked tells whether the policy denies what an agent has an executor do
+// without having asked, under each of the names of tools that p.Unasked has. Nobody
+// is asked now, but a denial is shown where others are.
+func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+	a := approvalOf(p)
+	var result catalog.RequestPermissionResult
+	err := in.runs.Write(ctx, func(t store.Tx) error {
+		result = catalog.RequestPermissionResult{Approved: true}
+		run, err := t.Run(in.ctx, run)
+		if err != nil {
+			return err
+		}
+		if !canAsk(run) {
+			result = catalog.RequestPermissionResult{Cancelled: true}
+			return nil
+		}
+		situation, err := in.situationOf(t, run)
+		if err != nil {
+			return err
+		}
+		var denial policy.Ruling
+		for _, name := range p.Unasked {
+			a.Tool = name
+			ruling := in.policy.Judge(policy.CallOf(a), situation)
+			if ruling.Approved || !ruling.IsSettled() {
+				return nil
+			}
+			denial = ruling
+		}
+		result = catalog.RequestPermissionResult{Reason: denial.Reason}
+		a.Tool, a.Thread, a.Run, a.Created = cmp.Or(p.ToolName, a.Tool), run.Thread, run.ID, t.Now()
+		return in.recordRuling(t, &a, run, denial)
+	})
+	return result, err
+}
+
+// recordRuling keeps and announces a question that the policy has answered.
+func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r policy.Ruling) error {
+	a.Status, a.DecidedBy, a.Decided = statusOf(r), r.Reason, t.Now()
+	if err := t.InsertApproval(a); err != nil {
+		return err
+	}
+	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
+		return err
+	}
+	return in.noteAnswer(t, run, *a)
+}

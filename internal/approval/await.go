@@ -1,0 +1,122 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
+)
+
+// A resolution is how a question ended.
+type resolution struct {
+	approval  domain.Approval
+	cancelled bool // the run is ending: nobody decided
+}
+
+// awaitAnswer waits for a human.
+func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered chan resolution) (catalog.RequestPermissionResult, error) {
+	defer func() {
+		in.mu.Lock()
+		delete(in.waiting, a.ID)
+		in.mu.Unlock()
+	}()
+	var late <-chan time.Time
+	if !a.Deadline.IsZero() {
+		timer := time.NewTimer(time.Until(a.Deadline))
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case v := <-answered:
+		if v.cancelled {
+			return cancelled(), nil
+		}
+		return resultOf(v.approval), nil
+	case <-late:
+		in.closeUnawaited(a.ID, domain.ApprovalExpired, domain.DecidedByTimeout)
+		return catalog.RequestPermissionResult{Reason: "timeout"}, nil
+	case <-in.ctx.Done():
+		// Any answer would be taken for a human's: the agent would go on without
+		// what it asked for, before it is ended.
+		<-ctx.Done()
+		return catalog.RequestPermissionResult{}, health.ErrClosing
+	case <-ctx.Done(): // the agent asks no more, or has gone
+		in.awaitEnd(a.Run)
+		if in.ctx.Err() == nil {
+			in.closeUnawaited(a.ID, domain.ApprovalCancelled, domain.DecidedByEnd)
+		}
+		return catalog.RequestPermissionResult{}, ctx.Err()
+	}
+}
+
+// linkPatience is how long the end of a run may take to be known after its
+// link broke. If the run ends, its question is kept.
+const linkPatience = time.Second
+
+// awaitEnd waits until a run has no agent any more, but not for long.
+func (in *Inbox) awaitEnd(run int64) {
+	ended := in.runs.AgentEnded(run)
+	if ended == nil {
+		return
+	}
+	timer := time.NewTimer(linkPatience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+// resultOf is a decision as an executor is told it.
+func resultOf(a domain.Approval) catalog.RequestPermissionResult {
+	r := catalog.RequestPermissionResult{Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
+	if mustBeTaken(a) {
+		r.ApprovalID = a.ID
+	}
+	switch a.Status {
+	case domain.ApprovalResponded:
+		r.Approved, r.Reason, r.Comment = true, "user_responded", a.Response
+	case domain.ApprovalApproved:
+		if a.DecidedBy == domain.DecidedByUser {
+			r.Reason = "user_approved"
+		}
+	case domain.ApprovalDenied:
+		if a.DecidedBy == domain.DecidedByUser {
+			r.Reason = "user_denied"
+		}
+	}
+	return r
+}
+
+// closeUnawaited closes a question that nobody waits for any more.
+func (in *Inbox) closeUnawaited(id, status, by string) {
+	err := in.runs.Write(in.ctx, func(t store.Tx) error {
+		a, err := t.Approval(in.ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil || a.Status != domain.ApprovalPending || a.Stale || in.runs.KeepsQuestions(a.Run) {
+			return err
+		}
+		a.Status, a.DecidedBy = status, by
+		return in.close(t, a)
+	})
+	if err != nil && in.ctx.Err() == nil {
+		in.log.Warn("a question could not be closed", "err", err)
+	}
+}
+
+// wake tells the agent that waits for an approval how that ended.
+func (in *Inbox) wake(a domain.Approval) {
+	in.mu.Lock()
+	answered := in.waiting[a.ID]
+	delete(in.waiting, a.ID)
+	in.mu.Unlock()
+	if answered != nil {
+		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
+	}
+}

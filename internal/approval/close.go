@@ -1,0 +1,114 @@
+package approval
+
+import (
+	"cmp"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// close keeps a question's end, announces it, wakes who waits for
+// it, and lets its run go on if that waits for nothing else.
+func (in *Inbox) close(t store.Tx, a domain.Approval) error {
+	a.Decided = t.Now()
+	if !mustBeTaken(a) {
+		a.AwaitedBy = 0
+	}
+	if err := t.UpdateApproval(a); err != nil {
+		return err
+	}
+	run, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	if err := in.announce(t, run, resolvedOf(a)); err != nil {
+		return err
+	}
+	if err := in.noteAnswer(t, run, a); err != nil {
+		return err
+	}
+	t.AfterCommit(func() { in.wake(a) })
+	if run.State != domain.WaitingInput {
+		return nil
+	}
+	pending, err := t.PendingApprovals(in.ctx, run.ID)
+	if err != nil || len(pending) > 0 {
+		return err
+	}
+	return in.runs.GoOn(t, &run)
+}
+
+// answerNote is what the conversation holds of an answer.
+type answerNote struct {
+	ApprovalID string `json:"approval_id"`
+	Type       string `json:"type"`
+	Decision   string `json:"decision"` // denied, responded or approved
+	Title      string `json:"title"`
+	Response   string `json:"response_text,omitempty"`
+	DecidedBy  string `json:"decided_by,omitempty"` // if not the user
+	Edited     bool   `json:"input_was_edited,omitempty"`
+	Delivery   string `json:"delivery,omitempty"` // what became of the answer, where the agent is not known to have taken it
+}
+
+func noteOf(a domain.Approval) answerNote {
+	return answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
+}
+
+// noteAnswer keeps what a human has said in the conversation, where it is more
+// than leave for what a tool call shows already, and what the policy has denied.
+func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error {
+	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
+		return nil
+	}
+	n := noteOf(a)
+	text := n.Title + " — " + n.Decision
+	if a.DecidedBy != domain.DecidedByUser {
+		n.DecidedBy = a.DecidedBy
+		text += " by " + a.DecidedBy
+	}
+	if n.Response != "" {
+		text += ": " + n.Response
+	}
+	return in.transcript.NoteApproval(t, run, a.ID, text, n)
+}
+
+// CancelQuestions closes what a run has asked that ends, or is about to. What is kept
+// by KeepQuestions stays open.
+func (in *Inbox) CancelQuestions(t store.Tx, run domain.Run) error {
+	pending, err := t.PendingApprovals(in.ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range pending {
+		if a.Stale {
+			continue
+		}
+		a.Status, a.DecidedBy, a.Decided, a.AwaitedBy = domain.ApprovalCancelled, domain.DecidedByEnd, t.Now(), 0
+		if err := t.UpdateApproval(a); err != nil {
+			return err
+		}
+		if err := in.announce(t, run, domain.ApprovalResolved{
+			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
+		}); err != nil {
+			return err
+		}
+		t.AfterCommit(func() { in.wake(a) })
+	}
+	return nil
+}
+
+// KeepQuestions marks a run's questions as those of an agent that is gone: they stay open
+// when the run ends.
+func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
+	pending, err := t.PendingApprovals(in.ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range pending {
+		a.Stale, a.AwaitedBy = true, 0
+		if err := t.UpdateApproval(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
+)
+
+// Values of Decision.Decision.
+const (
+	Approve = "approve" // a function_call
+	Deny    = "deny"    // a function_call, or a human_contact in which an agent offers options
+	Respond = "respond" // to a human_contact
+)
+
+// Values of Decision.Scope.
+const (
+	ScopeOnce    = "once"    // "" too
+	ScopeSession = "session" // it becomes a rule of the conversation
+	ScopeProject = "project" // it becomes a rule of the project
+)
+
+// Decision answers an approval.
+type Decision struct {
+	ID           string // of the approval, or of the tool call
+	Type         string // what it is taken for, function_call or human_contact; "": whatever it is
+	Decision     string
+	Comment      string          // required to deny, and to respond without an Option
+	Option       string          // an option's id or name, where there are any
+	UpdatedInput json.RawMessage // the tool runs with this object instead; absent: with its own
+	Scope        string
+}
+
+// Decide answers a question, and returns it as it is then. The first answer
+// wins: for a later one the error is of domain.KindAlreadyDecided, and what is
+// returned is how it was decided. It is of domain.KindApprovalNotFound if there is
+// no such question, and of domain.KindInvalid if that cannot be its answer.
+func (in *Inbox) Decide(ctx context.Context, d Decision) (domain.Approval, error) {
+	if err := d.Check(); err != nil {
+		return domain.Approval{}, err
+	}
+	var a domain.Approval
+	var decided bool // before
+	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
+		decided = false
+		if a, err = find(in.ctx, t, d.ID); err != nil {
+			return err
+		}
+		if decided = a.Status != domain.ApprovalPending; decided {
+			return nil
+		}
+		d, err := d.checkedFor(a)
+		if err != nil {
+			return err
+		}
+		return in.decide(t, &a, d, restricted.Is(ctx))
+	})
+	switch {
+	case err != nil: // the change may still be under way, if ctx has ended
+		return domain.Approval{}, err
+	case decided:
+		return a, domain.Errorf(domain.KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
+	}
+	return a, nil
+}
+
+// Check reports what is wrong with a decision whatever it is about, in an error of
+// domain.KindInvalid. Decide does so too.
+func (d Decision) Check() error {
+	if d.ID == "" {
+		return domain.Invalid("approval_id", "the id of an approval", "nothing")
+	}
+	if err := d.checkType(d.Type); err != nil {
+		return err
+	}
+	if d.Decision == Approve || strings.TrimSpace(d.Comment) != "" || d.Decision == Respond && d.Option != "" {
+		return nil
+	}
+	return domain.Invalid("comment", "a string that is not empty, to "+d.Decision, "nothing")
+}
+
+// checkType reports whether a question of a type can be decided like that at all;
+// "" is any type.
+func (d Decision) checkType(of string) error {
+	accepted := []string{Approve, Deny, Respond}
+	switch of {
+	case domain.FunctionCall:
+		accepted = []string{Approve, Deny}
+	case domain.HumanContact:
+		accepted = []string{Respond}
+	}
+	if slices.Contains(accepted, d.Decision) {
+		return nil
+	}
+	expected := "one of " + strings.Join(accepted, ", ")
+	if of != "" {
+		expected += " for a " + of
+	}
+	return domain.Invalid("decision", expected, fmt.Sprintf("%q", d.Decision), accepted...)
+}
+
+// checkedFor is a decision that has passed Check as it counts for an approval, or
+// an error if it cannot be the answer to that.
+func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
+	if d.Type != "" && d.Type != a.Type {
+		return d, domain.Invalid("type", a.Type+", which the approval is", fmt.Sprintf("%q", d.Type), a.Type)
+	}
+	if a.Type == domain.HumanContact && d.Decision == Deny {
+		if len(choices(a)) == 0 { // an agent is told that nothing was chosen
+			return d, domain.Invalid("decision", "a decision that fits "+a.Type, `"deny"`, Respond)
+		}
+	} else if err := d.checkType(a.Type); err != nil {
+		return d, err
+	}
+	if len(d.UpdatedInput) > 0 && d.UpdatedInput[0] != '{' {
+		return d, domain.Invalid("updated_input", "object", "another value")
+	}
+	if names := choices(a); d.Decision == Respond && len(names) > 1 && optionID(a, cmp.Or(d.Option, d.Comment)) == "" {
+		return d, domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", cmp.Or(d.Option, d.Comment)), names...)
+	}
+	if err := checkOption(a, d); err != nil {
+		return d, err
+	}
+	if d.Decision == Deny || isSameInput(d.UpdatedInput, a.Input) {
+		d.UpdatedInput = nil
+	}
+	if why := toolinput.Read(d.UpdatedInput).Ambiguity; why != "" {
+		return d, domain.Invalid("updated_input", "an object that every program reads alike", "one that they may read differently: "+why)
+	}
+	if d.UpdatedInput != nil && !a.InputEditable() {
+		return d, domain.Invalid("updated_input", "no other input than the agent's: it would run the tool with its own; deny instead, with a comment that says what to run", "another input")
+	}
+	return d, d.checkScope(a)
+}
+
+func (d Decision) checkScope(a domain.Approval) error {
+	switch d.Scope {
+	case "", ScopeOnce:
+		return nil
+	case ScopeSession, ScopeProject:
+	default:
+		return domain.Invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), ScopeOnce, ScopeSession, ScopeProject)
+	}
+	if call := policy.CallOf(a); d.Decision == Approve && call.IsAmbiguous() {
+		return domain.Invalid("scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+	}
+	return nil
+}
+
+// isSameInput reports whether a changed input is the same as the agent's; no
+// input is none other.
+func isSameInput(changed, input json.RawMessage) bool {
+	return len(changed) == 0 || toolinput.Same(changed, input)
+}
+
+// decide keeps a decision and does what follows from it: it may become a rule,
+// which answers other questions, and where the agent that asked is gone, the
+// conversation is resumed. restrict says that it is by somebody who does not
+// trust the workspace.
+func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict bool) error {
+	a.DecidedBy, a.Comment, a.UpdatedInput = domain.DecidedByUser, d.Comment, d.UpdatedInput
+	switch d.Decision {
+	case Approve:
+		a.Status = domain.ApprovalApproved
+		a.Option = optionID(*a, d.Option)
+	case Deny:
+		a.Status = domain.ApprovalDenied
+		a.Option = optionID(*a, d.Option)
+	case Respond:
+		a.Status, a.Response = domain.ApprovalResponded, cmp.Or(d.Comment, d.Option)
+		a.Option = optionID(*a, cmp.Or(d.Option, d.Comment))
+	}
+	a.Carried = a.Stale && a.Status != domain.ApprovalDenied
+	if err := in.close(t, *a); err != nil {
+		return err
+	}
+	if err := in.keepRule(t, *a, d.Scope); err != nil {
+		return err
+	}
+	if a.Carried {
+		return in.resume(t, *a, restrict)
+	}
+	return nil
+}
+
+// keepRule makes rules of a decision on a tool call, where its scope says so, and
+// answers with them what waits.
+func (in *Inbox) keepRule(t store.Tx, a domain.Approval, scope string) error {
+	if a.Type != domain.FunctionCall || scope != ScopeSession && scope != ScopeProject {
+		return nil
+	}
+	thread := a.Thread
+	if scope == ScopeProject {
+		thread = 0
+	}
+	effect := config.EffectAllow
+	if a.Status == domain.ApprovalDenied {
+		effect = config.EffectDeny
+	}
+	for _, rule := range policy.RulesFor(a, thread, effect) {
+		if err := t.PutRule(rule); err != nil {
+			return err
+		}
+	}
+	if thread == 0 {
+		return in.reconsiderAll(t)
+	}
+	return in.Reconsider(t, thread)
+}

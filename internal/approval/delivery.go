@@ -1,0 +1,194 @@
+package approval
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Why a question is asked again. The verb is what the answer was: see inWords.
+const (
+	againUnknown  = "%s before, but the agent ended before it was seen to act on the answer; it may have been carried out"
+	againNotTaken = "%s before, but the agent ended its turn without taking the answer"
+	againNotAsked = "%s before, but the agent went on without asking this again, so it never got the answer"
+	againEnded    = "%s before, but the agent ended before it asked this again, so it never got the answer"
+)
+
+// Why an answer is given up.
+const (
+	givenUpStopped    = "%s, but the turn was stopped before the agent was seen to act on the answer"
+	givenUpInputFixed = "%s, but the agent that goes on would run the tool with its own input, so the question is asked anew"
+	givenUpRuled      = "%s, but a rule or a mode has answered the question since"
+	givenUpNotNeeded  = "%s, but the agent went on without asking this again"
+)
+
+// inWords says in a few words what a human did.
+func inWords(a domain.Approval) string {
+	switch {
+	case a.Status == domain.ApprovalResponded:
+		return "answered"
+	case a.UpdatedInput != nil: // the question that is asked again shows the agent's own
+		return "approved with another input"
+	}
+	return "approved"
+}
+
+// mustBeTaken reports whether a question has a human's answer that lets its agent
+// go on, so that it matters whether the agent takes it.
+func mustBeTaken(a domain.Approval) bool {
+	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
+}
+
+// SettleAnswers sees to the answers of a run that has ended: what its agent
+// was given and has not taken, what it was to be given when it asked again, and
+// questions of dead agents that its conversation has left behind. stopped says
+// that somebody wished it to end, which is later than any answer.
+func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
+	if run.State == domain.Completed {
+		if err := in.closeOvertaken(t, run); err != nil {
+			return err
+		}
+	}
+	untaken, err := t.UntakenAnswers(in.ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range untaken {
+		switch {
+		case run.State == domain.Completed && !in.runs.ConfirmsAnswers(run):
+			err = t.TakeAnswer(a.ID, run.ID)
+		case run.State == domain.Completed:
+			err = in.reopen(t, a, againNotTaken)
+		case stopped:
+			err = in.giveUp(t, a, givenUpStopped)
+		default:
+			err = in.reopen(t, a, againUnknown)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return in.settleCarried(t, run, stopped)
+}
+
+// settleCarried sees to the answers that waited for a question to be asked
+// again, once nothing of the thread is left that would ask it.
+func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
+	if more, err := t.HasUnfinished(in.ctx, run.Thread, run.ID); err != nil || more {
+		return err
+	}
+	carried, err := t.CarriedDecisions(in.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	for _, a := range carried {
+		switch {
+		case stopped:
+			err = in.giveUp(t, a, givenUpStopped)
+		case run.State != domain.Completed:
+			err = in.reopen(t, a, againEnded)
+		default:
+			// An agent may put its question in other words, and one that was told
+			// that a thing may be done already need not ask at all. Who has been
+			// asked twice is not asked for ever. A turn that was not continued for an
+			// answer knows nothing of it.
+			var other bool
+			told := run.Source == domain.SourceDecision && !run.Created.Before(a.Decided)
+			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && told && (other || a.Reopens != "") {
+				err = in.giveUp(t, a, givenUpNotNeeded)
+			} else if err == nil {
+				err = in.reopen(t, a, againNotAsked)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reopen asks a human again what was answered without anybody knowing that
+// the agent has acted on it.
+func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
+	run, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	again := domain.Approval{
+		ID: uuid.NewString(), Thread: a.Thread, Run: a.Run, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
+		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel,
+		Status: domain.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now(),
+		Reopens: a.ID, Reopened: fmt.Sprintf(why, inWords(a)),
+	}
+	if a.CallID == a.ID { // no call of the agent's
+		again.CallID = again.ID
+	}
+	a.AwaitedBy, a.Carried, a.ReopenedAs = 0, false, again.ID
+	if err := t.UpdateApproval(a); err != nil {
+		return err
+	}
+	if err := in.noteDelivery(t, a, run, again.Reopened+"; it is asked again"); err != nil {
+		return err
+	}
+	if err := t.InsertApproval(&again); err != nil {
+		return err
+	}
+	if err := in.linkTool(t, again, run); err != nil {
+		return err
+	}
+	return in.announce(t, run, Requested(again))
+}
+
+// giveUp gives up an answer that nobody is to act on any more.
+func (in *Inbox) giveUp(t store.Tx, a domain.Approval, why string) error {
+	run, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	a.AwaitedBy, a.Carried = 0, false
+	if err := t.UpdateApproval(a); err != nil {
+		return err
+	}
+	return in.noteDelivery(t, a, run, fmt.Sprintf(why, inWords(a)))
+}
+
+// noteDelivery keeps in the conversation what became of an answer.
+func (in *Inbox) noteDelivery(t store.Tx, a domain.Approval, run domain.Run, text string) error {
+	n := noteOf(a)
+	n.Delivery = text
+	return in.transcript.NoteApproval(t, run, a.ID, n.Title+" — "+text, n)
+}
+
+// closeOvertaken closes the questions of dead agents that a conversation has left
+// behind: somebody let it go on since, and that turn has ended without asking
+// them again.
+func (in *Inbox) closeOvertaken(t store.Tx, run domain.Run) error {
+	stale, err := t.StaleApprovals(in.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	for _, a := range stale {
+		if a.Run >= run.ID || !a.Created.Before(run.Created) { // it was asked since that was wanted
+			continue
+		}
+		a.Status, a.DecidedBy = domain.ApprovalCancelled, domain.DecidedByOvertaken
+		if err := in.close(t, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Taken notes that the agent of a run was seen to go on from answers. What was
+// not answered to that run is left alone.
+func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
+	for _, id := range approvals {
+		if err := t.TakeAnswer(id, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package approval
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// announce adds an event of a run to the log.
+func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
+	return err
+}
+
+// Requested is a question as an event tells of it: without what is too long for
+// one, which the approval has.
+func Requested(a domain.Approval) domain.ApprovalRequested {
+	ambiguity, title := Presented(a)
+	r := domain.ApprovalRequested{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
+		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs,
+		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
+	}
+	for _, part := range []*json.RawMessage{&r.Input, &r.Diffs} {
+		if len(*part) > domain.MaxEventText {
+			*part, r.Truncated = nil, true
+		}
+	}
+	return r
+}
+
+// resolvedOf is the end of a question as an event tells of it.
+func resolvedOf(a domain.Approval) domain.ApprovalResolved {
+	return domain.ApprovalResolved{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment), Comment: a.Comment,
+		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
+	}
+}

@@ -1,0 +1,235 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const within = time.Minute
+
+// A harness is an inbox with a store, and with what it needs besides: it is the
+// life of runs, and the transcript.
+type harness struct {
+	*Inbox
+	store store.Store
+
+	mu      sync.Mutex // guards the fields below
+	rules   []config.Rule
+	read    map[string]int // approvals that changes have read, by the query
+	resumed []string       // prompts
+	notes   []string
+	gone    chan struct{} // of AgentEnded
+	foreign bool
+}
+
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	h := &harness{read: make(map[string]int)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var err error
+	h.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(ctx, store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { cancel(); require.NoError(t, h.store.Close()) })
+	h.Inbox = New(ctx, Options{
+		Store: h.store, Policy: policy.New("/p", h.configured), Runs: h, Transcript: h, Logger: slog.New(slog.DiscardHandler),
+	})
+	return h
+}
+
+func (h *harness) configured() []config.Rule {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.rules
+}
+
+func (h *harness) setRules(rules ...config.Rule) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rules = rules
+}
+
+func (h *harness) Write(ctx context.Context, change func(store.Tx) error) error {
+	return h.store.Write(ctx, func(t store.Tx) error { return change(countingTx{t, h}) })
+}
+
+func (h *harness) Find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
+	n, err := r.Find(ctx, id)
+	if err != nil {
+		return domain.Run{}, err
+	}
+	return r.Run(ctx, n)
+}
+
+func (h *harness) AwaitInput(t store.Tx, run *domain.Run) error {
+	run.State = domain.WaitingInput
+	return t.UpdateRun(*run)
+}
+
+func (h *harness) GoOn(t store.Tx, run *domain.Run) error {
+	run.State = domain.Running
+	return t.UpdateRun(*run)
+}
+
+func (h *harness) Resume(_ store.Tx, _ domain.Run, prompt string, _ bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.resumed = append(h.resumed, prompt)
+	return nil
+}
+
+func (h *harness) ConfirmsAnswers(domain.Run) bool { return !h.foreign }
+
+func (h *harness) AgentEnded(int64) <-chan struct{} { return h.gone }
+
+func (h *harness) KeepsQuestions(int64) bool { return false }
+
+func (h *harness) CloseMessage(store.Tx, *domain.Run) error { return nil }
+
+func (h *harness) BeginTool(store.Tx, domain.Run, domain.Approval) error { return nil }
+
+func (h *harness) NoteApproval(_ store.Tx, _ domain.Run, _, text string, _ any) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notes = append(h.notes, text)
+	return nil
+}
+
+// countingTx counts the approvals that are read.
+type countingTx struct {
+	store.Tx
+	of *harness
+}
+
+func (t countingTx) count(query string, n int) {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	t.of.read[query] += n
+}
+
+func (t countingTx) Approval(ctx context.Context, id string) (domain.Approval, error) {
+	t.count("Approval", 1)
+	return t.Tx.Approval(ctx, id)
+}
+
+func (t countingTx) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
+	list, err := t.Tx.PendingApprovals(ctx, run)
+	t.count("PendingApprovals", len(list))
+	return list, err
+}
+
+func (t countingTx) PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error) {
+	list, err := t.Tx.PendingInThread(ctx, thread)
+	t.count("PendingInThread", len(list))
+	return list, err
+}
+
+func (t countingTx) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
+	list, err := t.Tx.StaleApprovals(ctx, thread)
+	t.count("StaleApprovals", len(list))
+	return list, err
+}
+
+func (t countingTx) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
+	list, err := t.Tx.CarriedDecisions(ctx, thread)
+	t.count("CarriedDecisions", len(list))
+	return list, err
+}
+
+// reads are how many approvals f reads, by the query, but for none.
+func (h *harness) reads(f func()) map[string]int {
+	h.mu.Lock()
+	clear(h.read)
+	h.mu.Unlock()
+	f()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := make(map[string]int)
+	for query, n := range h.read {
+		if n > 0 {
+			found[query] = n
+		}
+	}
+	return found
+}
+
+// run adds a run to a new conversation.
+func (h *harness) run(t *testing.T, state domain.State) domain.Run {
+	t.Helper()
+	thread := domain.Thread{UUID: uuid.NewString(), CWD: "/p", Agent: "fake", Mode: catalog.ModeDefault, Created: time.Now(), Active: time.Now()}
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return tx.InsertThread(&thread) }))
+	return h.runIn(t, thread.ID, state)
+}
+
+func (h *harness) runIn(t *testing.T, thread int64, state domain.State) domain.Run {
+	t.Helper()
+	r := domain.Run{
+		UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread, State: state, Agent: "fake",
+		Prompt: "the request", Created: time.Now(), Active: time.Now(),
+	}
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return tx.InsertRun(&r) }))
+	return r
+}
+
+// write is what a run's agent asks.
+func write(file string) catalog.RequestPermissionParams {
+	return catalog.RequestPermissionParams{
+		ToolName: "Write", ToolKind: "edit", Title: "Write " + file, ToolInput: json.RawMessage(fmt.Sprintf(`{"file_path":%q}`, file)), ToolUseID: file,
+	}
+}
+
+// ask has the agent of a run ask, until the test ends, and waits until it has.
+func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionParams) (asked domain.Approval, answered chan catalog.RequestPermissionResult) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	answered = make(chan catalog.RequestPermissionResult, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if r, err := h.Ask(ctx, run.ID, p); err == nil {
+			answered <- r
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	require.Eventually(t, func() bool {
+		list, err := h.Pending(context.Background(), run.UUID)
+		require.NoError(t, err)
+		for _, a := range list {
+			if a.ToolUseID() == p.ToolUseID && !a.Stale {
+				asked = a
+				return true
+			}
+		}
+		return false
+	}, within, time.Millisecond)
+	return asked, answered
+}
+
+// pending are the ids of what waits in a run.
+func (h *harness) pending(t *testing.T, run domain.Run) (ids []string) {
+	t.Helper()
+	list, err := h.Pending(context.Background(), run.UUID)
+	require.NoError(t, err)
+	for _, a := range list {
+		ids = append(ids, a.ID)
+	}
+	return ids
+}

@@ -1,0 +1,98 @@
+package approval
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
+)
+
+// approvalOf is what an executor asks, as a row.
+func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
+	input := p.ToolInput
+	if input == nil {
+		input = p.ToolParams
+	}
+	a := domain.Approval{
+		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: policy.Hash(p.ToolName, input), InputFixed: p.InputFixed, NameByKind: p.NameByKind,
+	}
+	switch {
+	case p.IsQuestion:
+		a.Type = domain.HumanContact
+		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, input)
+	case isEmptyInput(input): // then it is known by what was shown of it
+		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, asJSON(struct {
+			Paths []string
+			Diffs []catalog.FileDiff
+		}{p.Paths, p.Diffs}))
+	case len(p.Diffs) > 0: // an agent's input may name the file alone
+		a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", input), asJSON(diffsBeyondInput(p.Diffs, input)))
+	}
+	if len(p.Diffs) > 0 {
+		a.Diffs = asJSON(p.Diffs)
+	}
+	if len(p.Options) > 0 {
+		a.Options = asJSON(p.Options)
+	}
+	if a.CallID == "" {
+		a.CallID = a.ID
+	}
+	return a
+}
+
+// diffsBeyondInput are diffs as far as they say what the input of their tool does not. A
+// text that the input has, too, is written whatever the file held before: that
+// may have changed when the question is asked again, for another conversation
+// wrote to the file meanwhile.
+func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog.FileDiff {
+	said := map[string]bool{}
+	for decoder := json.NewDecoder(bytes.NewReader(input)); ; {
+		token, err := decoder.Token()
+		if err != nil {
+			break
+		}
+		if text, ok := token.(string); ok && text != "" {
+			said[text] = true
+		}
+	}
+	list := slices.Clone(diffs)
+	for i := range list {
+		if said[list[i].NewText] {
+			list[i].OldText, list[i].NewText = nil, ""
+		}
+	}
+	return list
+}
+
+// isEmptyInput reports whether an input has nothing by which two calls of a tool
+// could be told apart.
+func isEmptyInput(input json.RawMessage) bool {
+	return len(input) == 0 || toolinput.Same(input, []byte("{}")) || toolinput.Same(input, []byte("null"))
+}
+
+// Presented is the title of a question as people are to be shown it, and why
+// programs may read the tool's input differently, "" if they do not. The title
+// says so too: each client shows it, and perhaps but one way to read the input.
+func Presented(a domain.Approval) (ambiguity, title string) {
+	if a.Type != domain.FunctionCall {
+		return "", a.Title
+	}
+	if ambiguity = toolinput.Read(a.Input).Ambiguity; ambiguity == "" {
+		return "", a.Title
+	}
+	return ambiguity, "[programs may read this input differently: " + ambiguity + "] " + cmp.Or(a.Title, a.Tool)
+}
+
+// asJSON is a value of plain strings, lists and objects as JSON.
+func asJSON(v any) json.RawMessage {
+	b, _ := json.Marshal(v) // it cannot fail for those
+	return b
+}

@@ -1,0 +1,150 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// What is asked, answered and settled in one conversation reads nothing of what
+// waits in others.
+func TestWhatWaitsElsewhereIsNotRead(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	var costs []map[string]int
+	for _, elsewhere := range []int{0, 20} {
+		for n := range elsewhere {
+			other := h.run(t, domain.Running)
+			_, err := h.Create(ctx, Spec{Run: other.UUID, Tool: "Write", Input: json.RawMessage(fmt.Sprintf(`{"file_path":"%d"}`, n))})
+			require.NoError(t, err)
+			if n%2 == 1 {
+				require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, other) }))
+			}
+		}
+		costs = append(costs, h.reads(func() {
+			run := h.run(t, domain.Running)
+			h.ask(t, run, write("kept"))
+			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
+			asked, _ := h.ask(t, h.runIn(t, run.Thread, domain.Running), write("other"))
+			_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: ScopeSession})
+			require.NoError(t, err)
+			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.Reconsider(tx, run.Thread) }))
+			next := h.runIn(t, run.Thread, domain.Completed)
+			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.SettleAnswers(tx, next, false) }))
+		}))
+	}
+	assert.Equal(t, costs[0], costs[1])
+	assert.NotEmpty(t, costs[0])
+}
+
+func TestADecisionReadsItsQuestionOnce(t *testing.T) {
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	asked, answered := h.ask(t, run, write("a"))
+	reads := h.reads(func() {
+		_, err := h.Decide(context.Background(), Decision{ID: asked.ID, Decision: Approve})
+		require.NoError(t, err)
+	})
+	assert.Equal(t, map[string]int{"Approval": 1}, reads)
+	assert.True(t, (<-answered).Approved)
+}
+
+// Whoever is too late is told how it was decided, whatever they say.
+func TestWhoIsTooLateIsToldHowItWasDecided(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	asked, _ := h.ask(t, run, write("a"))
+	_, err := h.Decide(ctx, Decision{ID: asked.ID[:8], Decision: Deny, Comment: "no"})
+	require.NoError(t, err, "the beginning of an id that people are shown is enough")
+	for _, d := range []Decision{
+		{Decision: Approve},
+		{Decision: Respond, Comment: "x"},
+		{Decision: Approve, Option: "x", Scope: "world", Type: domain.HumanContact},
+	} {
+		d.ID = asked.ID
+		if d.Type != "" {
+			d.Decision, d.Comment = Respond, "x"
+		}
+		a, err := h.Decide(ctx, d)
+		var refused *domain.Error
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, domain.KindAlreadyDecided, refused.Kind)
+		assert.Equal(t, domain.ApprovalDenied, a.Status)
+		assert.Equal(t, asked.ID, a.ID)
+	}
+}
+
+// A rule that is new answers what waits, but not what nobody waits for any more:
+// that is answered by a person, or asked again.
+func TestANewRuleAnswersWhatWaits(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	first, second := h.run(t, domain.Running), h.run(t, domain.Running)
+	_, answered := h.ask(t, first, write("a"))
+	stale, _ := h.ask(t, second, write("b"))
+	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, second) }))
+	contact, err := h.Create(ctx, Spec{Run: first.UUID, Type: domain.HumanContact, Title: "Which?"})
+	require.NoError(t, err)
+	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"})
+	require.NoError(t, h.ReconsiderAll(ctx))
+	assert.Equal(t, catalog.RequestPermissionResult{Reason: "rule=user"}, <-answered)
+	assert.Equal(t, []string{contact.ID}, h.pending(t, first))
+	assert.Equal(t, []string{stale.ID}, h.pending(t, second))
+}
+
+// An agent that is gone is resumed by the answer, and given it when it asks again.
+func TestAnAnswerIsCarriedToWhoAsksAgain(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	asked, _ := h.ask(t, run, write("a"))
+	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
+	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve})
+	require.NoError(t, err)
+	require.Len(t, h.resumed, 1)
+	assert.Equal(t, "Continue where you left off. Before you were interrupted, you asked for permission to run Write (Write a), and the user has granted it."+
+		` Its input was: {"file_path":"a"}. Ask the same question again to receive the answer.`+"\n\nThe request was:\n\nthe request", h.resumed[0])
+
+	again := h.runIn(t, run.Thread, domain.Running)
+	result, err := h.Ask(ctx, again.ID, write("a"))
+	require.NoError(t, err)
+	assert.Equal(t, catalog.RequestPermissionResult{Approved: true, Reason: "user_approved", ApprovalID: asked.ID}, result)
+	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.Taken(tx, again.ID, []string{asked.ID}) }))
+	a, err := h.Inbox.Find(ctx, asked.ID)
+	require.NoError(t, err)
+	assert.False(t, a.Taken.IsZero())
+}
+
+// What an agent does not wait for any more is closed, unless its run ends with it.
+func TestAQuestionOfAnAgentThatAsksNoMoreIsClosed(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.Ask(ctx, run.ID, write("a"))
+		done <- err
+	}()
+	var ids []string
+	require.Eventually(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, within, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	a, err := h.Inbox.Find(context.Background(), ids[0])
+	require.NoError(t, err)
+	assert.Equal(t, []string{domain.ApprovalCancelled, domain.DecidedByEnd}, []string{a.Status, a.DecidedBy})
+	now, err := h.store.Run(context.Background(), run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Running, now.State, "its run goes on")
+	assert.Empty(t, h.waiting)
+}

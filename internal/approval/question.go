@@ -1,0 +1,123 @@
+package approval
+
+import (
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// handOverCarried hands out a decision that a human made for a dead process. It is
+// used up when the agent has taken it.
+func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
+	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.InputFixed && known.UpdatedInput != nil {
+		return nil, in.giveUp(t, known, givenUpInputFixed)
+	}
+	known.Carried, known.AwaitedBy = false, a.Run
+	if err := t.UpdateApproval(known); err != nil {
+		return nil, err
+	}
+	return &known, nil
+}
+
+// answeredByPolicy lets go what waited for a question that the policy has
+// answered now: a human's answer to it, and its asking.
+func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
+	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
+	if err == nil {
+		err = in.giveUp(t, known, givenUpRuled)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	_, err = in.supersede(t, a)
+	return err
+}
+
+// supersede closes the question of a dead process that is asked again: one
+// question waits for one answer. It returns the last of them that asks again
+// what was answered, or nil.
+func (in *Inbox) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approval, err error) {
+	stale, err := t.StaleApprovals(in.ctx, a.Thread)
+	if err != nil {
+		return nil, err
+	}
+	for _, old := range stale {
+		if old.Question != a.Question {
+			continue
+		}
+		old.Status, old.DecidedBy = domain.ApprovalCancelled, domain.DecidedByEnd
+		if err := in.close(t, old); err != nil {
+			return nil, err
+		}
+		if old.Reopens != "" {
+			reopened = &old
+		}
+	}
+	return reopened, nil
+}
+
+// askReplacing is ask for a question that may have been open already, of a
+// process that is dead. What that said of an earlier answer holds for this one
+// too: it may have been carried out.
+func (in *Inbox) askReplacing(t store.Tx, a *domain.Approval, run *domain.Run) error {
+	old, err := in.supersede(t, *a)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		a.Reopens, a.Reopened = old.Reopens, old.Reopened
+		answered, err := t.Approval(in.ctx, old.Reopens)
+		if err != nil {
+			return err
+		}
+		answered.ReopenedAs = a.ID
+		if err := t.UpdateApproval(answered); err != nil {
+			return err
+		}
+	}
+	return in.ask(t, a, run)
+}
+
+// ask keeps a question, and makes its run wait.
+func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
+	if err := in.transcript.CloseMessage(t, run); err != nil {
+		return err
+	}
+	if err := t.InsertApproval(a); err != nil {
+		return err
+	}
+	if err := in.linkTool(t, *a, *run); err != nil {
+		return err
+	}
+	if err := in.announce(t, *run, Requested(*a)); err != nil {
+		return err
+	}
+	if run.State == domain.Running {
+		return in.runs.AwaitInput(t, run)
+	}
+	return nil
+}
+
+// linkTool shows a question at its tool call, which begins with it if the
+// agent asks before it tells of the call.
+func (in *Inbox) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
+	item, err := t.ToolItem(in.ctx, run.ID, a.ToolUseID())
+	switch {
+	case err == nil:
+		item.Approval = a.ID
+		return t.UpdateItem(item)
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	case a.Type != domain.FunctionCall || a.CallID == a.ID: // no call of the agent's
+		return nil
+	}
+	return in.transcript.BeginTool(t, run, a)
+}

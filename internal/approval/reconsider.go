@@ -1,0 +1,73 @@
+package approval
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Reconsider applies the policy again to what waits in a conversation, after its
+// settings or its rules have changed.
+func (in *Inbox) Reconsider(t store.Tx, thread int64) error {
+	pending, err := t.PendingInThread(in.ctx, thread)
+	if err != nil {
+		return err
+	}
+	return in.reconsider(t, pending)
+}
+
+// ReconsiderAll applies the policy again to everything that waits, after the rules
+// of the project or of the configuration have changed.
+func (in *Inbox) ReconsiderAll(ctx context.Context) error {
+	return in.runs.Write(ctx, in.reconsiderAll)
+}
+
+func (in *Inbox) reconsiderAll(t store.Tx) error {
+	pending, err := t.PendingApprovals(in.ctx, 0)
+	if err != nil {
+		return err
+	}
+	return in.reconsider(t, pending)
+}
+
+// reconsider closes those of the questions to which the policy has an answer now.
+// What nobody waits for any more is left to people.
+func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
+	situations := make(map[int64]policy.Situation) // by conversation
+	for _, a := range pending {
+		if a.Type != domain.FunctionCall || a.Stale {
+			continue
+		}
+		run, err := t.Run(in.ctx, a.Run)
+		if err != nil {
+			return err
+		}
+		situation, known := situations[a.Thread]
+		if !known {
+			if situation, err = in.situationOf(t, run); err != nil {
+				return err
+			}
+			situations[a.Thread] = situation
+		}
+		situation.Run = run
+		ruling := in.policy.Judge(policy.CallOf(a), situation)
+		if !ruling.IsSettled() {
+			continue
+		}
+		a.Status, a.DecidedBy = statusOf(ruling), ruling.Reason
+		if err := in.close(t, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statusOf is the status of an approval of which the policy has ruled.
+func statusOf(r policy.Ruling) string {
+	if r.Approved {
+		return domain.ApprovalApproved
+	}
+	return domain.ApprovalDenied
+}

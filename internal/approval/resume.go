@@ -1,0 +1,40 @@
+package approval
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// resume continues the conversation of a question that was answered after its
+// agent had gone. The agent asks again, and is given the answer then.
+func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
+	asked, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	return in.runs.Resume(t, asked, resumePrompt(a, asked.Prompt), restrict)
+}
+
+// maxPromptInput is how long an input may be that a prompt repeats, in bytes.
+const maxPromptInput = 4096
+
+// resumePrompt asks an agent to go on where it was interrupted. The agent's own
+// session may have lost the turn, so it says what that was about. The demo agent,
+// which has no model, knows the first word and the line above the request.
+func resumePrompt(a domain.Approval, request string) string {
+	asked := fmt.Sprintf("you asked the user %q, and the user has answered.", cmp.Or(a.Title, a.Tool))
+	if a.Type == domain.FunctionCall {
+		asked = fmt.Sprintf("you asked for permission to run %s (%s), and the user has granted it.", a.Tool, cmp.Or(a.Title, a.Tool))
+		if n := len(a.Input); n > 0 && n < maxPromptInput {
+			asked += " Its input was: " + string(a.Input) + "."
+		}
+	}
+	next := "Ask the same question again to receive the answer."
+	if a.Reopens != "" {
+		next = "You were told to go on once before, and nobody knows whether you did it. Check first: if it is done, go on from there; if it is not, ask the same question again to receive the answer."
+	}
+	return fmt.Sprintf("Continue where you left off. Before you were interrupted, %s %s\n\nThe request was:\n\n%s", asked, next, request)
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/history"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// take takes over the history, as the project's hub or by the one that runs.
+func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Project, out io.Writer) error {
+	log := logging.Open(logging.Options{Level: quietLevel + 1, NoColor: s.NoColor}) // what is set aside is said here
+	defer log.Close(logGrace)
+	taken, err := host.TakeOver(ctx, &s.Settings, f.Database, log)
+	result := taken.Result
+	if taken.From != "" {
+		f.Database, f.Now = taken.From, taken.Now
+	}
+	if errors.As(err, new(*project.HeldError)) {
+		result, err = f.takeByHub(ctx, s, p, err)
+	}
+	if err != nil {
+		return err
+	}
+	f.Taken, f.Result = true, &result
+	fmt.Fprintf(out, "Taken over: %s.\nThe old database is at %q, and is no longer needed.\n", result.Summary(), f.Now)
+	return nil
+}
+
+// takeByHub has the hub that runs take over the history; running says which
+// that is.
+func (f *foreignDatabase) takeByHub(ctx context.Context, s *settings, p project.Project, running error) (history.Result, error) {
+	var taken struct {
+		history.Result
+		Database string
+	}
+	alone := fmt.Errorf("%w; stop that one first: close the editors of this project, run `duet-rpc daemon stop`, then `duet-rpc trust --database %s`",
+		running, output.Quoted(f.Database))
+	directory := filepath.Dir(f.Database)
+	if filepath.Dir(directory) != p.StateDir {
+		return taken.Result, alone // a hub takes only what is the project's
+	}
+	c, err := host.Dial(ctx, &s.Settings, p)
+	if err != nil {
+		return taken.Result, fmt.Errorf("%w (%w)", alone, err)
+	}
+	defer c.Close()
+	err = c.Call(ctx, "daemon.takeHistory", map[string]string{"directory": filepath.Base(directory)}, &taken, client.WithTimeout(0))
+	var refused *client.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code == jsonrpc2.CodeMethodNotFound:
+		return taken.Result, alone // it is of an earlier version
+	case err != nil:
+		return taken.Result, fmt.Errorf("%w; %w", wire.Refusal(err), alone)
+	}
+	f.Now = taken.Database
+	return taken.Result, nil
+}

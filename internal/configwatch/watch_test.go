@@ -1,0 +1,176 @@
+package configwatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// watched is a configuration that a test changes, and what is done about it.
+type watched struct {
+	mu         sync.Mutex // guards the fields below
+	generation uint64
+	revoked    bool
+	executors  bool
+	failure    error // of what is done next
+
+	looks      int // at the generation
+	reconsider int
+	ended      []Agent
+}
+
+func (c *watched) Generation() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks++
+	return c.generation
+}
+
+func (c *watched) Revoked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revoked
+}
+
+func (c *watched) hasExecutors() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.executors
+}
+
+func (c *watched) rulesChanged(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reconsider++
+	err := c.failure
+	c.failure = nil
+	return err
+}
+
+func (c *watched) trustRevoked(_ context.Context, agents []Agent) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = append(c.ended, agents...)
+	err := c.failure
+	c.failure = nil
+	return err
+}
+
+func (c *watched) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// now is what was done until now.
+func (c *watched) now() (looks, reconsider int, ended []Agent) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.looks, c.reconsider, slices.Clone(c.ended)
+}
+
+// start makes a watch that is closed when the test ends.
+func start(t *testing.T) (*watched, *Watch) {
+	c := &watched{}
+	w := New(context.Background(), Options{Changes: c, HasExecutors: c.hasExecutors, RulesChanged: c.rulesChanged, TrustRevoked: c.trustRevoked})
+	t.Cleanup(func() { require.NoError(t, w.Close(context.Background())) })
+	return c, w
+}
+
+// wait lets time pass, which is never that of a look, so that it is over when a
+// test goes on.
+func wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestAChangeIsFollowedWhileThereAreAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		reconsidered := func() int {
+			_, n, _ := c.now()
+			return n
+		}
+		w.RunStarted(1, false)
+		wait(time.Hour + lookEvery/3)
+		assert.Zero(t, reconsidered(), "nothing has changed")
+		c.set(func() { c.generation++ })
+		wait(lookEvery)
+		assert.Equal(t, 1, reconsidered())
+		wait(time.Hour)
+		assert.Equal(t, 1, reconsidered(), "a change is followed once")
+		c.set(func() { c.generation++; c.failure = errors.New("the disk is full") })
+		wait(lookEvery)
+		assert.Equal(t, 2, reconsidered())
+		wait(lookEvery)
+		assert.Equal(t, 3, reconsidered(), "or again, where that fails")
+
+		w.RunEnded(1)
+		wait(lookEvery)
+		looks, _, ended := c.now()
+		assert.Empty(t, ended, "a change alone ends nothing")
+		c.set(func() { c.generation++ })
+		wait(time.Hour)
+		still, _, _ := c.now()
+		assert.Equal(t, looks, still, "nothing is looked at where no agent is")
+		w.RunStarted(2, false)
+		wait(0)
+		assert.Equal(t, 4, reconsidered(), "what changed meanwhile is followed then")
+	})
+}
+
+func TestWhoTakesTheTrustBackEndsTheProjectsAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		ended := func() (list []int64) {
+			_, _, agents := c.now()
+			for _, a := range agents {
+				list = append(list, a.Run)
+			}
+			return list
+		}
+		c.set(func() { c.executors = true })
+		var killed bool
+		w.RunStarted(1, true)
+		w.AgentIsExecutor(1, func() { killed = true })
+		w.RunStarted(2, false)
+		w.AgentIsExecutor(2, func() { t.Error("it is the user's own") })
+		w.RunEnded(1)
+		wait(time.Hour + lookEvery/3)
+		c.set(func() { c.revoked, c.failure = true, errors.New("the disk is full") })
+		wait(lookEvery)
+		assert.Equal(t, []int64{1}, ended(), "an agent may outlast its runs")
+		wait(lookEvery)
+		assert.Equal(t, []int64{1, 1}, ended(), "it is tried again")
+		_, _, agents := c.now()
+		agents[1].Kill()
+		assert.True(t, killed)
+		wait(time.Hour)
+		assert.Equal(t, []int64{1, 1}, ended(), "and that is all")
+		w.RunStarted(3, true)
+		wait(lookEvery)
+		assert.Equal(t, []int64{1, 1, 3}, ended(), "one that started in the last moment ends, too")
+	})
+}
+
+func TestAnAgentIsGoneAWhileAfterItsLastRunWhereNoExecutorIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		w.RunStarted(1, true)
+		w.RunEnded(1)
+		wait(mayIdle + lookEvery + lookEvery/3)
+		looks, _, _ := c.now()
+		c.set(func() { c.revoked = true })
+		wait(time.Hour)
+		still, _, ended := c.now()
+		assert.Equal(t, looks, still, "nothing is looked at any more")
+		assert.Empty(t, ended)
+	})
+}

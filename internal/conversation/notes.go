@@ -1,0 +1,108 @@
+package conversation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// NoteApproval says in a run's conversation what became of an approval, in the
+// place of what was said of it before. data is for programs.
+func (w *Writer) NoteApproval(t store.Tx, run domain.Run, id, text string, data any) error {
+	return w.note(t, run, domain.ItemApproval, id, text, encode(data))
+}
+
+// Plan keeps and announces the plan of a run's agent, which changes the run.
+func (w *Writer) Plan(t store.Tx, run domain.Run, plan catalog.Plan) error {
+	if plan.Entries == nil {
+		plan.Entries = []catalog.PlanEntry{}
+	}
+	changed := domain.PlanChanged{Entries: make([]domain.PlanEntry, len(plan.Entries))}
+	for i, e := range plan.Entries {
+		changed.Entries[i] = domain.PlanEntry(e)
+	}
+	if _, err := announce(t, run, changed); err != nil {
+		return err
+	}
+	if err := w.note(t, run, domain.ItemPlan, "", planText(plan), encode(plan)); err != nil {
+		return err
+	}
+	members := map[string]json.RawMessage{}
+	_ = json.Unmarshal(run.Metadata, &members) // absent, or ours
+	members["plan"] = encode(plan.Entries)
+	run.Metadata = encode(members)
+	return t.UpdateRun(run)
+}
+
+// planText is a plan for who knows nothing but texts, and to be found by.
+func planText(plan catalog.Plan) string {
+	var b strings.Builder
+	for _, e := range plan.Entries {
+		tick := " "
+		if e.Status == "completed" {
+			tick = "x"
+		}
+		fmt.Fprintf(&b, "- [%s] %s\n", tick, e.Content)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// A FileChange is a file that a run changed, with its unified diff.
+type FileChange struct {
+	catalog.FileChange
+	Diff           string
+	Added, Removed int // lines
+}
+
+// fileNote is what the conversation holds of a changed file; the change itself
+// is kept beside it.
+type fileNote struct {
+	Path    string `json:"path"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
+}
+
+// File keeps and announces that a run has changed a file.
+func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
+	change := domain.Change{Run: run.ID, Path: c.Path, Before: c.Before, After: c.After, Binary: c.Binary, Seq: t.Seq() + 1, Updated: t.Now()}
+	if err := t.PutChange(change); err != nil {
+		return err
+	}
+	changed := domain.FileChanged{Path: c.Path, Diff: c.Diff, Added: c.Added, Removed: c.Removed, Binary: c.Binary}
+	if len(changed.Diff) > domain.MaxEventText {
+		cut := strings.LastIndexByte(changed.Diff[:domain.MaxEventText], '\n') + 1
+		changed.Diff, changed.Truncated = changed.Diff[:cut], true
+	}
+	if _, err := announce(t, run, changed); err != nil {
+		return err
+	}
+	return w.note(t, run, domain.ItemFile, c.Path, c.Path, encode(fileNote{c.Path, c.Added, c.Removed, c.Binary}))
+}
+
+// note keeps in a run's conversation what was just announced: where it is new
+// at its end, else where it stands.
+func (w *Writer) note(t store.Tx, run domain.Run, kind, key, text string, data json.RawMessage) error {
+	item, err := t.NotedItem(w.ctx, run.ID, kind, key)
+	isNew := errors.Is(err, store.ErrNotFound)
+	if err != nil && !isNew {
+		return err
+	}
+	if isNew {
+		role := "assistant"
+		if kind == domain.ItemApproval {
+			role = "user"
+		}
+		item = newItem(t, run, domain.Item{Kind: kind, Key: key, Role: role})
+	}
+	item.Seq, item.Content, item.Data, item.Updated = t.Seq(), text, data, t.Now()
+	if isNew {
+		return t.InsertItem(&item)
+	}
+	return t.UpdateItem(item)
+}

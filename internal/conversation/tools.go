@@ -1,0 +1,161 @@
+package conversation
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// toolData is the part of a tool call that is kept as JSON.
+type toolData struct {
+	Paths    []string           `json:"paths,omitempty"`
+	Diffs    []catalog.FileDiff `json:"diffs,omitempty"`
+	Terminal string             `json:"terminal,omitempty"`
+}
+
+// Tool adds what a report says of a tool call, behind the message that is open, and
+// changes run to what is known then. ended says that it tells of the result.
+func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, ended bool) error {
+	if err := w.CloseMessage(t, run); err != nil {
+		return err
+	}
+	if call.ToolID == "" {
+		call.ToolID = call.Tool // as executors of the catalog's first edition do
+	}
+	item, err := t.ToolItem(w.ctx, run.ID, call.ToolID)
+	isNew := errors.Is(err, store.ErrNotFound)
+	if err != nil && !isNew {
+		return err
+	}
+	if isNew {
+		item = newTool(t, *run, call.ToolID)
+	}
+	before := item
+	merge(&item, call)
+	if ended && call.Status == "" {
+		item.Status = "completed"
+	}
+	if !isNew {
+		return w.changeTool(t, *run, before, item, ended)
+	}
+	if item.Seq, err = w.announceTool(t, *run, before, item, ended); err != nil {
+		return err
+	}
+	return t.InsertItem(&item)
+}
+
+// BeginTool adds the tool call that an approval is about, of which the agent has
+// not told yet.
+func (w *Writer) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error {
+	item := newTool(t, run, a.ToolUseID())
+	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
+	data := toolData{Paths: a.Paths}
+	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
+	item.Data = encode(data)
+	var err error
+	if item.Seq, err = w.announceTool(t, run, item, item, false); err != nil {
+		return err
+	}
+	return t.InsertItem(&item)
+}
+
+// failTools ends the tool calls of a run that have not ended.
+func (w *Writer) failTools(t store.Tx, run domain.Run) error {
+	open, err := t.OpenTools(w.ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, item := range open {
+		item.Status = "failed"
+		if item.Result == "" {
+			item.Result = "the run ended before this did"
+		}
+		if err := w.changeTool(t, run, item, item, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newTool is a tool call of which nothing is known yet.
+func newTool(t store.Tx, run domain.Run, id string) domain.Item {
+	return newItem(t, run, domain.Item{Kind: domain.ItemTool, Key: id, Role: "assistant", Status: "pending"})
+}
+
+// changeTool announces and keeps a tool call that has changed.
+func (w *Writer) changeTool(t store.Tx, run domain.Run, before, item domain.Item, ended bool) error {
+	var err error
+	item.Updated = t.Now()
+	if item.Seq, err = w.announceTool(t, run, before, item, ended); err != nil {
+		return err
+	}
+	return t.UpdateItem(item)
+}
+
+// merge takes into an item what a report says of it.
+func merge(item *domain.Item, call catalog.ToolCall) {
+	set := func(field *string, value string) {
+		if value != "" {
+			*field = value
+		}
+	}
+	set(&item.Tool, call.Tool)
+	set(&item.Title, call.Title)
+	set(&item.ToolKind, call.Kind)
+	set(&item.Status, call.Status)
+	set(&item.ParentID, call.ParentID)
+	if len(call.Input) > 0 && string(call.Input) != "{}" {
+		item.Input = call.Input
+	}
+	if len(call.Result) > 0 {
+		item.Result = TextOf(call.Result)
+	}
+	if call.Paths == nil && call.Diffs == nil && call.Terminal == "" {
+		return
+	}
+	var data toolData
+	_ = json.Unmarshal(item.Data, &data) // absent, or ours
+	if call.Paths != nil {
+		data.Paths = call.Paths
+	}
+	if call.Diffs != nil {
+		data.Diffs = call.Diffs
+	}
+	set(&data.Terminal, call.Terminal)
+	item.Data = encode(data)
+}
+
+// TextOf is a JSON string's text, or the JSON of anything else.
+func TextOf(v json.RawMessage) string {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	return string(v)
+}
+
+// announceTool tells of a tool call. Its end tells again what it gets and does
+// only where that is another thing than before.
+func (w *Writer) announceTool(t store.Tx, run domain.Run, before, item domain.Item, ended bool) (int64, error) {
+	changed := domain.ToolCallChanged{
+		NativeSession: w.nativeSession(run, ""), ID: item.Key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind,
+		Status: item.Status, ParentID: item.ParentID, Ended: ended,
+	}
+	if ended {
+		changed.Result = item.Result
+		changed.Truncated = cutText(&changed.Result)
+	}
+	if !ended || !bytes.Equal(before.Input, item.Input) || !bytes.Equal(before.Data, item.Data) {
+		changed.Input, changed.Details = item.Input, item.Data
+	}
+	for _, part := range []*json.RawMessage{&changed.Input, &changed.Details} {
+		if len(*part) > domain.MaxEventText {
+			*part, changed.Truncated = nil, true
+		}
+	}
+	return announce(t, run, changed)
+}

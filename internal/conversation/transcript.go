@@ -1,0 +1,25 @@
+package conversation
+
+import (
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// Transcript is what was said and done, as an agent can be told it: messages, and
+// which tools were used.
+func Transcript(items []domain.Item) []catalog.Message {
+	var list []catalog.Message
+	for _, i := range items {
+		switch i.Kind {
+		case domain.ItemMessage:
+			list = append(list, catalog.Message{Role: i.Role, Content: i.Content, Type: "message"})
+		case domain.ItemTool:
+			text := i.Tool + ": " + i.Title
+			if i.Status != "" {
+				text += " (" + i.Status + ")"
+			}
+			list = append(list, catalog.Message{Role: "assistant", Content: text, Type: "tool_call"})
+		}
+	}
+	return list
+}

@@ -1,0 +1,207 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A Writer writes conversations. Its methods take the change of the store that
+// they belong to, of which only one is under way at a time: that is what guards the
+// messages that are open.
+type Writer struct {
+	ctx   context.Context // ends with the hub
+	known func(run int64) (domain.Session, bool)
+	open  openMessages
+}
+
+// New makes a Writer whose reads end with ctx. known is a session that is at hand
+// without asking the store, which is asked for every piece of a message.
+func New(ctx context.Context, known func(run int64) (domain.Session, bool)) *Writer {
+	return &Writer{ctx: ctx, known: known, open: openMessages{ctx: ctx, byRun: make(map[int64]*openMessage)}}
+}
+
+// RolledBack is to be told that a change was undone, as of [store.Options]: what
+// is remembered of open messages may not be so.
+func (w *Writer) RolledBack() { clear(w.open.byRun) }
+
+// Delta adds a piece to the message that a run's agent is writing, or begins
+// another one. A run that has ended adds nothing.
+func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bool) error {
+	text := d.Delta.Text
+	if text == "" {
+		return nil
+	}
+	if !w.open.has(t, run) {
+		if r, err := t.Run(w.ctx, run); err != nil || r.State.Ended() {
+			return err
+		}
+	}
+	m, err := w.open.of(t, run)
+	if err != nil {
+		return err
+	}
+	if m.isOpen && !m.goesOn(d, thought) {
+		r, err := t.Run(w.ctx, run)
+		if err != nil {
+			return err
+		}
+		if err := w.CloseMessage(t, &r); err != nil {
+			return err
+		}
+	}
+	if !m.isOpen {
+		m.isOpen, m.thought, m.key = true, thought, messageKey(t)
+	}
+	if d.MessageID != "" {
+		m.agentID = d.MessageID
+	}
+	thread, err := w.threadOf(t, run)
+	if err != nil {
+		return err
+	}
+	if _, err = t.Append(domain.Event{Thread: thread, Run: run, Payload: domain.MessageDelta{Key: m.key, Text: text, Thought: thought}}); err != nil {
+		return err
+	}
+	m.text.WriteString(text)
+	return nil
+}
+
+// CloseMessage ends the message that a run's agent is writing, if there is one,
+// and changes run to what is known then.
+func (w *Writer) CloseMessage(t store.Tx, run *domain.Run) error {
+	m, err := w.open.of(t, run.ID)
+	if err != nil || !m.isOpen {
+		return err
+	}
+	kind, key, text := m.kind(), m.key, m.text.String()
+	w.open.drop(t, run.ID) // what fails below leaves it open in the log
+	seq, err := w.announceMessage(t, *run, domain.MessageAdded{Type: kind, Key: key, Role: "assistant", Text: text})
+	if err != nil {
+		return err
+	}
+	if kind == domain.ItemMessage {
+		run.Messages++
+		run.Result = text
+		if err := t.UpdateRun(*run); err != nil {
+			return err
+		}
+	}
+	*m = openMessage{}
+	w.open.byRun[run.ID] = m
+	item := newItem(t, *run, domain.Item{Seq: seq, Kind: kind, Key: key, Role: "assistant", Content: text})
+	return t.InsertItem(&item)
+}
+
+// Drop forgets the message that is open in a run, which the log still has. It is
+// for who could not write something down that has to do with it, and goes on
+// with the change nevertheless.
+func (w *Writer) Drop(t store.Tx, run int64) { w.open.drop(t, run) }
+
+// End closes what is open in a run that ends: its message, and tool calls, which
+// have failed.
+func (w *Writer) End(t store.Tx, run *domain.Run) error {
+	defer w.open.drop(t, run.ID)
+	if err := w.CloseMessage(t, run); err != nil {
+		return err
+	}
+	return w.failTools(t, *run)
+}
+
+// Prompt adds what the user said.
+func (w *Writer) Prompt(t store.Tx, run domain.Run, thread domain.Thread) error {
+	_, err := w.add(t, run, domain.MessageAdded{NativeSession: thread.NativeSession, Type: domain.ItemMessage, Role: "user", Text: run.Prompt})
+	return err
+}
+
+// Message adds a whole message, behind the one that is open, and changes run to
+// what is known then. kind is the caller's name for what it is.
+func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (domain.Item, error) {
+	if err := w.CloseMessage(t, run); err != nil {
+		return domain.Item{}, err
+	}
+	return w.add(t, *run, domain.MessageAdded{Type: domain.ItemMessage, Role: role, Text: text, Subtype: kind})
+}
+
+// SessionReplaced notes that a run's agent had lost its own session.
+func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
+	const text = "The agent had lost its session; a new one was given the conversation so far."
+	m := domain.MessageAdded{Type: domain.ItemSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Text: text, Subtype: "session_replaced"}
+	_, err := w.add(t, run, m)
+	return err
+}
+
+// add announces and keeps a whole message, under a key of ours unless it has one.
+func (w *Writer) add(t store.Tx, run domain.Run, m domain.MessageAdded) (domain.Item, error) {
+	if m.Key == "" {
+		m.Key = messageKey(t)
+	}
+	item := newItem(t, run, domain.Item{Kind: m.Type, Key: m.Key, Role: m.Role, Content: m.Text})
+	var err error
+	if item.Seq, err = w.announceMessage(t, run, m); err != nil {
+		return item, err
+	}
+	return item, t.InsertItem(&item)
+}
+
+// messageKey is the id of a message whose first event comes next.
+func messageKey(t store.Tx) string { return fmt.Sprintf("msg-%d", t.Seq()+1) }
+
+// newItem is an item of a run that begins now.
+func newItem(t store.Tx, run domain.Run, item domain.Item) domain.Item {
+	item.Thread, item.Run, item.Created, item.Updated = run.Thread, run.ID, t.Now(), t.Now()
+	return item
+}
+
+// announceMessage adds a message to the log, cut to what an event carries.
+func (w *Writer) announceMessage(t store.Tx, run domain.Run, m domain.MessageAdded) (int64, error) {
+	m.NativeSession = w.nativeSession(run, m.NativeSession)
+	m.Truncated = cutText(&m.Text)
+	return announce(t, run, m)
+}
+
+// announce adds an event of a run to the log.
+func announce(t store.Tx, run domain.Run, p domain.Payload) (int64, error) {
+	return t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
+}
+
+// nativeSession is the agent's own session that a run is in, as far as that is
+// known, or else the one given.
+func (w *Writer) nativeSession(run domain.Run, unless string) string {
+	if s, ok := w.known(run.ID); ok {
+		return s.Thread.NativeSession
+	}
+	return unless
+}
+
+// threadOf is the thread of a run.
+func (w *Writer) threadOf(t store.Tx, run int64) (int64, error) {
+	if s, ok := w.known(run); ok {
+		return s.Run.Thread, nil
+	}
+	r, err := t.Run(w.ctx, run)
+	return r.Thread, err
+}
+
+// cutText cuts a text to what an event carries, and reports whether it did.
+func cutText(text *string) bool {
+	if len(*text) <= domain.MaxEventText {
+		return false
+	}
+	*text = strings.ToValidUTF8((*text)[:domain.MaxEventText], "")
+	return true
+}
+
+// encode is a value of ours as JSON.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // a json.RawMessage from outside that is none
+		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
+	}
+	return b
+}

@@ -1,0 +1,250 @@
+package conversation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+)
+
+// A book is a writer, its store, and a run that it writes down.
+type book struct {
+	*conversation.Writer
+	store store.Store
+	run   domain.Run
+}
+
+func newBook(t *testing.T) *book {
+	t.Helper()
+	b := &book{}
+	var err error
+	path := filepath.Join(t.TempDir(), "duet.db")
+	b.store, err = sqlite.Opener(path, "")(t.Context(), store.Options{RolledBack: func() { b.RolledBack() }})
+	require.NoError(t, err)
+	t.Cleanup(func() { b.store.Close() })
+	b.reopen()
+	b.write(t, func(tx store.Tx) error {
+		thread := domain.Thread{UUID: "thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
+		if err := tx.InsertThread(&thread); err != nil {
+			return err
+		}
+		b.run = domain.Run{UUID: "run", SessionID: "session", RunID: "run", Thread: thread.ID, State: domain.Running, Created: tx.Now(), Active: tx.Now()}
+		return tx.InsertRun(&b.run)
+	})
+	return b
+}
+
+// reopen makes another writer, which remembers nothing.
+func (b *book) reopen() {
+	b.Writer = conversation.New(context.Background(), func(int64) (domain.Session, bool) { return domain.Session{}, false })
+}
+
+func (b *book) write(t *testing.T, change func(store.Tx) error) {
+	t.Helper()
+	require.NoError(t, b.store.Write(t.Context(), change))
+}
+
+// say adds a piece of a message of the agent's.
+func (b *book) say(t *testing.T, message, text string, thought bool) {
+	t.Helper()
+	b.write(t, func(tx store.Tx) error {
+		return b.Delta(tx, b.run.ID, catalog.ContentDelta{MessageID: message, Delta: catalog.Delta{Text: text}}, thought)
+	})
+}
+
+// end ends the run's message, and is the run then.
+func (b *book) end(t *testing.T) domain.Run {
+	t.Helper()
+	var run domain.Run
+	b.write(t, func(tx store.Tx) (err error) {
+		if run, err = tx.Run(t.Context(), b.run.ID); err != nil {
+			return err
+		}
+		return b.End(tx, &run)
+	})
+	return run
+}
+
+// items are the kinds and texts of what the run's conversation holds.
+func (b *book) items(t *testing.T) (list []string) {
+	t.Helper()
+	items, err := b.store.ItemsOfRun(t.Context(), b.run.ID)
+	require.NoError(t, err)
+	for _, i := range items {
+		list = append(list, i.Kind+": "+i.Content+i.Tool+i.Result)
+	}
+	return list
+}
+
+// payloads are what the log tells of the run.
+func (b *book) payloads(t *testing.T) (list []domain.Payload) {
+	t.Helper()
+	events, err := b.store.Events(t.Context(), 0, 1000)
+	require.NoError(t, err)
+	for _, e := range events {
+		list = append(list, e.Payload)
+	}
+	return list
+}
+
+func TestPiecesBecomeMessages(t *testing.T) {
+	for name, c := range map[string]struct {
+		say  func(*testing.T, *book)
+		want []string
+	}{
+		"pieces without an id": {func(t *testing.T, b *book) {
+			b.say(t, "", "Hel", false)
+			b.say(t, "", "lo", false)
+		}, []string{"message: Hello"}},
+		"another id is another message": {func(t *testing.T, b *book) {
+			b.say(t, "1", "one", false)
+			b.say(t, "", ", still", false)
+			b.say(t, "2", "two", false)
+		}, []string{"message: one, still", "message: two"}},
+		"a thought is no message": {func(t *testing.T, b *book) {
+			b.say(t, "1", "hm", true)
+			b.say(t, "1", "so", false)
+		}, []string{"thinking: hm", "message: so"}},
+		"a message has an end": {func(t *testing.T, b *book) {
+			b.say(t, "", strings.Repeat("x", 1<<20), false)
+			b.say(t, "", "y", false)
+		}, []string{"message: " + strings.Repeat("x", 1<<20), "message: y"}},
+		"whoever begins again goes on with it": {func(t *testing.T, b *book) {
+			b.say(t, "", "before, ", false)
+			b.reopen()
+			b.say(t, "", "after", false)
+		}, []string{"message: before, after"}},
+		"nothing": {func(t *testing.T, b *book) {
+			b.say(t, "", "", false)
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			c.say(t, b)
+			run := b.end(t)
+			assert.Equal(t, c.want, b.items(t))
+			if len(c.want) > 0 {
+				assert.Equal(t, c.want[len(c.want)-1], "message: "+run.Result)
+			}
+			assert.Equal(t, strings.Count(strings.Join(c.want, "\n"), "message: "), run.Messages)
+		})
+	}
+}
+
+// A change that would have ended a message, and failed for another reason, leaves
+// the message open with all of its text.
+func TestAMessageStaysOpenWhenTheChangeThatWouldEndItFails(t *testing.T) {
+	b := newBook(t)
+	b.say(t, "", "before, ", false)
+	for _, fail := range []func() error{
+		func() error { return errors.New("boom") },
+		func() error { return store.ErrFull },
+		func() error { panic("a defect") },
+	} {
+		assert.Error(t, b.store.Write(t.Context(), func(tx store.Tx) error {
+			run := b.run
+			if err := b.CloseMessage(tx, &run); err != nil {
+				return err
+			}
+			return fail()
+		}))
+	}
+	b.say(t, "", "and after", false)
+	assert.Equal(t, "before, and after", b.end(t).Result)
+	assert.Equal(t, []string{"message: before, and after"}, b.items(t))
+}
+
+func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
+	b := newBook(t)
+	tool := func(call catalog.ToolCall, ended bool) {
+		t.Helper()
+		b.write(t, func(tx store.Tx) error { run := b.run; return b.Tool(tx, &run, call, ended) })
+	}
+	b.say(t, "", "I look", false)
+	tool(catalog.ToolCall{ToolID: "1", Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`), Status: "in_progress"}, false)
+	tool(catalog.ToolCall{ToolID: "1", Input: json.RawMessage(`{}`), Title: "List", Paths: []string{"a"}}, false)
+	tool(catalog.ToolCall{ToolID: "1", Result: json.RawMessage(`"a.txt"`)}, true)
+	tool(catalog.ToolCall{Tool: "Read"}, false)
+	b.end(t)
+	assert.Equal(t, []string{"message: I look", "tool_call: Basha.txt", "tool_call: Readthe run ended before this did"}, b.items(t))
+
+	first, err := b.store.ToolItem(t.Context(), b.run.ID, "1")
+	require.NoError(t, err)
+	assert.Equal(t, "completed", first.Status)
+	assert.Equal(t, "List", first.Title)
+	assert.JSONEq(t, `{"command":"ls"}`, string(first.Input), "an empty input is none")
+	assert.JSONEq(t, `{"paths":["a"]}`, string(first.Data))
+	second, err := b.store.ToolItem(t.Context(), b.run.ID, "Read")
+	require.NoError(t, err)
+	assert.Equal(t, "failed", second.Status, "it was open when the run ended")
+	var told []domain.ToolCallChanged
+	for _, p := range b.payloads(t) {
+		if c, ok := p.(domain.ToolCallChanged); ok && c.ID == "1" {
+			told = append(told, c)
+		}
+	}
+	require.Len(t, told, 3)
+	assert.NotEmpty(t, told[1].Input)
+	assert.Empty(t, told[2].Input, "its end tells no more than it must")
+	assert.Equal(t, "a.txt", told[2].Result)
+}
+
+func TestNotesStandOnceInAConversation(t *testing.T) {
+	b := newBook(t)
+	plan := func(status string) {
+		b.write(t, func(tx store.Tx) error {
+			return b.Plan(tx, b.run, catalog.Plan{Entries: []catalog.PlanEntry{{Content: "look", Status: status}}})
+		})
+	}
+	text := "new\n"
+	plan("pending")
+	b.write(t, func(tx store.Tx) error {
+		return b.File(tx, b.run, conversation.FileChange{FileChange: catalog.FileChange{Path: "/a", After: &text}, Diff: "+new\n", Added: 1})
+	})
+	for _, what := range []string{"was approved", "was asked again"} {
+		b.write(t, func(tx store.Tx) error { return b.NoteApproval(tx, b.run, "id", what, map[string]string{}) })
+	}
+	plan("completed")
+	assert.Equal(t, []string{"plan: - [x] look", "diff: /a", "approval: was asked again"}, b.items(t))
+	run, err := b.store.Run(t.Context(), b.run.ID)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"plan":[{"content":"look","status":"completed"}]}`, string(run.Metadata))
+	changes, err := b.store.Changes(t.Context(), b.run.ID)
+	require.NoError(t, err)
+	assert.Len(t, changes, 1)
+}
+
+// An event carries no more than domain.MaxEventText of a text; the item has all
+// of it.
+func TestEventsAreCut(t *testing.T) {
+	b := newBook(t)
+	for _, c := range []struct {
+		size int
+		cut  bool
+	}{{domain.MaxEventText, false}, {domain.MaxEventText + 1, true}} {
+		b.write(t, func(tx store.Tx) error {
+			run := b.run
+			item, err := b.Message(tx, &run, "user", strings.Repeat("x", c.size), "note")
+			assert.Len(t, item.Content, c.size)
+			return err
+		})
+		list := b.payloads(t)
+		added, ok := list[len(list)-1].(domain.MessageAdded)
+		require.True(t, ok)
+		assert.Equal(t, c.cut, added.Truncated)
+		assert.Len(t, added.Text, domain.MaxEventText)
+		assert.Equal(t, "note", added.Subtype)
+	}
+}

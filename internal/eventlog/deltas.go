@@ -1,0 +1,128 @@
+package eventlog
+
+import (
+	"slices"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// mergeMost is how much text deltas are merged into one.
+const mergeMost = 64 << 10
+
+// runsKept is of how many runs a subscription knows what their deltas need.
+const runsKept = 256
+
+// deltas are what a subscription has of messages that are being written.
+type deltas struct {
+	pace    time.Duration
+	runs    map[int64]*deltaRun
+	pending []*merged
+	flushed time.Time
+}
+
+// A deltaRun is what the deltas of a run need. It holds none of the run's texts.
+type deltaRun struct {
+	ref   domain.RunRef
+	quiet bool   // its deltas are not told
+	key   string // of the message that is being written
+}
+
+// merged are deltas of one message that wait to go out together.
+type merged struct {
+	event domain.Event // the first, with the seq of the last
+	delta domain.MessageDelta
+	first int64 // the seq of the first
+	text  []byte
+}
+
+// due is how long the deltas that wait are still to wait, if there are any.
+func (d *deltas) due() (left time.Duration, waiting bool) {
+	return d.pace - time.Since(d.flushed), len(d.pending) > 0
+}
+
+// merge keeps a delta until it is due. The first of a message is at once: it
+// shows that the agent has begun to write.
+func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta) error {
+	run, err := s.deltaRun(e.Run)
+	if store.IsDamaged(err) { // once: all its deltas are lost
+		return s.lost(e.Seq, e.Seq)
+	}
+	if err != nil || run.quiet {
+		return err
+	}
+	d := &s.deltas
+	isFirst := run.key != delta.Key
+	run.key = delta.Key
+	i := slices.IndexFunc(d.pending, func(m *merged) bool { return m.event.Run == e.Run && m.delta.Key == delta.Key })
+	if i < 0 {
+		e.Ref = run.ref
+		d.pending = append(d.pending, &merged{event: e, delta: delta, first: e.Seq, text: []byte(delta.Text)})
+	} else {
+		m := d.pending[i]
+		m.event.Seq = e.Seq
+		m.text = append(m.text, delta.Text...)
+		if len(m.text) >= mergeMost {
+			return s.flush()
+		}
+	}
+	isReplayed := s.announced != nil
+	if left, _ := d.due(); !isReplayed && (isFirst || left <= 0) {
+		return s.flush()
+	}
+	return nil
+}
+
+// deltaRun is the run of a delta. A replay asks it for each of a million. One
+// that cannot be read is told once, and is quiet then.
+func (s *Subscription) deltaRun(id int64) (*deltaRun, error) {
+	d := &s.deltas
+	if run, ok := d.runs[id]; ok {
+		return run, nil
+	}
+	session, err := s.log.opts.Runs.SessionOf(s.ctx, id)
+	run := &deltaRun{quiet: session.Quiet}
+	switch {
+	case err == nil:
+		run.ref = session.Ref()
+	case store.IsDamaged(err):
+		run.quiet = true
+	default:
+		return run, err
+	}
+	if d.runs == nil || len(d.runs) >= runsKept {
+		d.runs = make(map[int64]*deltaRun)
+	}
+	d.runs[id] = run
+	return run, err
+}
+
+// flush delivers the deltas that wait. Each is numbered with its last seq, as
+// long as nothing before that is still to come: whoever resumes after a number
+// misses nothing, even if the hub dies between two deltas. Where messages are
+// written at the same time some text would come again then, so their deltas
+// are to go out together.
+func (s *Subscription) flush() error {
+	pending := s.deltas.pending
+	if len(pending) == 0 {
+		return nil
+	}
+	s.deltas.pending = nil
+	s.deltas.flushed = time.Now()
+	last := int64(0)
+	for i, m := range pending { // in the order of their first
+		last = max(last, m.event.Seq)
+		seq := last
+		if i+1 < len(pending) {
+			seq = min(seq, pending[i+1].first-1)
+		}
+		n := Notice{Event: m.event, More: i+1 < len(pending)}
+		m.delta.Text = string(m.text)
+		n.Seq, n.Payload = seq, m.delta
+		if err := s.send(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package eventlog
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// A Store keeps the log.
+type Store interface {
+	// Events lists the log from after seq on, at most limit entries. With an error
+	// it returns those before what could not be read.
+	Events(ctx context.Context, after int64, limit int) ([]domain.Event, error)
+	// LastSeq is the number of the last event, or 0.
+	LastSeq(ctx context.Context) (int64, error)
+}
+
+// Runs knows whose an event is.
+type Runs interface {
+	// SessionOf is a run by its row, as it is now.
+	SessionOf(ctx context.Context, run int64) (domain.Session, error)
+	// Scope is what an id of any kind chooses: a run, or else a whole thread. Its
+	// errors can be told.
+	Scope(ctx context.Context, id string) (run, thread int64, err error)
+}
+
+// Questions knows what waits for a human.
+type Questions interface {
+	// Pending are the questions that wait for a human, of one run or of all where
+	// run is 0, as events of when they were asked. What of them cannot be read is
+	// told by a [domain.LogDamaged] among them.
+	Pending(ctx context.Context, run int64) ([]domain.Event, error)
+}
+
+// Options say what a Log stands on.
+type Options struct {
+	Runs      Runs
+	Questions Questions
+	// Damaged is called with what shows that the log is damaged, beside the errors
+	// of the store. It must not block.
+	Damaged func(error)
+	// Issue is what subscribers are told of a log that is damaged.
+	Issue  string
+	Logger *slog.Logger
+}
+
+// A Log brings events to subscribers and watchers. Its methods may be called from
+// any goroutine.
+type Log struct {
+	opts   Options
+	ctx    context.Context // ends with the log
+	cancel context.CancelFunc
+	group  background.Group // of subscriptions and watchers
+
+	mu     sync.Mutex // guards the fields below; nothing is called while it is held
+	store  Store
+	began  int64
+	last   int64 // seq of the last event that was announced
+	memory memory
+	wakes  map[wake]struct{} // of whoever waits for more
+	open   map[*Subscription]struct{}
+}
+
+// A wake is told that there is more. It holds one word of it.
+type wake chan struct{}
+
+func (w wake) up() {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}
+
+// New is a log that ends with ctx.
+func New(ctx context.Context, opts Options) *Log {
+	l := &Log{opts: opts, wakes: make(map[wake]struct{}), open: make(map[*Subscription]struct{})}
+	l.ctx, l.cancel = context.WithCancel(ctx)
+	return l
+}
+
+// Open says where the log is kept, and so where it ends. It is called once,
+// before anything else but Append.
+func (l *Log) Open(ctx context.Context, s Store) error {
+	last, err := s.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.store, l.began, l.last = s, last, max(l.last, last)
+	return nil
+}
+
+// Close ends all subscriptions and watchers, and waits until what they call has
+// returned. The error is that of ctx if it ends first.
+func (l *Log) Close(ctx context.Context) error {
+	l.cancel()
+	return l.group.Close(ctx)
+}
+
+// Began is the number of the last event that the process before this one
+// announced: what it left behind is dealt with after it.
+func (l *Log) Began() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.began
+}
+
+// Last is the number of the last event that was announced.
+func (l *Log) Last() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+// Append takes events that were committed, in order. It is for the store's
+// writer, and waits for nobody.
+func (l *Log) Append(events []domain.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range events {
+		l.memory.add(e)
+		l.last = e.Seq
+	}
+	for w := range l.wakes {
+		w.up()
+	}
+}
+
+// Publish tells subscribers something that is not kept in the log, such as what
+// a terminal printed. One that does not keep up misses it. It returns how many
+// will be told.
+func (l *Log) Publish(e domain.Event) (told int) {
+	e.Time = time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s := range l.open {
+		if s.wants(e) && s.unkept.put(e) {
+			told++
+			s.wake.up()
+		}
+	}
+	return told
+}
+
+// Forget forgets what nobody who keeps up needs any more, and its memory.
+func (l *Log) Forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.memory = memory{}
+}
+
+// recent is what came after a seq, at most limit events; ok is false if some of
+// that is in the store alone. Who waits for more holds nothing meanwhile.
+func (l *Log) recent(seq int64, limit int) (events []domain.Event, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	behind := l.last - seq
+	switch {
+	case behind <= 0:
+		return nil, true
+	case behind > int64(l.memory.count):
+		return nil, false
+	}
+	return l.memory.end(int(behind), limit), true
+}
+
+// wakeUp has w told whenever there is more.
+func (l *Log) wakeUp(w wake) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wakes[w] = struct{}{}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.wakes, w)
+	}
+}
+
+// admit lets a subscription hear of what is published.
+func (l *Log) admit(s *Subscription) (remove func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[s] = struct{}{}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.open, s)
+	}
+}

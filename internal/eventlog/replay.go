@@ -1,0 +1,148 @@
+package eventlog
+
+import (
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// replay brings what is in the log already, and what waits for a human.
+func (s *Subscription) replay() error {
+	if s.since >= 0 {
+		s.announced = make(map[string]bool)
+		for {
+			p, err := s.log.readOn(s.ctx, s.cursor)
+			if err != nil {
+				return err
+			}
+			for _, e := range p.events {
+				if err := s.take(e); err != nil {
+					return err
+				}
+			}
+			if err := s.skipTo(p.lostTo); err != nil {
+				return err
+			}
+			if p.end {
+				break
+			}
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	seen := s.announced
+	s.announced = nil
+	if s.kinds != nil && !s.kinds[domain.EventApprovalRequested] {
+		return nil
+	}
+	return s.showPending(seen)
+}
+
+// showPending brings the questions that wait for a human, but those that were
+// seen.
+func (s *Subscription) showPending(seen map[string]bool) error {
+	pending, err := s.log.opts.Questions.Pending(s.ctx, s.run)
+	if err != nil {
+		return err
+	}
+	s.shown = make(map[string]bool)
+	for _, e := range pending {
+		if asked, ok := e.Payload.(domain.ApprovalRequested); ok {
+			if seen[asked.ApprovalID] || s.thread != 0 && e.Thread != s.thread {
+				continue
+			}
+			asked.Replayed = true
+			e.Payload = asked
+			s.shown[asked.ApprovalID] = true
+		}
+		e.Seq = 0
+		if err := s.send(Notice{Event: e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catchUp reads from the store what the memory does not hold any more. Deltas
+// among it are left out, and one event says so.
+func (s *Subscription) catchUp() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	var left span
+	for range 64 { // then look whether the memory has the rest
+		p, err := s.log.readOn(s.ctx, s.cursor)
+		if err != nil {
+			return err
+		}
+		for _, e := range p.events {
+			if _, delta := e.Payload.(domain.MessageDelta); delta {
+				s.cursor = e.Seq
+				if s.wants(e) {
+					left.add(e.Seq)
+				}
+				continue
+			}
+			if s.wants(e) || e.Unreadable() {
+				if err := s.lagged(&left); err != nil {
+					return err
+				}
+			}
+			if err := s.take(e); err != nil {
+				return err
+			}
+		}
+		if p.lostTo > 0 {
+			if err := s.lagged(&left); err != nil {
+				return err
+			}
+		}
+		if err := s.skipTo(p.lostTo); err != nil {
+			return err
+		}
+		if p.end {
+			break
+		}
+	}
+	return s.lagged(&left)
+}
+
+// A span is a row of sequence numbers, both ends included; its zero value is none.
+type span struct{ from, to int64 }
+
+func (p *span) add(seq int64) {
+	if p.from == 0 {
+		p.from = seq
+	}
+	p.to = seq
+}
+
+// lagged tells which deltas were left out, if any were.
+func (s *Subscription) lagged(left *span) error {
+	if left.from == 0 {
+		return nil
+	}
+	gap := *left
+	*left = span{}
+	return s.send(Notice{Event: domain.Event{Seq: gap.to, Time: time.Now(), Payload: domain.Lagged{From: gap.from, To: gap.to}}})
+}
+
+// skipTo goes on behind what of the log cannot be read; 0: there is none.
+func (s *Subscription) skipTo(seq int64) error {
+	if seq <= s.cursor {
+		return nil
+	}
+	from := s.cursor + 1
+	s.cursor = seq
+	return s.lost(from, seq)
+}
+
+// lost tells that a part of the log cannot be read, whatever is wanted.
+func (s *Subscription) lost(from, to int64) error {
+	if err := s.flush(); err != nil { // numbers only rise
+		return err
+	}
+	damaged := domain.LogDamaged{From: from, To: to, Message: s.log.opts.Issue}
+	return s.send(Notice{Event: domain.Event{Seq: to, Time: time.Now(), Payload: damaged}})
+}

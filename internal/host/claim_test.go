@@ -1,0 +1,64 @@
+package host
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+func TestClaim(t *testing.T) {
+	s := projectOf(t)
+	one, other := claimProject(s), claimProject(s)
+	require.NoError(t, one.why())
+	assert.False(t, one.held())
+	assert.True(t, other.held(), "another has it, if it were only in this process")
+	p, lock := other.of()
+	assert.Nil(t, lock)
+	assert.Equal(t, s.Root, p.Root)
+
+	taken, err := one.take(t.Context())
+	require.NoError(t, err)
+	assert.False(t, taken, "it is had already")
+	_, err = other.take(t.Context())
+	require.ErrorAs(t, err, new(*project.HeldError))
+
+	lost := errors.New("lost")
+	one.release(lost)
+	assert.ErrorIs(t, one.why(), lost)
+	assert.False(t, one.held())
+	taken, err = other.take(t.Context())
+	require.NoError(t, err)
+	assert.True(t, taken)
+	_, lock = other.of()
+	require.NoError(t, lock.Valid())
+	assert.True(t, other.exists())
+
+	_, err = one.take(t.Context())
+	require.Error(t, err)
+	assert.True(t, one.held())
+	one.release(nil) // what it has not does no harm
+	other.release(nil)
+	require.NoError(t, os.RemoveAll(s.Root))
+	assert.False(t, other.exists())
+}
+
+func TestClaimOfWhatCannotBeUsed(t *testing.T) {
+	s := projectOf(t)
+	state := filepath.Join(s.Root, ".duet")
+	require.NoError(t, os.WriteFile(state, nil, 0o600))
+	c := claimProject(s)
+	require.Error(t, c.why())
+	assert.False(t, c.held())
+	require.NoError(t, os.Remove(state))
+	taken, err := c.take(t.Context())
+	require.NoError(t, err, "the user has mended it")
+	assert.True(t, taken)
+	require.NoError(t, c.why())
+	c.release(nil)
+}

@@ -1,0 +1,112 @@
+package hub
+
+import (
+	"context"
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Approvals are the questions that wait for people, and their answers.
+func (h *Hub) Approvals() *approval.Inbox { return h.approvals }
+
+// newInbox makes the hub's inbox. The store is open.
+func (h *Hub) newInbox() *approval.Inbox {
+	return approval.New(h.ctx, approval.Options{
+		Store: h.store, Policy: policy.New(h.opts.Root, h.opts.Rules), Runs: runsOfHub{h}, Transcript: h.conversation, Logger: h.log,
+	})
+}
+
+// RequestPermission asks, by the policy first and then a person, whether a tool of
+// the run may run that the token is for.
+func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+	token, _, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
+	if err != nil {
+		return catalog.RequestPermissionResult{}, err
+	}
+	p = h.keys.WithoutKeys(p, token.Thread)
+	if len(p.Unasked) > 0 {
+		return h.approvals.CheckUnasked(ctx, token.Run, p)
+	}
+	h.intake.EndMessage(token.Run)
+	result, err := h.approvals.Ask(ctx, token.Run, p)
+	if err != nil || result.ApprovalID == "" {
+		return result, err
+	}
+	// Should the run not be found, its answers count as taken when it completes.
+	if run, err := h.store.Run(ctx, token.Run); err == nil && !(runsOfHub{h}).ConfirmsAnswers(run) {
+		h.intake.Answered(token.Run, result.ApprovalID)
+	}
+	return result, nil
+}
+
+// runsOfHub is the life of runs as the inbox needs it.
+type runsOfHub struct{ hub *Hub }
+
+func (r runsOfHub) Write(ctx context.Context, change func(store.Tx) error) error {
+	return r.hub.write(ctx, change)
+}
+
+func (r runsOfHub) Find(ctx context.Context, reader store.RunReader, id string) (domain.Run, error) {
+	n, err := reader.Find(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return domain.Run{}, errNoRun(id)
+	}
+	if err != nil {
+		return domain.Run{}, err
+	}
+	return reader.Run(ctx, n)
+}
+
+func (r runsOfHub) AwaitInput(t store.Tx, run *domain.Run) error {
+	return r.hub.transition(t, run, domain.WaitingInput, outcome{reason: "approval"})
+}
+
+func (r runsOfHub) GoOn(t store.Tx, run *domain.Run) error {
+	return r.hub.transition(t, run, domain.Running, outcome{reason: "approval"})
+}
+
+func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error {
+	thread, err := t.Thread(r.hub.ctx, interrupted.Thread)
+	if err != nil {
+		return err
+	}
+	last, err := t.LastRun(r.hub.ctx, thread.ID)
+	if err != nil {
+		return err
+	}
+	if !last.State.Ended() {
+		return nil
+	}
+	run := following(thread, interrupted, prompt, thread.Agent)
+	run.Source, run.Parent = domain.SourceDecision, last.ID
+	if restrict || restricted.Marked(interrupted) {
+		if _, err := r.hub.agentFor(true, thread.Agent); err != nil {
+			return err
+		}
+		restricted.Mark(&run)
+	}
+	return r.hub.add(t, &run, thread, false)
+}
+
+func (r runsOfHub) ConfirmsAnswers(run domain.Run) bool {
+	agent, err := r.hub.agent(run.Agent)
+	return err != nil || agent.Driver != config.DriverExecutor
+}
+
+func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	if live := r.hub.live[run]; live != nil {
+		return live.ended
+	}
+	return nil
+}
+
+func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isCutShort(run) }

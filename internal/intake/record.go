@@ -1,0 +1,145 @@
+package intake
+
+import (
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// record keeps what a report says: in the conversation of its run, in the run, or
+// as an event alone. Of what it fails with, only that there is no room undoes the
+// change.
+func (in *Intake) record(t store.Tx, r report) error {
+	err := in.recordReport(t, r)
+	if err != nil {
+		in.opts.Conversation.Drop(t, r.run)
+	}
+	return err
+}
+
+func (in *Intake) recordReport(t store.Tx, r report) error {
+	switch r.kind {
+	case catalog.EventContentDelta:
+		return in.opts.Conversation.Delta(t, r.run, r.delta, false)
+	case catalog.EventThinkingChunk:
+		return in.opts.Conversation.Delta(t, r.run, r.delta, true)
+	}
+	run, err := t.Run(in.ctx, r.run)
+	if err != nil {
+		return err
+	}
+	if run.State.Ended() && r.kind != catalog.EventProcess { // it is told already how it ended
+		return nil
+	}
+	switch r.kind {
+	case catalog.EventMessageStart, catalog.EventMessageStop:
+		return in.opts.Conversation.CloseMessage(t, &run)
+	case catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult:
+		return decoded(r, func(call catalog.ToolCall) error {
+			return in.opts.Conversation.Tool(t, &run, call, r.kind == catalog.EventToolResult)
+		})
+	case catalog.EventPlan:
+		return decoded(r, func(plan catalog.Plan) error { return in.opts.Conversation.Plan(t, run, plan) })
+	case catalog.EventFileChange:
+		return in.opts.Conversation.File(t, run, *r.change)
+	case catalog.EventPermissionTaken:
+		return decoded(r, func(p catalog.PermissionTaken) error { return in.opts.Answers.Taken(t, run.ID, p.ApprovalIDs) })
+	case catalog.EventNativeSession:
+		return decoded(r, func(n catalog.NativeSession) error { return in.recordSession(t, run, n) })
+	case catalog.EventUsage:
+		return decoded(r, func(u catalog.Usage) error { return recordUsage(t, run, u) })
+	case catalog.EventProcess:
+		return decoded(r, func(p catalog.Process) error {
+			return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
+		})
+	case catalog.EventMode:
+		return decoded(r, func(m catalog.Mode) error {
+			return announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available})
+		})
+	case kindProgress:
+		run.Progress = r.data
+		if err := t.UpdateRun(run); err != nil {
+			return err
+		}
+		return announce(t, run, domain.ProgressReported{Report: object(r.data)})
+	case catalog.EventError:
+		return announce(t, run, domain.AgentErrorReported{Report: object(r.data)})
+	case catalog.EventRaw:
+		if len(r.data) == 0 {
+			return announce(t, run, domain.AgentUpdated{})
+		}
+		return announce(t, run, domain.AgentUpdated{Update: r.data})
+	}
+	return announce(t, run, domain.AgentUpdated{Update: encode(map[string]any{"type": r.kind, "data": r.data})})
+}
+
+// recordUsage keeps what a run has used so far. What is 0 was not told.
+func recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
+	set := func(field *int64, value int64) {
+		if value > 0 {
+			*field = value
+		}
+	}
+	k := &run.Tokens
+	set(&k.Input, u.InputTokens)
+	set(&k.Output, u.OutputTokens)
+	set(&k.CacheRead, u.CacheReadTokens)
+	set(&k.CacheWrite, u.CacheWriteTokens)
+	set(&k.ContextUsed, u.ContextUsed)
+	set(&k.ContextSize, u.ContextSize)
+	if u.CostUSD > 0 {
+		k.CostUSD = u.CostUSD
+	}
+	if err := t.UpdateRun(run); err != nil {
+		return err
+	}
+	return announce(t, run, domain.UsageReported{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
+		ContextUsed: u.ContextUsed, ContextSize: u.ContextSize, CostUSD: u.CostUSD,
+	})
+}
+
+// recordSession keeps in which session of the agent's own a run is.
+func (in *Intake) recordSession(t store.Tx, run domain.Run, n catalog.NativeSession) error {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	replaced := n.Primed && thread.NativeSession != "" && thread.NativeSession != n.SessionID
+	thread.NativeSession = n.SessionID
+	if err := t.UpdateThread(thread); err != nil {
+		return err
+	}
+	in.opts.Runs.Changed(t, run.ID)
+	if replaced {
+		if err := in.opts.Conversation.SessionReplaced(t, run); err != nil {
+			return err
+		}
+	}
+	return announce(t, run, domain.NativeSessionChanged{NativeSession: n.SessionID, Replaced: replaced})
+}
+
+// decoded records a report whose data is a T.
+func decoded[T any](r report, record func(T) error) error {
+	var v T
+	if err := json.Unmarshal(r.data, &v); err != nil {
+		return err
+	}
+	return record(v)
+}
+
+// announce adds an event of a run to the log.
+func announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
+	return err
+}
+
+// object is raw JSON if it is an object that has members, else nil.
+func object(raw json.RawMessage) json.RawMessage {
+	if len(raw) > 2 && raw[0] == '{' {
+		return raw
+	}
+	return nil
+}

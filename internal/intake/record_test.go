@@ -1,0 +1,138 @@
+package intake
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+)
+
+// A records is a desk whose intake keeps what is reported in a real store.
+type records struct {
+	desk
+	store   store.Store
+	run     domain.Run
+	changed int // how often the run's thread was changed
+}
+
+func (r *records) Changed(store.Tx, int64) { r.changed++ }
+
+func (r *records) Taken(t store.Tx, run int64, approvals []string) error {
+	for _, id := range approvals {
+		if err := t.TakeAnswer(id, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newRecords(t *testing.T) *records {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "duet.db")
+	s, err := sqlite.Opener(path, "")(t.Context(), store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	r := &records{store: s}
+	r.Intake = New(t.Context(), Options{
+		Store: s, Conversation: conversation.New(t.Context(), func(int64) (domain.Session, bool) { return domain.Session{}, false }),
+		Runs: r, Answers: r, Health: r, Root: "/root",
+	})
+	t.Cleanup(r.Close)
+	require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
+		thread := domain.Thread{UUID: "thread", CWD: "/", Agent: "fake", Mode: "default", NativeSession: "old", Created: tx.Now(), Active: tx.Now()}
+		if err := tx.InsertThread(&thread); err != nil {
+			return err
+		}
+		r.run = domain.Run{UUID: "run", SessionID: "session", RunID: "run", Thread: thread.ID, State: domain.Running, Created: tx.Now(), Active: tx.Now()}
+		return tx.InsertRun(&r.run)
+	}))
+	r.desk.run = r.Begin(r.run.ID, r.run.UUID, &redact.Secrets{})
+	return r
+}
+
+// report has an executor report something, and returns the payloads of the events
+// that this became.
+func (r *records) report(t *testing.T, kind, data string) (list []domain.Payload) {
+	t.Helper()
+	last, err := r.store.LastSeq(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, r.ReportMessage(t.Context(), catalog.ReportMessageParams{SessionToken: token, EventType: kind, EventData: json.RawMessage(data)}))
+	require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // behind it
+	events, err := r.store.Events(t.Context(), last, 100)
+	require.NoError(t, err)
+	for _, e := range events {
+		list = append(list, e.Payload)
+	}
+	return list
+}
+
+func TestWhatReportsBecome(t *testing.T) {
+	r := newRecords(t)
+	for _, c := range []struct {
+		kind, data string
+		want       []domain.Payload
+	}{
+		{catalog.EventContentDelta, `{"delta":{"text":"hello"}}`, []domain.Payload{domain.MessageDelta{Key: "msg-1", Text: "hello"}}},
+		{catalog.EventMessageStop, `{}`, []domain.Payload{domain.MessageAdded{Type: domain.ItemMessage, Key: "msg-1", Role: "assistant", Text: "hello"}}},
+		{catalog.EventThinkingChunk, `{"delta":{"text":"hm"}}`, []domain.Payload{domain.MessageDelta{Key: "msg-3", Text: "hm", Thought: true}}},
+		{catalog.EventToolCall, `{"tool_id":"1","tool":"Bash"}`, []domain.Payload{
+			domain.MessageAdded{Type: domain.ItemThinking, Key: "msg-3", Role: "assistant", Text: "hm"},
+			domain.ToolCallChanged{ID: "1", Name: "Bash", Status: "pending"},
+		}},
+		{catalog.EventToolResult, `{"tool_id":"1","result":"done"}`, []domain.Payload{
+			domain.ToolCallChanged{ID: "1", Name: "Bash", Status: "completed", Ended: true, Result: "done"},
+		}},
+		{catalog.EventPlan, `{}`, []domain.Payload{domain.PlanChanged{Entries: []domain.PlanEntry{}}}},
+		{catalog.EventUsage, `{"input_tokens":7,"cost_usd":0.5}`, []domain.Payload{domain.UsageReported{InputTokens: 7, CostUSD: 0.5}}},
+		{catalog.EventFileChange, `{"path":"/root/a","after":"new\n"}`, []domain.Payload{
+			domain.FileChanged{Path: "/root/a", Diff: "--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+new\n", Added: 1},
+		}},
+		{catalog.EventNativeSession, `{"session_id":"new","primed":true}`, []domain.Payload{
+			domain.MessageAdded{Type: domain.ItemSystem, Key: "sys-10", Role: "system", Text: "The agent had lost its session; a new one was given the conversation so far.", Subtype: "session_replaced"},
+			domain.NativeSessionChanged{NativeSession: "new", Replaced: true},
+		}},
+		{catalog.EventMode, `{"current":"plan","available":["plan"]}`, []domain.Payload{domain.AgentModeChanged{Mode: "plan", Modes: []string{"plan"}}}},
+		{catalog.EventError, `{"message":"x"}`, []domain.Payload{domain.AgentErrorReported{Report: json.RawMessage(`{"message":"x"}`)}}},
+		{catalog.EventRaw, `{"x":1}`, []domain.Payload{domain.AgentUpdated{Update: json.RawMessage(`{"x":1}`)}}},
+		{"never heard of", `1`, []domain.Payload{domain.AgentUpdated{Update: json.RawMessage(`{"data":1,"type":"never heard of"}`)}}},
+		{catalog.EventProcess, `{"pid":7,"mark":"m"}`, nil},
+		{catalog.EventPermissionTaken, `{"approval_ids":["nobody's"]}`, nil},
+	} {
+		assert.Equal(t, c.want, r.report(t, c.kind, c.data), c.kind)
+	}
+	assert.Equal(t, 1, r.changed)
+	run, err := r.store.Run(t.Context(), r.run.ID)
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, run.Tokens.Input)
+	assert.Equal(t, "hello", run.Result)
+	processes, err := r.store.Processes(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []domain.Process{{PID: 7, Mark: "m", Run: r.run.ID}}, processes)
+}
+
+// What is still on its way when a run ends changes nothing of it, but for the
+// process that is to be ended with it.
+func TestALateReportChangesNothing(t *testing.T) {
+	r := newRecords(t)
+	require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error {
+		r.run.State = domain.Completed
+		return tx.UpdateRun(r.run)
+	}))
+	for kind, data := range map[string]string{
+		catalog.EventContentDelta: `{"delta":{"text":"too late"}}`, catalog.EventPlan: `{"entries":[]}`, catalog.EventRaw: `{}`, catalog.EventProcess: `{"pid":7}`,
+	} {
+		assert.Empty(t, r.report(t, kind, data), kind)
+	}
+	processes, err := r.store.Processes(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, processes, 1)
+}

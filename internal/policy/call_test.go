@@ -1,0 +1,168 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// rulingOn is what the policy says of a call, "" if it is asked.
+func rulingOn(p *Policy, a domain.Approval, thread domain.Thread, run domain.Run, rules ...domain.Rule) string {
+	a.Question = Hash(a.Tool, a.Input)
+	r := p.Judge(CallOf(a), Situation{thread, run, rules, time.Unix(1000, 0)})
+	if !r.IsSettled() {
+		return ""
+	}
+	return fmt.Sprint(r.Approved, " ", r.Reason)
+}
+
+func TestAnInputWithTwoReadingsIsAllowedByNothingAndDeniedByEither(t *testing.T) {
+	rules := func(list ...config.Rule) *Policy {
+		for i := range list {
+			list[i].Source = "user"
+		}
+		return New("/p", always(list))
+	}
+	allowing := rules(
+		config.Rule{Effect: "allow", Tool: "Bash", Command: "make test"}, config.Rule{Effect: "allow", Tool: "Bash", Command: "*"}, config.Rule{Effect: "allow", Tool: "*"},
+		config.Rule{Effect: "allow", Tool: "Edit", Path: "*"},
+	)
+	denying := rules(config.Rule{Effect: "deny", Tool: "Bash", Command: "rm *"}, config.Rule{Effect: "deny", Path: "*.key"}, config.Rule{Effect: "allow", Tool: "*"})
+	for _, input := range []string{
+		`{"command":"rm -rf ~","Command":"make test"}`, `{"Command":"make test","command":"rm -rf ~"}`, `{"command":"make test","Command":"rm -rf ~"}`,
+		`{"command":"rm -rf ~","command":"make test"}`, `{"command":"make test","command":"rm -rf ~"}`, `{"command":"make test","c\u006fmmand":"rm -rf ~"}`,
+		`{"COMMAND":"rm -rf ~"}`, `{"command":"make test","Command":["rm","-rf","~"]}`, `{"command":"make test","Command":["sh","-c","true; rm -rf ~"]}`,
+		`{"command":"make test","x":1,"X":2,"Command":"time rm -rf ~"}`,
+	} {
+		a := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(input)}
+		assert.Empty(t, rulingOn(allowing, a, domain.Thread{}, domain.Run{}), input)
+		settings := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash", "Bash(make test)", "Bash(make:*)", "*"}}}
+		assert.Empty(t, rulingOn(New("", nil), a, settings, domain.Run{}), input)
+		assert.Equal(t, "false rule=tools", rulingOn(allowing, a, domain.Thread{}, domain.Run{Tools: []string{"Bash", "Bash(make test)"}}), input)
+		assert.Empty(t, rulingOn(New("", nil), a, domain.Thread{}, domain.Run{},
+			domain.Rule{Effect: "allow", Tool: "Bash"}, domain.Rule{Effect: "allow", Tool: "Bash", Command: "make test"},
+			domain.Rule{Effect: "allow", Tool: "Bash", Command: exactInput + Hash("Bash", a.Input)}), input)
+		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Thread{}, domain.Run{}), input)
+		assert.Contains(t, rulingOn(allowing, a, domain.Thread{Settings: domain.Settings{DisallowedTools: []string{"Bash(rm:*)"}}}, domain.Run{}), "false", input)
+		assert.Equal(t, "false rule=project", rulingOn(allowing, a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm -rf ~"}), input)
+	}
+	for _, input := range []string{`{"file_path":"/p/a.key","File_Path":"/p/a"}`, `{"file_path":"/p/a","file_path":"/p/a.key"}`, `{"file_path":"/p/a","FILE_PATH":["/p/a.key"]}`} {
+		a := domain.Approval{Tool: "Edit", ToolKind: "edit", Input: json.RawMessage(input)}
+		assert.Empty(t, rulingOn(allowing, a, domain.Thread{}, domain.Run{Mode: catalog.ModeAcceptEdits}), input)
+		assert.Empty(t, rulingOn(allowing, a, domain.Thread{Settings: domain.Settings{AutoAcceptEdits: true}}, domain.Run{}), input)
+		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Thread{}, domain.Run{}), input)
+		assert.Equal(t, "false mode=plan", rulingOn(allowing, a, domain.Thread{}, domain.Run{Mode: catalog.ModePlan}), input)
+		assert.Contains(t, rulingOn(denying, a, domain.Thread{}, domain.Run{Mode: catalog.ModeBypass}), "true", "who has allowed everything is not asked")
+	}
+}
+
+// What runs as a list of words is not what a rule for a text says.
+func TestAListIsNoCommandThatARuleAllows(t *testing.T) {
+	list := []config.Rule{
+		{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"},
+		{Effect: "allow", Tool: "Bash", Command: `\[*`, Source: "user"},
+		{Effect: "allow", Tool: "Bash", Command: "*ls*", Source: "user"},
+		{Effect: "allow", Tool: "Bash", Command: "[[]*", Source: "user"},
+		{Effect: "allow", Tool: "Read", Path: "*", Source: "user"},
+	}
+	policy := New("/p", always(list))
+	call := func(input string) domain.Approval {
+		return domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(input)}
+	}
+	for input, want := range map[string]string{
+		`{"command":["ls"]}`:                      "",
+		`{"command":["/bin/bash","-lc","ls"]}`:    "",
+		`{"command":{"ls":1}}`:                    "",
+		`{"command":7}`:                           "",
+		`{"command":["rm","x"]}`:                  "false rule=user",
+		`{"command":["/bin/bash","-lc","rm x"]}`:  "false rule=user",
+		`{"command":["bash","-lc","ls && rm x"]}`: "false rule=user",
+		`{"command":"ls"}`:                        "true rule=user",
+		// as codex says it
+		`{"command":"/bin/bash -lc 'rm x'"}`:                          "false rule=user",
+		`{"command":"bash -l -c \"cd y && rm x\""}`:                   "false rule=user",
+		`{"command":"cd y; time sh -c 'rm x'"}`:                       "false rule=user",
+		`{"command":"bash -c bash -c bash -c rm x"}`:                  "false rule=user",
+		`{"command":"bash rm x"}`:                                     "",
+		`{"command":"bash --norc"}`:                                   "",
+		`{"command":"` + strings.Repeat("bash -c ", 100_000) + `rm"}`: "",
+	} {
+		assert.Equal(t, want, rulingOn(policy, call(input), domain.Thread{}, domain.Run{}), input)
+	}
+	whole := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash"}}}
+	assert.Equal(t, "true rule=Bash", rulingOn(policy, call(`{"command":["ls"]}`), whole, domain.Run{}), "the tool as such is allowed")
+	a := domain.Approval{Tool: "Read", Paths: []string{"/p/a"}, Input: json.RawMessage(`{"file_path":["/etc/passwd"]}`)}
+	assert.Empty(t, rulingOn(policy, a, domain.Thread{}, domain.Run{}), "what it touches is not what its locations say")
+
+	words := call(`{"command":["ls","-l"]}`)
+	words.Question = Hash(words.Tool, words.Input)
+	for _, rule := range RulesFor(words, 0, "allow") {
+		assert.Equal(t, "true rule=project", rulingOn(New("", nil), words, domain.Thread{}, domain.Run{}, rule))
+		for _, other := range []string{`{"command":"[\"ls\",\"-l\"]"}`, `{"command":["ls","-l","x"]}`, `{"command":"ls -l"}`, `{}`} {
+			assert.Empty(t, rulingOn(New("", nil), call(other), domain.Thread{}, domain.Run{}, rule), other)
+		}
+	}
+}
+
+func TestAToolThatIsKnownByItsKindAlone(t *testing.T) {
+	const dangerous = `{"command":"rm x","file_path":"/p/my.key"}`
+	byKind := func(kind, input string) domain.Approval {
+		return domain.Approval{Tool: catalog.ToolOfKind(kind), ToolKind: kind, NameByKind: true, Title: "Read all", Input: json.RawMessage(input)}
+	}
+	rule := func(effect, tool, command, path string) config.Rule {
+		return config.Rule{Effect: effect, Tool: tool, Command: command, Path: path, Source: "user"}
+	}
+	for name, c := range map[string]struct {
+		a     domain.Approval
+		rules []config.Rule
+		want  string
+	}{
+		"its title is not its name":                   {byKind("other", dangerous), []config.Rule{rule("allow", "Read", "", "")}, ""},
+		"nor for a rule that denies":                  {byKind("other", `{}`), []config.Rule{rule("deny", "Read", "", "")}, ""},
+		"no kind is another one":                      {byKind("", dangerous), []config.Rule{rule("allow", "Read", "", "")}, ""},
+		"a kind that there is not":                    {byKind("Read", dangerous), []config.Rule{rule("allow", "Read", "", "")}, ""},
+		"the name of its kind":                        {byKind("read", `{}`), []config.Rule{rule("allow", "Read", "", "")}, "true rule=user"},
+		"another tool of its kind is not allowed":     {byKind("edit", `{}`), []config.Rule{rule("allow", "Write", "", "")}, ""},
+		"but denied":                                  {byKind("edit", `{}`), []config.Rule{rule("deny", "Write", "", ""), rule("allow", "Edit", "", "")}, "false rule=user"},
+		"one that is named is not":                    {domain.Approval{Tool: "Edit", ToolKind: "edit"}, []config.Rule{rule("deny", "Write", "", ""), rule("allow", "Edit", "", "")}, "true rule=user"},
+		"a tool of another kind":                      {byKind("edit", `{}`), []config.Rule{rule("deny", "Bash", "", ""), rule("allow", "Edit", "", "")}, "true rule=user"},
+		"what it runs is denied whatever it is":       {byKind("other", dangerous), []config.Rule{rule("deny", "Bash", "rm *", ""), rule("allow", "*", "", "")}, "false rule=user"},
+		"and what it touches":                         {byKind("other", dangerous), []config.Rule{rule("deny", "Edit", "", "*.key"), rule("allow", "*", "", "")}, "false rule=user"},
+		"it may be what is denied, so it is asked":    {byKind("other", `{}`), []config.Rule{rule("deny", "mcp__x__*", "", ""), rule("allow", "*", "", "")}, ""},
+		"what is denied for another agent is not it":  {byKind("other", `{}`), []config.Rule{{Effect: "deny", Tool: "mcp__x__*", Agent: "another", Source: "user"}, rule("allow", "*", "", "")}, "true rule=user"},
+		"all tools are allowed":                       {byKind("other", `{}`), []config.Rule{rule("allow", "*", "", "")}, "true rule=user"},
+		"tools of which nothing is known are allowed": {byKind("other", `{}`), []config.Rule{rule("allow", "other", "", "")}, "true rule=user"},
+		"or denied": {byKind("other", `{}`), []config.Rule{rule("deny", "other", "", "")}, "false rule=user"},
+	} {
+		assert.Equal(t, c.want, rulingOn(New("/p", always(c.rules)), c.a, domain.Thread{Agent: "fake"}, domain.Run{}), name)
+	}
+	policy := New("", nil)
+	other, edit := byKind("other", dangerous), byKind("edit", `{}`)
+	lists := func(denied ...string) domain.Thread {
+		return domain.Thread{Settings: domain.Settings{DisallowedTools: denied, AllowedTools: []string{"*"}}}
+	}
+	assert.Contains(t, rulingOn(policy, other, lists("Bash(rm:*)"), domain.Run{}), "false")
+	assert.Empty(t, rulingOn(policy, other, lists("Bash"), domain.Run{}))
+	assert.Contains(t, rulingOn(policy, edit, lists("Write"), domain.Run{}), "false")
+	assert.Equal(t, "false rule=tools", rulingOn(policy, other, domain.Thread{}, domain.Run{Tools: []string{"Read"}}))
+	assert.Contains(t, rulingOn(policy, edit, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Write"}), "false")
+	assert.Contains(t, rulingOn(policy, other, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm x"}), "false")
+	assert.Empty(t, rulingOn(policy, other, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "Read"}))
+	assert.Empty(t, rulingOn(policy, other, domain.Thread{}, domain.Run{Mode: catalog.ModeAcceptEdits}))
+	assert.Equal(t, "true mode=acceptEdits", rulingOn(policy, edit, domain.Thread{}, domain.Run{Mode: catalog.ModeAcceptEdits}))
+}
+
+func TestAStandingRuleOfAFormerVersionStillDeniesItsInput(t *testing.T) {
+	a := domain.Approval{Tool: "Tool", ToolKind: "execute", Input: json.RawMessage(`{"b":1,"a":"x"}`)}
+	former := exactInput + legacyHash(a.Tool, a.Input)
+	assert.Contains(t, rulingOn(New("", nil), a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Tool", Command: former}), "false")
+	assert.Empty(t, rulingOn(New("", nil), a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "Tool", Command: former}), "it could be another's too")
+}

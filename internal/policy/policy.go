@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+)
+
+// A Policy judges tool calls. Its methods may be called from any goroutine.
+type Policy struct {
+	root  string
+	rules func() []config.Rule
+}
+
+// New is the policy of a project, whose root is an absolute path. rules, if not
+// nil, are those of the configuration as it is now; they are asked for at each
+// call, by any goroutine.
+func New(root string, rules func() []config.Rule) *Policy {
+	if rules == nil {
+		rules = func() []config.Rule { return nil }
+	}
+	return &Policy{root, rules}
+}
+
+// A Situation is what a call is judged in.
+type Situation struct {
+	Thread domain.Thread // the conversation, with its settings
+	Run    domain.Run    // whose agent calls the tool
+	Rules  []domain.Rule // what people have decided for the conversation and the project
+	Now    time.Time
+}
+
+// A Ruling is what the policy says of a call without asking anybody.
+type Ruling struct {
+	Approved bool
+	Reason   string // mode=…, or rule=…; "": the policy says nothing, so somebody is to be asked
+}
+
+// IsSettled reports whether the policy says anything.
+func (r Ruling) IsSettled() bool { return r.Reason != "" }
+
+// Judge applies the policy in its order (docs/protocol.md, "Questions"):
+// bypass, until it expires > deny rules > allow rules > mode > ask.
+func (p *Policy) Judge(c Call, in Situation) Ruling {
+	s := in.Thread.Settings
+	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || in.Now.Before(*s.SkipPermissionsUntil))
+	if bypass || in.Run.Mode == catalog.ModeBypass {
+		return Ruling{true, "mode=" + catalog.ModeBypass}
+	}
+	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
+	if len(in.Run.Tools) > 0 && !slices.ContainsFunc(in.Run.Tools, func(pattern string) bool { return c.fitsTool(config.EffectAllow, pattern) }) {
+		return Ruling{false, "rule=tools"}
+	}
+	if reason := p.matchRules(config.EffectDeny, c, in); reason != "" {
+		return Ruling{false, reason}
+	}
+	if !c.IsAmbiguous() && !p.couldBeDenied(c, in) {
+		if reason := p.matchRules(config.EffectAllow, c, in); reason != "" {
+			return Ruling{true, reason}
+		}
+	}
+	switch {
+	case !c.IsAmbiguous() && (in.Run.Mode == catalog.ModeAcceptEdits || s.AutoAcceptEdits) && c.edits():
+		return Ruling{true, "mode=" + catalog.ModeAcceptEdits}
+	case in.Run.Mode == catalog.ModePlan && c.changesSomething():
+		return Ruling{false, "mode=" + catalog.ModePlan}
+	}
+	return Ruling{}
+}
+
+// couldBeDenied reports whether a tool of which nothing is known could be one
+// that a rule denies. Then no rule for all tools allows it: it is asked.
+func (p *Policy) couldBeDenied(c Call, in Situation) bool {
+	if !c.couldBeAny() {
+		return false
+	}
+	c.asAnyTool = true
+	return p.matchRules(config.EffectDeny, c, in) != ""
+}
+
+// matchRules names the first rule of an effect that fits, or returns "".
+func (p *Policy) matchRules(effect string, c Call, in Situation) string {
+	listed := in.Thread.Settings.DisallowedTools
+	if effect == config.EffectAllow {
+		listed = in.Thread.Settings.AllowedTools
+	}
+	for _, pattern := range listed {
+		if c.fitsTool(effect, pattern) {
+			return "rule=" + pattern
+		}
+	}
+	for _, r := range in.Rules {
+		if r.Effect == effect && c.fitsDecided(r) {
+			if r.Thread != 0 {
+				return "rule=session"
+			}
+			return "rule=project"
+		}
+	}
+	isRestricted := restricted.Marked(in.Run)
+	for _, r := range p.rules() {
+		if isRestricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
+			continue
+		}
+		if r.Effect == effect && (r.Agent == "" || r.Agent == in.Thread.Agent) && c.fitsConfigured(r) {
+			return "rule=" + r.Source
+		}
+	}
+	return ""
+}
+
+// fitsDecided reports whether a rule that somebody's decision has become is for
+// a call.
+func (c Call) fitsDecided(r domain.Rule) bool {
+	return c.isTool(r.Effect, r.Command != "", func(name string) bool { return name == r.Tool }) &&
+		(r.Command == "" || c.isInput(r.Effect, r.Command) || c.runs(r.Effect, func(command string) bool { return command == r.Command }))
+}
+
+// fitsConfigured reports whether a rule of the configuration is for a call,
+// whoever's agent makes it.
+func (c Call) fitsConfigured(r config.Rule) bool {
+	return c.isTool(r.Effect, r.Command != "" || r.Path != "", func(name string) bool { return matches(r.Tool, name) }) &&
+		(r.Command == "" || c.runs(r.Effect, func(command string) bool { return matchesCommand(r.Effect, r.Command, command) })) &&
+		(r.Path == "" || c.touches(r.Effect, func(name string) bool { return matches(r.Path, name) }))
+}
