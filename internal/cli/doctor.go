@@ -16,16 +16,23 @@ what to do about it.
 It starts this program as an editor would, exchanges messages with it, and runs a
 prompt with the demo agent. With --exchange the messages are shown.
 
+With --keys it checks nothing: it lists when agents of this project last asked for
+API keys, for which service and session, and where the key came from. No key is
+ever kept.
+
 Exit status: 0 if everything is well; 1 if something is wrong.`
 
 func newDoctorCommand(s *settings) *cobra.Command {
-	var showExchange bool
+	var showExchange, showKeys bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what duet-rpc needs, and say what is wrong and what to do",
 		Long:  doctorHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showKeys {
+				return showKeyAccesses(cmd.Context(), s, cmd.OutOrStdout())
+			}
 			show := io.Discard
 			if showExchange && !s.json {
 				show = cmd.OutOrStdout()
@@ -50,5 +57,6 @@ func newDoctorCommand(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&showExchange, "exchange", false, "show the messages that go between an editor and duet-rpc")
+	cmd.Flags().BoolVar(&showKeys, "keys", false, "list when agents asked for API keys, and where the keys came from")
 	return cmd
 }

@@ -4,210 +4,16 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
-	"github.com/duet-rpc/duet-rpc/internal/redact"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// consoles is an executor whose terminals do what the test says.
-type consoles struct {
-	onSpawn      func(id string) // before the start is answered
-	spawnFails   error
-	onDescriptor func(context.Context) error // while a descriptor is handed over
-	onReturn     func()
-
-	mu       sync.Mutex
-	last     int
-	calls    []string
-	released int
-}
-
-func (c *consoles) Release() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.released++
-}
-
-func (c *consoles) note(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls = append(c.calls, fmt.Sprintf(format, args...))
-}
-
-func (c *consoles) took() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	calls := c.calls
-	c.calls = nil
-	return calls
-}
-
-func (c *consoles) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams) (r catalog.SpawnTerminalResult, err error) {
-	if ctx.Err() != nil {
-		return r, ctx.Err()
-	}
-	c.mu.Lock()
-	c.last++
-	r = catalog.SpawnTerminalResult{TerminalID: fmt.Sprint("t", c.last), PTYPID: 40 + c.last, Program: "/bin/sh", Args: p.Args, Cols: 80, Rows: 24}
-	c.mu.Unlock()
-	if c.onSpawn != nil {
-		c.onSpawn(r.TerminalID)
-	}
-	if c.spawnFails != nil {
-		return r, c.spawnFails
-	}
-	if p.Descriptor {
-		r.File, err = os.Open(os.DevNull)
-	}
-	return r, err
-}
-
-func (c *consoles) TerminalWrite(_ context.Context, p catalog.TerminalWriteParams) error {
-	c.note("write %s", p.Data)
-	return nil
-}
-
-func (c *consoles) TerminalResize(_ context.Context, p catalog.TerminalResizeParams) error {
-	c.note("resize %dx%d", p.Cols, p.Rows)
-	return nil
-}
-
-func (c *consoles) TerminalDescriptor(ctx context.Context, p catalog.TerminalDescriptorParams) (*os.File, error) {
-	c.note("descriptor %s", p.TerminalID)
-	if c.onDescriptor != nil {
-		if err := c.onDescriptor(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return os.Open(os.DevNull)
-}
-
-func (c *consoles) TerminalReturn(_ context.Context, p catalog.TerminalReturnParams) error {
-	c.note("return %s", p.TerminalID)
-	if c.onReturn != nil {
-		c.onReturn()
-	}
-	return nil
-}
-
-func (c *consoles) TerminalClose(_ context.Context, p catalog.TerminalCloseParams) (catalog.TerminalCloseResult, error) {
-	c.note("close %s", p.TerminalID)
-	return catalog.TerminalCloseResult{Closed: true}, nil
-}
-
-// world is what a registry of a test stands on: one run, whose agent has a key.
-type world struct {
-	mu        sync.Mutex
-	published []domain.Event
-	kept      []domain.Event
-}
-
-const (
-	root   = "/project"
-	task   = "the task"
-	thread = 7
-	secret = "sk-0123456789abcdef"
-)
-
-func (w *world) Session(_ context.Context, id string) (domain.Session, error) {
-	if id != task {
-		return domain.Session{}, domain.Errorf(domain.KindRunNotFound, "no run has the id %q", id)
-	}
-	return domain.Session{Run: domain.Run{ID: 3, Thread: thread, SessionID: "session"}, Thread: domain.Thread{ID: thread}}, nil
-}
-
-func (w *world) Publish(e domain.Event) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.published = append(w.published, e)
-	return 1
-}
-
-func (w *world) Of(id int64) *redact.Secrets {
-	secrets := &redact.Secrets{}
-	if id == thread {
-		secrets.Add(secret)
-	}
-	return secrets
-}
-
-// transaction is one in which events are appended, and nothing else is done.
-type transaction struct {
-	store.Tx
-	world *world
-}
-
-func (t transaction) Append(e domain.Event) (int64, error) {
-	t.world.kept = append(t.world.kept, e)
-	return int64(len(t.world.kept)), nil
-}
-
-func (w *world) Enqueue(change func(store.Tx) error, done func(error)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	done(change(transaction{world: w}))
-}
-
-func open(t *testing.T) (*Registry, *consoles, *world) {
-	c, w := &consoles{}, &world{}
-	r := New(t.Context(), Options{
-		Acquire:   func(context.Context) (Executor, error) { return c, nil },
-		Directory: func(path string) (string, error) { return filepath.Join(root, path), nil },
-		Runs:      w, Events: w, Log: w, Secrets: w,
-	})
-	t.Cleanup(func() { assert.NoError(t, r.Close(context.Background())) })
-	return r, c, w
-}
-
-// A viewer keeps what it is told.
-type viewer struct {
-	mu   sync.Mutex
-	told []string
-}
-
-func (v *viewer) tell(e domain.Event) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if e.Payload.Kind() == domain.EventTerminalExit {
-		v.told = append(v.told, "exit")
-		return
-	}
-	v.told = append(v.told, printed(e))
-}
-
-func printed(e domain.Event) string {
-	p, _ := e.Payload.(domain.TerminalPrinted)
-	return string(decode(catalog.TerminalOutputParams(p)))
-}
-
-func (v *viewer) heard() string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	told := strings.Join(v.told, "|")
-	v.told = nil
-	return told
-}
-
-func prints(t *testing.T, r *Registry, id, text string) {
-	t.Helper()
-	require.NoError(t, r.TerminalOutput(context.Background(), catalog.TerminalOutputParams{TerminalID: id, Data: text, Encoding: "utf-8"}))
-}
 
 func TestSeveralWatchATerminal(t *testing.T) {
 	ctx := context.Background()
@@ -359,46 +165,6 @@ func TestAStartThatNobodyWaitsForIsKnown(t *testing.T) {
 	assert.Len(t, r.List(), 1)
 }
 
-func TestHowMuchOfTheOutputIsKept(t *testing.T) {
-	var r scrollback
-	r.add([]byte(strings.Repeat("x", scrollbackMost)))
-	assert.Len(t, r.bytes(), scrollbackMost, "all of it, as long as it fits")
-	r.add([]byte("y"))
-	assert.Len(t, r.bytes(), scrollbackMost)
-
-	// Cut at the beginning of a line, if that is near, or of a character.
-	for _, c := range []struct{ text, begins string }{
-		{strings.Repeat("x", 10) + "line\n" + strings.Repeat("y", scrollbackMost-3), "yyy"},
-		{strings.Repeat("x", 10) + strings.Repeat("y", scrollbackLine-1) + "\n" + strings.Repeat("z", scrollbackMost-scrollbackLine), "zzz"},
-		{strings.Repeat("x", 10) + strings.Repeat("y", scrollbackLine) + "\n" + strings.Repeat("z", scrollbackMost-scrollbackLine-1), "yyy"},
-		{"€" + strings.Repeat("z", scrollbackMost-2), "zzz"},
-		{"€" + strings.Repeat("z", scrollbackMost-3), "€zz"},
-		{strings.Repeat("\x80", scrollbackMost+1), "\x80\x80"},
-	} {
-		r = scrollback{}
-		r.add([]byte(c.text))
-		assert.True(t, strings.HasPrefix(string(r.bytes()), c.begins), "%.20q…: %.20q", c.text, r.bytes())
-		assert.LessOrEqual(t, len(r.bytes()), scrollbackMost)
-	}
-	r = scrollback{}
-	for range 1000 {
-		r.add([]byte(strings.Repeat("0123456789", 1000)))
-		require.LessOrEqual(t, len(r.kept), 2*scrollbackMost+10_000)
-	}
-}
-
-func TestOldQueriesAreNotAskedAgain(t *testing.T) {
-	for _, question := range []string{
-		"\x1b[c", "\x1b[0c", "\x1b[>c", "\x1b[=0c", "\x1b[6n", "\x1b[?6n", "\x1b[?2026$p", "\x1b[>q", "\x1b[>0q", "\x1b[?u",
-		"\x1b]10;?\x07", "\x1b]11;?\x1b\\", "\x1b]4;1;?\x07", "\x1bP+q544e\x1b\\", "\x1bP$qm\x1b\\",
-	} {
-		assert.Equal(t, "ab", string(withoutQueries([]byte("a"+question+"b"))), "%q", question)
-	}
-	for _, other := range []string{"\x1b[1m", "\x1b[?1049h", "\x1b[2J", "\x1b[u", "\x1b]0;title?\x07", "\x1b[10;20H", "[c", "\x1b[3 q"} {
-		assert.Equal(t, other, string(withoutQueries([]byte(other))), "%q", other)
-	}
-}
-
 // Who gives up waiting for a terminal is answered at once, however long its
 // executor takes, and what comes later is nobody's.
 func TestWhoCancelsDoesNotWaitForTheExecutor(t *testing.T) {
@@ -543,14 +309,4 @@ func TestCloseEndsWhatAsksAnExecutor(t *testing.T) {
 	assert.False(t, r.List()[0].Taken)
 	_, err = r.Attach(context.Background(), view.Terminal.ID, AttachParams{Descriptor: true}, v.tell)
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
-}
-
-const within = time.Minute
-
-// kindOf is the kind of a refusal.
-func kindOf(t *testing.T, err error) string {
-	t.Helper()
-	var e *domain.Error
-	require.ErrorAs(t, err, &e)
-	return e.Kind
 }

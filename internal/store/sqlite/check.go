@@ -8,33 +8,18 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
 // Check looks whether the database at path can be used, without changing it.
 // There being none is no error. Its errors are those of [Open].
 func Check(ctx context.Context, path string) error {
-	if err := checkHeader(path); err != nil {
+	db, version, err := openToRead(ctx, path)
+	if db == nil || err != nil {
 		return err
-	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	db, err := sql.Open("sqlite", dsn(path, "_pragma=query_only(1)&_pragma=busy_timeout(1000)"))
-	if err != nil {
-		return &OpenError{path, "unreadable", err}
 	}
 	defer db.Close()
-	var version int
-	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		return &OpenError{path, reason(err), err}
-	}
-	if err := checkVersion(path, version); err != nil {
-		return err
-	}
-	if err := schema.Check(ctx, db, version); err != nil {
-		return &OpenError{path, reason(err), err}
-	}
 	var found string
 	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
 		return &OpenError{path, reason(err), err}
@@ -49,6 +34,49 @@ func Check(ctx context.Context, path string) error {
 		return &OpenError{path, reason(err), err}
 	}
 	return nil
+}
+
+// openToRead opens the user's own database at path, whoever else uses it, and
+// changes nothing. It is nil, without an error, if there is none.
+func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err error) {
+	if err := checkHeader(path); err != nil {
+		return nil, 0, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if db, err = sql.Open("sqlite", dsn(path, "_pragma=query_only(1)&_pragma=busy_timeout(1000)")); err != nil {
+		return nil, 0, &OpenError{path, "unreadable", err}
+	}
+	if err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		err = &OpenError{path, reason(err), err}
+	} else if err = checkVersion(path, version); err == nil {
+		if err = schema.Check(ctx, db, version); err != nil {
+			err = &OpenError{path, reason(err), err}
+		}
+	}
+	if err != nil {
+		db.Close()
+		return nil, 0, err
+	}
+	return db, version, nil
+}
+
+// KeyAccesses lists when API keys were asked for, the newest first, in the user's
+// own database at path, which is not changed. Errors are those of [Open].
+func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAccess, error) {
+	db, _, err := openToRead(ctx, path)
+	if db == nil || err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	q := newQueries(newStatements(db, nil))
+	defer q.s.close()
+	list, err := q.KeyAccesses(ctx, limit)
+	if err != nil {
+		return nil, &OpenError{path, reason(err), err}
+	}
+	return list, nil
 }
 
 // checkRows reads the log and all conversations as clients would.

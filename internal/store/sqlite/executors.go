@@ -35,8 +35,8 @@ func (t *Tx) NoteKeyAccess(run int64, service, outcome string) error {
 func (q executorQueries) KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error) {
 	return all(ctx, q.s, func(row scanner) (a domain.KeyAccess, err error) {
 		var at int64
-		err = row.Scan(&at, &a.Run, &a.Service, &a.Outcome)
+		err = row.Scan(&at, &a.Run, &a.SessionID, &a.Service, &a.Outcome)
 		a.At = fromNano(at)
 		return a, err
-	}, "SELECT at, run, service, outcome FROM key_access ORDER BY id DESC LIMIT ?", limit)
+	}, "SELECT k.at, k.run, coalesce(r.session_id, ''), k.service, k.outcome FROM key_access k LEFT JOIN runs r ON r.id = k.run ORDER BY k.id DESC LIMIT ?", limit)
 }

@@ -294,6 +294,7 @@ func testRulesAndKeyAccesses(t *testing.T, k kind) {
 	require.NoError(t, err)
 	require.Len(t, accesses, 2)
 	assert.EqualValues(t, 2, accesses[0].Run, "the newest first")
+	assert.Equal(t, "configured", accesses[0].Outcome)
 }
 
 func testProcessesAndPaths(t *testing.T, k kind) {

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/database"
+)
+
+const (
+	// shownAccesses is how many times that agents asked for keys are shown.
+	shownAccesses = 100
+	// readAccessesWithin is how long a database may take to tell of them.
+	readAccessesWithin = 20 * time.Second
+)
+
+// showKeyAccesses prints when agents of the project asked for API keys, and what
+// became of it.
+func showKeyAccesses(ctx context.Context, s *settings, out io.Writer) error {
+	p, err := s.Project()
+	if err != nil {
+		return err
+	}
+	if err := p.Check(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readAccessesWithin)
+	defer cancel()
+	list, err := database.KeyAccesses(ctx, p, shownAccesses)
+	switch {
+	case err != nil:
+		return err
+	case s.json:
+		return output.JSON(out, list)
+	case len(list) == 0:
+		_, err := fmt.Fprintln(out, "no agent has asked for a key here")
+		return err
+	}
+	table := output.NewTable(out, "TIME", "SERVICE", "OUTCOME", "SESSION")
+	for _, a := range list {
+		table.Row(a.At.Local().Format(time.DateTime), a.Service, a.Outcome, a.SessionID)
+	}
+	return table.Flush()
+}
