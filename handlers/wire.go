@@ -139,12 +139,3 @@ func canonical(code int64) string {
 	}
 	return ""
 }
-
-// hubKind is the kind of an error of the hub, or "".
-func hubKind(err error) string {
-	var e *domain.Error
-	if errors.As(err, &e) {
-		return e.Kind
-	}
-	return ""
-}
