@@ -5,6 +5,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -207,7 +209,7 @@ type automationSwitched struct {
 // noAutomation says that the engine is off.
 func noAutomation[R any](context.Context, automationParams) (R, error) {
 	var result R
-	return result, taskFamily.wire(&domain.Error{
+	return result, dialect.Task.Error(&domain.Error{
 		Kind: domain.KindUnavailable, Message: "automation is not part of this version; start tasks with task.submit",
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -22,7 +24,7 @@ const defaultExecuteMS = 300_000
 // conversation, is refused.
 func registerExecutor(reg *server.Registry, d Domain) {
 	e := executor{d}
-	f := executorFamily
+	f := dialect.Executor
 	handle(reg, d, f, "execute_prompt", e.execute, server.LongRunning(),
 		server.Doc("Runs a prompt to its end. An agent that fails is a result with status failed. Cancelling the request ends the run."))
 	handle(reg, d, f, "stop_task", e.stop, server.Doc("Begins to end a task. One that is not known, or has ended, is no error."))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -16,7 +18,7 @@ import (
 // registerSessions registers what starts, lists and ends sessions (seed 001).
 func registerSessions(reg *server.Registry, d Domain) {
 	s := sessions{d}
-	f := sessionFamily
+	f := dialect.Session
 	handle(reg, d, f, "launchSession", s.launch,
 		server.Doc("Starts a session: an agent works on a query in a new conversation."))
 	handle(reg, d, f, "listSessions", s.list,

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -19,32 +21,32 @@ import (
 // The codes of each family (docs/protocol.md, "Errors by family"), cell by cell.
 func TestCodesOfTheFamilies(t *testing.T) {
 	for _, test := range []struct {
-		family family
+		family dialect.Family
 		kind   string
 		code   int64
 		data   string
 	}{
-		{taskFamily, domain.KindRunNotFound, -32000, "task_not_found"},
-		{taskFamily, domain.KindNotCancellable, -32001, "task_not_cancellable"},
-		{taskFamily, domain.KindQueueFull, -32002, "queue_full"},
-		{taskFamily, domain.KindUnavailable, -32003, "subsystem_unavailable"},
-		{taskFamily, domain.KindNotTrusted, -32043, "not_trusted"},
-		{taskFamily, domain.KindExecutor, -32603, "executor_failed"},
-		{chatFamily, domain.KindQueueFull, -32002, "queue_full"},
-		{sessionFamily, domain.KindRunNotFound, -32603, "session_not_found"},
-		{sessionFamily, domain.KindNotCancellable, -32603, "session_not_running"},
-		{sessionFamily, domain.KindApprovalNotFound, -32603, "approval_not_found"},
-		{sessionFamily, domain.KindQueueFull, -32603, "queue_full"},
-		{sessionFamily, domain.KindUnavailable, -32603, "subsystem_unavailable"},
-		{sessionFamily, domain.KindNotTrusted, -32043, "not_trusted"},
-		{executorFamily, domain.KindRunNotFound, -32603, "task_not_found"},
-		{executorFamily, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
-		{executorFamily, domain.KindNoAPIKey, -32603, "no_api_key"},
-		{executorFamily, domain.KindInvalidToken, -32600, "invalid_session_token"},
-		{taskFamily, domain.KindInvalidToken, -32600, "invalid_session_token"},
+		{dialect.Task, domain.KindRunNotFound, -32000, "task_not_found"},
+		{dialect.Task, domain.KindNotCancellable, -32001, "task_not_cancellable"},
+		{dialect.Task, domain.KindQueueFull, -32002, "queue_full"},
+		{dialect.Task, domain.KindUnavailable, -32003, "subsystem_unavailable"},
+		{dialect.Task, domain.KindNotTrusted, -32043, "not_trusted"},
+		{dialect.Task, domain.KindExecutor, -32603, "executor_failed"},
+		{dialect.Chat, domain.KindQueueFull, -32002, "queue_full"},
+		{dialect.Session, domain.KindRunNotFound, -32603, "session_not_found"},
+		{dialect.Session, domain.KindNotCancellable, -32603, "session_not_running"},
+		{dialect.Session, domain.KindApprovalNotFound, -32603, "approval_not_found"},
+		{dialect.Session, domain.KindQueueFull, -32603, "queue_full"},
+		{dialect.Session, domain.KindUnavailable, -32603, "subsystem_unavailable"},
+		{dialect.Session, domain.KindNotTrusted, -32043, "not_trusted"},
+		{dialect.Executor, domain.KindRunNotFound, -32603, "task_not_found"},
+		{dialect.Executor, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
+		{dialect.Executor, domain.KindNoAPIKey, -32603, "no_api_key"},
+		{dialect.Executor, domain.KindInvalidToken, -32600, "invalid_session_token"},
+		{dialect.Task, domain.KindInvalidToken, -32600, "invalid_session_token"},
 	} {
 		cause := errors.New("/secret/path")
-		err := test.family.wire(fmt.Errorf("wrapped: %w", &domain.Error{Kind: test.kind, Message: "do this", Err: cause}))
+		err := test.family.Error(fmt.Errorf("wrapped: %w", &domain.Error{Kind: test.kind, Message: "do this", Err: cause}))
 		var wire *jsonrpc2.Error
 		require.ErrorAs(t, err, &wire)
 		assert.Equal(t, test.code, wire.Code, test.kind)
@@ -54,7 +56,7 @@ func TestCodesOfTheFamilies(t *testing.T) {
 		assert.Equal(t, cause.Error(), err.Error(), "the log has the cause")
 	}
 	plain := errors.New("no business of the peer's")
-	assert.Equal(t, plain, taskFamily.wire(plain))
+	assert.Equal(t, plain, dialect.Task.Error(plain))
 }
 
 func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
@@ -71,21 +73,21 @@ func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
 
 func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 	for _, test := range []struct {
-		family       family
+		family       dialect.Family
 		param, wants string
 	}{
-		{taskFamily, "working_dir", "cwd"},
-		{chatFamily, "prompt", "message"},
-		{sessionFamily, "prompt", "query"},
-		{sessionFamily, "working_dir", "working_dir"},
-		{executorFamily, "working_dir", "cwd"},
-		{executorFamily, "", "params"},
+		{dialect.Task, "working_dir", "cwd"},
+		{dialect.Chat, "prompt", "message"},
+		{dialect.Session, "prompt", "query"},
+		{dialect.Session, "working_dir", "working_dir"},
+		{dialect.Executor, "working_dir", "cwd"},
+		{dialect.Executor, "", "params"},
 	} {
-		e := test.family.wireError(&domain.Error{Kind: domain.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
+		e := test.family.WireError(&domain.Error{Kind: domain.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
 		assert.JSONEq(t, `{"param":"`+test.wants+`","expected":"a","received":"b"}`, string(*e.Data))
 		assert.Contains(t, e.Message, test.wants+": expected a, received b")
 	}
-	e := taskFamily.wireError(&domain.Error{Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
+	e := dialect.Task.WireError(&domain.Error{Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
 	assert.EqualValues(t, -32602, e.Code)
 	assert.Equal(t, "Invalid params: no agent x", e.Message)
 	assert.JSONEq(t, `{"param":"agent","expected":"the name of an agent","received":"\"x\"","accepted":["demo"]}`, string(*e.Data))

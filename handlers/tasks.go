@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -14,17 +16,17 @@ import (
 // them gets the broadcasts event.task… from then on.
 func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
-	handle(reg, d, taskFamily, "task.submit", joined(t, t.submit),
+	handle(reg, d, dialect.Task, "task.submit", joined(t, t.submit),
 		server.Doc("Starts a task, or queues it if no place is free. event.task… notifications tell what becomes of it."))
-	handle(reg, d, taskFamily, "task.cancel", joined(t, t.cancel),
+	handle(reg, d, dialect.Task, "task.cancel", joined(t, t.cancel),
 		server.Doc("Cancels a queued task, or begins to end a running one."))
-	handle(reg, d, taskFamily, "task.list", joined(t, t.list),
+	handle(reg, d, dialect.Task, "task.list", joined(t, t.list),
 		server.Doc("Lists tasks, the newest first."))
-	handle(reg, d, taskFamily, "task.get", joined(t, t.get),
+	handle(reg, d, dialect.Task, "task.get", joined(t, t.get),
 		server.Doc("Tells everything about a task, with its output so far."))
-	handle(reg, d, taskFamily, "task.stats", t.stats,
+	handle(reg, d, dialect.Task, "task.stats", t.stats,
 		server.Doc("Counts tasks by state. Its since is for who was told of tasks by a hub that has gone."))
-	handle(reg, d, chatFamily, "chat.send", joined(t, t.chat),
+	handle(reg, d, dialect.Chat, "chat.send", joined(t, t.chat),
 		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, "+
 			"the chat goes on with it in a new conversation, and it is told what was said."))
 	return t.broadcasts
