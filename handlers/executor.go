@@ -134,7 +134,7 @@ func executed(s domain.Session, p executeParams) executeResult {
 		r.Error = &catalog.ExecutionError{Message: errorText(s.Run), Code: s.ErrorCode}
 		switch {
 		case r.Error.Code != "":
-		case s.State == timedOut:
+		case s.State == domain.TimedOut:
 			r.Error.Code = "TIMEOUT"
 		default:
 			r.Error.Code = "EXECUTOR_ERROR"

@@ -275,11 +275,11 @@ func (s sessions) leaves(ctx context.Context, h *hub.Hub, p leavesParams) (sessi
 	switch p.Filter {
 	case "normal":
 		f.Archived = &no
-		f.States = chosen(func(s domain.State) bool { return s != draft && s != discarded })
+		f.States = chosen(func(s domain.State) bool { return s != domain.Draft && s != domain.Discarded })
 	case "archived":
 		f.Archived = &yes
 	case "draft":
-		f.States = []domain.State{draft}
+		f.States = []domain.State{domain.Draft}
 	default:
 		f.States = sessionStatus("").states()
 	}

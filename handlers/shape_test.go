@@ -95,14 +95,14 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 
 // Each state as each dialect spells it.
 func TestStatesInEachDialect(t *testing.T) {
-	assert.Equal(t, []domain.State{interrupting, running, starting, waitingInput}, taskState("running").states())
-	assert.Equal(t, []domain.State{failed, timedOut}, taskState("failed").states())
-	assert.Equal(t, []domain.State{cancelled, interrupted}, taskState("cancelled").states())
-	assert.NotContains(t, taskState("").states(), draft)
-	assert.NotContains(t, taskState("").states(), discarded)
+	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, taskState("running").states())
+	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, taskState("failed").states())
+	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, taskState("cancelled").states())
+	assert.NotContains(t, taskState("").states(), domain.Draft)
+	assert.NotContains(t, taskState("").states(), domain.Discarded)
 	assert.Len(t, taskState("").states(), 10)
-	assert.Equal(t, []domain.State{queued, starting}, sessionStatus("starting").states())
-	assert.Equal(t, []domain.State{cancelled, interrupted}, sessionStatus("interrupted").states())
+	assert.Equal(t, []domain.State{domain.Queued, domain.Starting}, sessionStatus("starting").states())
+	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, sessionStatus("interrupted").states())
 	assert.Len(t, sessionStatus("").states(), 11)
 	for state, names := range stateNames {
 		if names.task != "" {
@@ -111,7 +111,7 @@ func TestStatesInEachDialect(t *testing.T) {
 		assert.Contains(t, sessionStatus("").Accepted(), names.session, state)
 	}
 	assert.Equal(t, statsResult{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
-		draft: 9, queued: 1, starting: 1, running: 1, waitingInput: 1, interrupting: 1, completed: 1, failed: 1, timedOut: 1, cancelled: 1, interrupted: 1, discarded: 9,
+		domain.Draft: 9, domain.Queued: 1, domain.Starting: 1, domain.Running: 1, domain.WaitingInput: 1, domain.Interrupting: 1, domain.Completed: 1, domain.Failed: 1, domain.TimedOut: 1, domain.Cancelled: 1, domain.Interrupted: 1, domain.Discarded: 9,
 	}))
 }
 
@@ -127,10 +127,10 @@ func TestPermissionsThatHaveExpired(t *testing.T) {
 
 func TestExecuteResultOfEachEnd(t *testing.T) {
 	for state, want := range map[domain.State]string{
-		completed: `{"status":"completed","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
-		timedOut:  `{"status":"failed","message_count":0,"error":{"message":"the time limit was reached","code":"TIMEOUT"},"agent":"","session_id":"S","task_id":"task-0001"}`,
-		failed:    `{"status":"failed","message_count":0,"error":{"message":"the agent failed and did not say why","code":"EXECUTOR_ERROR"},"agent":"","session_id":"S","task_id":"task-0001"}`,
-		cancelled: `{"status":"cancelled","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
+		domain.Completed: `{"status":"completed","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
+		domain.TimedOut:  `{"status":"failed","message_count":0,"error":{"message":"the time limit was reached","code":"TIMEOUT"},"agent":"","session_id":"S","task_id":"task-0001"}`,
+		domain.Failed:    `{"status":"failed","message_count":0,"error":{"message":"the agent failed and did not say why","code":"EXECUTOR_ERROR"},"agent":"","session_id":"S","task_id":"task-0001"}`,
+		domain.Cancelled: `{"status":"cancelled","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
 	} {
 		s := domain.Session{}
 		s.State, s.Task, s.SessionID = state, 1, "S"

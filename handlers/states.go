@@ -6,37 +6,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// The states of a run, by their names in the store.
-const (
-	draft        domain.State = "draft"
-	queued       domain.State = "queued"
-	starting     domain.State = "starting"
-	running      domain.State = "running"
-	waitingInput domain.State = "waiting_input"
-	interrupting domain.State = "interrupting"
-	completed    domain.State = "completed"
-	failed       domain.State = "failed"
-	timedOut     domain.State = "timed_out"
-	cancelled    domain.State = "cancelled"
-	interrupted  domain.State = "interrupted"
-	discarded    domain.State = "discarded"
-)
-
 // stateNames is what a state is called in each dialect. An empty name means
 // that the dialect does not show it.
 var stateNames = map[domain.State]struct{ task, session, executor string }{
-	draft:        {"", "draft", ""},
-	queued:       {"queued", "starting", ""},
-	starting:     {"running", "starting", ""},
-	running:      {"running", "running", ""},
-	waitingInput: {"running", "waiting_input", ""},
-	interrupting: {"running", "interrupting", ""},
-	completed:    {"completed", "completed", "completed"},
-	failed:       {"failed", "failed", "failed"},
-	timedOut:     {"failed", "failed", "failed"},
-	cancelled:    {"cancelled", "interrupted", "cancelled"},
-	interrupted:  {"cancelled", "interrupted", "cancelled"},
-	discarded:    {"", "discarded", ""},
+	domain.Draft:        {"", "draft", ""},
+	domain.Queued:       {"queued", "starting", ""},
+	domain.Starting:     {"running", "starting", ""},
+	domain.Running:      {"running", "running", ""},
+	domain.WaitingInput: {"running", "waiting_input", ""},
+	domain.Interrupting: {"running", "interrupting", ""},
+	domain.Completed:    {"completed", "completed", "completed"},
+	domain.Failed:       {"failed", "failed", "failed"},
+	domain.TimedOut:     {"failed", "failed", "failed"},
+	domain.Cancelled:    {"cancelled", "interrupted", "cancelled"},
+	domain.Interrupted:  {"cancelled", "interrupted", "cancelled"},
+	domain.Discarded:    {"", "discarded", ""},
 }
 
 // A taskState is a state as seed 000 calls it.
@@ -67,7 +51,7 @@ func (sessionStatus) Accepted() []string {
 func (s sessionStatus) states() []domain.State {
 	return chosen(func(state domain.State) bool {
 		if s == "" {
-			return state != discarded
+			return state != domain.Discarded
 		}
 		return stateNames[state].session == string(s)
 	})

@@ -248,7 +248,7 @@ func taskOf(s domain.Session, output string) *task {
 		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s),
 		ErrorCode: s.ErrorCode, Status: stateNames[s.State].session,
 	}
-	if s.State == completed {
+	if s.State == domain.Completed {
 		t.Result = &s.Result
 	}
 	return t
@@ -264,7 +264,7 @@ func titleOf(s domain.Session) string {
 
 // errorText is why a run failed.
 func errorText(r domain.Run) string {
-	if r.Error == "" && r.State == timedOut {
+	if r.Error == "" && r.State == domain.TimedOut {
 		return "the time limit was reached"
 	}
 	return r.Error
