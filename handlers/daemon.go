@@ -163,7 +163,7 @@ func (m daemon) statusOf(s hub.Status) statusResult {
 	for _, t := range s.Running {
 		sup.Tasks.Running = append(sup.Tasks.Running, runningTask{
 			ID: taskID(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent),
-			StartedAt: isoOrNull(t.Started), SessionID: t.SessionID, Status: stateNames[t.State].session,
+			StartedAt: isoOrNull(t.Started), SessionID: t.SessionID, Status: dialect.StatusOf(t.State),
 		})
 	}
 	for _, t := range s.Queued {

@@ -36,17 +36,17 @@ func registerExecutor(reg *server.Registry, d Domain) {
 type executor struct{ Domain }
 
 type executeParams struct {
-	SessionToken   string         `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
-	SessionID      string         `json:"session_id,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other."`
-	TaskID         string         `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours."`
-	Prompt         string         `json:"prompt" doc:"What the agent is to do."`
-	CWD            string         `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
-	Tools          []string       `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
-	PermissionMode permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; absent: as in the conversation so far. A plain command cannot be held to plan, which is refused."`
-	TimeoutMS      int64          `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
-	Stream         *bool          `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
-	AgenticTool    string         `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
-	Agent          string         `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+	SessionToken   string                 `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
+	SessionID      string                 `json:"session_id,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other."`
+	TaskID         string                 `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours."`
+	Prompt         string                 `json:"prompt" doc:"What the agent is to do."`
+	CWD            string                 `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
+	Tools          []string               `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
+	PermissionMode dialect.PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; absent: as in the conversation so far. A plain command cannot be held to plan, which is refused."`
+	TimeoutMS      int64                  `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
+	Stream         *bool                  `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
+	AgenticTool    string                 `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
+	Agent          string                 `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
 }
 
 func (p executeParams) check() error { return need("prompt", p.Prompt) }
@@ -116,7 +116,7 @@ func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 
 func executed(s domain.Session, p executeParams) executeResult {
 	r := executeResult{
-		Status: stateNames[s.State].executor, MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
+		Status: dialect.ExecutorStatusOf(s.State), MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
 		SessionID: p.SessionID, TaskID: p.TaskID,
 	}
 	if r.SessionID == "" {

@@ -95,20 +95,20 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 
 // Each state as each dialect spells it.
 func TestStatesInEachDialect(t *testing.T) {
-	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, taskState("running").states())
-	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, taskState("failed").states())
-	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, taskState("cancelled").states())
-	assert.NotContains(t, taskState("").states(), domain.Draft)
-	assert.NotContains(t, taskState("").states(), domain.Discarded)
-	assert.Len(t, taskState("").states(), 10)
-	assert.Equal(t, []domain.State{domain.Queued, domain.Starting}, sessionStatus("starting").states())
-	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, sessionStatus("interrupted").states())
-	assert.Len(t, sessionStatus("").states(), 11)
-	for state, names := range stateNames {
-		if names.task != "" {
-			assert.Contains(t, taskState("").Accepted(), names.task, state)
+	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, dialect.TaskState("running").States())
+	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, dialect.TaskState("failed").States())
+	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, dialect.TaskState("cancelled").States())
+	assert.NotContains(t, dialect.TaskState("").States(), domain.Draft)
+	assert.NotContains(t, dialect.TaskState("").States(), domain.Discarded)
+	assert.Len(t, dialect.TaskState("").States(), 10)
+	assert.Equal(t, []domain.State{domain.Queued, domain.Starting}, dialect.SessionStatus("starting").States())
+	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, dialect.SessionStatus("interrupted").States())
+	assert.Len(t, dialect.SessionStatus("").States(), 11)
+	for _, state := range dialect.StatesWhere(func(domain.State) bool { return true }) {
+		if name := dialect.TaskStateOf(state); name != "" {
+			assert.Contains(t, dialect.TaskState("").Accepted(), name, state)
 		}
-		assert.Contains(t, sessionStatus("").Accepted(), names.session, state)
+		assert.Contains(t, dialect.SessionStatus("").Accepted(), dialect.StatusOf(state), state)
 	}
 	assert.Equal(t, statsResult{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
 		domain.Draft: 9, domain.Queued: 1, domain.Starting: 1, domain.Running: 1, domain.WaitingInput: 1, domain.Interrupting: 1, domain.Completed: 1, domain.Failed: 1, domain.TimedOut: 1, domain.Cancelled: 1, domain.Interrupted: 1, domain.Discarded: 9,

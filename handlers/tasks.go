@@ -75,7 +75,7 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitR
 // submitted tells what was begun. A task that has ended by now was running
 // when it was submitted: clients of seed 000 expect no other state here.
 func submitted(s domain.Session) submitResult {
-	state := stateNames[s.State].task
+	state := dialect.TaskStateOf(s.State)
 	if state != "queued" {
 		state = "running"
 	}
@@ -129,10 +129,10 @@ const (
 )
 
 type listTasksParams struct {
-	State  taskState `json:"state,omitempty" doc:"Only tasks in this state."`
-	Limit  *uint     `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
-	Agent  string    `json:"agent,omitempty" doc:"Only tasks of this agent."`
-	Before string    `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
+	State  dialect.TaskState `json:"state,omitempty" doc:"Only tasks in this state."`
+	Limit  *uint             `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
+	Agent  string            `json:"agent,omitempty" doc:"Only tasks of this agent."`
+	Before string            `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
 }
 
 func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*task, error) {
@@ -141,7 +141,7 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*tas
 		return nil, err
 	}
 	sessions, err := h.Sessions(ctx, domain.RunFilter{
-		States: p.State.states(), Agent: p.Agent, Before: before,
+		States: p.State.States(), Agent: p.Agent, Before: before,
 		Limit: pageSize(p.Limit, tasksByDefault, tasksAtMost),
 	})
 	if err != nil {
@@ -193,7 +193,7 @@ func statsOf(counts domain.Counts) (s statsResult) {
 		"running": &s.Running, "queued": &s.Queued, "completed": &s.Completed, "failed": &s.Failed, "cancelled": &s.Cancelled,
 	}
 	for state, n := range counts {
-		if field := in[stateNames[state].task]; field != nil {
+		if field := in[dialect.TaskStateOf(state)]; field != nil {
 			*field += n
 			s.Total += n
 		}
@@ -242,11 +242,11 @@ func (t *task) atMost() int {
 
 func taskOf(s domain.Session, output string) *task {
 	t := &task{
-		ID: taskID(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: stateNames[s.State].task,
+		ID: taskID(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: dialect.TaskStateOf(s.State),
 		CreatedAt: iso(s.Created), StartedAt: isoOrNull(s.Started), CompletedAt: isoOrNull(s.Ended),
 		Error: orNil(errorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
 		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s),
-		ErrorCode: s.ErrorCode, Status: stateNames[s.State].session,
+		ErrorCode: s.ErrorCode, Status: dialect.StatusOf(s.State),
 	}
 	if s.State == domain.Completed {
 		t.Result = &s.Result

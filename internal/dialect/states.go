@@ -1,4 +1,4 @@
-package handlers
+package dialect
 
 import (
 	"slices"
@@ -23,33 +23,43 @@ var stateNames = map[domain.State]struct{ task, session, executor string }{
 	domain.Discarded:    {"", "discarded", ""},
 }
 
-// A taskState is a state as seed 000 calls it.
-type taskState string
+// TaskStateOf is a state in the words of AIWG; "" where it shows none.
+func TaskStateOf(s domain.State) string { return stateNames[s].task }
+
+// StatusOf is a state in the words of HumanLayer.
+func StatusOf(s domain.State) string { return stateNames[s].session }
+
+// ExecutorStatusOf is a state in the words of the executor catalog, which has
+// some only for what has ended.
+func ExecutorStatusOf(s domain.State) string { return stateNames[s].executor }
+
+// A TaskState is a state as AIWG calls it.
+type TaskState string
 
 // Accepted implements schema.Enum.
-func (taskState) Accepted() []string {
+func (TaskState) Accepted() []string {
 	return []string{"queued", "running", "completed", "failed", "cancelled"}
 }
 
-// states are those that the name covers; no name: all that tasks can have.
-func (s taskState) states() []domain.State {
-	return chosen(func(state domain.State) bool {
+// States are those that the name covers; no name: all that tasks can have.
+func (s TaskState) States() []domain.State {
+	return StatesWhere(func(state domain.State) bool {
 		name := stateNames[state].task
 		return name != "" && (s == "" || name == string(s))
 	})
 }
 
-// A sessionStatus is a state as seed 001 calls it.
-type sessionStatus string
+// A SessionStatus is a state as HumanLayer calls it.
+type SessionStatus string
 
 // Accepted implements schema.Enum.
-func (sessionStatus) Accepted() []string {
+func (SessionStatus) Accepted() []string {
 	return []string{"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded"}
 }
 
-// states are those that the name covers; no name: all but what was thrown away.
-func (s sessionStatus) states() []domain.State {
-	return chosen(func(state domain.State) bool {
+// States are those that the name covers; no name: all but what was thrown away.
+func (s SessionStatus) States() []domain.State {
+	return StatesWhere(func(state domain.State) bool {
 		if s == "" {
 			return state != domain.Discarded
 		}
@@ -57,8 +67,8 @@ func (s sessionStatus) states() []domain.State {
 	})
 }
 
-// chosen lists the states that want likes, in order.
-func chosen(want func(domain.State) bool) []domain.State {
+// StatesWhere lists the states that want likes, in order.
+func StatesWhere(want func(domain.State) bool) []domain.State {
 	var list []domain.State
 	for state := range stateNames {
 		if want(state) {
@@ -69,10 +79,10 @@ func chosen(want func(domain.State) bool) []domain.State {
 	return list
 }
 
-// A permissionMode says what an agent may do without asking.
-type permissionMode string
+// A PermissionMode says what an agent may do without asking.
+type PermissionMode string
 
 // Accepted implements schema.Enum.
-func (permissionMode) Accepted() []string {
+func (PermissionMode) Accepted() []string {
 	return []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 }
