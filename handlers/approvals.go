@@ -38,7 +38,7 @@ const (
 )
 
 // An approvalView is a question to a human in both of HumanLayer's shapes: flat, as
-// today's clients have it, and by type, as the seed does.
+// today's clients have it, and by type, as its specification does.
 type approvalView struct {
 	ID           string          `json:"id"`
 	ApprovalID   string          `json:"approval_id" doc:"The same as id."`

@@ -71,8 +71,6 @@ func (h *harness) Write(ctx context.Context, change func(store.Tx) error) error 
 	return h.store.Write(ctx, func(t store.Tx) error { return change(countingTx{t, h}) })
 }
 
-func (h *harness) Explain(err error) error { return err }
-
 func (h *harness) Find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
 	n, err := r.Find(ctx, id)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // Runs is what an [Inbox] asks of the life of runs. Its methods are called by
@@ -17,8 +18,6 @@ import (
 type Runs interface {
 	// Write makes a change of the store. Its error can be told.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// Explain makes an error of the store fit to be told; others stay what they are.
-	Explain(err error) error
 	// Find is the run that an id of any kind names. The error is of
 	// domain.KindRunNotFound if there is none.
 	Find(ctx context.Context, r store.RunReader, id string) (domain.Run, error)
@@ -92,12 +91,12 @@ func (in *Inbox) Pending(ctx context.Context, id string) ([]domain.Approval, err
 	if id != "" {
 		r, err := in.runs.Find(ctx, in.store, id)
 		if err != nil {
-			return nil, in.runs.Explain(err)
+			return nil, health.Explain(err)
 		}
 		run = r.ID
 	}
 	list, err := in.store.PendingApprovals(ctx, run)
-	return list, in.runs.Explain(err)
+	return list, health.Explain(err)
 }
 
 // shownID is how much of an approval's id tables and logs show, in bytes.
@@ -109,7 +108,7 @@ const shownID = 8
 // domain.KindInvalid if several calls have the id.
 func (in *Inbox) Find(ctx context.Context, id string) (domain.Approval, error) {
 	a, err := find(ctx, in.store, id)
-	return a, in.runs.Explain(err)
+	return a, health.Explain(err)
 }
 
 // find is Find, also inside a change.

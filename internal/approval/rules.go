@@ -7,6 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // A StandingRule is what a human has decided for all questions like one: for a
@@ -23,7 +24,7 @@ type StandingRule struct {
 func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 	found, err := in.store.AllRules(ctx)
 	if err != nil {
-		return nil, in.runs.Explain(err)
+		return nil, health.Explain(err)
 	}
 	rules := make([]StandingRule, 0, len(found))
 	for _, r := range found {
@@ -33,7 +34,7 @@ func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 		}
 		if !rule.InProject {
 			if rule.Thread, err = in.store.Thread(ctx, r.Thread); err != nil {
-				return nil, in.runs.Explain(err)
+				return nil, health.Explain(err)
 			}
 		}
 		rules = append(rules, rule)

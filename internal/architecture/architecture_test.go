@@ -21,7 +21,7 @@ client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli internal/dialect
 frame:
 handlers: frame server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
-internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/toolinput  # how runs go on is an interface to it
+internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
 internal/catalog:

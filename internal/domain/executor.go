@@ -2,20 +2,12 @@ package domain
 
 import "time"
 
-// A Token lets an executor speak for a run of a thread, for as long as the run
-// lasts. Only its hash is kept.
-type Token struct {
-	Hash   []byte // SHA-256
-	Thread int64
-	Run    int64
-}
-
-// A KeyAccess is an entry of the audit log of keys.
+// A KeyAccess is that an agent asked for the API key of a service.
 type KeyAccess struct {
 	At      time.Time
 	Run     int64
 	Service string
-	Outcome string
+	Outcome string // where the key came from, or why there was none; in words
 }
 
 // A Process is an agent that was started and has not ended as far as we know.

@@ -53,8 +53,6 @@ func (r runsOfHub) Write(ctx context.Context, change func(store.Tx) error) error
 	return r.hub.write(ctx, change)
 }
 
-func (r runsOfHub) Explain(err error) error { return stored(err) }
-
 func (r runsOfHub) Find(ctx context.Context, reader store.RunReader, id string) (domain.Run, error) {
 	n, err := reader.Find(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {

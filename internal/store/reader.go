@@ -127,9 +127,7 @@ type ApprovalReader interface {
 type ExecutorReader interface {
 	// Processes lists the agents that may still be alive.
 	Processes(ctx context.Context) ([]domain.Process, error)
-	// Tokens lists the tokens of runs that have not ended.
-	Tokens(ctx context.Context) ([]domain.Token, error)
-	// KeyAccesses lists the audit log of keys, the newest first.
+	// KeyAccesses lists when API keys were asked for, the newest first.
 	KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error)
 	// Meta is a named value, or "" if it was never set.
 	Meta(ctx context.Context, key string) (string, error)

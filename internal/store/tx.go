@@ -57,16 +57,12 @@ type ApprovalWriter interface {
 
 // An ExecutorWriter keeps what is known of executors.
 type ExecutorWriter interface {
-	// PutToken adds a token.
-	PutToken(token domain.Token) error
-	// DropTokens forgets the tokens of a run.
-	DropTokens(run int64) error
 	// PutProcess notes that an agent was started.
 	PutProcess(p domain.Process) error
 	// DropProcess notes that an agent has ended.
 	DropProcess(mark string) error
-	// NoteKeyAccess adds to the audit log of keys. outcome is in words; it never
-	// has the key.
+	// NoteKeyAccess notes that the API key of a service was asked for. outcome is
+	// in words; it never has the key.
 	NoteKeyAccess(run int64, service, outcome string) error
 	// SetMeta sets a named value.
 	SetMeta(key, value string) error

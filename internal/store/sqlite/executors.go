@@ -6,25 +6,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Tokens lists the tokens of runs that have not ended.
-func (q executorQueries) Tokens(ctx context.Context) ([]domain.Token, error) {
-	return all(ctx, q.s, func(row scanner) (t domain.Token, err error) {
-		return t, row.Scan(&t.Hash, &t.Thread, &t.Run)
-	}, "SELECT hash, thread, run FROM tokens")
-}
-
-// PutToken adds a token.
-func (t *Tx) PutToken(token domain.Token) error {
-	_, err := t.exec("INSERT INTO tokens (hash, thread, run) VALUES (?, ?, ?)", token.Hash, token.Thread, token.Run)
-	return err
-}
-
-// DropTokens forgets the tokens of a run.
-func (t *Tx) DropTokens(run int64) error {
-	_, err := t.exec("DELETE FROM tokens WHERE run = ?", run)
-	return err
-}
-
 // Processes lists the agents that may still be alive.
 func (q executorQueries) Processes(ctx context.Context) ([]domain.Process, error) {
 	return all(ctx, q.s, func(row scanner) (p domain.Process, err error) {
@@ -44,14 +25,13 @@ func (t *Tx) DropProcess(mark string) error {
 	return err
 }
 
-// NoteKeyAccess adds to the audit log of keys. outcome is in words; it never
-// has the key.
+// NoteKeyAccess is as of [store.Tx].
 func (t *Tx) NoteKeyAccess(run int64, service, outcome string) error {
 	_, err := t.exec("INSERT INTO key_access (at, run, service, outcome) VALUES (?, ?, ?, ?)", nano(t.now), run, service, outcome)
 	return err
 }
 
-// KeyAccesses lists the audit log of keys, the newest first.
+// KeyAccesses is as of [store.Reader].
 func (q executorQueries) KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error) {
 	return all(ctx, q.s, func(row scanner) (a domain.KeyAccess, err error) {
 		var at int64

@@ -177,7 +177,6 @@ func (f *Foreign) Tally(ctx context.Context) (t domain.Tally, err error) {
 		{&t.Settings, "threads WHERE settings NOT IN ('', '{}')"},
 		{&t.MCPServers, "threads WHERE " + servers},
 		{&t.NativeSessions, "threads WHERE native_session != ''"},
-		{&t.Tokens, "tokens"},
 		{&t.Agents, "processes"},
 	} {
 		if *c.into, err = one(ctx, f.s, scanValue[int], "SELECT count(*) FROM "+c.from); err != nil {

@@ -273,7 +273,7 @@ func testAChangeKeepsWhatTheFileWasAtFirst(t *testing.T, k kind) {
 	assert.Nil(t, list[1].Before, "new")
 }
 
-func testRulesTokensAndTheAuditLog(t *testing.T, k kind) {
+func testRulesAndKeyAccesses(t *testing.T, k kind) {
 	s := k.openNew(t)
 	for range 2 { // the same rule once
 		write(t, s, func(tx store.Tx) error {
@@ -286,17 +286,6 @@ func testRulesTokensAndTheAuditLog(t *testing.T, k kind) {
 	rules, err = s.Rules(ctx, 2)
 	require.NoError(t, err)
 	assert.Len(t, rules, 1, "only the project's")
-
-	write(t, s, func(tx store.Tx) error {
-		return errors.Join(tx.PutToken(domain.Token{Hash: []byte("one"), Run: 1}), tx.PutToken(domain.Token{Hash: []byte("two"), Thread: 3, Run: 2}))
-	})
-	tokens, err := s.Tokens(ctx)
-	require.NoError(t, err)
-	assert.Len(t, tokens, 2)
-	write(t, s, func(tx store.Tx) error { return tx.DropTokens(1) })
-	tokens, err = s.Tokens(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, []domain.Token{{Hash: []byte("two"), Thread: 3, Run: 2}}, tokens)
 
 	for i := range 3 {
 		write(t, s, func(tx store.Tx) error { return tx.NoteKeyAccess(int64(i), "anthropic", "configured") })

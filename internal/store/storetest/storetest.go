@@ -37,7 +37,7 @@ func Run(t *testing.T, open Opener) {
 		{"MetaIsEmptyUntilItIsSet", testMetaIsEmptyUntilItIsSet},
 		{"OpenDeltasAreThoseThatNoMessageHolds", testOpenDeltasAreThoseThatNoMessageHolds},
 		{"ProcessesAndPaths", testProcessesAndPaths},
-		{"RulesTokensAndTheAuditLog", testRulesTokensAndTheAuditLog},
+		{"RulesAndKeyAccesses", testRulesAndKeyAccesses},
 		{"RunsOfAThread", testRunsOfAThread},
 		{"SearchTakesWhatPeopleType", testSearchTakesWhatPeopleType},
 		{"SessionsAreFilteredAndPaged", testSessionsAreFilteredAndPaged},

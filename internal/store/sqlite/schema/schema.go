@@ -152,4 +152,7 @@ CREATE INDEX runs_unfinished ON runs (thread, state, priority, id) WHERE state I
 `, `
 -- What waits for a human in a thread, without all that waits elsewhere.
 CREATE INDEX approvals_waiting ON approvals (thread) WHERE status = 'pending';
+`, `
+-- Session tokens are in memory alone: executors end with the process that started them.
+DROP TABLE tokens;
 `}
