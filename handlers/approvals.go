@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -15,7 +17,7 @@ import (
 
 // registerApprovals registers the inbox of questions to humans (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
-	f := sessionFamily
+	f := dialect.Session
 	handle(reg, d, f, "createApproval", createApproval,
 		server.Doc("Asks a human whether a tool may run, or something else; the answer comes as the event approval_resolved, or by getApproval."))
 	handle(reg, d, f, "fetchApprovals", fetchApprovals, server.Doc("Lists what waits for a human's answer, the oldest first."))
@@ -378,7 +380,7 @@ type decisionParams struct {
 }
 
 func (p decisionParams) check() error {
-	return first(p.approvalIDs.check(), sessionFamily.wire(p.decision().Check()))
+	return first(p.approvalIDs.check(), dialect.Session.Error(p.decision().Check()))
 }
 
 func (p decisionParams) decision() approval.Decision {

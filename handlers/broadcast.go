@@ -193,18 +193,18 @@ func noteOf(e domain.Event, s domain.Session) *note {
 		return nil
 	}
 	switch change.To {
-	case queued:
+	case domain.Queued:
 		return &note{task: id, seq: e.Seq, method: "event.taskQueued", params: taskQueuedNote{id, cut(s.Prompt, 1000), e.Seq}}
-	case starting:
+	case domain.Starting:
 		return &note{task: id, seq: e.Seq, method: "event.taskStarted", params: taskStartedNote{TaskID: id, Seq: e.Seq}}
-	case completed:
+	case domain.Completed:
 		result, took := cut(s.Result, resultAtMost), duration(s.Run)
 		return &note{task: id, seq: e.Seq, method: "event.taskCompleted", params: taskEndedNote{TaskID: id, Seq: e.Seq, Result: &result, Duration: took}}
-	case failed:
+	case domain.Failed:
 		return &note{task: id, seq: e.Seq, method: "event.taskFailed", params: taskEndedNote{TaskID: id, Seq: e.Seq, Error: cut(errorText(s.Run), resultAtMost), Duration: duration(s.Run)}}
-	case cancelled, interrupted:
+	case domain.Cancelled, domain.Interrupted:
 		return &note{task: id, seq: e.Seq, method: "event.taskCancelled", params: taskEndedNote{TaskID: id, Seq: e.Seq, Reason: cut(reasonText(s.Run), resultAtMost)}}
-	case timedOut:
+	case domain.TimedOut:
 		return &note{task: id, seq: e.Seq, method: "event.taskTimeout", params: taskEndedNote{TaskID: id, Seq: e.Seq, Error: cut(errorText(s.Run), resultAtMost)}}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 
@@ -16,11 +18,11 @@ import (
 // registerConversation registers what was said and changed in sessions (seed
 // 001), and a search of ours.
 func registerConversation(reg *server.Registry, d Domain) {
-	handle(reg, d, sessionFamily, "getConversation", getConversation,
+	handle(reg, d, dialect.Session, "getConversation", getConversation,
 		server.Doc("Tells what was said up to a session, with its tool calls, the oldest first. If not all fits, next_offset says how to go on; texts that were cut say so."))
-	handle(reg, d, sessionFamily, "getSessionSnapshots", getSessionSnapshots,
+	handle(reg, d, dialect.Session, "getSessionSnapshots", getSessionSnapshots,
 		server.Doc("Tells which files a session changed, and how."))
-	handle(reg, d, sessionFamily, "searchConversations", searchConversations,
+	handle(reg, d, dialect.Session, "searchConversations", searchConversations,
 		server.Doc("Finds what was said in any conversation by words; the last may be the beginning of one. The best come first."))
 }
 

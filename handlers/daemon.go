@@ -5,6 +5,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -161,7 +163,7 @@ func (m daemon) statusOf(s hub.Status) statusResult {
 	for _, t := range s.Running {
 		sup.Tasks.Running = append(sup.Tasks.Running, runningTask{
 			ID: taskID(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent),
-			StartedAt: isoOrNull(t.Started), SessionID: t.SessionID, Status: stateNames[t.State].session,
+			StartedAt: isoOrNull(t.Started), SessionID: t.SessionID, Status: dialect.StatusOf(t.State),
 		})
 	}
 	for _, t := range s.Queued {
@@ -207,7 +209,7 @@ type automationSwitched struct {
 // noAutomation says that the engine is off.
 func noAutomation[R any](context.Context, automationParams) (R, error) {
 	var result R
-	return result, taskFamily.wire(&domain.Error{
+	return result, dialect.Task.Error(&domain.Error{
 		Kind: domain.KindUnavailable, Message: "automation is not part of this version; start tasks with task.submit",
 	})
 }

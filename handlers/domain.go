@@ -2,10 +2,14 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
@@ -66,7 +70,7 @@ type checker interface{ check() error }
 // handle registers a method that needs the hub. Parameters are checked before
 // the hub is waited for, and what the hub refuses is told in the family's
 // codes.
-func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
+func handle[P, R any](reg *server.Registry, d Domain, f dialect.Family, name string,
 	h func(ctx context.Context, hb *hub.Hub, p P) (R, error), options ...server.Option,
 ) {
 	server.Handle(reg, name, func(ctx context.Context, p P) (R, error) {
@@ -78,14 +82,14 @@ func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
 		}
 		hb, err := d.Hub(ctx)
 		if err != nil {
-			return none, f.wire(err)
+			return none, f.Error(err)
 		}
 		if d.Workspaces.isRestricted(server.ConnFrom(ctx)) {
 			ctx = restricted.Context(ctx)
 		}
 		result, err := h(ctx, hb, p)
 		if err != nil {
-			return none, f.wire(err)
+			return none, f.Error(err)
 		}
 		return result, nil
 	}, options...)
@@ -112,4 +116,13 @@ func first(errs ...error) error {
 // success is the result of what either works or is an error.
 type success struct {
 	Success bool `json:"success"`
+}
+
+// hubKind is the kind of an error of the domain, or "".
+func hubKind(err error) string {
+	var e *domain.Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
 }

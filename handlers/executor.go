@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -22,7 +24,7 @@ const defaultExecuteMS = 300_000
 // conversation, is refused.
 func registerExecutor(reg *server.Registry, d Domain) {
 	e := executor{d}
-	f := executorFamily
+	f := dialect.Executor
 	handle(reg, d, f, "execute_prompt", e.execute, server.LongRunning(),
 		server.Doc("Runs a prompt to its end. An agent that fails is a result with status failed. Cancelling the request ends the run."))
 	handle(reg, d, f, "stop_task", e.stop, server.Doc("Begins to end a task. One that is not known, or has ended, is no error."))
@@ -34,17 +36,17 @@ func registerExecutor(reg *server.Registry, d Domain) {
 type executor struct{ Domain }
 
 type executeParams struct {
-	SessionToken   string         `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
-	SessionID      string         `json:"session_id,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other."`
-	TaskID         string         `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours."`
-	Prompt         string         `json:"prompt" doc:"What the agent is to do."`
-	CWD            string         `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
-	Tools          []string       `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
-	PermissionMode permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; absent: as in the conversation so far. A plain command cannot be held to plan, which is refused."`
-	TimeoutMS      int64          `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
-	Stream         *bool          `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
-	AgenticTool    string         `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
-	Agent          string         `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+	SessionToken   string                 `json:"session_token,omitempty" doc:"Optional; one that is wrong, or of another conversation, is refused."`
+	SessionID      string                 `json:"session_id,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Prompts with the same one follow each other."`
+	TaskID         string                 `json:"task_id,omitempty" doc:"The caller's own id of this prompt; it must be new, and not of the form task-0001, which is ours."`
+	Prompt         string                 `json:"prompt" doc:"What the agent is to do."`
+	CWD            string                 `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
+	Tools          []string               `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
+	PermissionMode dialect.PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; absent: as in the conversation so far. A plain command cannot be held to plan, which is refused."`
+	TimeoutMS      int64                  `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
+	Stream         *bool                  `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
+	AgenticTool    string                 `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
+	Agent          string                 `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
 }
 
 func (p executeParams) check() error { return need("prompt", p.Prompt) }
@@ -114,7 +116,7 @@ func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 
 func executed(s domain.Session, p executeParams) executeResult {
 	r := executeResult{
-		Status: stateNames[s.State].executor, MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
+		Status: dialect.ExecutorStatusOf(s.State), MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
 		SessionID: p.SessionID, TaskID: p.TaskID,
 	}
 	if r.SessionID == "" {
@@ -132,7 +134,7 @@ func executed(s domain.Session, p executeParams) executeResult {
 		r.Error = &catalog.ExecutionError{Message: errorText(s.Run), Code: s.ErrorCode}
 		switch {
 		case r.Error.Code != "":
-		case s.State == timedOut:
+		case s.State == domain.TimedOut:
 			r.Error.Code = "TIMEOUT"
 		default:
 			r.Error.Code = "EXECUTOR_ERROR"

@@ -1,5 +1,7 @@
 package handlers
 
+import "github.com/duet-rpc/duet-rpc/internal/dialect"
+
 // ExecutorError turns an error of the hub into what an executor is told: the
 // codes of seed 002.
-func ExecutorError(err error) error { return executorFamily.wire(err) }
+func ExecutorError(err error) error { return dialect.Executor.Error(err) }

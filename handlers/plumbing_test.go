@@ -156,13 +156,13 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 	s.Task, s.Prompt, s.Result, s.Error = 7, "p", "r", "boom"
 	s.Started, s.Ended = time.Unix(10, 0), time.Unix(12, 0)
 	for state, want := range map[domain.State]string{
-		queued: `event.taskQueued {"taskId":"task-0007","prompt":"p","seq":9}`, starting: `event.taskStarted {"taskId":"task-0007","pid":null,"seq":9}`,
-		running: "", waitingInput: "", interrupting: "", draft: "", discarded: "",
-		completed:   `event.taskCompleted {"taskId":"task-0007","result":"r","duration":2000,"seq":9}`,
-		failed:      `event.taskFailed {"taskId":"task-0007","duration":2000,"error":"boom","seq":9}`,
-		cancelled:   `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
-		interrupted: `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
-		timedOut:    `event.taskTimeout {"taskId":"task-0007","error":"boom","seq":9}`,
+		domain.Queued: `event.taskQueued {"taskId":"task-0007","prompt":"p","seq":9}`, domain.Starting: `event.taskStarted {"taskId":"task-0007","pid":null,"seq":9}`,
+		domain.Running: "", domain.WaitingInput: "", domain.Interrupting: "", domain.Draft: "", domain.Discarded: "",
+		domain.Completed:   `event.taskCompleted {"taskId":"task-0007","result":"r","duration":2000,"seq":9}`,
+		domain.Failed:      `event.taskFailed {"taskId":"task-0007","duration":2000,"error":"boom","seq":9}`,
+		domain.Cancelled:   `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
+		domain.Interrupted: `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
+		domain.TimedOut:    `event.taskTimeout {"taskId":"task-0007","error":"boom","seq":9}`,
 	} {
 		n := noteOf(domain.Event{Seq: 9, Payload: domain.RunStateChanged{To: state}}, s)
 		if want == "" {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -102,7 +104,7 @@ func sessionOf(s domain.Session, now time.Time) *session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
-		Status: stateNames[s.State].session, Query: s.Prompt, Summary: headline(s.Prompt, summaryShown), Title: titleOf(s),
+		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(s.Prompt, summaryShown), Title: titleOf(s),
 		Model: s.Thread.Model, WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
@@ -140,8 +142,8 @@ func contextTokens(r domain.Run) int64 {
 
 func resultOf(s domain.Session) *sessionResult {
 	r := &sessionResult{
-		Type: "result", Subtype: "session_" + stateNames[s.State].session, TotalCostUSD: s.Tokens.CostUSD,
-		IsError: stateNames[s.State].session == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Thread.NativeSession,
+		Type: "result", Subtype: "session_" + dialect.StatusOf(s.State), TotalCostUSD: s.Tokens.CostUSD,
+		IsError: dialect.StatusOf(s.State) == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Thread.NativeSession,
 		Error: errorText(s.Run),
 	}
 	if took := duration(s.Run); took != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -16,7 +18,7 @@ import (
 // registerSessions registers what starts, lists and ends sessions (seed 001).
 func registerSessions(reg *server.Registry, d Domain) {
 	s := sessions{d}
-	f := sessionFamily
+	f := dialect.Session
 	handle(reg, d, f, "launchSession", s.launch,
 		server.Doc("Starts a session: an agent works on a query in a new conversation."))
 	handle(reg, d, f, "listSessions", s.list,
@@ -152,12 +154,12 @@ type launchParams struct {
 	SkipTimeout       *int64 `json:"dangerously_skip_permissions_timeout,omitempty" doc:"For how long, in milliseconds; absent or 0: without end."`
 	SkipTimeoutMillis *int64 `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Another name for dangerously_skip_permissions_timeout."`
 
-	Agent          string          `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	PermissionMode permissionMode  `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
-	Priority       int             `json:"priority,omitempty" doc:"Higher first."`
-	TimeoutMS      *uint           `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
-	Draft          bool            `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
-	Metadata       json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
+	Agent          string                 `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+	PermissionMode dialect.PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
+	Priority       int                    `json:"priority,omitempty" doc:"Higher first."`
+	TimeoutMS      *uint                  `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
+	Draft          bool                   `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
+	Metadata       json.RawMessage        `json:"metadata,omitempty" doc:"An object to keep with the session."`
 }
 
 func (p launchParams) check() error {
@@ -208,7 +210,7 @@ func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 }
 
 func launched(s domain.Session) launchResult {
-	return launchResult{s.SessionID, s.RunID, taskID(s.Task), s.Thread.UUID, s.Agent, stateNames[s.State].session}
+	return launchResult{s.SessionID, s.RunID, taskID(s.Task), s.Thread.UUID, s.Agent, dialect.StatusOf(s.State)}
 }
 
 const (
@@ -217,11 +219,11 @@ const (
 )
 
 type listSessionsParams struct {
-	Limit    *uint         `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
-	Before   string        `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
-	Status   sessionStatus `json:"status,omitempty" doc:"Only sessions with this status; absent: all that were not discarded."`
-	Archived *bool         `json:"archived,omitempty" doc:"Only archived sessions, or only others."`
-	Agent    string        `json:"agent,omitempty" doc:"Only sessions of this agent."`
+	Limit    *uint                 `json:"limit,omitempty" doc:"How many; 500 unless told, 1000 at most."`
+	Before   string                `json:"before,omitempty" doc:"Only sessions older than this one, for paging."`
+	Status   dialect.SessionStatus `json:"status,omitempty" doc:"Only sessions with this status; absent: all that were not discarded."`
+	Archived *bool                 `json:"archived,omitempty" doc:"Only archived sessions, or only others."`
+	Agent    string                `json:"agent,omitempty" doc:"Only sessions of this agent."`
 }
 
 type sessionList struct {
@@ -231,7 +233,7 @@ type sessionList struct {
 
 func (s sessions) list(ctx context.Context, h *hub.Hub, p listSessionsParams) (sessionList, error) {
 	return s.listed(ctx, h, p.Before, domain.RunFilter{
-		States: p.Status.states(), Agent: p.Agent, Archived: p.Archived, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost),
+		States: p.Status.States(), Agent: p.Agent, Archived: p.Archived, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost),
 	})
 }
 
@@ -273,13 +275,13 @@ func (s sessions) leaves(ctx context.Context, h *hub.Hub, p leavesParams) (sessi
 	switch p.Filter {
 	case "normal":
 		f.Archived = &no
-		f.States = chosen(func(s domain.State) bool { return s != draft && s != discarded })
+		f.States = dialect.StatesWhere(func(s domain.State) bool { return s != domain.Draft && s != domain.Discarded })
 	case "archived":
 		f.Archived = &yes
 	case "draft":
-		f.States = []domain.State{draft}
+		f.States = []domain.State{domain.Draft}
 	default:
-		f.States = sessionStatus("").states()
+		f.States = dialect.SessionStatus("").States()
 	}
 	return s.listed(ctx, h, p.Before, f)
 }
@@ -350,21 +352,21 @@ type interruptResult struct {
 }
 
 func (sessions) interrupt(ctx context.Context, h *hub.Hub, p interruptParams) (interruptResult, error) {
-	// Cancel also takes a session that has not been started.
+	// Interrupt also takes a session that has not been started.
 	s, err := h.Interrupt(ctx, p.SessionID, p.Reason)
-	return interruptResult{err == nil, s.SessionID, stateNames[s.State].session}, err
+	return interruptResult{err == nil, s.SessionID, dialect.StatusOf(s.State)}, err
 }
 
 type updateParams struct {
-	SessionID             string          `json:"session_id" doc:"The session; every id of the run will do."`
-	AutoAcceptEdits       *bool           `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
-	SkipPermissions       *bool           `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval. True also approves what is pending."`
-	SkipTimeoutMillis     *uint           `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"For how long, in milliseconds; 0: without end."`
-	PermissionMode        *permissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
-	Model                 *string         `json:"model,omitempty" doc:"A model that the agent knows."`
-	Title                 *string         `json:"title,omitempty" doc:"What to call the session."`
-	Archived              *bool           `json:"archived,omitempty" doc:"Whether it is put away."`
-	AdditionalDirectories *[]string       `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
+	SessionID             string                  `json:"session_id" doc:"The session; every id of the run will do."`
+	AutoAcceptEdits       *bool                   `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
+	SkipPermissions       *bool                   `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval. True also approves what is pending."`
+	SkipTimeoutMillis     *uint                   `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"For how long, in milliseconds; 0: without end."`
+	PermissionMode        *dialect.PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
+	Model                 *string                 `json:"model,omitempty" doc:"A model that the agent knows."`
+	Title                 *string                 `json:"title,omitempty" doc:"What to call the session."`
+	Archived              *bool                   `json:"archived,omitempty" doc:"Whether it is put away."`
+	AdditionalDirectories *[]string               `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
 }
 
 func (p updateParams) check() error { return need("session_id", p.SessionID) }

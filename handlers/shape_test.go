@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -19,32 +21,32 @@ import (
 // The codes of each family (docs/protocol.md, "Errors by family"), cell by cell.
 func TestCodesOfTheFamilies(t *testing.T) {
 	for _, test := range []struct {
-		family family
+		family dialect.Family
 		kind   string
 		code   int64
 		data   string
 	}{
-		{taskFamily, domain.KindRunNotFound, -32000, "task_not_found"},
-		{taskFamily, domain.KindNotCancellable, -32001, "task_not_cancellable"},
-		{taskFamily, domain.KindQueueFull, -32002, "queue_full"},
-		{taskFamily, domain.KindUnavailable, -32003, "subsystem_unavailable"},
-		{taskFamily, domain.KindNotTrusted, -32043, "not_trusted"},
-		{taskFamily, domain.KindExecutor, -32603, "executor_failed"},
-		{chatFamily, domain.KindQueueFull, -32002, "queue_full"},
-		{sessionFamily, domain.KindRunNotFound, -32603, "session_not_found"},
-		{sessionFamily, domain.KindNotCancellable, -32603, "session_not_running"},
-		{sessionFamily, domain.KindApprovalNotFound, -32603, "approval_not_found"},
-		{sessionFamily, domain.KindQueueFull, -32603, "queue_full"},
-		{sessionFamily, domain.KindUnavailable, -32603, "subsystem_unavailable"},
-		{sessionFamily, domain.KindNotTrusted, -32043, "not_trusted"},
-		{executorFamily, domain.KindRunNotFound, -32603, "task_not_found"},
-		{executorFamily, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
-		{executorFamily, domain.KindNoAPIKey, -32603, "no_api_key"},
-		{executorFamily, domain.KindInvalidToken, -32600, "invalid_session_token"},
-		{taskFamily, domain.KindInvalidToken, -32600, "invalid_session_token"},
+		{dialect.Task, domain.KindRunNotFound, -32000, "task_not_found"},
+		{dialect.Task, domain.KindNotCancellable, -32001, "task_not_cancellable"},
+		{dialect.Task, domain.KindQueueFull, -32002, "queue_full"},
+		{dialect.Task, domain.KindUnavailable, -32003, "subsystem_unavailable"},
+		{dialect.Task, domain.KindNotTrusted, -32043, "not_trusted"},
+		{dialect.Task, domain.KindExecutor, -32603, "executor_failed"},
+		{dialect.Chat, domain.KindQueueFull, -32002, "queue_full"},
+		{dialect.Session, domain.KindRunNotFound, -32603, "session_not_found"},
+		{dialect.Session, domain.KindNotCancellable, -32603, "session_not_running"},
+		{dialect.Session, domain.KindApprovalNotFound, -32603, "approval_not_found"},
+		{dialect.Session, domain.KindQueueFull, -32603, "queue_full"},
+		{dialect.Session, domain.KindUnavailable, -32603, "subsystem_unavailable"},
+		{dialect.Session, domain.KindNotTrusted, -32043, "not_trusted"},
+		{dialect.Executor, domain.KindRunNotFound, -32603, "task_not_found"},
+		{dialect.Executor, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
+		{dialect.Executor, domain.KindNoAPIKey, -32603, "no_api_key"},
+		{dialect.Executor, domain.KindInvalidToken, -32600, "invalid_session_token"},
+		{dialect.Task, domain.KindInvalidToken, -32600, "invalid_session_token"},
 	} {
 		cause := errors.New("/secret/path")
-		err := test.family.wire(fmt.Errorf("wrapped: %w", &domain.Error{Kind: test.kind, Message: "do this", Err: cause}))
+		err := test.family.Error(fmt.Errorf("wrapped: %w", &domain.Error{Kind: test.kind, Message: "do this", Err: cause}))
 		var wire *jsonrpc2.Error
 		require.ErrorAs(t, err, &wire)
 		assert.Equal(t, test.code, wire.Code, test.kind)
@@ -54,7 +56,7 @@ func TestCodesOfTheFamilies(t *testing.T) {
 		assert.Equal(t, cause.Error(), err.Error(), "the log has the cause")
 	}
 	plain := errors.New("no business of the peer's")
-	assert.Equal(t, plain, taskFamily.wire(plain))
+	assert.Equal(t, plain, dialect.Task.Error(plain))
 }
 
 func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
@@ -71,21 +73,21 @@ func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
 
 func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 	for _, test := range []struct {
-		family       family
+		family       dialect.Family
 		param, wants string
 	}{
-		{taskFamily, "working_dir", "cwd"},
-		{chatFamily, "prompt", "message"},
-		{sessionFamily, "prompt", "query"},
-		{sessionFamily, "working_dir", "working_dir"},
-		{executorFamily, "working_dir", "cwd"},
-		{executorFamily, "", "params"},
+		{dialect.Task, "working_dir", "cwd"},
+		{dialect.Chat, "prompt", "message"},
+		{dialect.Session, "prompt", "query"},
+		{dialect.Session, "working_dir", "working_dir"},
+		{dialect.Executor, "working_dir", "cwd"},
+		{dialect.Executor, "", "params"},
 	} {
-		e := test.family.wireError(&domain.Error{Kind: domain.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
+		e := test.family.WireError(&domain.Error{Kind: domain.KindInvalid, Param: test.param, Expected: "a", Received: "b"})
 		assert.JSONEq(t, `{"param":"`+test.wants+`","expected":"a","received":"b"}`, string(*e.Data))
 		assert.Contains(t, e.Message, test.wants+": expected a, received b")
 	}
-	e := taskFamily.wireError(&domain.Error{Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
+	e := dialect.Task.WireError(&domain.Error{Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: `"x"`, Accepted: []string{"demo"}, Message: "no agent x"})
 	assert.EqualValues(t, -32602, e.Code)
 	assert.Equal(t, "Invalid params: no agent x", e.Message)
 	assert.JSONEq(t, `{"param":"agent","expected":"the name of an agent","received":"\"x\"","accepted":["demo"]}`, string(*e.Data))
@@ -93,23 +95,23 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 
 // Each state as each dialect spells it.
 func TestStatesInEachDialect(t *testing.T) {
-	assert.Equal(t, []domain.State{interrupting, running, starting, waitingInput}, taskState("running").states())
-	assert.Equal(t, []domain.State{failed, timedOut}, taskState("failed").states())
-	assert.Equal(t, []domain.State{cancelled, interrupted}, taskState("cancelled").states())
-	assert.NotContains(t, taskState("").states(), draft)
-	assert.NotContains(t, taskState("").states(), discarded)
-	assert.Len(t, taskState("").states(), 10)
-	assert.Equal(t, []domain.State{queued, starting}, sessionStatus("starting").states())
-	assert.Equal(t, []domain.State{cancelled, interrupted}, sessionStatus("interrupted").states())
-	assert.Len(t, sessionStatus("").states(), 11)
-	for state, names := range stateNames {
-		if names.task != "" {
-			assert.Contains(t, taskState("").Accepted(), names.task, state)
+	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, dialect.TaskState("running").States())
+	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, dialect.TaskState("failed").States())
+	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, dialect.TaskState("cancelled").States())
+	assert.NotContains(t, dialect.TaskState("").States(), domain.Draft)
+	assert.NotContains(t, dialect.TaskState("").States(), domain.Discarded)
+	assert.Len(t, dialect.TaskState("").States(), 10)
+	assert.Equal(t, []domain.State{domain.Queued, domain.Starting}, dialect.SessionStatus("starting").States())
+	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, dialect.SessionStatus("interrupted").States())
+	assert.Len(t, dialect.SessionStatus("").States(), 11)
+	for _, state := range dialect.StatesWhere(func(domain.State) bool { return true }) {
+		if name := dialect.TaskStateOf(state); name != "" {
+			assert.Contains(t, dialect.TaskState("").Accepted(), name, state)
 		}
-		assert.Contains(t, sessionStatus("").Accepted(), names.session, state)
+		assert.Contains(t, dialect.SessionStatus("").Accepted(), dialect.StatusOf(state), state)
 	}
 	assert.Equal(t, statsResult{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
-		draft: 9, queued: 1, starting: 1, running: 1, waitingInput: 1, interrupting: 1, completed: 1, failed: 1, timedOut: 1, cancelled: 1, interrupted: 1, discarded: 9,
+		domain.Draft: 9, domain.Queued: 1, domain.Starting: 1, domain.Running: 1, domain.WaitingInput: 1, domain.Interrupting: 1, domain.Completed: 1, domain.Failed: 1, domain.TimedOut: 1, domain.Cancelled: 1, domain.Interrupted: 1, domain.Discarded: 9,
 	}))
 }
 
@@ -125,10 +127,10 @@ func TestPermissionsThatHaveExpired(t *testing.T) {
 
 func TestExecuteResultOfEachEnd(t *testing.T) {
 	for state, want := range map[domain.State]string{
-		completed: `{"status":"completed","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
-		timedOut:  `{"status":"failed","message_count":0,"error":{"message":"the time limit was reached","code":"TIMEOUT"},"agent":"","session_id":"S","task_id":"task-0001"}`,
-		failed:    `{"status":"failed","message_count":0,"error":{"message":"the agent failed and did not say why","code":"EXECUTOR_ERROR"},"agent":"","session_id":"S","task_id":"task-0001"}`,
-		cancelled: `{"status":"cancelled","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
+		domain.Completed: `{"status":"completed","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
+		domain.TimedOut:  `{"status":"failed","message_count":0,"error":{"message":"the time limit was reached","code":"TIMEOUT"},"agent":"","session_id":"S","task_id":"task-0001"}`,
+		domain.Failed:    `{"status":"failed","message_count":0,"error":{"message":"the agent failed and did not say why","code":"EXECUTOR_ERROR"},"agent":"","session_id":"S","task_id":"task-0001"}`,
+		domain.Cancelled: `{"status":"cancelled","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
 	} {
 		s := domain.Session{}
 		s.State, s.Task, s.SessionID = state, 1, "S"

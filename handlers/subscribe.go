@@ -28,11 +28,11 @@ const heartbeatEvery = 30 * time.Second
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
 	s := &subscriptions{hub: d.Hub, watching: w, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
-	handle(reg, d, sessionFamily, "Subscribe", s.subscribe,
+	handle(reg, d, dialect.Session, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
 			"Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most."))
-	handle(reg, d, sessionFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
+	handle(reg, d, dialect.Session, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 }
 
 // subscriptions are those of all connections.
@@ -51,7 +51,7 @@ const subscriptionsAtMost = 64
 
 var errTooManySubscriptions = server.NewError(server.CodeOverloaded,
 	fmt.Sprintf("Overloaded: this connection has %d subscriptions, and no more are possible; end some with Unsubscribe, or ask for more events with one", subscriptionsAtMost),
-	errorData{Kind: "too_many_subscriptions"})
+	dialect.ErrorData{Kind: "too_many_subscriptions"})
 
 // add notes a subscription, unless its connection has too many.
 func (s *subscriptions) add(sub *subscription) error {
@@ -215,7 +215,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscri
 	sub := s.forget(p.SubscriptionID, server.ConnFrom(ctx))
 	if sub == nil {
 		return success{}, server.NewError(jsonrpc2.CodeInternalError,
-			"Internal error: this connection has no such subscription; it has ended already, or was never made here", errorData{Kind: "subscription_not_found"})
+			"Internal error: this connection has no such subscription; it has ended already, or was never made here", dialect.ErrorData{Kind: "subscription_not_found"})
 	}
 	sub.cancel()
 	return success{true}, nil

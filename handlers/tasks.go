@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -14,17 +16,17 @@ import (
 // them gets the broadcasts event.task… from then on.
 func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
-	handle(reg, d, taskFamily, "task.submit", joined(t, t.submit),
+	handle(reg, d, dialect.Task, "task.submit", joined(t, t.submit),
 		server.Doc("Starts a task, or queues it if no place is free. event.task… notifications tell what becomes of it."))
-	handle(reg, d, taskFamily, "task.cancel", joined(t, t.cancel),
+	handle(reg, d, dialect.Task, "task.cancel", joined(t, t.cancel),
 		server.Doc("Cancels a queued task, or begins to end a running one."))
-	handle(reg, d, taskFamily, "task.list", joined(t, t.list),
+	handle(reg, d, dialect.Task, "task.list", joined(t, t.list),
 		server.Doc("Lists tasks, the newest first."))
-	handle(reg, d, taskFamily, "task.get", joined(t, t.get),
+	handle(reg, d, dialect.Task, "task.get", joined(t, t.get),
 		server.Doc("Tells everything about a task, with its output so far."))
-	handle(reg, d, taskFamily, "task.stats", t.stats,
+	handle(reg, d, dialect.Task, "task.stats", t.stats,
 		server.Doc("Counts tasks by state. Its since is for who was told of tasks by a hub that has gone."))
-	handle(reg, d, chatFamily, "chat.send", joined(t, t.chat),
+	handle(reg, d, dialect.Chat, "chat.send", joined(t, t.chat),
 		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, "+
 			"the chat goes on with it in a new conversation, and it is told what was said."))
 	return t.broadcasts
@@ -73,7 +75,7 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitR
 // submitted tells what was begun. A task that has ended by now was running
 // when it was submitted: clients of seed 000 expect no other state here.
 func submitted(s domain.Session) submitResult {
-	state := stateNames[s.State].task
+	state := dialect.TaskStateOf(s.State)
 	if state != "queued" {
 		state = "running"
 	}
@@ -127,10 +129,10 @@ const (
 )
 
 type listTasksParams struct {
-	State  taskState `json:"state,omitempty" doc:"Only tasks in this state."`
-	Limit  *uint     `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
-	Agent  string    `json:"agent,omitempty" doc:"Only tasks of this agent."`
-	Before string    `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
+	State  dialect.TaskState `json:"state,omitempty" doc:"Only tasks in this state."`
+	Limit  *uint             `json:"limit,omitempty" doc:"How many; 20 unless told, 1000 at most."`
+	Agent  string            `json:"agent,omitempty" doc:"Only tasks of this agent."`
+	Before string            `json:"before,omitempty" doc:"Only tasks older than this one, for paging."`
 }
 
 func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*task, error) {
@@ -139,7 +141,7 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*tas
 		return nil, err
 	}
 	sessions, err := h.Query().Sessions(ctx, domain.RunFilter{
-		States: p.State.states(), Agent: p.Agent, Before: before,
+		States: p.State.States(), Agent: p.Agent, Before: before,
 		Limit: pageSize(p.Limit, tasksByDefault, tasksAtMost),
 	})
 	if err != nil {
@@ -191,7 +193,7 @@ func statsOf(counts domain.Counts) (s statsResult) {
 		"running": &s.Running, "queued": &s.Queued, "completed": &s.Completed, "failed": &s.Failed, "cancelled": &s.Cancelled,
 	}
 	for state, n := range counts {
-		if field := in[stateNames[state].task]; field != nil {
+		if field := in[dialect.TaskStateOf(state)]; field != nil {
 			*field += n
 			s.Total += n
 		}
@@ -240,13 +242,13 @@ func (t *task) atMost() int {
 
 func taskOf(s domain.Session, output string) *task {
 	t := &task{
-		ID: taskID(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: stateNames[s.State].task,
+		ID: taskID(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: dialect.TaskStateOf(s.State),
 		CreatedAt: iso(s.Created), StartedAt: isoOrNull(s.Started), CompletedAt: isoOrNull(s.Ended),
 		Error: orNil(errorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
 		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s),
-		ErrorCode: s.ErrorCode, Status: stateNames[s.State].session,
+		ErrorCode: s.ErrorCode, Status: dialect.StatusOf(s.State),
 	}
-	if s.State == completed {
+	if s.State == domain.Completed {
 		t.Result = &s.Result
 	}
 	return t
@@ -262,7 +264,7 @@ func titleOf(s domain.Session) string {
 
 // errorText is why a run failed.
 func errorText(r domain.Run) string {
-	if r.Error == "" && r.State == timedOut {
+	if r.Error == "" && r.State == domain.TimedOut {
 		return "the time limit was reached"
 	}
 	return r.Error

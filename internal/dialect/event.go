@@ -83,19 +83,6 @@ func data(e domain.Event) any {
 	return struct{}{}
 }
 
-// StatusOf is a state in the words of HumanLayer.
-func StatusOf(s domain.State) string {
-	switch s {
-	case domain.Queued:
-		return string(domain.Starting)
-	case domain.TimedOut:
-		return string(domain.Failed)
-	case domain.Cancelled:
-		return string(domain.Interrupted)
-	}
-	return string(s)
-}
-
 // ids name a run in an event.
 type ids struct {
 	SessionID string `json:"session_id"`

@@ -1,4 +1,4 @@
-package handlers
+package dialect
 
 import (
 	"errors"
@@ -10,19 +10,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A family is a set of methods whose error codes mean the same.
-type family struct {
+// A Family is a set of methods whose error codes mean the same. It is a value: no
+// handler asks which client it answers.
+type Family struct {
 	codes  map[string]wireCode // by kind of domain.Error; missing: -32603 with its kind
-	params map[string]string   // the hub's names of parameters and the family's
+	params map[string]string   // the domain's names of parameters and the family's
 }
 
-// A wireCode is what an error of the hub is in a family.
+// A wireCode is what an error of the domain is in a family.
 type wireCode struct {
 	code int64
 	kind string // data.kind
 }
 
-// Codes of seed 000, and ours.
+// Codes of AIWG, and ours.
 const (
 	codeTaskNotFound       = -32000
 	codeTaskNotCancellable = -32001
@@ -40,42 +41,43 @@ var everywhere = map[string]wireCode{
 // The families (docs/protocol.md, "Errors by family"). The systems that they come from use the same numbers for
 // different things, so a code is looked up in the family of the method.
 var (
-	taskFamily = family{codes: map[string]wireCode{
+	Task = Family{codes: map[string]wireCode{
 		domain.KindRunNotFound:    {codeTaskNotFound, "task_not_found"},
 		domain.KindNotCancellable: {codeTaskNotCancellable, "task_not_cancellable"},
 		domain.KindQueueFull:      {codeQueueFull, "queue_full"},
 		domain.KindUnavailable:    {codeUnavailable, "subsystem_unavailable"},
 	}, params: map[string]string{"working_dir": "cwd"}}
-	chatFamily    = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}}
-	sessionFamily = family{
+	Chat    = Family{codes: Task.codes, params: map[string]string{"prompt": "message"}}
+	Session = Family{
 		codes: map[string]wireCode{
 			domain.KindRunNotFound:    {jsonrpc2.CodeInternalError, "session_not_found"},
 			domain.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running"},
 		},
 		params: map[string]string{"prompt": "query"},
 	}
-	executorFamily = family{codes: map[string]wireCode{
+	Executor = Family{codes: map[string]wireCode{
 		domain.KindRunNotFound: {jsonrpc2.CodeInternalError, "task_not_found"},
 	}, params: map[string]string{"working_dir": "cwd"}}
 )
 
-type errorData struct {
+type ErrorData struct {
 	Reason string `json:"reason,omitempty"`
 	Kind   string `json:"kind"`
 }
 
-// told is an error as the peer gets it, with its cause for the log.
-type told struct {
+// An answer is an error as the peer gets it, with its cause for the log.
+type answer struct {
 	wire  *jsonrpc2.Error
 	cause error
 }
 
-func (t told) Error() string   { return t.cause.Error() }
-func (t told) Unwrap() []error { return []error{t.wire, t.cause} }
+func (t answer) Error() string { return t.cause.Error() }
 
-// wire turns an error of the hub into what the family calls it. Other errors
+func (t answer) Unwrap() []error { return []error{t.wire, t.cause} }
+
+// Error turns an error of the domain into what the family calls it. Other errors
 // stay what they are: package server keeps their text for the log.
-func (f family) wire(err error) error {
+func (f Family) Error(err error) error {
 	var e *domain.Error
 	if !errors.As(err, &e) {
 		return err
@@ -84,15 +86,15 @@ func (f family) wire(err error) error {
 	if e.Err != nil {
 		cause = e.Err
 	}
-	return told{f.wireError(e), cause}
+	return answer{f.WireError(e), cause}
 }
 
-func (f family) wireError(e *domain.Error) *jsonrpc2.Error {
+func (f Family) WireError(e *domain.Error) *jsonrpc2.Error {
 	switch e.Kind {
 	case domain.KindInvalid, domain.KindUnknownAgent:
 		return f.invalidParam(e)
 	case domain.KindInvalidToken:
-		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message, errorData{"invalid-session-token", "invalid_session_token"})
+		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message, ErrorData{"invalid-session-token", "invalid_session_token"})
 	}
 	code, known := f.codes[e.Kind]
 	if !known {
@@ -101,11 +103,11 @@ func (f family) wireError(e *domain.Error) *jsonrpc2.Error {
 	if !known {
 		code = wireCode{jsonrpc2.CodeInternalError, e.Kind}
 	}
-	return server.NewError(code.code, canonical(code.code)+e.Message, errorData{Kind: code.kind})
+	return server.NewError(code.code, canonical(code.code)+e.Message, ErrorData{Kind: code.kind})
 }
 
 // invalidParam is a -32602 with the name that the parameter has in the family.
-func (f family) invalidParam(e *domain.Error) *jsonrpc2.Error {
+func (f Family) invalidParam(e *domain.Error) *jsonrpc2.Error {
 	p := server.ParamError{Param: e.Param, Expected: e.Expected, Received: e.Received, Accepted: e.Accepted}
 	if name, renamed := f.params[p.Param]; renamed {
 		p.Param = name
@@ -122,7 +124,7 @@ func (f family) invalidParam(e *domain.Error) *jsonrpc2.Error {
 	return server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: "+e.Message, p)
 }
 
-// canonical is the message that the specification or the seed gives a code; a
+// canonical is the message that the specification or AIWG gives a code; a
 // clarification follows it.
 func canonical(code int64) string {
 	switch code {
@@ -136,15 +138,6 @@ func canonical(code int64) string {
 		return "Subsystem unavailable: "
 	case jsonrpc2.CodeInternalError:
 		return "Internal error: "
-	}
-	return ""
-}
-
-// hubKind is the kind of an error of the hub, or "".
-func hubKind(err error) string {
-	var e *domain.Error
-	if errors.As(err, &e) {
-		return e.Kind
 	}
 	return ""
 }
