@@ -38,7 +38,7 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 			attached.awaitNote("event.taskStarted", after.TaskID)
 
 			end(t, hub, attached)
-			<-hub.ended // until then it refuses what is asked
+			<-hub.ended                                            // until then it refuses what is asked
 			for attached.try("task.stats", object{}, nil) != nil { // what needs a hub
 			}
 			for _, task := range []launched{before, after} {
