@@ -4,19 +4,19 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/eventrow"
 )
 
 // scanEvent reads a row of the log. Where it cannot be what was written, its
 // payload is unreadable.
 func (q eventQueries) scanEvent(row scanner) (domain.Event, error) {
 	var (
-		e         domain.Event
-		at        int64
-		kind      string
-		key, text *string
-		data      *jsonText
+		e    domain.Event
+		at   int64
+		c    eventrow.Columns
+		data *jsonText
 	)
-	if err := row.Scan(&e.Seq, &at, &kind, &e.Thread, &e.Run, &key, &text, &data); err != nil {
+	if err := row.Scan(&e.Seq, &at, &c.Type, &e.Thread, &e.Run, &c.Key, &c.Text, &data); err != nil {
 		return e, err
 	}
 	e.Time = fromNano(at)
@@ -24,20 +24,13 @@ func (q eventQueries) scanEvent(row scanner) (domain.Event, error) {
 		e.Payload = domain.Unreadable{}
 		return e, nil
 	}
+	c.Data = (*string)(data)
 	var err error
-	if e.Ref, e.Payload, err = payloadOf(kind, deref(key), deref(text), string(deref(data))); err != nil {
+	if e.Ref, e.Payload, err = eventrow.Decode(c); err != nil {
 		q.s.damaged(&DamagedError{err})
 		e.Ref, e.Payload = domain.RunRef{}, domain.Unreadable{}
 	}
 	return e, nil
-}
-
-// deref is what p points to, or the zero value.
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }
 
 const eventColumns = "seq, at, type, thread, run, key, text, data"
@@ -57,12 +50,12 @@ func (q eventQueries) LastSeq(ctx context.Context) (int64, error) {
 func (t *Tx) Append(e domain.Event) (int64, error) {
 	e.Seq = t.seq + 1
 	e.Time = t.now
-	key, text, data, err := eventColumnsOf(e)
+	row, err := eventrow.Encode(e)
 	if err != nil {
 		return 0, err
 	}
 	if _, err := t.exec("INSERT INTO events ("+eventColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		e.Seq, nano(e.Time), string(e.Payload.Kind()), e.Thread, e.Run, key, text, data); err != nil {
+		e.Seq, nano(e.Time), row.Type, e.Thread, e.Run, row.Key, row.Text, row.Data); err != nil {
 		return 0, err
 	}
 	t.seq = e.Seq

@@ -148,7 +148,7 @@ ALTER TABLE tokens DROP COLUMN expires;
 -- What a thread has to do, without all that it has done; see runs.go.
 CREATE INDEX runs_unfinished ON runs (thread, state, priority, id) WHERE state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting');
 `, `
--- Rows of the log have types and members of their own (eventrow.go), which a program up to format 8 does not know. Older rows stay.
+-- Rows of the log have types and members of their own (package eventrow), which a program up to format 8 does not know. Older rows stay.
 `, `
 -- What waits for a human in a thread, without all that waits elsewhere.
 CREATE INDEX approvals_waiting ON approvals (thread) WHERE status = 'pending';

@@ -1,4 +1,11 @@
-package sqlite
+// Package eventrow spells entries of the log as their rows have them, and reads
+// them back, those of all earlier formats included. It knows no database.
+//
+// The column type of a row has the kind of its payload, and data has the payload
+// as JSON with the members below. Rows of formats up to 8 are spelled as in
+// old.go: their types are others, so each row says itself how it is to be read. A
+// delta has columns of its own, key and text, and no data.
+package eventrow
 
 import (
 	"bytes"
@@ -10,11 +17,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
-
-// The column type of a row of the log has the kind of its payload, and data has
-// the payload as JSON with the members below. Rows of formats up to 8 are spelled
-// as in oldevents.go: their types are others, so each row says itself how it is
-// to be read. A delta has columns of its own, key and text, and no data.
 
 // A payloadCodec writes and reads the data of one kind of rows.
 type payloadCodec struct {
@@ -281,39 +283,62 @@ type terminalExitRow struct {
 	Signal     string `json:"signal,omitempty"`
 }
 
-var errNoEvent = &DamagedError{errors.New("a row of the log says nothing that is known")}
+// Columns are what a row has of an event, besides its numbers and its time. Nil is
+// NULL: most rows have only one of Key, Text and Data.
+type Columns struct {
+	Type string // the kind of the payload
+	Key  *string
+	Text *string
+	Data *string // JSON
+}
 
-// eventColumnsOf are the key, the text and the data of a row; nil where there is
-// none: most rows have only one of them.
-func eventColumnsOf(e domain.Event) (key, text, data any, err error) {
+// Encode spells an event as the columns of its row. It fails for payloads that
+// the log does not keep.
+func Encode(e domain.Event) (Columns, error) {
+	row := Columns{Type: string(e.Payload.Kind())}
 	if d, ok := e.Payload.(domain.MessageDelta); ok {
+		row.Key = &d.Key
 		if d.Text != "" {
-			text = d.Text
+			row.Text = &d.Text
 		}
-		return d.Key, text, nil, nil
+		return row, nil
 	}
 	codec, ok := payloadCodecs[e.Payload.Kind()]
 	if !ok {
-		return nil, nil, nil, fmt.Errorf("%T is not kept in the log", e.Payload)
+		return Columns{}, fmt.Errorf("%T is not kept in the log", e.Payload)
 	}
-	spelled, err := codec.encode(e.Ref, e.Payload)
-	return nil, nil, spelled, err
+	data, err := codec.encode(e.Ref, e.Payload)
+	if err != nil {
+		return Columns{}, err
+	}
+	row.Data = &data
+	return row, nil
 }
 
-// payloadOf reads what eventColumnsOf made, or what a program up to format 8
-// did.
-func payloadOf(kind, key, text, data string) (domain.RunRef, domain.Payload, error) {
-	switch kind {
+// Decode reads what Encode made, or what a program up to format 8 did. An error
+// means that no program wrote such a row: it is damaged.
+func Decode(row Columns) (domain.RunRef, domain.Payload, error) {
+	switch row.Type {
 	case string(domain.EventDelta), oldDelta:
-		return domain.RunRef{}, domain.MessageDelta{Key: key, Text: text}, nil
+		return domain.RunRef{}, domain.MessageDelta{Key: deref(row.Key), Text: deref(row.Text)}, nil
 	case string(domain.EventThoughtDelta), oldThoughtDelta:
-		return domain.RunRef{}, domain.MessageDelta{Key: key, Text: text, Thought: true}, nil
+		return domain.RunRef{}, domain.MessageDelta{Key: deref(row.Key), Text: deref(row.Text), Thought: true}, nil
 	}
-	if codec, ok := payloadCodecs[domain.EventKind(kind)]; ok {
-		return codec.decode(data)
+	if codec, ok := payloadCodecs[domain.EventKind(row.Type)]; ok {
+		return codec.decode(deref(row.Data))
 	}
-	if decode, ok := oldPayloads[kind]; ok {
-		return decode([]byte(data))
+	if decode, ok := oldPayloads[row.Type]; ok {
+		return decode([]byte(deref(row.Data)))
 	}
-	return domain.RunRef{}, nil, errNoEvent
+	return domain.RunRef{}, nil, errUnknownType
 }
+
+// deref is what p points to, or the empty text.
+func deref(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+var errUnknownType = errors.New("a row of the log says nothing that is known")
