@@ -29,6 +29,21 @@ func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.C
 	return wire.Refusal(connected(cmd, s, do, opts...))
 }
 
+// askHub calls a method of the project's hub, and prints what it answers: by print,
+// or with --json as it came.
+func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, print func(R) error) error {
+	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+		r, raw, err := wire.Call[R](ctx, c, method, params)
+		if err != nil {
+			return err
+		}
+		if s.json {
+			return output.Raw(cmd.OutOrStdout(), raw)
+		}
+		return print(r)
+	})
+}
+
 // connected is withHub that leaves errors as they are.
 func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	p, err := s.Project()

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -9,8 +8,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
-	"github.com/duet-rpc/duet-rpc/internal/host"
-	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 const daemonHelp = `A daemon is a hub without an editor: what it runs goes on when editors close.
@@ -25,16 +22,6 @@ Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
 func newDaemonCommand(s *settings) *cobra.Command {
 	return group("daemon", "Start, inspect and stop a hub that outlives every editor", daemonHelp,
 		newDaemonStartCommand(s), newDaemonStopCommand(s), newDaemonStatusCommand(s), newDaemonLogsCommand(s))
-}
-
-// hubStatus asks the hub how it is; it starts none.
-func hubStatus(ctx context.Context, s *settings, p project.Project) (wire.HubStatus, error) {
-	c, err := host.Dial(ctx, &s.Settings, p)
-	if err != nil {
-		return wire.HubStatus{}, err
-	}
-	defer c.Close()
-	return wire.Status(ctx, c)
 }
 
 // sayHub says what was done about a hub, or prints its status as JSON.

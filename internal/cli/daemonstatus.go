@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/daemon"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -26,7 +27,7 @@ func newDaemonStatusCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			status, err := hubStatus(cmd.Context(), s, p)
+			status, err := daemon.Status(cmd.Context(), &s.Settings, p)
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/eventline"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -98,7 +99,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 			}
 			shown[id] = true
 		}
-		printEvent(cmd.OutOrStdout(), s, e)
+		eventline.Print(cmd.OutOrStdout(), e, s.json)
 	})
 	if err != nil {
 		return err
@@ -152,7 +153,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		// Questions that wait are shown once more, beside the log.
 		chosen := (session == "" || d.SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
 		if e.Seq > 0 && (chosen || e.Type == client.TypeLogDamaged) {
-			printEvent(cmd.OutOrStdout(), s, e)
+			eventline.Print(cmd.OutOrStdout(), e, s.json)
 		}
 		if at >= last {
 			over = true

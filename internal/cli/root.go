@@ -1,7 +1,8 @@
 // Package cli is the command line: a file for each command, which says what its
-// flags and arguments mean. It speaks with the project's hub as any client does,
-// in the types of package wire; what goes on for longer on a terminal has packages
-// of its own (turn, attach), as has what is printed (output, pager).
+// flags and arguments mean. What commands do has packages of its own: what goes on
+// for longer on a terminal (turn, attach), the hub's process (daemon), a database
+// of somebody else (foreign), and what is printed (output, pager, eventline). They
+// speak with the project's hub as any client does, in the types of package wire.
 package cli
 
 import (

@@ -2,13 +2,11 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -39,14 +37,7 @@ func newRulesCommand(s *settings) *cobra.Command {
 		Long:  "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := wire.Call[struct{ Rules []wire.Rule }](ctx, c, "getRules", struct{}{})
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return output.Raw(cmd.OutOrStdout(), raw)
-				}
+			return askHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []wire.Rule }) error {
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
 				for _, rule := range r.Rules {
 					t.Row(strconv.FormatInt(rule.ID, 10), rule.Effect, output.Short(ruleSubject(rule)), output.Short(ruleScope(rule)), output.Age(rule.CreatedAt))
@@ -69,13 +60,7 @@ func newForgetCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%q is not the number of a rule; `duet-rpc approvals rules` lists them", args[0])
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				_, raw, err := wire.Call[struct{}](ctx, c, "deleteRule", map[string]int64{"rule_id": id})
-				if err != nil || !s.json {
-					return err
-				}
-				return output.Raw(cmd.OutOrStdout(), raw)
-			})
+			return askHub(cmd, s, "deleteRule", map[string]int64{"rule_id": id}, func(struct{}) error { return nil })
 		},
 	}
 }

@@ -2,13 +2,11 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -37,14 +35,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Long:  "List sessions, the newest first.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := wire.Call[struct{ Sessions []wire.Session }](ctx, c, "listSessions", p)
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return output.Raw(cmd.OutOrStdout(), raw)
-				}
+			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
 				t := output.NewTable(cmd.OutOrStdout(), "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 				for _, x := range r.Sessions {
 					t.Row(x.ID, x.TaskID, x.Status, x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
@@ -69,15 +60,8 @@ func newSessionShowCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				x, raw, err := wire.SessionState(ctx, c, args[0])
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return output.Raw(cmd.OutOrStdout(), raw)
-				}
-				return printSession(cmd, x)
+			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
+				return printSession(cmd, r.Session)
 			})
 		},
 	}
@@ -127,13 +111,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			if p.CWD, err = fullPath(p.CWD); err != nil {
 				return err
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := wire.Call[wire.Started](ctx, c, "launchSession", p)
-				if err != nil {
-					return err
-				}
-				return sayStarted(ctx, cmd, s, c, r, raw, wait)
-			})
+			return startWork(cmd, s, "launchSession", p, wait)
 		},
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
@@ -177,13 +155,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 				return err
 			}
 			p.ID = args[0]
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := wire.Call[wire.Started](ctx, c, "continueSession", p)
-				if err != nil {
-					return err
-				}
-				return sayStarted(ctx, cmd, s, c, r, raw, wait)
-			})
+			return startWork(cmd, s, "continueSession", p, wait)
 		},
 	}
 	waitFlag(cmd, &wait)
@@ -198,17 +170,11 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := wire.Call[struct {
-					Success bool
-					Status  string
-				}](ctx, c, "interruptSession", map[string]string{"session_id": args[0]})
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return output.Raw(cmd.OutOrStdout(), raw)
-				}
+			return askHub(cmd, s, "interruptSession", map[string]string{"session_id": args[0]}, func(r struct {
+				Success bool
+				Status  string
+			},
+			) error {
 				if !r.Success {
 					return errors.New(args[0] + " was not interrupted")
 				}

@@ -21,6 +21,18 @@ func waitFlag(cmd *cobra.Command, wait *bool) {
 	cmd.Flags().BoolVar(wait, "wait", false, "show what the agent does until it ends; exit status 1 unless it completes")
 }
 
+// startWork has the hub start a session or a task, and prints its id, or waits for
+// its end.
+func startWork(cmd *cobra.Command, s *settings, method string, params any, wait bool) error {
+	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+		r, raw, err := wire.Call[wire.Started](ctx, c, method, params)
+		if err != nil {
+			return err
+		}
+		return sayStarted(ctx, cmd, s, c, r, raw, wait)
+	})
+}
+
 // sayStarted prints the id of a task that was started, or waits for its end.
 func sayStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
 	id := cmp.Or(r.TaskID, r.Task)

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -44,13 +42,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 			if p.CWD, err = fullPath(p.CWD); err != nil {
 				return err
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := wire.Call[wire.Started](ctx, c, "task.submit", p)
-				if err != nil {
-					return err
-				}
-				return sayStarted(ctx, cmd, s, c, r, raw, wait)
-			})
+			return startWork(cmd, s, "task.submit", p, wait)
 		},
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
@@ -74,14 +66,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 		Long:  "List tasks, the newest first.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				tasks, raw, err := wire.Call[[]wire.Task](ctx, c, "task.list", p)
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return output.Raw(cmd.OutOrStdout(), raw)
-				}
+			return askHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				for _, task := range tasks {
 					t.Row(task.ID, task.State, task.Agent, output.Age(task.CreatedAt), output.Short(task.Prompt))
@@ -104,16 +89,9 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				t, raw, err := wire.Call[wire.TaskState](ctx, c, "task.get", map[string]string{"taskId": args[0]})
-				if err != nil {
-					return err
-				}
+			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
-				if s.json {
-					return output.Raw(out, raw)
-				}
-				err = output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.State}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
+				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.State}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
 					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", t.CreatedAt}, output.Field{"started", t.StartedAt},
 					output.Field{"ended", t.CompletedAt}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
 				output.Body(out, t.Output)
@@ -132,18 +110,11 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				params := map[string]string{"taskId": args[0]}
-				if reason != "" {
-					params["reason"] = reason
-				}
-				r, raw, err := wire.Call[struct{ Cancelled bool }](ctx, c, "task.cancel", params)
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return output.Raw(cmd.OutOrStdout(), raw)
-				}
+			params := map[string]string{"taskId": args[0]}
+			if reason != "" {
+				params["reason"] = reason
+			}
+			return askHub(cmd, s, "task.cancel", params, func(r struct{ Cancelled bool }) error {
 				if !r.Cancelled {
 					return fmt.Errorf("%s was not cancelled", args[0])
 				}
@@ -163,14 +134,7 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 		Long:  "Count tasks by state.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := wire.Call[struct{ Total, Running, Queued, Completed, Failed, Cancelled int }](ctx, c, "task.stats", nil)
-				if err != nil {
-					return err
-				}
-				if s.json {
-					return output.Raw(cmd.OutOrStdout(), raw)
-				}
+			return askHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
 				return output.Fields(cmd.OutOrStdout(), output.Field{"running", strconv.Itoa(r.Running)}, output.Field{"queued", strconv.Itoa(r.Queued)},
 					output.Field{"completed", strconv.Itoa(r.Completed)}, output.Field{"failed", strconv.Itoa(r.Failed)},
 					output.Field{"cancelled", strconv.Itoa(r.Cancelled)}, output.Field{"total", strconv.Itoa(r.Total)})

@@ -90,7 +90,7 @@ func isSafe(dir string, safe []string) bool {
 	for _, s := range safe {
 		below, all := strings.CutSuffix(s, "/*")
 		switch {
-		case s == "*", filepath.Clean(s) == dir, sameDir(dir, s):
+		case s == "*", filepath.Clean(s) == dir, SameFile(dir, s):
 			return true
 		case all && (strings.HasPrefix(dir, filepath.Clean(below)+string(filepath.Separator)) || strings.HasPrefix(dir, resolve(below)+string(filepath.Separator))):
 			return true

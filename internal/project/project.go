@@ -70,7 +70,7 @@ func (f finder) find(explicit string) (Project, error) {
 	if p.StateDir, err = f.stateDir(p.Root); err != nil {
 		return Project{}, err
 	}
-	if explicit == "" && !sameDir(p.Root, f.home) && f.reserved(p.Root) {
+	if explicit == "" && !SameFile(p.Root, f.home) && f.reserved(p.Root) {
 		p.Notes = append(p.Notes, fmt.Sprintf("%s is no project, but a place for others; what is kept for it is in %s: go to a project's directory, or name one with --root", p.Root, p.StateDir))
 	}
 	if err := f.owners.CheckFile(p.ConfigFile()); err != nil {
@@ -129,7 +129,7 @@ func explicitRoot(path string) (string, error) {
 
 func (f finder) stateDir(root string) (string, error) {
 	own := filepath.Join(root, stateName)
-	if !sameDir(root, f.home) && !f.reserved(root) && f.isOurs(root, own) && f.canHold(root, own) {
+	if !SameFile(root, f.home) && !f.reserved(root) && f.isOurs(root, own) && f.canHold(root, own) {
 		return own, nil
 	}
 	base, err := StateHome(f.getenv)
@@ -163,10 +163,9 @@ func (f finder) canHold(root, own string) bool {
 	return err == nil || f.writable(root)
 }
 
-func sameDir(a, b string) bool {
-	if b == "" {
-		return false
-	}
+// SameFile reports whether two paths lead to the same file or directory; false where
+// one of them leads nowhere.
+func SameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)

@@ -18,7 +18,7 @@ func (f finder) reserved(dir string) bool {
 		home = resolve(home)
 	}
 	switch {
-	case dir == filepath.Dir(dir), dir == home, sameDir(dir, home), home != "" && isBelow(home, dir), sameDir(dir, f.getenv("TMPDIR")), sameDir(dir, os.TempDir()):
+	case dir == filepath.Dir(dir), dir == home, SameFile(dir, home), home != "" && isBelow(home, dir), SameFile(dir, f.getenv("TMPDIR")), SameFile(dir, os.TempDir()):
 		return true
 	case home != "" && home != filepath.Dir(home) && isBelow(dir, home):
 		return false // wherever a home is

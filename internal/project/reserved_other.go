@@ -7,7 +7,7 @@ import "os"
 // ofSystem reports whether a directory is one of the system's.
 func ofSystem(dir string) bool {
 	for _, name := range []string{"SystemRoot", "ProgramFiles", "ProgramFiles(x86)", "ProgramData", "PUBLIC"} {
-		if of := os.Getenv(name); of != "" && (sameDir(dir, of) || isBelow(dir, of)) {
+		if of := os.Getenv(name); of != "" && (SameFile(dir, of) || isBelow(dir, of)) {
 			return true
 		}
 	}

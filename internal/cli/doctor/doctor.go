@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // A Finding is one thing that was looked at.
@@ -59,19 +60,13 @@ func checkPath(self string) Finding {
 	case err != nil:
 		f.State, f.Found = Note, "duet-rpc is not on PATH"
 		f.Todo = fmt.Sprintf("put %s on PATH, or name this program in the editor's settings", filepath.Dir(self))
-	case !sameFile(found, self):
+	case !project.SameFile(found, self):
 		f.State, f.Found = Note, "another duet-rpc comes first on PATH: "+found
 		f.Todo = "remove it, or name this program in the editor's settings"
 	default:
 		f.State, f.Found = OK, found
 	}
 	return f
-}
-
-func sameFile(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // checkLog looks whether the log can be written.

@@ -1,4 +1,4 @@
-package cli
+package foreign
 
 import (
 	"context"
@@ -18,11 +18,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// take takes over the history, as the project's hub or by the one that runs.
-func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Project, out io.Writer) error {
-	log := logging.Open(logging.Options{Level: quietLevel + 1, NoColor: s.NoColor}) // what is set aside is said here
-	defer log.Close(logGrace)
-	taken, err := host.TakeOver(ctx, &s.Settings, f.Database, log)
+// TakeOver takes over the history, as the project's hub or by the one that runs,
+// and says on out what was taken and where the database is now.
+func (f *Database) TakeOver(ctx context.Context, s *host.Settings, p project.Project, log *logging.Log, out io.Writer) error {
+	taken, err := host.TakeOver(ctx, s, f.Database, log)
 	result := taken.Result
 	if taken.From != "" {
 		f.Database, f.Now = taken.From, taken.Now
@@ -40,7 +39,7 @@ func (f *foreignDatabase) take(ctx context.Context, s *settings, p project.Proje
 
 // takeByHub has the hub that runs take over the history; running says which
 // that is.
-func (f *foreignDatabase) takeByHub(ctx context.Context, s *settings, p project.Project, running error) (history.Result, error) {
+func (f *Database) takeByHub(ctx context.Context, s *host.Settings, p project.Project, running error) (history.Result, error) {
 	var taken struct {
 		history.Result
 		Database string
@@ -51,7 +50,7 @@ func (f *foreignDatabase) takeByHub(ctx context.Context, s *settings, p project.
 	if filepath.Dir(directory) != p.StateDir {
 		return taken.Result, alone // a hub takes only what is the project's
 	}
-	c, err := host.Dial(ctx, &s.Settings, p)
+	c, err := host.Dial(ctx, s, p)
 	if err != nil {
 		return taken.Result, fmt.Errorf("%w (%w)", alone, err)
 	}

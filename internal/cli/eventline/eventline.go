@@ -1,4 +1,5 @@
-package cli
+// Package eventline prints events of the hub, a line each.
+package eventline
 
 import (
 	"cmp"
@@ -14,9 +15,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-// printEvent prints an event on a line.
-func printEvent(out io.Writer, s *settings, e client.Event) {
-	if s.json {
+// Print prints an event on a line: for people, or as JSON.
+func Print(out io.Writer, e client.Event, asJSON bool) {
+	if asJSON {
 		line, _ := json.Marshal(struct { // it came as JSON
 			Seq       int64           `json:"seq"`
 			Type      string          `json:"type"`

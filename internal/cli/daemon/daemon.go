@@ -1,0 +1,20 @@
+// Package daemon starts, inspects and ends the project's hub.
+package daemon
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+// Status asks the hub how it is; it starts none.
+func Status(ctx context.Context, s *host.Settings, p project.Project) (wire.HubStatus, error) {
+	c, err := host.Dial(ctx, s, p)
+	if err != nil {
+		return wire.HubStatus{}, err
+	}
+	defer c.Close()
+	return wire.Status(ctx, c)
+}

@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+)
+
+// stopPause is how long whoever waits for the end of a process waits before it
+// looks again: the last that it does is to let go of the hub's lock, of which
+// nobody is notified.
+const stopPause = 20 * time.Millisecond
+
+// Stop asks the project's hub to end, and waits until it has. With force one
+// that does not answer is killed.
+func Stop(ctx context.Context, s *host.Settings, p project.Project, force bool) (status wire.HubStatus, killed bool, err error) {
+	within := host.DrainWithin + s.AnswerWithin
+	if force {
+		within = host.EndWithin + s.AnswerWithin
+	}
+	asking, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	status, err = askToStop(asking, s, p, force)
+	var silent *host.SilentError
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return status, false, err
+	case force && (errors.As(err, &silent) && silent.Held || asking.Err() != nil):
+		status, err = killHub(ctx, s, p)
+		return status, true, err
+	case asking.Err() != nil:
+		pid, _ := p.Holder(ctx)
+		return status, false, fmt.Errorf("process %d has not ended yet; --force would not wait for its agents", pid)
+	}
+	return status, false, err
+}
+
+// askToStop asks the hub to end, and waits until it has, or ctx ends.
+func askToStop(ctx context.Context, s *host.Settings, p project.Project, force bool) (wire.HubStatus, error) {
+	status, err := Status(ctx, s, p)
+	if err != nil {
+		return status, err
+	}
+	c, err := host.Dial(ctx, s, p, client.WithReconnect(false))
+	if err != nil {
+		return status, err
+	}
+	defer c.Close()
+	connected, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
+		return status, err
+	}
+	<-connected.Done() // it ends its connections shortly before it ends itself
+	for {              // until that process is no longer the hub
+		now, err := Status(ctx, s, p)
+		var nobody *socket.NobodyError
+		ended := errors.As(err, &nobody) && p.Unlocked()
+		if ended || err == nil && now.PID != status.PID {
+			return status, nil
+		}
+		select {
+		case <-ctx.Done():
+			return status, ctx.Err()
+		case <-time.After(stopPause):
+		}
+	}
+}
+
+// killHub ends the process that is the hub and does not answer: by SIGTERM, and
+// if it has not ended then as long after it as a hub needs, by SIGKILL. The
+// status has no more than its process id.
+func killHub(ctx context.Context, s *host.Settings, p project.Project) (status wire.HubStatus, err error) {
+	pid, held := p.Holder(ctx)
+	if !held {
+		return status, errors.New("the hub has ended by itself")
+	}
+	if pid == 0 {
+		return status, fmt.Errorf("the hub does not answer, and nothing in %s says which process it is: end it yourself", p.StateDir)
+	}
+	process, err := os.FindProcess(pid) // the very one, where the system can hold one
+	if err != nil {
+		return status, cannotEnd(pid, err)
+	}
+	defer process.Release()
+	status.PID = pid
+	status.Raw, _ = json.Marshal(map[string]any{"pid": pid, "killed": true}) // never fails
+	for _, kill := range []struct {
+		signal os.Signal
+		within time.Duration
+	}{{syscall.SIGTERM, min(host.EndWithin, s.AnswerWithin)}, {os.Kill, s.AnswerWithin}} {
+		if !isHolder(ctx, p, pid) {
+			return status, nil
+		}
+		if err = process.Signal(kill.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			err = cannotEnd(pid, err)
+			continue // not every system knows both
+		}
+		err = nil
+		for deadline := time.Now().Add(kill.within); time.Now().Before(deadline); {
+			if !isHolder(ctx, p, pid) {
+				return status, nil
+			}
+			select {
+			case <-ctx.Done():
+				return status, ctx.Err()
+			case <-time.After(stopPause):
+			}
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("process %d was killed, and still has not ended", pid)
+	}
+	return status, err
+}
+
+// isHolder reports whether a process has the hub's lock.
+func isHolder(ctx context.Context, p project.Project, pid int) bool {
+	now, held := p.Holder(ctx)
+	return held && now == pid
+}
+
+func cannotEnd(pid int, err error) error {
+	return fmt.Errorf("the hub (process %d) does not answer, and cannot be ended: %w", pid, err)
+}
