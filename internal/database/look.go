@@ -1,10 +1,11 @@
 package database
 
 import (
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 	"context"
 	"errors"
 	"os"
+
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/origin"

@@ -84,7 +84,7 @@ type RunHead struct {
 	ErrorCode string
 }
 
-// TaskName is the number of a run as seed 000 spells it, such as task-0001.
+// TaskName is the number of a run as AIWG spells it, such as task-0001.
 func TaskName(n int64) string { return fmt.Sprintf("task-%04d", n) }
 
 // IsTaskName reports whether an id is of the form that TaskName gives, so that
