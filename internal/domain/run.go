@@ -48,13 +48,13 @@ const CodeStoreFull = "STORE_FULL"
 
 // Tokens is what a run cost.
 type Tokens struct {
-	Input       int64   `json:"input,omitempty"`
-	Output      int64   `json:"output,omitempty"`
-	CacheRead   int64   `json:"cache_read,omitempty"`
-	CacheWrite  int64   `json:"cache_write,omitempty"`
-	ContextUsed int64   `json:"context_used,omitempty"`
-	ContextSize int64   `json:"context_size,omitempty"`
-	CostUSD     float64 `json:"cost_usd,omitempty"`
+	Input       int64
+	Output      int64
+	CacheRead   int64
+	CacheWrite  int64
+	ContextUsed int64
+	ContextSize int64
+	CostUSD     float64
 }
 
 // A Session is a run together with its thread: what most callers want to see.
