@@ -91,7 +91,7 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	assert.Equal(t, "approval_not_found", e.Data["kind"])
 }
 
-// Agents number their calls in each session anew, and seed 001's clients know
+// Agents number their calls in each session anew, and HumanLayer's clients know
 // an approval by the id of its call alone.
 func TestACallIDNamesOneApproval(t *testing.T) {
 	w := newWorld(t, asking)

@@ -29,7 +29,7 @@ const (
 	resultAtMost = 64 << 10
 )
 
-// broadcasts tells connections what becomes of tasks, as seed 000's program
+// broadcasts tells connections what becomes of tasks, as AIWG
 // means to: event.taskQueued and so on. A connection joins by calling a method
 // of the task family.
 type broadcasts struct {

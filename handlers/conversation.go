@@ -46,7 +46,7 @@ type conversationResult struct {
 	NextOffset *int                 `json:"next_offset,omitempty" doc:"There are more: pass this as offset."`
 }
 
-// A conversationEvent is one of seed 001's, and ours.
+// A conversationEvent is one of HumanLayer's, and ours.
 type conversationEvent struct {
 	ID              int64     `json:"id"`
 	SessionID       string    `json:"session_id" doc:"Of the session in which it happened."`

@@ -247,8 +247,8 @@ type shutdownResult struct {
 
 const maxShutdownMS = 60_000
 
-// shutdown ends the connection (seed 004); reason and timeout_ms are seed
-// 002's.
+// shutdown ends the connection (docs/protocol.md); reason and timeout_ms are the
+// executor catalog's.
 func (c Core) shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
 	conn := server.ConnFrom(ctx)
 	others := c.Others != nil && c.Others()

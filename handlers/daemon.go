@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerDaemon registers daemon.* and automation.* (seed 000).
+// registerDaemon registers daemon.* and automation.* (AIWG).
 func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{Domain: d, started: d.Now()}
 	server.Handle(reg, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))

@@ -15,10 +15,10 @@ import (
 )
 
 // defaultExecuteMS is how long a prompt may run unless the caller says
-// otherwise (seed 002's program), in milliseconds.
+// otherwise (the executor catalog's program), in milliseconds.
 const defaultExecuteMS = 300_000
 
-// registerExecutor registers what a daemon calls of an executor (seed 002):
+// registerExecutor registers what a daemon calls of an executor (the executor catalog):
 // for such a daemon, duet-rpc is one. A session token is optional, since all
 // who can connect are the same user; one that is wrong, or of another
 // conversation, is refused.
@@ -62,7 +62,7 @@ func (p executeParams) spec() hub.LaunchSpec {
 	}
 	if spec.Agent == "" {
 		spec.Agent = p.AgenticTool
-		if spec.Agent == "claude-code" { // seed 002's name of it
+		if spec.Agent == "claude-code" { // the executor catalog's name of it
 			spec.Agent = "claude"
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A session is a run as seed 001 shows it: with the members of getSessionState
+// A session is a run as HumanLayer shows it: with the members of getSessionState
 // and of listSessions, of its first clients and of today's, and ours.
 type session struct {
 	ID              string `json:"id"`
@@ -66,7 +66,7 @@ type session struct {
 	Metadata       json.RawMessage `json:"metadata,omitempty"`
 }
 
-// A sessionResult is what Claude Code prints last, and so what seed 001's
+// A sessionResult is what Claude Code prints last, and so what HumanLayer's
 // clients know a result by.
 type sessionResult struct {
 	Type          string  `json:"type" doc:"result"`

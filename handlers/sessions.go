@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerSessions registers what starts, lists and ends sessions (seed 001).
+// registerSessions registers what starts, lists and ends sessions (HumanLayer).
 func registerSessions(reg *server.Registry, d Domain) {
 	s := sessions{d}
 	f := dialect.Session
@@ -72,7 +72,7 @@ func (a agentSettings) apply(s *domain.Settings) {
 	setList(&s.AllowedTools, a.AllowedTools)
 	setList(&s.DisallowedTools, a.DisallowedTools)
 	setList(&s.AdditionalDirectories, a.AdditionalDirectories)
-	s.MaxTurns = a.MaxTurns // seed 001: of each session its own
+	s.MaxTurns = a.MaxTurns // HumanLayer: of each session its own
 	if servers, err := mcpServers(a.MCPConfig); err == nil && servers != nil {
 		s.MCPServers = servers
 	}

@@ -305,7 +305,7 @@ func TestSnapshots(t *testing.T) {
 }
 
 // Who comes later is told of the plan and of the changed files in their places;
-// seed 001's clients know no such events, and are not.
+// HumanLayer's clients know no such events, and are not.
 func TestConversationHasPlansAndChanges(t *testing.T) {
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		before, after, later := "one\ntwo\n", "one\n2\n", "1\n2\n3\n"

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// isoMillis is how seed 000 writes a time: ISO 8601 in UTC with milliseconds.
+// isoMillis is how AIWG writes a time: ISO 8601 in UTC with milliseconds.
 const isoMillis = "2006-01-02T15:04:05.000Z"
 
 func iso(t time.Time) string { return t.UTC().Format(isoMillis) }

@@ -22,7 +22,7 @@ import (
 )
 
 // heartbeatEvery is the silence after which a subscriber is told that the
-// connection lives (seed 001).
+// connection lives (HumanLayer).
 const heartbeatEvery = 30 * time.Second
 
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
@@ -128,7 +128,7 @@ func (p subscribeParams) checkRun(ctx context.Context, h *hub.Hub) error {
 	return err
 }
 
-// subscribeResult is that of seed 001. Its clients speak lines; to others it
+// subscribeResult is that of HumanLayer. Its clients speak lines; to others it
 // also tells where the log is.
 type subscribeResult struct {
 	SubscriptionID string `json:"subscription_id"`

@@ -54,7 +54,7 @@ func TestEventsAsLines(t *testing.T) {
 	id := c.send("Subscribe", `{"since":0,"event_types":["session_status_changed"]}`)
 	first := c.next()
 	assert.Equal(t, id, string(first.ID), "the reply comes before the events")
-	assert.Len(t, object(t, first.Result), 2, "seed 001's reply, nothing more: %s", first.Result)
+	assert.Len(t, object(t, first.Result), 2, "HumanLayer's reply, nothing more: %s", first.Result)
 	last := 0.0
 	for status := ""; status != "completed"; {
 		m := c.next()

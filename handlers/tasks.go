@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerTasks registers task.* and chat.send (seed 000). Who calls one of
+// registerTasks registers task.* and chat.send (AIWG). Who calls one of
 // them gets the broadcasts event.task… from then on.
 func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
@@ -73,7 +73,7 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitR
 }
 
 // submitted tells what was begun. A task that has ended by now was running
-// when it was submitted: clients of seed 000 expect no other state here.
+// when it was submitted: clients of AIWG expect no other state here.
 func submitted(s domain.Session) submitResult {
 	state := dialect.TaskStateOf(s.State)
 	if state != "queued" {
@@ -82,7 +82,7 @@ func submitted(s domain.Session) submitResult {
 	return submitResult{taskID(s.Task), state, s.Agent, s.SessionID}
 }
 
-// chatPriority is that of chat messages (seed 000's program): somebody waits.
+// chatPriority is that of chat messages (AIWG): somebody waits.
 const chatPriority = 5
 
 type chatParams struct {
@@ -201,7 +201,7 @@ func statsOf(counts domain.Counts) (s statsResult) {
 	return s
 }
 
-// A task is a run as seed 000 shows it, and our names for it.
+// A task is a run as AIWG shows it, and our names for it.
 type task struct {
 	ID          string          `json:"id"`
 	Prompt      string          `json:"prompt"`
@@ -223,7 +223,7 @@ type task struct {
 	CWD       string `json:"cwd"`
 	Title     string `json:"title"`
 	ErrorCode string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
-	Status    string `json:"status" doc:"The state as seed 001 has it."`
+	Status    string `json:"status" doc:"The state as sessions have it."`
 }
 
 func (t *task) texts() []*string {
@@ -270,7 +270,7 @@ func errorText(r domain.Run) string {
 	return r.Error
 }
 
-// metadataOf is an object, with the source that seed 000's program gives to
+// metadataOf is an object, with the source that AIWG gives to
 // chat messages.
 func metadataOf(r domain.Run) json.RawMessage {
 	members := map[string]json.RawMessage{}

@@ -16,7 +16,7 @@ import (
 // mostCells bounds a terminal's width and height.
 const mostCells = 10_000
 
-// registerTerminals registers spawn_terminal (seed 002) and what belongs to it.
+// registerTerminals registers spawn_terminal (the executor catalog) and what belongs to it.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
 	f := dialect.Executor

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const within = time.Minute
+const within = 20 * time.Second
 
 // A harness is an inbox with a store, and with what it needs besides: it is the
 // life of runs, and the transcript.

@@ -117,8 +117,10 @@ func TestAnAnswerIsCarriedToWhoAsksAgain(t *testing.T) {
 		` Its input was: {"file_path":"a"}. Ask the same question again to receive the answer.`+"\n\nThe request was:\n\nthe request", h.resumed[0])
 
 	again := h.runIn(t, run.Thread, domain.Running)
-	result, err := h.Ask(ctx, again.ID, write("a"))
-	require.NoError(t, err)
+	soon, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	result, err := h.Ask(soon, again.ID, write("a"))
+	require.NoError(t, err, "nobody is asked again")
 	assert.Equal(t, catalog.RequestPermissionResult{Approved: true, Reason: "user_approved", ApprovalID: asked.ID}, result)
 	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.Taken(tx, again.ID, []string{asked.ID}) }))
 	a, err := h.Inbox.Find(ctx, asked.ID)

@@ -48,13 +48,13 @@ const CodeStoreFull = "STORE_FULL"
 
 // Tokens is what a run cost.
 type Tokens struct {
-	Input       int64   `json:"input,omitempty"`
-	Output      int64   `json:"output,omitempty"`
-	CacheRead   int64   `json:"cache_read,omitempty"`
-	CacheWrite  int64   `json:"cache_write,omitempty"`
-	ContextUsed int64   `json:"context_used,omitempty"`
-	ContextSize int64   `json:"context_size,omitempty"`
-	CostUSD     float64 `json:"cost_usd,omitempty"`
+	Input       int64
+	Output      int64
+	CacheRead   int64
+	CacheWrite  int64
+	ContextUsed int64
+	ContextSize int64
+	CostUSD     float64
 }
 
 // A Session is a run together with its thread: what most callers want to see.
@@ -84,7 +84,7 @@ type RunHead struct {
 	ErrorCode string
 }
 
-// TaskName is the number of a run as seed 000 spells it, such as task-0001.
+// TaskName is the number of a run as AIWG spells it, such as task-0001.
 func TaskName(n int64) string { return fmt.Sprintf("task-%04d", n) }
 
 // IsTaskName reports whether an id is of the form that TaskName gives, so that

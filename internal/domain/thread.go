@@ -34,20 +34,20 @@ func (t Thread) ModeAfter(r Run) string {
 
 // Settings are what a caller said about a thread and what was changed since.
 type Settings struct {
-	AutoAcceptEdits       bool            `json:"auto_accept_edits,omitempty"`
-	SkipPermissions       bool            `json:"skip_permissions,omitempty"`
-	SkipPermissionsUntil  *time.Time      `json:"skip_permissions_until,omitempty"` // nil: without end
-	SystemPrompt          string          `json:"system_prompt,omitempty"`
-	AppendSystemPrompt    string          `json:"append_system_prompt,omitempty"`
-	CustomInstructions    string          `json:"custom_instructions,omitempty"`
-	PermissionPromptTool  string          `json:"permission_prompt_tool,omitempty"`
-	AllowedTools          []string        `json:"allowed_tools,omitempty"`
-	DisallowedTools       []string        `json:"disallowed_tools,omitempty"`
-	AdditionalDirectories []string        `json:"additional_directories,omitempty"`
-	MCPServers            json.RawMessage `json:"mcp_servers,omitempty"` // a list of catalog.MCPServer
-	MaxTurns              int             `json:"max_turns,omitempty"`
-	Verbose               bool            `json:"verbose,omitempty"`
-	ModeRun               int64           `json:"mode_run,omitempty"` // the last run when the thread's mode was changed, see Thread.ModeAfter
+	AutoAcceptEdits       bool
+	SkipPermissions       bool
+	SkipPermissionsUntil  *time.Time // nil: without end
+	SystemPrompt          string
+	AppendSystemPrompt    string
+	CustomInstructions    string
+	PermissionPromptTool  string
+	AllowedTools          []string
+	DisallowedTools       []string
+	AdditionalDirectories []string
+	MCPServers            json.RawMessage // a list of catalog.MCPServer
+	MaxTurns              int
+	Verbose               bool
+	ModeRun               int64 // the last run when the thread's mode was changed, see Thread.ModeAfter
 }
 
 // A RecentPath is a directory that threads worked in.

@@ -59,7 +59,7 @@ type SettingsChange struct {
 	AdditionalDirectories  *[]string
 }
 
-// Status is what the hub is doing (seed 000, daemon.status).
+// Status is what the hub is doing (AIWG, daemon.status).
 type Status struct {
 	Started   time.Time
 	MaxRuns   int

@@ -1,5 +1,5 @@
-// Package store keeps threads, runs, approvals and events in SQLite. It has rows and queries, and no opinion on
-// which change of a row is allowed: that is package hub's.
+// Package sqlite keeps threads, runs, approvals and events in SQLite. It has rows and queries, and no opinion on
+// which change of a row is allowed.
 //
 // There is one writer goroutine. What is asked of it while it is busy is
 // committed together afterwards (group commit); what waits for its commit with

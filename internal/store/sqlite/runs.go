@@ -34,7 +34,7 @@ func (r *runRow) fields() []any {
 
 func (r *runRow) run() domain.Run {
 	run := r.Run
-	run.Tools, run.Tokens = fromJSON[[]string](r.tools), fromJSON[domain.Tokens](r.tokens)
+	run.Tools, run.Tokens = fromJSON[[]string](r.tools), domain.Tokens(fromJSON[tokensText](r.tokens))
 	run.Progress, run.Metadata = r.progress.raw(), r.metadata.raw()
 	run.Timeout = time.Duration(r.timeout)
 	run.Created, run.Started, run.Ended, run.Active = fromNano(r.created), fromNano(r.started), fromNano(r.ended), fromNano(r.active)
@@ -317,7 +317,7 @@ func mutable(r domain.Run) []any {
 	return []any{
 		r.Title, r.Agent, r.Source, string(r.State), r.Priority, r.Mode, asJSON(r.Tools, len(r.Tools) == 0), int64(r.Timeout), r.Quiet,
 		nano(r.Created), nano(r.Started), nano(r.Ended), nano(r.Active), r.Error, r.ErrorCode, r.Stop, r.Result, r.Messages,
-		asJSON(r.Tokens, r.Tokens == domain.Tokens{}), string(r.Progress), string(r.Metadata),
+		asJSON(tokensText(r.Tokens), r.Tokens == domain.Tokens{}), string(r.Progress), string(r.Metadata),
 	}
 }
 
