@@ -78,7 +78,8 @@ internal/restricted: internal/domain
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/store internal/store/sqlite/eventrow internal/store/sqlite/schema
+internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/schema
+internal/store/sqlite/dbfile:  # files, not SQL
 internal/store/sqlite/eventrow: internal/domain  # pure functions: no database
 internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 
 	driver "modernc.org/sqlite"
@@ -76,7 +77,7 @@ func Locked(path string, err error) error {
 	if errors.As(err, &known) {
 		err = known.Err
 	}
-	if pid := blocker(path); pid != 0 {
+	if pid := dbfile.Blocker(path); pid != 0 {
 		err = fmt.Errorf("it is process %d, which `kill -9 %d` ends: %w", pid, pid, err)
 	}
 	return &OpenError{path, "locked", err}

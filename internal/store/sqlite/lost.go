@@ -1,79 +1,35 @@
 package sqlite
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 )
 
-// besides are the files beside a database that SQLite keeps open as long as it:
-// the write-ahead log, which alone has what was committed lately, and its index,
-// which is also where processes see each other's locks
-// (https://sqlite.org/walformat.html#files_on_disk). SQLite removes them when
-// the last one closes the database, and truncates them meanwhile at most.
-var besides = []string{"-wal", "-shm"}
-
-// An openedFile is a file that is known again.
-type openedFile struct {
-	path string
-	info fs.FileInfo
-}
-
-func lookAt(path string) (openedFile, error) {
-	info, err := os.Stat(path)
-	return openedFile{path, info}, err
-}
-
-// gone is an error if there is no such file any more, or another one.
-func (f openedFile) gone() error {
-	now, err := os.Stat(f.path)
-	switch {
-	case err != nil && !errors.Is(err, os.ErrNotExist): // nobody knows
-	case err != nil, !os.SameFile(f.info, now):
-		return &store.LostError{Err: fmt.Errorf("%s is not the file that was opened", f.path)}
-	}
-	return nil
-}
-
-// identity notes which files the database is. A connection has to be open.
-func (w *writer) identity(path string, valid func() error) error {
-	database, err := lookAt(path)
+// identify notes which files the database is. A connection has to be open.
+func (w *writer) identify(path string, valid func() error) error {
+	files, err := dbfile.Identify(path)
 	if err != nil {
 		return err
 	}
-	var beside []openedFile
-	for _, end := range besides {
-		f, err := lookAt(path + end)
-		if err != nil {
-			return err
+	lost := func(err error) error {
+		if err == nil {
+			return nil
 		}
-		beside = append(beside, f)
-	}
-	w.ours = func() error {
-		if err := database.gone(); err != nil {
-			return err
-		}
-		if valid != nil {
-			if err := valid(); err != nil {
-				return &store.LostError{Err: err}
-			}
-		}
-		return nil
+		return &store.LostError{Err: err}
 	}
 	w.log = path + "-wal"
+	w.databaseValid = func() error {
+		err := files.CheckDatabase()
+		if err == nil && valid != nil {
+			err = valid()
+		}
+		return lost(err)
+	}
 	w.valid = func() error {
-		if err := w.ours(); err != nil {
+		if err := w.databaseValid(); err != nil {
 			return err
 		}
-		for _, f := range beside {
-			if err := f.gone(); err != nil {
-				return err
-			}
-		}
-		return nil
+		return lost(files.CheckLog())
 	}
 	return nil
 }
@@ -82,7 +38,7 @@ func (w *writer) identity(path string, valid func() error) error {
 // it was removed, and reports whether nothing of it is missing there. The
 // writer's connection still has the log open.
 func (w *writer) rescue() bool {
-	if w.ours() != nil {
+	if w.databaseValid() != nil {
 		return false
 	}
 	var busy, frames, done int

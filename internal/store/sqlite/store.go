@@ -3,15 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 
 	_ "modernc.org/sqlite" // the driver
@@ -80,7 +79,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
 	s.queries = newQueries(newStatements(s.readers, opts.Damaged))
 	if s.writer, err = newWriter(ctx, s.writers, opts); err == nil {
-		err = s.writer.identity(path, opts.Valid)
+		err = s.writer.identify(path, opts.Valid)
 	}
 	if err != nil {
 		s.readers.Close()
@@ -122,53 +121,18 @@ func dsn(path, query string) string {
 }
 
 // checkHeader looks at the file before SQLite does, so that a file that is
-// not ours, or a newer version's, is not touched at all.
+// not ours, or a newer version's, is not touched at all. There being none is no
+// error.
 func checkHeader(path string) error {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	version, err := dbfile.Version(path)
+	var damaged *dbfile.DamagedError
+	switch {
+	case errors.As(err, &damaged):
+		return &OpenError{path, "corrupt", err}
+	case err != nil:
 		return &OpenError{path, "unreadable", err}
 	}
-	defer f.Close()
-	head := make([]byte, 100)
-	n, err := io.ReadFull(f, head)
-	switch {
-	case n == 0 && errors.Is(err, io.EOF): // made, but nothing was ever committed
-		return nil
-	case err != nil:
-		return &OpenError{path, "corrupt", errors.New("it is too short")}
-	case string(head[:16]) != "SQLite format 3\x00":
-		return &OpenError{path, "corrupt", errors.New("it is not an SQLite database")}
-	}
-	if err := checkSize(f, head); err != nil {
-		return &OpenError{path, "corrupt", err}
-	}
-	// https://sqlite.org/fileformat2.html#user_version_number
-	return checkVersion(path, int(binary.BigEndian.Uint32(head[60:])))
-}
-
-// checkSize finds a database that was cut off, which SQLite does only when it
-// needs a page that is missing. With a log beside it that cannot be told: it
-// may hold the rest. https://sqlite.org/fileformat2.html#in_header_database_size
-func checkSize(f *os.File, head []byte) error {
-	if wal, err := os.Stat(f.Name() + "-wal"); err == nil && wal.Size() > 0 {
-		return nil
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	pageSize := int64(binary.BigEndian.Uint16(head[16:]))
-	if pageSize == 1 {
-		pageSize = 1 << 16
-	}
-	valid := string(head[24:28]) == string(head[92:96])
-	if want := int64(binary.BigEndian.Uint32(head[28:])) * pageSize; valid && info.Size() < want {
-		return fmt.Errorf("it is cut off: %d of %d bytes", info.Size(), want)
-	}
-	return nil
+	return checkVersion(path, version)
 }
 
 func checkVersion(path string, version int) error {
@@ -226,4 +190,4 @@ func (s *Store) Close() error {
 
 // FreeBytes is about how much can still be written to the disk the database is on,
 // or a negative number if that is not known.
-func (s *Store) FreeBytes() int64 { return freeBytes(filepath.Dir(s.path)) }
+func (s *Store) FreeBytes() int64 { return dbfile.FreeBytes(filepath.Dir(s.path)) }

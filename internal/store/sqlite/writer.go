@@ -35,12 +35,14 @@ type writer struct {
 	tx         *Tx
 	announce   func([]domain.Event)
 	rolledBack func()
-	valid      func() error // whether what is written is not lost
-	log        string       // where SQLite's write-ahead log is
-	ours       func() error // the same of the database alone, without what is beside it
-	last       time.Time    // when a commit ended
-	full       bool         // synchronous is FULL just now
-	committed  int64        // the last seq in the log
+	log        string // where SQLite's write-ahead log is
+
+	valid         func() error // an error if what is written is lost
+	databaseValid func() error // the same of the database alone, without its log
+
+	last      time.Time // when a commit ended
+	full      bool      // synchronous is FULL just now
+	committed int64     // the last seq in the log
 
 	mu      sync.Mutex // guards the fields below
 	wake    sync.Cond

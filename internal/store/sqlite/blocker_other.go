@@ -1,5 +1,0 @@
-//go:build !unix
-
-package sqlite
-
-func blocker(string) int { return 0 }

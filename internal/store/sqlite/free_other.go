@@ -1,5 +1,0 @@
-//go:build !unix
-
-package sqlite
-
-func freeBytes(string) int64 { return -1 }
