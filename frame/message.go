@@ -156,6 +156,21 @@ func Members(object []byte) func(yield func(name, value []byte) bool) {
 	}
 }
 
+// Member is the raw value of an object's last member with that name, however the
+// name is spelt; nil if there is none, or object is none. It is a part of object.
+func Member(object []byte, name string) []byte {
+	if len(object) == 0 || object[0] != '{' {
+		return nil
+	}
+	var found []byte
+	for quoted, value := range Members(object) {
+		if n, _ := Text(quoted); string(n) == name {
+			found = value
+		}
+	}
+	return found
+}
+
 // Elements yields the raw elements of a JSON array, each as a span of it. What
 // is no array, or not valid, has none, or those in front of the mistake.
 func Elements(array []byte) func(yield func(element []byte) bool) {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -163,7 +164,7 @@ type humanContactStatus struct {
 func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 	ambiguity, title := approval.Presented(a)
 	r := &approvalView{
-		ID: a.ID, ApprovalID: a.ID, CallID: a.CallID, RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
+		ID: a.ID, ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
@@ -171,11 +172,8 @@ func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type),
 	}
-	if r.CallID == "" {
-		r.CallID = a.ID
-	}
 	if s.Task > 0 {
-		r.TaskID = taskID(s.Task)
+		r.TaskID = domain.TaskName(s.Task)
 	}
 	if r.Type == humanContact {
 		r.HumanContact = &humanContactRequest{
@@ -218,10 +216,7 @@ func responseOptions(raw json.RawMessage) []responseOption {
 	}
 	list := make([]responseOption, 0, len(options))
 	for _, o := range options {
-		if o.OptionID == "" {
-			o.OptionID = o.Name
-		}
-		list = append(list, responseOption{o.OptionID, o.Name})
+		list = append(list, responseOption{cmp.Or(o.OptionID, o.Name), o.Name})
 	}
 	return list
 }
@@ -279,12 +274,8 @@ type createApprovalResult struct {
 }
 
 func createApproval(ctx context.Context, h *hub.Hub, p createApprovalParams) (createApprovalResult, error) {
-	run := p.RunID
-	if run == "" {
-		run = p.SessionID
-	}
 	a, err := h.Approvals().Create(ctx, approval.Spec{
-		Run: run, Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
+		Run: cmp.Or(p.RunID, p.SessionID), Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
 		Subject: p.Subject, Options: p.Options, Channel: p.Channel,
 	})
 	return createApprovalResult{a.ID, a.CallID, a.Status}, err
@@ -300,11 +291,7 @@ type approvalList struct {
 }
 
 func fetchApprovals(ctx context.Context, h *hub.Hub, p fetchApprovalsParams) (approvalList, error) {
-	run := p.SessionID
-	if run == "" {
-		run = p.RunID
-	}
-	found, err := h.Approvals().Pending(ctx, run)
+	found, err := h.Approvals().Pending(ctx, cmp.Or(p.SessionID, p.RunID))
 	if err != nil {
 		return approvalList{}, err
 	}

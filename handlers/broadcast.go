@@ -184,7 +184,7 @@ func noteOf(e domain.Event, s domain.Session) *note {
 	if s.Task == 0 {
 		return nil
 	}
-	id := taskID(s.Task)
+	id := domain.TaskName(s.Task)
 	if d, ok := e.Payload.(domain.MessageDelta); ok && !d.Thought && d.Text != "" {
 		return &note{task: id, seq: e.Seq, chunk: d.Text}
 	}

@@ -162,13 +162,13 @@ func (m daemon) statusOf(s hub.Status) statusResult {
 	sup := supervisorStatus{len(s.Running), len(s.Queued), s.MaxRuns, supervisedTasks{[]runningTask{}, []queuedTask{}}}
 	for _, t := range s.Running {
 		sup.Tasks.Running = append(sup.Tasks.Running, runningTask{
-			ID: taskID(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent),
+			ID: domain.TaskName(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent),
 			StartedAt: isoOrNull(t.Started), SessionID: t.SessionID, Status: dialect.StatusOf(t.State),
 		})
 	}
 	for _, t := range s.Queued {
 		sup.Tasks.Queued = append(sup.Tasks.Queued, queuedTask{
-			taskID(t.Task), headline(t.Prompt, promptShown), orNil(t.Agent), t.Priority, t.SessionID,
+			domain.TaskName(t.Task), headline(t.Prompt, promptShown), orNil(t.Agent), t.Priority, t.SessionID,
 		})
 	}
 	r.Subsystems.Supervisor = sup

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -110,20 +111,14 @@ func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 		return
 	}
 	if _, err := h.Interrupt(context.WithoutCancel(ctx), s.SessionID, "the request was cancelled"); err != nil {
-		e.Logger.Warn("a run whose request was cancelled goes on", "task", taskID(s.Task), "err", err)
+		e.Logger.Warn("a run whose request was cancelled goes on", "task", domain.TaskName(s.Task), "err", err)
 	}
 }
 
 func executed(s domain.Session, p executeParams) executeResult {
 	r := executeResult{
 		Status: dialect.ExecutorStatusOf(s.State), MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
-		SessionID: p.SessionID, TaskID: p.TaskID,
-	}
-	if r.SessionID == "" {
-		r.SessionID = s.SessionID
-	}
-	if r.TaskID == "" {
-		r.TaskID = taskID(s.Task)
+		SessionID: cmp.Or(p.SessionID, s.SessionID), TaskID: cmp.Or(p.TaskID, domain.TaskName(s.Task)),
 	}
 	if t := s.Tokens; t != (domain.Run{}).Tokens {
 		r.TokenUsage = &catalog.TokenUsage{
@@ -131,16 +126,13 @@ func executed(s domain.Session, p executeParams) executeResult {
 		}
 	}
 	if r.Status == catalog.StatusFailed || s.Error != "" {
-		r.Error = &catalog.ExecutionError{Message: errorText(s.Run), Code: s.ErrorCode}
+		r.Error = &catalog.ExecutionError{Message: cmp.Or(errorText(s.Run), "the agent failed and did not say why"), Code: s.ErrorCode}
 		switch {
 		case r.Error.Code != "":
 		case s.State == domain.TimedOut:
 			r.Error.Code = "TIMEOUT"
 		default:
 			r.Error.Code = "EXECUTOR_ERROR"
-		}
-		if r.Error.Message == "" {
-			r.Error.Message = "the agent failed and did not say why"
 		}
 	}
 	return r

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -115,11 +116,8 @@ func sessionOf(s domain.Session, now time.Time) *session {
 		ContextLimit: orNil(tokens.ContextSize), DurationMS: duration(s.Run), NumTurns: orNil(s.Messages),
 		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
 		Archived: s.Thread.Archived, AdditionalDirectories: settings.AdditionalDirectories,
-		Agent: s.Agent, ThreadID: s.Thread.UUID, TaskID: taskID(s.Task), CallerTaskID: s.CallerID, PermissionMode: s.Thread.Mode,
+		Agent: s.Agent, ThreadID: s.Thread.UUID, TaskID: domain.TaskName(s.Task), CallerTaskID: s.CallerID, PermissionMode: cmp.Or(s.Thread.Mode, "default"),
 		Source: s.Source, Priority: s.Priority, State: string(s.State), Progress: s.Progress, Metadata: s.Metadata,
-	}
-	if r.PermissionMode == "" {
-		r.PermissionMode = "default"
 	}
 	if until := settings.SkipPermissionsUntil; r.SkipPermissions && until != nil {
 		r.SkipPermissions = until.After(now)

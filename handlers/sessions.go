@@ -210,7 +210,7 @@ func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 }
 
 func launched(s domain.Session) launchResult {
-	return launchResult{s.SessionID, s.RunID, taskID(s.Task), s.Thread.UUID, s.Agent, dialect.StatusOf(s.State)}
+	return launchResult{s.SessionID, s.RunID, domain.TaskName(s.Task), s.Thread.UUID, s.Agent, dialect.StatusOf(s.State)}
 }
 
 const (

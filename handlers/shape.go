@@ -57,9 +57,6 @@ func orNil[T comparable](v T) *T {
 	return &v
 }
 
-// taskID is a run's name as a task.
-func taskID(number int64) string { return fmt.Sprintf("task-%04d", number) }
-
 // headline is the beginning of a text as one line of at most most characters.
 func headline(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")

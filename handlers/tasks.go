@@ -79,7 +79,7 @@ func submitted(s domain.Session) submitResult {
 	if state != "queued" {
 		state = "running"
 	}
-	return submitResult{taskID(s.Task), state, s.Agent, s.SessionID}
+	return submitResult{domain.TaskName(s.Task), state, s.Agent, s.SessionID}
 }
 
 // chatPriority is that of chat messages (AIWG): somebody waits.
@@ -242,7 +242,7 @@ func (t *task) atMost() int {
 
 func taskOf(s domain.Session, output string) *task {
 	t := &task{
-		ID: taskID(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: dialect.TaskStateOf(s.State),
+		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: dialect.TaskStateOf(s.State),
 		CreatedAt: iso(s.Created), StartedAt: isoOrNull(s.Started), CompletedAt: isoOrNull(s.Ended),
 		Error: orNil(errorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
 		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s),

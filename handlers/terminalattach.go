@@ -39,7 +39,7 @@ func infoOf(t terminal.Info) terminalInfo {
 		Cols: t.Cols, Rows: t.Rows, TmuxSession: t.Tmux, ReadOnly: t.OfAgent, Attached: t.Views, Taken: t.Taken, StartedAt: t.Started.UTC(),
 	}
 	if t.Run != nil {
-		i.TaskID, i.SessionID = taskID(t.Run.Task), t.Run.SessionID
+		i.TaskID, i.SessionID = domain.TaskName(t.Run.Task), t.Run.SessionID
 	}
 	return i
 }

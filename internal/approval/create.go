@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -28,9 +29,7 @@ type Spec struct {
 // answer. The error is of domain.KindRunNotFound or domain.KindBadState if there is
 // no run that could ask.
 func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error) {
-	if spec.Type == "" {
-		spec.Type = domain.FunctionCall
-	}
+	spec.Type = cmp.Or(spec.Type, domain.FunctionCall)
 	if spec.Type == domain.FunctionCall && spec.Tool == "" {
 		return domain.Approval{}, domain.Invalid("tool_name", "the name of a tool", "an empty string")
 	}
@@ -38,9 +37,7 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 		ID: uuid.NewString(), Type: spec.Type, CallID: spec.CallID, Tool: spec.Tool, Input: spec.Input, Title: spec.Title, Subject: spec.Subject,
 		Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: policy.Hash(spec.Tool, spec.Input),
 	}
-	if a.CallID == "" {
-		a.CallID = a.ID
-	}
+	a.CallID = cmp.Or(a.CallID, a.ID)
 	err := in.runs.Write(ctx, func(t store.Tx) error {
 		run, err := in.runs.Find(in.ctx, t, spec.Run)
 		if err != nil {

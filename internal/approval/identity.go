@@ -42,9 +42,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	if len(p.Options) > 0 {
 		a.Options = asJSON(p.Options)
 	}
-	if a.CallID == "" {
-		a.CallID = a.ID
-	}
+	a.CallID = cmp.Or(a.CallID, a.ID)
 	return a
 }
 

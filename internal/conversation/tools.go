@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 
@@ -23,9 +24,7 @@ func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, ended 
 	if err := w.CloseMessage(t, run); err != nil {
 		return err
 	}
-	if call.ToolID == "" {
-		call.ToolID = call.Tool // as executors of the catalog's first edition do
-	}
+	call.ToolID = cmp.Or(call.ToolID, call.Tool) // executors of the catalog's first edition name the tool alone
 	item, err := t.ToolItem(w.ctx, run.ID, call.ToolID)
 	isNew := errors.Is(err, store.ErrNotFound)
 	if err != nil && !isNew {

@@ -151,15 +151,11 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 	}
 	run.Agent = thread.Agent // a conversation keeps its agent
 	run.Created, run.Active = t.Now(), t.Now()
-	if run.Mode == "" {
-		run.Mode = thread.Mode
-	}
+	run.Mode = cmp.Or(run.Mode, thread.Mode)
 	if err := h.checkHeld(run.Agent, run.Mode); err != nil {
 		return err
 	}
-	if run.Title == "" {
-		run.Title = thread.Title
-	}
+	run.Title = cmp.Or(run.Title, thread.Title)
 	if err := t.InsertRun(run); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -77,9 +78,7 @@ func (h *Hub) hasRoom(s domain.Session) bool {
 // Interrupt ends a run: one that is queued is cancelled, one that runs is
 // interrupted and can be continued. It returns before the agent has ended.
 func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session, error) {
-	if reason == "" {
-		reason = "user_cancelled"
-	}
+	reason = cmp.Or(reason, "user_cancelled")
 	var run domain.Run
 	err := h.write(ctx, func(t store.Tx) error {
 		var err error
@@ -128,7 +127,7 @@ func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
 	h.mu.Lock()
 	h.awaiting[s.Run.ID] = append(h.awaiting[s.Run.ID], ended)
 	h.mu.Unlock()
-	defer h.awaitNoMore(s.Run.ID, ended)
+	defer h.stopAwaiting(s.Run.ID, ended)
 	// It may have ended before the waiter was there.
 	if s, err = h.query.ByRun(ctx, s.Run.ID); err != nil || s.State.Ended() {
 		return s, err
@@ -143,8 +142,8 @@ func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
 	}
 }
 
-// awaitNoMore forgets a waiter.
-func (h *Hub) awaitNoMore(run int64, waiter chan struct{}) {
+// stopAwaiting forgets a waiter.
+func (h *Hub) stopAwaiting(run int64, waiter chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := slices.DeleteFunc(h.awaiting[run], func(c chan struct{}) bool { return c == waiter })

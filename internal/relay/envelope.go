@@ -32,21 +32,6 @@ func named(params []byte) []byte {
 	return params
 }
 
-// member is the raw value of an object's last member with that name; nil if
-// there is none, or object is none.
-func member(object []byte, name string) []byte {
-	if len(object) == 0 || object[0] != '{' {
-		return nil
-	}
-	var found []byte
-	for n, value := range frame.Members(object) {
-		if string(text(n)) == name {
-			found = value
-		}
-	}
-	return found
-}
-
 // integer is the value of a raw JSON number that is an integer from 0 on and
 // has at most 18 digits, or -1.
 func integer(raw []byte) int64 {

@@ -339,7 +339,7 @@ func (r *Relay) effect(m *frame.Message, p *rewriting) (then func(*frame.Message
 func wantsDescriptor(m *frame.Message) bool {
 	switch string(text(m.Method)) {
 	case "spawn_terminal", "terminal.attach":
-		return string(member(named(m.Params), "descriptor")) == "true"
+		return string(frame.Member(named(m.Params), "descriptor")) == "true"
 	}
 	return false
 }

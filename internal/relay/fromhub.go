@@ -104,7 +104,7 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 		return edited(m.Body, r.question(m, nil))
 	}
 	if r.joined&taskFamily != 0 && bytes.HasPrefix(m.Method, []byte(`"event.task`)) {
-		if n := integer(member(m.Params, "seq")); n > 0 {
+		if n := integer(frame.Member(m.Params, "seq")); n > 0 {
 			r.lastTask = n // also where another hub has another log
 		}
 		return m.Body

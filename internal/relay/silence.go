@@ -221,7 +221,7 @@ func (r *Relay) unsentError() *jsonrpc2.Error {
 // unsubscribeLate ends a subscription of which the editor was told that there is
 // none. r.mu is held.
 func (r *Relay) unsubscribeLate(resp *frame.Message) {
-	hub, id := r.current(), bytes.Clone(member(resp.Result, "subscription_id"))
+	hub, id := r.current(), bytes.Clone(frame.Member(resp.Result, "subscription_id"))
 	if hub == nil || text(id) == nil {
 		return
 	}

@@ -91,16 +91,16 @@ func (s *subscriptions) hubGone() {
 func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
 	params := without(named(m.Params), "since")
 	return func(resp *frame.Message) {
-		if id := member(resp.Result, "subscription_id"); text(id) != nil {
+		if id := frame.Member(resp.Result, "subscription_id"); text(id) != nil {
 			r.expectSign()
-			r.subs.add(&subscription{editor: string(id), hub: string(id), params: params, last: integer(member(resp.Result, "seq"))})
+			r.subs.add(&subscription{editor: string(id), hub: string(id), params: params, last: integer(frame.Member(resp.Result, "seq"))})
 		}
 	}
 }
 
 // unsubscribe gives an Unsubscribe the id that the hub knows.
 func (r *Relay) unsubscribe(m *frame.Message, p *rewriting) (then func(*frame.Message)) {
-	id := member(named(m.Params), "subscription_id")
+	id := frame.Member(named(m.Params), "subscription_id")
 	one := r.subs.byEditor[string(id)]
 	if one == nil {
 		return nil
@@ -123,7 +123,7 @@ func (r *Relay) mustWait(m *frame.Message) (must bool) {
 	}
 	each(m, func(one *frame.Message, _ bool) {
 		if string(text(one.Method)) == "Unsubscribe" {
-			s := r.subs.byEditor[string(member(named(one.Params), "subscription_id"))]
+			s := r.subs.byEditor[string(frame.Member(named(one.Params), "subscription_id"))]
 			must = must || s != nil && s.hub == "" && !s.denied
 		}
 	})
@@ -132,7 +132,7 @@ func (r *Relay) mustWait(m *frame.Message) (must bool) {
 
 // noteTrust notes what an initialize says of the workspace. r.mu is held.
 func (r *Relay) noteTrust(m *frame.Message) {
-	switch string(member(named(m.Params), "workspaceTrusted")) {
+	switch string(frame.Member(named(m.Params), "workspaceTrusted")) {
 	case "true":
 		r.restricted = false
 	case "false":
@@ -186,7 +186,7 @@ func (r *Relay) restore(one *subscription) []byte {
 		params = with(params, "since", one.last)
 	}
 	return r.request("Subscribe", params, func(resp *frame.Message) {
-		id := member(resp.Result, "subscription_id")
+		id := frame.Member(resp.Result, "subscription_id")
 		switch {
 		case r.subs.byEditor[one.editor] != one:
 		case text(id) != nil:
@@ -237,12 +237,12 @@ func (r *Relay) restoreAgain(one *subscription, after time.Duration) {
 
 // isUnavailable reports whether an error says that the hub cannot be opened.
 func isUnavailable(err []byte) bool {
-	return string(text(member(member(err, "data"), "kind"))) == "subsystem_unavailable"
+	return string(text(frame.Member(frame.Member(err, "data"), "kind"))) == "subsystem_unavailable"
 }
 
 // isAboutSince reports whether an error says that a Subscribe's since is wrong.
 func isAboutSince(err []byte) bool {
-	return string(text(member(member(err, "data"), "param"))) == "since"
+	return string(text(frame.Member(frame.Member(err, "data"), "param"))) == "since"
 }
 
 // current is the hub that is being read; r.mu is held, and its reader asks.

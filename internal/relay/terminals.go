@@ -14,14 +14,14 @@ type terminals map[string]struct{}
 
 // terminal notes what becomes of a terminal by a request of the editor.
 func (r *Relay) terminal(m *frame.Message, method string) (then func(*frame.Message)) {
-	id := bytes.Clone(member(named(m.Params), "terminal_id"))
+	id := bytes.Clone(frame.Member(named(m.Params), "terminal_id"))
 	return func(resp *frame.Message) {
 		if resp.Error != nil {
 			return
 		}
 		switch method {
 		case "spawn_terminal":
-			id = member(resp.Result, "terminal_id")
+			id = frame.Member(resp.Result, "terminal_id")
 		case "terminal.detach":
 			delete(r.terminals, string(id))
 			return
@@ -37,8 +37,8 @@ func (t terminals) sawExit(params []byte) {
 	if !bytes.Contains(params, []byte(`"terminal_exit"`)) {
 		return
 	}
-	if event := member(params, "event"); string(text(member(event, "type"))) == "terminal_exit" {
-		delete(t, string(member(member(event, "data"), "terminal_id")))
+	if event := frame.Member(params, "event"); string(text(frame.Member(event, "type"))) == "terminal_exit" {
+		delete(t, string(frame.Member(frame.Member(event, "data"), "terminal_id")))
 	}
 }
 

@@ -2,6 +2,7 @@
 package pager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -71,10 +72,7 @@ func command(ctx context.Context) *exec.Cmd {
 		return nil
 	}
 	var cmd *exec.Cmd
-	named := strings.TrimSpace(os.Getenv("PAGER"))
-	if named == "" {
-		named = "less"
-	}
+	named := cmp.Or(strings.TrimSpace(os.Getenv("PAGER")), "less")
 	if shell, err := exec.LookPath("sh"); err == nil && named != "less" {
 		cmd = exec.CommandContext(ctx, shell, "-c", named)
 	} else if program, err := exec.LookPath(named); err == nil {

@@ -114,7 +114,7 @@ func (f *filter) call(line []byte, hasID bool) {
 		method = []byte(name)
 	}
 	if string(method) == "session/update" {
-		update := member(m.Params, `"update"`)
+		update := frame.Member(m.Params, "update")
 		if update == nil {
 			f.garbage(line)
 		} else {
@@ -163,20 +163,6 @@ func (f *filter) answer(line []byte) {
 func (f *filter) pass(line []byte) {
 	f.sdk.Write(line)
 	f.sdk.Write([]byte{'\n'})
-}
-
-// member is the value of the member of a valid object with that quoted name,
-// or nil.
-func member(object []byte, quoted string) (value []byte) {
-	if len(object) == 0 || object[0] != '{' {
-		return nil
-	}
-	for name, v := range frame.Members(object) {
-		if string(name) == quoted {
-			value = v
-		}
-	}
-	return value
 }
 
 // A lineReader reads lines with bounded memory.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
@@ -24,7 +25,7 @@ type chunk struct {
 // UTF-8. It returns the mode that the agent is in now, if the update says so.
 func (t *turn) update(raw []byte, repaired bool) (mode string) {
 	var kind string
-	json.Unmarshal(member(raw, `"sessionUpdate"`), &kind)
+	json.Unmarshal(frame.Member(raw, "sessionUpdate"), &kind)
 	known := false
 	switch kind {
 	case "agent_message_chunk":

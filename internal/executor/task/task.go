@@ -8,6 +8,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,7 @@ type Task struct {
 // New makes a task, which is to be stopped when ctx ends. Reports wait for the
 // hub as long as life lasts. It has to be closed.
 func New(ctx, life context.Context, hub Hub, log *slog.Logger, p catalog.ExecutePromptParams) *Task {
-	if p.CWD == "" {
-		p.CWD = p.Launch.Root
-	}
+	p.CWD = cmp.Or(p.CWD, p.Launch.Root)
 	if abs, err := filepath.Abs(p.CWD); err == nil { // agents insist on it
 		p.CWD = abs
 	}
