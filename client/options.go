@@ -79,12 +79,12 @@ func WithQueue(n int) Option { return func(o *options) { o.queue = n } }
 // handlers that must not miss what the server sends first.
 func WithSetup(f func(*Client)) Option { return func(o *options) { o.setup = append(o.setup, f) } }
 
-func newOptions(given []Option) options {
+func newOptions(opts []Option) options {
 	o := options{
 		timeout: DefaultTimeout, logger: slog.Default(),
 		maxMessage: DefaultMaxMessage, queue: DefaultQueue,
 	}
-	for _, set := range given {
+	for _, set := range opts {
 		set(&o)
 	}
 	if o.limits.MaxFrame <= 0 {
@@ -123,9 +123,9 @@ func WithTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.t
 // WithoutWaiting makes one call fail at once while there is no connection.
 func WithoutWaiting() CallOption { return func(o *callOptions) { o.failFast = true } }
 
-func (c *Client) callOptions(given []CallOption) callOptions {
+func (c *Client) callOptions(opts []CallOption) callOptions {
 	o := callOptions{timeout: c.opts.timeout, failFast: c.opts.failFast}
-	for _, set := range given {
+	for _, set := range opts {
 		set(&o)
 	}
 	return o

@@ -39,10 +39,10 @@ type Domain struct {
 	Workspaces *Workspaces
 }
 
-// RegisterDomain registers the methods of tasks, sessions and executors. What
-// it returns waits until whoever is told of tasks was sent all that has happened,
-// as long as its context lasts.
-func RegisterDomain(reg *server.Registry, d Domain) (told func(context.Context)) {
+// RegisterDomain registers the methods of tasks, sessions and executors. flush waits
+// until the event.task… notifications of all that has happened were sent, or its
+// context ends.
+func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)) {
 	if d.Now == nil {
 		d.Now = time.Now
 	}

@@ -153,7 +153,7 @@ func (t terminals) begin(ctx context.Context, view *terminal.View, feed *termina
 		go func() {
 			feed.run(alive, w.conn.Done())
 			view.Close()
-			if !feed.told() {
+			if !feed.exitQueued() {
 				t.watching.remove(w)
 				return
 			}

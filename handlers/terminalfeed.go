@@ -149,14 +149,14 @@ func (f *terminalFeed) run(ctx context.Context, done <-chan struct{}) {
 			}
 			continue
 		}
-		if sendEvent(ctx, f.send, f.dialect, "", f.room, piece.told()) != nil {
+		if sendEvent(ctx, f.send, f.dialect, "", f.room, piece.asEvent()) != nil {
 			return
 		}
 	}
 }
 
-// told reports whether the terminal's end was told, or is about to be.
-func (f *terminalFeed) told() bool {
+// exitQueued reports whether the terminal's exit was sent, or is about to be.
+func (f *terminalFeed) exitQueued() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.exit
@@ -195,8 +195,8 @@ func nudge(c chan<- struct{}) {
 	}
 }
 
-// told is the piece as an event.
-func (p terminalPiece) told() domain.Event {
+// asEvent is the piece as an event.
+func (p terminalPiece) asEvent() domain.Event {
 	if p.event != nil {
 		return *p.event
 	}

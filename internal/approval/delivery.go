@@ -96,8 +96,8 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 			// asked twice is not asked for ever. A turn that was not continued for an
 			// answer knows nothing of it.
 			var other bool
-			told := run.Source == domain.SourceDecision && !run.Created.Before(a.Decided)
-			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && told && (other || a.Reopens != "") {
+			continued := run.Source == domain.SourceDecision && !run.Created.Before(a.Decided)
+			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && continued && (other || a.Reopens != "") {
 				err = in.giveUp(t, a, givenUpNotNeeded)
 			} else if err == nil {
 				err = in.reopen(t, a, againNotAsked)

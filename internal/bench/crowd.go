@@ -171,12 +171,12 @@ func addConversation(t store.Tx, run domain.Run, n int) error {
 			item.Kind, item.Tool, item.Title, item.ToolKind, item.Status = "tool_call", "Bash", fmt.Sprintf("go test ./part%d", n), "execute", "completed"
 			item.Content, item.Input, item.Result = "", json.RawMessage(`{"command":"go test ./..."}`), "ok  example.com/part 0.012s"
 		}
-		told := domain.Payload(domain.MessageAdded{Type: item.Kind, Key: key, Role: item.Role, Text: item.Content})
+		payload := domain.Payload(domain.MessageAdded{Type: item.Kind, Key: key, Role: item.Role, Text: item.Content})
 		if item.Kind == "tool_call" {
-			told = domain.ToolCallChanged{ID: key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind, Status: item.Status, Input: item.Input}
+			payload = domain.ToolCallChanged{ID: key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind, Status: item.Status, Input: item.Input}
 		}
 		var err error
-		if item.Seq, err = event(told); err != nil {
+		if item.Seq, err = event(payload); err != nil {
 			return err
 		}
 		if err := t.InsertItem(&item); err != nil {

@@ -87,7 +87,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		}
 	}
 	files := fileNames{base: filepath.Dir(path), home: getenv("HOME")}
-	if _, given := top.values["safe_directories"]; given && source == SourceProject {
+	if _, set := top.values["safe_directories"]; set && source == SourceProject {
 		l.wrong(l.keyAt([]string{"safe_directories"}), "safe_directories says whose files count, so it stands in your own configuration alone")
 	} else {
 		for _, dir := range top.texts("safe_directories", checkSafe) {
@@ -185,14 +185,14 @@ func decodeKey(t table, files fileNames) Key {
 		Command: files.program(t.command("command")),
 		File:    files.path(deref(t.text("file")), true),
 	}
-	given := 0
+	sources := 0
 	for _, key := range keyKeys {
 		if _, ok := t.values[key]; ok {
-			given++
+			sources++
 		}
 	}
-	if given != 1 {
-		t.doc.wrong(t.doc.keyAt(t.path), "[%s]: expected one of env, command and file, found %d", strings.Join(t.path, "."), given)
+	if sources != 1 {
+		t.doc.wrong(t.doc.keyAt(t.path), "[%s]: expected one of env, command and file, found %d", strings.Join(t.path, "."), sources)
 	}
 	return k
 }

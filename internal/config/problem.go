@@ -66,12 +66,12 @@ func sortProblems(problems []Problem) {
 	})
 }
 
-// didYouMean is a remark that names the known word next to the given one, or
+// didYouMean is a remark that names the known word nearest to one that is not, or
 // nothing where none is near.
-func didYouMean(given string, known []string) string {
-	best, bestDistance := "", max(1, min(3, len(given)/3))+1
+func didYouMean(unknown string, known []string) string {
+	best, bestDistance := "", max(1, min(3, len(unknown)/3))+1
 	for _, word := range known {
-		if d := distance(given, word); d < bestDistance {
+		if d := distance(unknown, word); d < bestDistance {
 			best, bestDistance = word, d
 		}
 	}

@@ -109,8 +109,8 @@ func (t *turn) permits(ctx context.Context, arg argument) error {
 			command, _ := call.RawInput.(map[string]any)["command"].(string)
 			call.RawOutput = strings.TrimPrefix(command, "echo ") + "\n"
 		}
-		if told := t.end(ctx, call, status); err == nil {
-			err = told
+		if endErr := t.end(ctx, call, status); err == nil {
+			err = endErr
 		}
 		if err != nil {
 			return err

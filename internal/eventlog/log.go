@@ -133,18 +133,18 @@ func (l *Log) Append(events []domain.Event) {
 
 // Publish tells subscribers something that is not kept in the log, such as what
 // a terminal printed. One that does not keep up misses it. It returns how many
-// will be told.
-func (l *Log) Publish(e domain.Event) (told int) {
+// will get it.
+func (l *Log) Publish(e domain.Event) (recipients int) {
 	e.Time = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for s := range l.open {
 		if s.wants(e) && s.unkept.put(e) {
-			told++
+			recipients++
 			s.wake.up()
 		}
 	}
-	return told
+	return recipients
 }
 
 // Forget forgets what nobody who keeps up needs any more, and its memory.

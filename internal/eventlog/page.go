@@ -58,12 +58,12 @@ const readAgainAfter = time.Second
 // readOn is read for who has no other way to learn what happened: it is tried
 // for as long as ctx lasts.
 func (l *Log) readOn(ctx context.Context, after int64) (page, error) {
-	for told := false; ; told = true {
+	for warned := false; ; warned = true {
 		p, err := l.read(ctx, after)
 		if err == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) {
 			return p, err
 		}
-		if !told {
+		if !warned {
 			l.opts.Logger.Warn("the log cannot be read just now; a subscriber waits", "err", err)
 		}
 		select {

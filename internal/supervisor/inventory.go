@@ -38,8 +38,8 @@ func (i *inventory) give(task string) {
 func (i *inventory) has(task string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	_, given := i.tasks[task]
-	return given || task == ""
+	_, ok := i.tasks[task]
+	return ok || task == ""
 }
 
 // meant are the tasks that something which the executor had to say of a task

@@ -96,7 +96,7 @@ func (m *Monitor) Note(err error) {
 	case store.IsFull(err):
 		m.NoRoom(err)
 	case store.IsLost(err):
-		m.lose(err)
+		m.noteLost(err)
 	}
 }
 
@@ -194,8 +194,8 @@ func (m *Monitor) Lost() bool {
 	return m.lost
 }
 
-// lose tells once that what is written is lost.
-func (m *Monitor) lose(err error) {
+// noteLost reports, once, that what is written is lost.
+func (m *Monitor) noteLost(err error) {
 	m.mu.Lock()
 	first := !m.lost && !m.closing
 	m.lost = true
@@ -229,7 +229,7 @@ func (m *Monitor) watch() {
 		case <-m.opts.Removed:
 		}
 		if err := m.store.Valid(); err != nil {
-			m.lose(err)
+			m.noteLost(err)
 			return
 		}
 	}

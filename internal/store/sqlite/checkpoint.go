@@ -46,7 +46,7 @@ func newCheckpointer(path string, w *writer) (*checkpointer, error) {
 // loop works until the writer has ended.
 func (c *checkpointer) loop() {
 	defer c.db.Close()
-	due := c.writer.due
+	due := c.writer.checkpointDue
 	var pause, rest <-chan time.Time
 	var commits int64  // when rest began
 	var last time.Time // when the log was too long
@@ -54,17 +54,17 @@ func (c *checkpointer) loop() {
 		select {
 		case <-due:
 			due, pause = nil, time.After(c.bring())
-		case <-c.writer.long:
+		case <-c.writer.logTooLong:
 			if pause == nil || time.Since(last) >= walAgain {
 				due, pause = nil, time.After(c.bring())
 				last = time.Now()
 			}
 		case <-pause:
-			due, pause = c.writer.due, nil
+			due, pause = c.writer.checkpointDue, nil
 			continue
 		case <-rest:
 			if c.writer.commits.Load() == commits {
-				c.writer.ask(truncate + shrink)
+				c.writer.requestPragma(truncate + shrink)
 				c.db.ExecContext(context.Background(), shrink)
 				rest = nil
 				continue
@@ -84,7 +84,7 @@ func (c *checkpointer) bring() time.Duration {
 		return checkpointPause
 	}
 	c.pass() // so that little is left for the writer
-	c.writer.ask(restart)
+	c.writer.requestPragma(restart)
 	return walAgain
 }
 

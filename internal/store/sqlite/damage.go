@@ -52,8 +52,8 @@ func (t jsonText) list() json.RawMessage {
 // A checkedRow is a row of which each column is looked at. Characters that are
 // none become U+FFFD.
 type checkedRow struct {
-	row  *sql.Rows
-	told func(error)
+	row     *sql.Rows
+	damaged func(error) // is called with each damage that is found
 }
 
 func (c checkedRow) Scan(into ...any) error {
@@ -82,7 +82,7 @@ func (c checkedRow) Scan(into ...any) error {
 func (c checkedRow) mend(text *string) {
 	if !utf8.ValidString(*text) {
 		*text = strings.ToValidUTF8(*text, "\ufffd")
-		c.told(errNoUTF8)
+		c.damaged(errNoUTF8)
 	}
 }
 
@@ -91,6 +91,6 @@ func (c checkedRow) mendJSON(text *jsonText) {
 	c.mend(&plain)
 	if *text = jsonText(plain); plain != "" && !json.Valid([]byte(plain)) {
 		*text = damagedJSON
-		c.told(errNoJSON)
+		c.damaged(errNoJSON)
 	}
 }

@@ -95,7 +95,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	s.ended.Go(s.writer.loop)
 	s.ended.Go(checkpoints.loop)
 	s.ended.Go(s.indexLoop)
-	s.writer.words <- struct{}{} // what was left
+	s.writer.indexDue <- struct{}{} // what was left
 	return s, nil
 }
 

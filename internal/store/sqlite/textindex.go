@@ -35,7 +35,7 @@ func (t *Tx) indexState(i domain.Item) int {
 	if i.Kind == "tool_call" && i.Status != "completed" && i.Status != "failed" {
 		return unready
 	}
-	t.words = true
+	t.indexDue = true
 	return toIndex
 }
 
@@ -121,7 +121,7 @@ func (s *Store) indexLoop() {
 	}()
 	for {
 		select {
-		case <-s.writer.words:
+		case <-s.writer.indexDue:
 		case <-ctx.Done():
 			return
 		}

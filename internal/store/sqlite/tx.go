@@ -17,12 +17,12 @@ type Tx struct {
 	queries
 	now time.Time // of this change
 
-	places  *places
-	seq     int64
-	events  []domain.Event
-	after   []func()
-	words   bool // items were written whose words are to be indexed
-	changed int  // statements since the checkpointer was told
+	places   *places
+	seq      int64
+	events   []domain.Event
+	after    []func()
+	indexDue bool // items were written whose words are to be indexed
+	changed  int  // statements since the checkpointer was woken
 }
 
 // Now is the time of the change.

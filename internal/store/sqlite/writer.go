@@ -48,15 +48,15 @@ type writer struct {
 	wake    sync.Cond
 	queue   []*operation
 	stopped bool
-	asked   string // what the checkpointer wants to be run outside of a transaction
+	pragma  string // what the checkpointer wants to be run outside of a transaction
 
 	commits atomic.Int64
 	failing atomic.Bool // the last commit was none: the disk is full, mostly
 
-	due   chan struct{} // tells the checkpointer that there is work
-	long  chan struct{} // tells it that the log has become too long
-	words chan struct{} // tells the indexer that there is work
-	ended chan struct{} // closed at the end
+	checkpointDue chan struct{} // wakes the checkpointer: there is work
+	logTooLong    chan struct{} // wakes it: the log has become too long
+	indexDue      chan struct{} // wakes the indexer: there is work
+	ended         chan struct{} // closed at the end
 }
 
 func newWriter(ctx context.Context, db *sql.DB, opts store.Options) (*writer, error) {
@@ -64,7 +64,10 @@ func newWriter(ctx context.Context, db *sql.DB, opts store.Options) (*writer, er
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn, announce: opts.Committed, rolledBack: opts.RolledBack, due: make(chan struct{}, 1), long: make(chan struct{}, 1), words: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &writer{
+		conn: conn, announce: opts.Committed, rolledBack: opts.RolledBack,
+		checkpointDue: make(chan struct{}, 1), logTooLong: make(chan struct{}, 1), indexDue: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
 	if w.announce == nil {
 		w.announce = func([]domain.Event) {}
 	}
@@ -134,7 +137,7 @@ func (w *writer) next() []*operation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.queue) == 0 {
-		if w.asked != "" {
+		if w.pragma != "" {
 			return []*operation{}
 		}
 		if w.stopped {
@@ -177,7 +180,7 @@ func (w *writer) gather() {
 func (w *writer) loop() {
 	for batch := w.next(); batch != nil; batch = w.next() {
 		if len(batch) == 0 {
-			w.obey()
+			w.maintain()
 			continue
 		}
 		err := w.commit(batch)
@@ -204,7 +207,7 @@ func (w *writer) loop() {
 			}
 			op.done(op.err)
 		}
-		w.obey()
+		w.maintain()
 	}
 	if w.valid() != nil {
 		w.rescue() // else it would go with the log that this process alone still has
@@ -214,34 +217,35 @@ func (w *writer) loop() {
 	w.conn.Close()
 }
 
-// ask has a statement run outside of a transaction.
-func (w *writer) ask(pragma string) {
+// requestPragma has the writer run statements outside of a transaction, before its
+// next one. Of several requests that wait the last counts.
+func (w *writer) requestPragma(pragma string) {
 	w.mu.Lock()
-	w.asked = pragma
+	w.pragma = pragma
 	w.mu.Unlock()
 	w.wake.Signal()
 }
 
-// obey does what the checkpointer asks for, and tells it when there is
-// enough for it to do.
-func (w *writer) obey() {
+// maintain runs what the checkpointer has requested, and wakes the indexer and the
+// checkpointer where there is work for them. It runs between transactions.
+func (w *writer) maintain() {
 	w.mu.Lock()
-	asked := w.asked
-	w.asked = ""
+	pragma := w.pragma
+	w.pragma = ""
 	w.mu.Unlock()
-	if asked != "" {
-		_, _ = w.conn.ExecContext(background, asked) // what fails is done later
+	if pragma != "" {
+		_, _ = w.conn.ExecContext(background, pragma) // what fails is done later
 	}
-	if w.tx.words {
+	if w.tx.indexDue {
 		select {
-		case w.words <- struct{}{}:
+		case w.indexDue <- struct{}{}:
 		default:
 		}
-		w.tx.words = false
+		w.tx.indexDue = false
 	}
 	if info, err := os.Stat(w.log); err == nil && info.Size() > walMost*pageSize {
 		select {
-		case w.long <- struct{}{}:
+		case w.logTooLong <- struct{}{}:
 		default:
 		}
 	}
@@ -249,7 +253,7 @@ func (w *writer) obey() {
 		return
 	}
 	select {
-	case w.due <- struct{}{}:
+	case w.checkpointDue <- struct{}{}:
 		w.tx.changed = 0
 	default:
 	}
