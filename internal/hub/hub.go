@@ -36,11 +36,6 @@ type Executors interface {
 	Count() int
 }
 
-// leaseFor is what is asked of the executors for an agent of a thread.
-func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
-	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
-}
-
 // Agents knows the configured agents.
 type Agents interface {
 	// Resolve is the agent of a name, or the default one for "".
@@ -181,6 +176,9 @@ func (h *Hub) Close() error {
 		return nil
 	}
 	h.closing = true
+	if h.calm != nil {
+		h.calm.Stop()
+	}
 	h.mu.Unlock()
 	h.histories.close()
 
@@ -281,15 +279,3 @@ func (h *Hub) Issues() []string { return h.health.Issues() }
 
 // Lost reports whether nothing is kept any more; see Options.Lost.
 func (h *Hub) Lost() bool { return h.health.Lost() }
-
-// write is the store's Write with errors for users.
-func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
-	return h.noteWrite(h.store.Write(ctx, change))
-}
-
-// noteWrite notes what the outcome of a write says of the store, and makes an
-// error one for users.
-func (h *Hub) noteWrite(err error) error {
-	h.health.Note(err)
-	return stored(err)
-}

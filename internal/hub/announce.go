@@ -1,0 +1,46 @@
+package hub
+
+import (
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, from domain.State, reason string) error {
+	changed := domain.RunStateChanged{
+		ThreadUUID: thread.UUID, From: from, To: run.State, Title: run.Title, Agent: run.Agent, Reason: reason, StopReason: run.Stop,
+	}
+	if run.State.Ended() || run.State == domain.Interrupting {
+		changed.Error, changed.ErrorCode = run.Error, run.ErrorCode
+	}
+	if run.Parent != 0 {
+		parent, err := t.Run(h.ctx, run.Parent)
+		if err != nil {
+			return err
+		}
+		changed.ParentSession = parent.SessionID
+	}
+	return h.announce(t, run, changed)
+}
+
+// announce adds an event of a run to the log.
+func (h *Hub) announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(eventOf(run, p))
+	return err
+}
+
+// eventOf is an event of a run.
+func eventOf(run domain.Run, p domain.Payload) domain.Event {
+	return domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p}
+}
+
+// encode is a value of ours as JSON.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // a json.RawMessage from outside that is none
+		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
+	}
+	return b
+}
