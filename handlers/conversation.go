@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/query"
-
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
-
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/server"

@@ -6,10 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // agent finds an agent, with an error that says what to do.

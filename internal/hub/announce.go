@@ -3,9 +3,8 @@ package hub
 import (
 	"encoding/json"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, from domain.State, reason string) error {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // following is a run after another one of a thread that may do what that one might.

@@ -4,10 +4,9 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
-
-	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 

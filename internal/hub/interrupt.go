@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Interrupt ends a run: one that is queued is cancelled, one that runs is

@@ -7,12 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/google/uuid"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Launch makes a run and starts it as soon as there is a slot. What it

@@ -3,9 +3,8 @@ package hub
 import (
 	"cmp"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // add keeps a run in its thread and queues it, unless it is a draft.

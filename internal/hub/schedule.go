@@ -1,9 +1,8 @@
 package hub
 
 import (
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // schedule starts queued runs while there are slots: higher priority first,

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // threadFor is the thread that spec names, or a new one.

@@ -3,9 +3,8 @@ package hub
 import (
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // An outcome is why a run changes its state.
