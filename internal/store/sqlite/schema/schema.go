@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 )
 
 // Latest is the format that this program knows and makes: how many migrations
@@ -13,21 +14,35 @@ import (
 func Latest() int { return len(migrations) }
 
 // Migrate brings a database from one format to another, step by step; each is
-// made whole or not at all. conn is the only one that writes.
+// made whole or not at all, and a new database is made in one. conn is the only
+// one that writes.
 func Migrate(ctx context.Context, conn *sql.Conn, from, to int) error {
 	return migrate(ctx, conn, migrations[:to], from)
 }
 
 func migrate(ctx context.Context, conn *sql.Conn, migrations []string, from int) error {
+	if from == 0 && len(migrations) > 0 {
+		from = len(migrations)
+		if err := step(ctx, conn, strings.Join(migrations, ""), from); err != nil {
+			return fmt.Errorf("making the tables: %w", err)
+		}
+	}
 	for version := from; version < len(migrations); version++ {
-		// user_version is part of the transaction.
-		script := "BEGIN IMMEDIATE;" + migrations[version] + fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", version+1)
-		if _, err := conn.ExecContext(ctx, script); err != nil {
-			_, _ = conn.ExecContext(ctx, "ROLLBACK")
+		if err := step(ctx, conn, migrations[version], version+1); err != nil {
 			return fmt.Errorf("migrating from format %d: %w", version, err)
 		}
 	}
 	return nil
+}
+
+// step makes a change that leads to a format: user_version is part of the
+// transaction.
+func step(ctx context.Context, conn *sql.Conn, change string, to int) error {
+	_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE;"+change+fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", to))
+	if err != nil {
+		_, _ = conn.ExecContext(ctx, "ROLLBACK")
+	}
+	return err
 }
 
 // migrations bring a database from the version that is their index to the
