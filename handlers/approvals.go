@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
-
 	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -210,7 +210,7 @@ func orEmptyObject(raw json.RawMessage) json.RawMessage {
 
 // responseOptions are an agent's options as HumanLayer has them.
 func responseOptions(raw json.RawMessage) []responseOption {
-	var options []hub.PermissionOption
+	var options []catalog.PermissionOption
 	if len(raw) == 0 || json.Unmarshal(raw, &options) != nil {
 		return nil
 	}
@@ -223,7 +223,7 @@ func responseOptions(raw json.RawMessage) []responseOption {
 
 // approvalDiff is what a tool would change, as a unified diff.
 func approvalDiff(cwd string, raw json.RawMessage) string {
-	var diffs []hub.FileDiff
+	var diffs []catalog.FileDiff
 	if len(raw) == 0 || json.Unmarshal(raw, &diffs) != nil {
 		return ""
 	}
@@ -260,7 +260,7 @@ func (p createApprovalParams) check() error {
 }
 
 func (p createApprovalParams) checkOptions() error {
-	var options []hub.PermissionOption
+	var options []catalog.PermissionOption
 	if len(p.Options) > 0 && json.Unmarshal(p.Options, &options) != nil {
 		return server.InvalidParam(server.ParamError{Param: "options", Expected: "an array of {option_id,name,kind}", Received: "something else"})
 	}

@@ -7,16 +7,13 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/query"
-
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerConversation registers what was said and changed in sessions (seed
-// 001), and a search of ours.
+// registerConversation registers what was said and changed in sessions (HumanLayer), and a search of ours.
 func registerConversation(reg *server.Registry, d Domain) {
 	handle(reg, d, dialect.Session, "getConversation", getConversation,
 		server.Doc("Tells what was said up to a session, with its tool calls, the oldest first. If not all fits, next_offset says how to go on; texts that were cut say so."))
@@ -89,7 +86,7 @@ func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (con
 		id = s.SessionID
 	}
 	most := room(ctx)
-	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialectOf(server.ConnFrom(ctx)).ShowsNotes}
+	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialect.Of(server.ConnFrom(ctx).Framing()).ShowsNotes}
 	c, err := h.Query().Conversation(ctx, id, page)
 	if err != nil {
 		return conversationResult{}, err

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
-
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/schema"

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -26,7 +24,7 @@ func registerSessions(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "getSessionState", s.state, server.Doc("Tells everything about a session but its conversation."))
 	handle(reg, d, f, "getSessionLeaves", s.leaves, server.Doc("Lists the last session of each conversation, the newest first."))
 	handle(reg, d, f, "continueSession", s.continues,
-		server.Doc("Asks on in a session's conversation: in the same one if it is its last session or has not ended, behind whatever waits there, else, or with fork, in a fork that begins there. Launches a draft: it keeps its ids, and what is given here replaces what it had. What the session might do goes on, but in a fork nothing passes unasked by a mode."))
+		server.Doc("Continues a session's conversation with another query. If the session is the last one there, or has not ended, the query waits its turn in the same conversation; else, or with fork, it begins a new one, which shares all up to that session. A draft is launched: it keeps its ids, and what is given here replaces what it had. The new session may do what the one before might, but a fork never keeps a mode in which tools run unasked."))
 	handle(reg, d, f, "interruptSession", s.interrupt,
 		server.Doc("Begins to end a session, also while it waits for input. It can be continued."))
 	handle(reg, d, f, "updateSessionSettings", s.update, server.Doc("Changes settings of a session's conversation."))

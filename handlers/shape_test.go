@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/sourcegraph/jsonrpc2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // The codes of each family (docs/protocol.md, "Errors by family"), cell by cell.

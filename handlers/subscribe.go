@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
@@ -142,7 +141,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	}
 	conn := server.ConnFrom(ctx)
 	want := p.wanted()
-	sub := newSubscription(dialectOf(conn), conn.Send)
+	sub := newSubscription(dialect.Of(conn.Framing()), conn.Send)
 	sub.room = conn.MaxMessage()
 	if len(p.EventTypes) == 0 { // who wants it by name gets it
 		sub.known = func(n eventlog.Notice) bool { return s.watching.tells(conn, n) }
@@ -219,14 +218,6 @@ func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscri
 	}
 	sub.cancel()
 	return success{true}, nil
-}
-
-// dialectOf is how a connection is told of events.
-func dialectOf(conn *server.Conn) *dialect.Client {
-	if conn.Framing() == frame.LSP {
-		return dialect.LSP
-	}
-	return dialect.HumanLayer
 }
 
 // A subscription writes one subscriber's events in the dialect of its

@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect"
-
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )

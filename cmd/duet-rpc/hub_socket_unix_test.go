@@ -41,7 +41,7 @@ func (c *lineClient) ask(line string) (answer string) {
 
 // A client of AIWG is answered as its own daemon does, or better where
 // JSON-RPC asks for it.
-func TestSocketServesSeed000(t *testing.T) {
+func TestSocketServesAIWG(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	editor := s.start()
@@ -174,7 +174,7 @@ func TestSocketBroadcastsToItsFamily(t *testing.T) {
 
 // A client of HumanLayer gets the events in its shape, on a connection that
 // goes on to serve it.
-func TestSocketServesSeed001(t *testing.T) {
+func TestSocketServesHumanLayer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	editor := s.start()

@@ -46,7 +46,7 @@ internal/conversation: internal/catalog internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
-internal/dialect: server internal/domain  # how events are spelled
+internal/dialect: frame server internal/domain  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store

@@ -10,12 +10,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 

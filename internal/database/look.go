@@ -5,12 +5,11 @@ import (
 	"errors"
 	"os"
 
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
-
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
 // A KeyError says that the key by which the user's databases are known cannot

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -41,6 +42,15 @@ var HumanLayer = &Client{
 		return unaskedResult{"2.0", eventParams{Event: e}}
 	},
 	heartbeat: func(_ string, h heartbeat) any { return unaskedResult{"2.0", h} },
+}
+
+// Of is how a connection with a framing is told of events: HumanLayer's clients
+// speak lines, editors frames.
+func Of(f frame.Framing) *Client {
+	if f == frame.LSP {
+		return LSP
+	}
+	return HumanLayer
 }
 
 // Event is an event as a message of a subscription, which may be "". data is

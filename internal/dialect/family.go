@@ -3,10 +3,9 @@ package dialect
 import (
 	"errors"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 

@@ -56,3 +56,7 @@ var transitions = map[State][]State{
 
 // CanBecome reports whether a run may go from this state to another one.
 func (s State) CanBecome(to State) bool { return slices.Contains(transitions[s], to) }
+
+// HoldsSlot reports whether a run in this state counts among those that run at
+// once. One that waits for a human does not: it takes its slot back unasked.
+func (s State) HoldsSlot() bool { return s.Active() && s != WaitingInput }

@@ -11,11 +11,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/google/uuid"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Options say how a history fits into a project.

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/origin"

@@ -9,17 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/approval"
-	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestEveryMethodTakesEveryAlias(t *testing.T) {

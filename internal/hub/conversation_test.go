@@ -7,13 +7,12 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // events are an entry's, as clients see them.

@@ -3,19 +3,15 @@ package hub
 import (
 	"context"
 	"errors"
-	"path/filepath"
-	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 // Values of Run.ErrorCode that are ours.
@@ -58,7 +54,7 @@ func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 			ended: make(chan struct{}), answered: make(chan struct{}),
 		}
 		live.reports = h.intake.Begin(run.ID, run.UUID, live.secrets)
-		live.clock = newClock(h.limitOf(run), func() { h.expire(run.ID) })
+		live.clock = newClock(h.limitOf(run), func() { h.active.Go(func() { h.expire(run.ID) }) })
 		h.mu.Lock()
 		h.live[run.ID] = live
 		h.mu.Unlock()
@@ -207,31 +203,6 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 		return *reported, nil
 	}
 	return result, err
-}
-
-// launchOf says to an executor of ours how an agent is started; one that
-// somebody else wrote knows it itself.
-func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
-	if a.Driver == "executor" {
-		return nil
-	}
-	env := make(map[string]string, len(a.Env)+len(a.EnvFrom))
-	for _, name := range a.EnvFrom {
-		if value := h.opts.Getenv(name); value != "" {
-			env[name] = value
-		}
-	}
-	for name, value := range a.Env {
-		env[name] = value
-	}
-	command := slices.Clone(a.Command)
-	if a.Path != "" {
-		command[0] = a.Path // where it was found, whatever PATH says there
-	}
-	return &catalog.AgentLaunch{
-		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Env: env, Keys: a.Keys, Root: h.opts.Root,
-		StateDir: filepath.Dir(h.opts.Database),
-	}
 }
 
 // finish brings a run to the end that its executor reported.

@@ -12,12 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // fillDisk makes files of this process grow no more, which the database

@@ -8,19 +8,17 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/credential"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 )
 
@@ -34,11 +32,6 @@ type Executors interface {
 	HasRoom(want catalog.LeaseRequest) bool
 	// Count is how many executors there are.
 	Count() int
-}
-
-// leaseFor is what is asked of the executors for an agent of a thread.
-func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
-	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
 }
 
 // Agents knows the configured agents.
@@ -181,6 +174,9 @@ func (h *Hub) Close() error {
 		return nil
 	}
 	h.closing = true
+	if h.calm != nil {
+		h.calm.Stop()
+	}
 	h.mu.Unlock()
 	h.histories.close()
 
@@ -281,15 +277,3 @@ func (h *Hub) Issues() []string { return h.health.Issues() }
 
 // Lost reports whether nothing is kept any more; see Options.Lost.
 func (h *Hub) Lost() bool { return h.health.Lost() }
-
-// write is the store's Write with errors for users.
-func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
-	return h.noteWrite(h.store.Write(ctx, change))
-}
-
-// noteWrite notes what the outcome of a write says of the store, and makes an
-// error one for users.
-func (h *Hub) noteWrite(err error) error {
-	h.health.Note(err)
-	return stored(err)
-}

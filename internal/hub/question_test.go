@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/approval"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {

@@ -3,9 +3,8 @@ package hub
 import (
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // recover picks up what a process that is dead left behind: its runs become

@@ -12,15 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/approval"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 )
 
 // said is the text of the deltas of one type, in the order of their arrival.

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/history"
 )
 

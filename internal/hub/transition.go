@@ -3,9 +3,8 @@ package hub
 import (
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // An outcome is why a run changes its state.
@@ -124,10 +123,12 @@ func (h *Hub) calmDown() {
 	}
 	if h.calm == nil {
 		h.calm = time.AfterFunc(calmAfter, func() {
-			if !h.Busy() {
-				h.events.Forget()
-				h.opts.Idle()
-			}
+			h.active.Go(func() {
+				if !h.Busy() {
+					h.events.Forget()
+					h.opts.Idle()
+				}
+			})
 		})
 		return
 	}
@@ -146,63 +147,5 @@ func (h *Hub) touch(t store.Tx, id int64) (domain.Thread, error) {
 
 // slotsChanged reports whether a transition may let a queued run start.
 func slotsChanged(from, to domain.State) bool {
-	return to == domain.Queued || holdsSlot(from) && !holdsSlot(to) || from.Active() && to.Ended() // its executor is free
-}
-
-// holdsSlot reports whether a run in this state counts against max_runs. One
-// that waits for a human does not, and takes its slot back without queueing.
-func holdsSlot(s domain.State) bool { return s.Active() && s != domain.WaitingInput }
-
-func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, from domain.State, reason string) error {
-	changed := domain.RunStateChanged{
-		ThreadUUID: thread.UUID, From: from, To: run.State, Title: run.Title, Agent: run.Agent, Reason: reason, StopReason: run.Stop,
-	}
-	if run.State.Ended() || run.State == domain.Interrupting {
-		changed.Error, changed.ErrorCode = run.Error, run.ErrorCode
-	}
-	if run.Parent != 0 {
-		parent, err := t.Run(h.ctx, run.Parent)
-		if err != nil {
-			return err
-		}
-		changed.ParentSession = parent.SessionID
-	}
-	return h.announce(t, run, changed)
-}
-
-// announce adds an event of a run to the log.
-func (h *Hub) announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
-	return err
-}
-
-// A clock ends a run that takes too long. It stands still while the run waits
-// for a human.
-type clock struct {
-	timer *time.Timer
-	left  time.Duration
-	since time.Time
-}
-
-func newClock(limit time.Duration, expired func()) *clock {
-	return &clock{timer: time.AfterFunc(limit, expired), left: limit, since: time.Now()}
-}
-
-func (c *clock) stop() {
-	if c != nil {
-		c.timer.Stop()
-	}
-}
-
-func (c *clock) pause() {
-	if c != nil && c.timer.Stop() {
-		c.left -= time.Since(c.since)
-	}
-}
-
-func (c *clock) resume() {
-	if c != nil {
-		c.since = time.Now()
-		c.timer.Reset(max(c.left, time.Second))
-	}
+	return to == domain.Queued || from.HoldsSlot() && !to.HoldsSlot() || from.Active() && to.Ended() // its executor is free
 }

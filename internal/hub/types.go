@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // LaunchSpec asks for a run in a new thread, or in the one that ThreadAlias
@@ -72,9 +70,3 @@ type Status struct {
 	Issues    []string // what is wrong; empty: healthy
 	Database  string
 }
-
-// Prompt parameters travel as the catalog spells them.
-type (
-	FileDiff         = catalog.FileDiff
-	PermissionOption = catalog.PermissionOption
-)

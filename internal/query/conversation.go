@@ -7,10 +7,9 @@ import (
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // Page is part of a conversation, which is counted in events: an entry is one,

@@ -3,9 +3,8 @@ package supervisor
 import (
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // daemon is the hub as one executor sees it: errors are made fit for the

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // refusals are for a Daemon that wants to know of reports which were

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
-
 	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
 // reason sorts an error of SQLite by what can be done about it: full,

@@ -10,13 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-
-	driver "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
 // A Foreign is a database that may be anybody's, open for reading. Its schema

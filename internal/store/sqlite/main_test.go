@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/store"
-
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

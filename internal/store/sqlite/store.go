@@ -10,12 +10,11 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
-
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
 // A Store is an open database. Its methods may be called from any goroutine.

@@ -17,3 +17,15 @@ var errClosing = health.ErrClosing
 func isClosed(err error) bool {
 	return errors.Is(err, errClosing) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
 }
+
+// write is the store's Write with errors for users.
+func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
+	return h.noteWrite(h.store.Write(ctx, change))
+}
+
+// noteWrite notes what the outcome of a write says of the store, and makes an
+// error one for users.
+func (h *Hub) noteWrite(err error) error {
+	h.health.Note(err)
+	return stored(err)
+}

@@ -1,0 +1,135 @@
+package hub
+
+import (
+	"context"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// following is a run after another one of a thread that may do what that one might.
+func following(thread domain.Thread, from domain.Run, prompt, agent string) domain.Run {
+	run := newRun(LaunchSpec{Prompt: prompt, Mode: thread.ModeAfter(from), Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
+	run.Parent = from.ID
+	return run
+}
+
+// Continue makes a run that follows another one: in its thread if that is the
+// thread's last run or has not ended, where it queues behind what is there,
+// else in a fork of the thread, as with Fork. A draft is launched: it has
+// nothing that could be followed.
+func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, error) {
+	var run domain.Run
+	err := h.write(ctx, func(t store.Tx) error {
+		from, err := h.find(t, spec.From)
+		if err != nil {
+			return err
+		}
+		if from.State == domain.Draft {
+			run = from
+			return h.launchDraft(ctx, t, &run, spec)
+		}
+		if strings.TrimSpace(spec.Prompt) == "" {
+			return domain.Invalid("query", "a text that is not empty", "nothing")
+		}
+		if from.State == domain.Discarded {
+			return domain.Errorf(domain.KindBadState, "%s is %s: there is nothing to continue", domain.TaskName(from.Task), from.State)
+		}
+		if spec.Fork && !from.State.Ended() { // what it will have said is not known yet
+			return domain.Errorf(domain.KindBadState, "%s is %s: it can be forked when it has ended", domain.TaskName(from.Task), from.State)
+		}
+		thread, err := t.Thread(h.ctx, from.Thread)
+		if err != nil {
+			return err
+		}
+		agent, err := h.agentFor(restricted.Is(ctx), thread.Agent)
+		if err != nil {
+			return err
+		}
+		thread.Agent = agent.Name // of a history that was taken over it is not known before
+		last, err := t.LastRun(h.ctx, thread.ID)
+		if err != nil {
+			return err
+		}
+		if spec.Settings != nil {
+			spec.Settings(&thread.Settings)
+		}
+		if !spec.Fork && (last.ID == from.ID || !from.State.Ended()) {
+			from = last // others may wait behind what was named
+			err = t.UpdateThread(thread)
+		} else {
+			thread, err = h.fork(t, thread, from)
+		}
+		if err != nil {
+			return err
+		}
+		run = following(thread, from, spec.Prompt, agent.Name)
+		run.Source, run.Priority, run.Metadata = spec.Source, spec.Priority, spec.Metadata
+		if len(spec.Tools) > 0 {
+			run.Tools = spec.Tools
+		}
+		if thread.ID != from.Thread {
+			run.Mode = asking(run.Mode)
+		}
+		restricted.Carry(ctx, &run)
+		return h.add(t, &run, thread, false)
+	})
+	if err != nil {
+		return domain.Session{}, err
+	}
+	return h.query.ByRun(ctx, run.ID)
+}
+
+// launchDraft queues a draft, with what spec changes of it.
+func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec ContinueSpec) error {
+	if spec.Fork {
+		return domain.Errorf(domain.KindBadState, "%s is a draft: there is nothing to fork", domain.TaskName(run.Task))
+	}
+	thread, err := t.Thread(h.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	if _, err := h.agentFor(restricted.Is(ctx), thread.Agent); err != nil {
+		return err
+	}
+	if err := h.checkRoom(t); err != nil {
+		return err
+	}
+	if spec.Settings != nil {
+		turns := thread.Settings.MaxTurns
+		spec.Settings(&thread.Settings)
+		if thread.Settings.MaxTurns == 0 { // it is still the draft's own session
+			thread.Settings.MaxTurns = turns
+		}
+		run.Tools = thread.Settings.AllowedTools
+		if err := t.UpdateThread(thread); err != nil {
+			return err
+		}
+	}
+	if strings.TrimSpace(spec.Prompt) != "" {
+		run.Prompt = spec.Prompt
+		if err := t.SetPrompt(run.ID, run.Prompt); err != nil {
+			return err
+		}
+	}
+	if spec.Priority != 0 {
+		run.Priority = spec.Priority
+	}
+	if len(spec.Metadata) > 0 {
+		run.Metadata = spec.Metadata
+	}
+	restricted.Carry(ctx, run)
+	h.query.Changed(t, run.ID)
+	return h.enqueue(t, run, thread)
+}
+
+// asking is a permission mode without what passes unasked.
+func asking(mode string) string {
+	if mode == catalog.ModeBypass || mode == catalog.ModeAcceptEdits {
+		return catalog.ModeDefault
+	}
+	return mode
+}

@@ -1,0 +1,52 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Interrupt ends a run: one that is queued is cancelled, one that runs is
+// interrupted and can be continued. It returns before the agent has ended.
+func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session, error) {
+	reason = cmp.Or(reason, "user_cancelled")
+	var run domain.Run
+	err := h.write(ctx, func(t store.Tx) error {
+		var err error
+		if run, err = h.find(t, id); err != nil {
+			return err
+		}
+		switch {
+		case run.State == domain.Draft:
+			return h.transition(t, &run, domain.Discarded, outcome{reason: reason})
+		case run.State == domain.Queued:
+			return h.transition(t, &run, domain.Cancelled, outcome{reason: reason})
+		case run.State == domain.Interrupting:
+			return nil // it is ending already
+		case run.State.Ended():
+			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
+		}
+		return h.transition(t, &run, domain.Interrupting, outcome{reason: reason})
+	})
+	if err != nil {
+		return domain.Session{}, err
+	}
+	return h.query.ByRun(ctx, run.ID)
+}
+
+// expire ends a run that took too long.
+func (h *Hub) expire(id int64) {
+	err := h.write(h.ctx, func(t store.Tx) error {
+		run, err := t.Run(h.ctx, id)
+		if err != nil || run.State.Ended() || run.State == domain.Interrupting {
+			return err
+		}
+		return h.transition(t, &run, domain.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may; raise limits.run_timeout, or continue it"})
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		h.log.Warn("a run could not be timed out", "err", err)
+	}
+}

@@ -1,0 +1,73 @@
+package hub
+
+import (
+	"cmp"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// add keeps a run in its thread and queues it, unless it is a draft.
+func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool) error {
+	if run.Source != domain.SourceDecision { // an answer is not refused
+		if err := h.checkRoom(t); err != nil {
+			return err
+		}
+	}
+	if run.Parent == 0 {
+		run.Parent = thread.ForkRun
+		if last, err := t.LastRun(h.ctx, thread.ID); err == nil {
+			run.Parent = last.ID
+		}
+	}
+	run.Thread, run.State = thread.ID, domain.New
+	if draft {
+		run.State = domain.Draft
+	}
+	run.Agent = thread.Agent // a conversation keeps its agent
+	run.Created, run.Active = t.Now(), t.Now()
+	run.Mode = cmp.Or(run.Mode, thread.Mode)
+	if err := h.checkHeld(run.Agent, run.Mode); err != nil {
+		return err
+	}
+	run.Title = cmp.Or(run.Title, thread.Title)
+	if err := t.InsertRun(run); err != nil {
+		return err
+	}
+	if draft {
+		return nil
+	}
+	return h.enqueue(t, run, thread)
+}
+
+// checkRoom refuses a run for which the queue has no room.
+func (h *Hub) checkRoom(t store.Tx) error {
+	counts, err := t.Load(h.ctx)
+	if err != nil {
+		return err
+	}
+	if counts[domain.Queued] >= h.opts.Limits.QueueCap {
+		return domain.Errorf(domain.KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[domain.Queued])
+	}
+	return nil
+}
+
+// enqueue puts what the user says into the conversation and queues its run. A
+// conversation that goes on is not put away.
+func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
+	archived := thread.Archived
+	if archived {
+		thread.Archived = false
+		if err := t.UpdateThread(thread); err != nil {
+			return err
+		}
+	}
+	if err := h.conversation.Prompt(t, *run, thread); err != nil {
+		return err
+	}
+	// The thread is touched by the transition.
+	if err := h.transition(t, run, domain.Queued, outcome{}); err != nil || !archived {
+		return err
+	}
+	return h.announce(t, *run, domain.SettingsChanged{Archived: &thread.Archived, Reason: "continued"})
+}

@@ -1,0 +1,71 @@
+package hub
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// threadFor is the thread that spec names, or a new one.
+func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+	if spec.chat {
+		return h.chatThread(t, spec, agent)
+	}
+	if spec.ThreadAlias != "" {
+		id, err := t.FindThread(h.ctx, spec.ThreadAlias)
+		if err == nil {
+			thread, err := t.Thread(h.ctx, id)
+			if err == nil && thread.Agent == "" {
+				thread.Agent = agent
+				err = t.UpdateThread(thread)
+			}
+			return thread, err
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return domain.Thread{}, err
+		}
+		if domain.IsTaskName(spec.ThreadAlias) {
+			return domain.Thread{}, domain.Invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
+		}
+	}
+	return h.newThread(t, spec, agent)
+}
+
+func (h *Hub) newThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+	thread := domain.Thread{
+		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: cmp.Or(spec.Mode, catalog.ModeDefault), Model: spec.Model,
+		Settings: spec.Settings, Created: t.Now(), Active: t.Now(),
+	}
+	return thread, h.addThread(t, &thread, spec.ThreadAlias)
+}
+
+func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
+	if err := t.InsertThread(thread); err != nil {
+		return err
+	}
+	if alias != "" {
+		if err := t.SetAlias(alias, 0, thread.ID); err != nil {
+			return err
+		}
+	}
+	return t.SetAlias(thread.UUID, 0, thread.ID)
+}
+
+// fork is a new thread that shares another one up to a run. Its agent begins
+// with the transcript: its own session knows more than it should.
+func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run) (domain.Thread, error) {
+	fork := from
+	fork.ID, fork.UUID, fork.NativeSession = 0, uuid.Must(uuid.NewV7()).String(), ""
+	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
+	fork.Created, fork.Active = t.Now(), t.Now()
+	// What was accepted for one conversation is not for another.
+	fork.Mode = asking(fork.Mode)
+	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
+	return fork, h.addThread(t, &fork, "")
+}
