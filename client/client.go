@@ -267,7 +267,7 @@ func (c *Client) whyNot() error {
 	return c.cause
 }
 
-// broadcast wakes who waits for a change; c.mu is held.
+// broadcast wakes whoever waits for a change; c.mu is held.
 func (c *Client) broadcast() {
 	close(c.changed)
 	c.changed = make(chan struct{})

@@ -244,13 +244,13 @@ type member struct {
 	replaying bool   // what happened before is being read
 	later     []note // what happens meanwhile
 	sending   bool   // run is about to send, or does
-	after     int64  // of what happens now, what has a higher number is told
+	after     int64  // of what happens now, only what has a higher number is sent
 
 	idle  []chan struct{} // closed when nothing waits any more
 	ended chan struct{}   // closed when nothing is sent any more
 }
 
-// expect says that what is told from now on has higher numbers than seq.
+// expect says that what is sent from now on has higher numbers than seq.
 func (m *member) expect(seq int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -297,8 +297,8 @@ func newMember(done <-chan struct{}, send func(string, any) error) *member {
 }
 
 // hold begins or ends to hold back what comes from now on. What waits already
-// does not wait longer: who asks without a pause would be told of nothing, and
-// then lose it.
+// does not wait longer: a client that sends requests without a pause would get
+// nothing, until what waits for it is dropped.
 func (m *member) hold(n int) {
 	m.mu.Lock()
 	if m.held == 0 {
@@ -323,7 +323,7 @@ func (m *member) put(n note) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer m.changed()
-	if n.seq <= m.after { // it was told, or happened before
+	if n.seq <= m.after { // it was sent, or happened before
 		return true
 	}
 	if !m.replaying {

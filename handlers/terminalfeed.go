@@ -187,7 +187,7 @@ func (f *terminalFeed) finish() {
 	nudge(f.space)
 }
 
-// nudge wakes who waits on c, or will.
+// nudge wakes whoever waits on c, or will.
 func nudge(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

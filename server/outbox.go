@@ -140,7 +140,7 @@ func (o *outbox) roomLocked(ctx context.Context) error {
 	return o.err
 }
 
-// wakeAtEnd wakes who waits for a change when ctx ends, until the function it
+// wakeAtEnd wakes whoever waits for a change when ctx ends, until the function it
 // returns is called.
 func (o *outbox) wakeAtEnd(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {

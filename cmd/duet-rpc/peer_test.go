@@ -219,7 +219,7 @@ func (p *peer) reply(id string) (reply, error) {
 	}
 }
 
-// deadline wakes who waits when it takes too long; late is guarded by the lock.
+// deadline wakes whoever waits when it takes too long; late is guarded by the lock.
 func (p *peer) deadline() (late *bool, stop func() bool) {
 	late = new(bool)
 	p.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// close keeps a question's end, announces it, wakes who waits for
+// close keeps a question's end, announces it, wakes whoever waits for
 // it, and lets its run go on if that waits for nothing else.
 func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 	a.Decided = t.Now()

@@ -10,7 +10,7 @@ import (
 
 // announce adds an event of a run to the log.
 func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
+	_, err := t.Append(run.Event(p))
 	return err
 }
 

@@ -152,7 +152,7 @@ func addThread(t store.Tx, p place, n int) error {
 // addConversation adds events, items and a changed file to a run.
 func addConversation(t store.Tx, run domain.Run, n int) error {
 	event := func(p domain.Payload) (int64, error) {
-		return t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
+		return t.Append(run.Event(p))
 	}
 	deltas := (eventsOfRun - itemsOfRun) / itemsOfRun
 	for i := range itemsOfRun {

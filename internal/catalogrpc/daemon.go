@@ -23,7 +23,7 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	server.Handle(reg, "terminal_exit", notification(d.TerminalExit), server.Doc("Reports that a terminal's program has ended."))
 }
 
-// acknowledged makes a handler of a function that has no result, for who asks
+// acknowledged makes a handler of a function that has no result, for whoever asks
 // for one, as the executor catalog allows.
 func acknowledged[P any](f func(context.Context, P) error) func(context.Context, P) (acknowledgement, error) {
 	return func(ctx context.Context, params P) (acknowledgement, error) {

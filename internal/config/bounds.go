@@ -32,7 +32,7 @@ const mostServers = 100
 func anybodys(string, fs.FileInfo) error { return nil }
 
 // Mentions reports whether a word stands anywhere in a configuration file. It is
-// for who has to know quickly that something is not configured.
+// for whoever has to know quickly that something is not configured.
 func Mentions(path, word string) bool {
 	content, err := bounded.Read(path, boundsOf(SourceUser).bytes, anybodys)
 	return err == nil && bytes.Contains(content, []byte(word))

@@ -39,7 +39,7 @@ func (w *Writer) Plan(t store.Tx, run domain.Run, plan catalog.Plan) error {
 	return t.UpdateRun(run)
 }
 
-// planText is a plan for who knows nothing but texts, and to be found by.
+// planText is a plan as text: for clients that show nothing else, and for search.
 func planText(plan catalog.Plan) string {
 	var b strings.Builder
 	for _, e := range plan.Entries {

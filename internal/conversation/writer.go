@@ -167,7 +167,7 @@ func (w *Writer) announceMessage(t store.Tx, run domain.Run, m domain.MessageAdd
 
 // announce adds an event of a run to the log.
 func announce(t store.Tx, run domain.Run, p domain.Payload) (int64, error) {
-	return t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
+	return t.Append(run.Event(p))
 }
 
 // nativeSession is the agent's own session that a run is in, as far as that is

@@ -1,6 +1,6 @@
 // Package database sees to the file that a project's database is: whose it is,
 // what becomes of one that is somebody else's, a copy or moved, and what of its
-// history is taken over. It is for who has the project's lock; [Look], [Check]
+// history is taken over. It is for whoever has the project's lock; [Look], [Check]
 // and [Read] change nothing.
 package database
 
@@ -26,7 +26,7 @@ import (
 // ShowAside is what to do about a database that was set aside.
 const ShowAside = "`duet-rpc trust --database` shows what it holds, and takes over its history if you want that"
 
-// A place is where the project's database is, for who has the lock.
+// A place is where the project's database is, for whoever has the lock.
 type place struct {
 	origin.Place
 	project project.Project

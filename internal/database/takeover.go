@@ -29,7 +29,7 @@ type UnavailableError struct{ Err error }
 func (e *UnavailableError) Error() string { return e.Err.Error() }
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// TakeOver takes the history of a database over into the project's, as who has
+// TakeOver takes the history of a database over into the project's, as whoever has
 // the lock where no hub runs. The database is renamed, so that it is not taken
 // for one that waits. One in the place of the project's is set aside before. An
 // error may be an *UnavailableError.

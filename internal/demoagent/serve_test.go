@@ -84,7 +84,7 @@ func (c *client) RequestPermission(ctx context.Context, r acp.RequestPermissionR
 	return human(ctx, r)
 }
 
-// wake wakes who waits; mu is held.
+// wake wakes whoever waits; mu is held.
 func (c *client) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})

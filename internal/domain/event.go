@@ -27,6 +27,11 @@ type RunRef struct {
 // Ref is how clients name the run.
 func (r Run) Ref() RunRef { return RunRef{r.SessionID, r.RunID, r.Task} }
 
+// Event is an event of the run that is to be appended to the log.
+func (r Run) Event(p Payload) Event {
+	return Event{Thread: r.Thread, Run: r.ID, Ref: r.Ref(), Payload: p}
+}
+
 // Unreadable reports whether what the event has to tell could not be read. The
 // rest of it may be wrong, too.
 func (e Event) Unreadable() bool {

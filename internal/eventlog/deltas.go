@@ -25,7 +25,7 @@ type deltas struct {
 // A deltaRun is what the deltas of a run need. It holds none of the run's texts.
 type deltaRun struct {
 	ref   domain.RunRef
-	quiet bool   // its deltas are not told
+	quiet bool   // its deltas are not sent
 	key   string // of the message that is being written
 }
 
@@ -74,8 +74,8 @@ func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta) error {
 	return nil
 }
 
-// deltaRun is the run of a delta. A replay asks it for each of a million. One
-// that cannot be read is told once, and is quiet then.
+// deltaRun is the run of a delta. A replay may ask for it a million times. That a
+// run cannot be read is reported once; after that its deltas are left out.
 func (s *Subscription) deltaRun(id int64) (*deltaRun, error) {
 	d := &s.deltas
 	if run, ok := d.runs[id]; ok {

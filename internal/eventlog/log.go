@@ -65,7 +65,7 @@ type Log struct {
 	open   map[*Subscription]struct{}
 }
 
-// A wake is told that there is more. It holds one word of it.
+// A wake is a wake-up call that somebody waits for: at most one is outstanding.
 type wake chan struct{}
 
 func (w wake) up() {
@@ -169,7 +169,7 @@ func (l *Log) recent(seq int64, limit int) (events []domain.Event, ok bool) {
 	return l.memory.end(int(behind), limit), true
 }
 
-// wakeUp has w told whenever there is more.
+// wakeUp has w called whenever there is more, until stop is called.
 func (l *Log) wakeUp(w wake) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

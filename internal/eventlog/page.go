@@ -55,7 +55,7 @@ func (l *Log) read(ctx context.Context, after int64) (page, error) {
 // may pass, such as too many open files.
 const readAgainAfter = time.Second
 
-// readOn is read for who has no other way to learn what happened: it is tried
+// readOn is read for whoever has no other way to learn what happened: it is tried
 // for as long as ctx lasts.
 func (l *Log) readOn(ctx context.Context, after int64) (page, error) {
 	for warned := false; ; warned = true {

@@ -100,7 +100,7 @@ func (t *attempts[H]) settle(one *attempt[H], hub H, err error) {
 	close(one.done)
 }
 
-// refuse lets who asks be told of an error, until the next attempt begins.
+// refuse lets whoever asks be told of an error, until the next attempt begins.
 func (t *attempts[H]) refuse(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,7 +42,7 @@ type hubOptions struct {
 	notified func(context.Context)   // waits until subscribers of tasks know what has happened
 }
 
-// openProject opens the project's hub, for who has the lock.
+// openProject opens the project's hub, for whoever has the lock.
 func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	p := o.project
 	live, err := o.settings.liveConfig(p)

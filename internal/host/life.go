@@ -58,7 +58,7 @@ type parts[H opened] interface {
 	unlisten(all bool)
 	// open opens the hub.
 	open(ctx context.Context) (H, error)
-	// noteStop keeps who is attached from taking the hub's place at once.
+	// noteStop keeps whoever is attached from taking the hub's place at once.
 	noteStop()
 	// unavailable is an error as clients see it.
 	unavailable(err error) error

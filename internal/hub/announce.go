@@ -1,8 +1,6 @@
 package hub
 
 import (
-	"encoding/json"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -26,20 +24,6 @@ func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, fr
 
 // announce adds an event of a run to the log.
 func (h *Hub) announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(eventOf(run, p))
+	_, err := t.Append(run.Event(p))
 	return err
-}
-
-// eventOf is an event of a run.
-func eventOf(run domain.Run, p domain.Payload) domain.Event {
-	return domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p}
-}
-
-// encode is a value of ours as JSON.
-func encode(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil { // a json.RawMessage from outside that is none
-		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
-	}
-	return b
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -18,7 +19,7 @@ const chatThread = "chat_thread"
 func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.Session, error) {
 	return h.Launch(ctx, LaunchSpec{
 		Prompt: message, Priority: priority, Source: domain.SourceChat, Title: "Chat", chat: true,
-		Metadata: encode(map[string]string{"source": "ipc-chat"}),
+		Metadata: json.RawMessage(`{"source":"ipc-chat"}`),
 	})
 }
 

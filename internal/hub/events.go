@@ -68,7 +68,7 @@ func (l logged) Pending(ctx context.Context, run int64) ([]domain.Event, error) 
 		if err != nil {
 			return nil, err
 		}
-		e := eventOf(run, approval.Requested(a))
+		e := run.Event(approval.Requested(a))
 		e.Time = a.Created
 		events = append(events, e)
 	}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -370,4 +371,13 @@ func insert(t *testing.T, h *Hub, state domain.State) domain.Run {
 		return tx.InsertRun(&r)
 	}))
 	return r
+}
+
+// encode is a value as JSON.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
 }

@@ -202,7 +202,7 @@ func (h *Hub) Close() error {
 }
 
 // Abandon interrupts what runs, as Close does at first, and starts nothing more:
-// for who is told of that before its connection ends.
+// for whoever is told of that before its connection ends.
 func (h *Hub) Abandon(ctx context.Context) error {
 	h.mu.Lock()
 	h.draining = true

@@ -132,7 +132,7 @@ func decoded[T any](r report, record func(T) error) error {
 
 // announce adds an event of a run to the log.
 func announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(domain.Event{Thread: run.Thread, Run: run.ID, Ref: run.Ref(), Payload: p})
+	_, err := t.Append(run.Event(p))
 	return err
 }
 

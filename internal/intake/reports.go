@@ -56,8 +56,8 @@ func (in *Intake) ReportCompletion(ctx context.Context, p catalog.ReportCompleti
 }
 
 // ReportRefused notes that something which an executor had to say of one of its
-// runs was lost on the way: task is the run's UUID. It is for who knows whose
-// executor that is; of a run that has ended nothing is noted.
+// runs was lost on the way: task is the run's UUID. The caller
+// knows that this executor has the run; of a run that has ended nothing is noted.
 func (in *Intake) ReportRefused(task string, why error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -26,7 +26,7 @@ type throttle struct {
 	links  map[*link]struct{}
 }
 
-// A link is to an executor that is told.
+// A link is to one executor.
 type link struct {
 	executor Executor
 	ctx      context.Context
@@ -90,8 +90,8 @@ func (t *throttle) update(l *link) {
 	}
 }
 
-// tell tells an executor until it knows the last that is to be told. leave waits
-// for it.
+// tell sends an executor the present state, paused or not, again and again until
+// it has confirmed the one that holds by then. leave waits for it.
 func (t *throttle) tell(l *link) {
 	for retry := firstRetry; ; {
 		t.mu.Lock()

@@ -10,7 +10,7 @@
 // of a database (https://sqlite.org/walformat.html).
 //
 // A file is known by its inode and the moment at which it was made. Neither can
-// be chosen by who writes a repository, so the mark of a database that was
+// be chosen by whoever writes a repository, so the mark of a database that was
 // published once is of no use to them. The number of its file system is not
 // looked at: it changes over reboots on some of them.
 package origin

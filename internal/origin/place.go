@@ -34,7 +34,7 @@ const (
 	Ours                // made here
 	Moved               // made by this user, and moved here since: it is at its old place no more
 	Copied              // of what this user made: the other one may be in use, or is newer
-	Foreign             // made by who knows whom, or before there were marks
+	Foreign             // nobody knows who made it, or it was made before there were marks
 )
 
 // A Finding is what [Place.Look] found.

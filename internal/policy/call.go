@@ -26,8 +26,8 @@ type Call struct {
 
 	// ambiguity is why programs may read the input differently, "" if they do not.
 	ambiguity string
-	// alternatives are what else it may run and touch, by who reads the input
-	// otherwise. They are for deny rules alone.
+	// alternatives are what else it may run and touch, if a program reads an
+	// ambiguous input in another way. Only deny rules look at them.
 	alternatives struct {
 		commands, paths []string
 		files           []file

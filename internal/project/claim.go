@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Claim prepares the state directory and takes the project's lock, as who is
+// Claim prepares the state directory and takes the project's lock, as whoever is
 // going to be its hub, or use its database where no hub runs. An error is one
 // of [Project.Prepare] or [Project.Lock].
 func (p Project) Claim(ctx context.Context) (*Lock, error) {

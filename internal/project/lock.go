@@ -57,7 +57,7 @@ func (e *HeldError) Error() string {
 // to write its process id. Symbolic links are not followed.
 func (p Project) Lock(ctx context.Context) (*Lock, error) { return p.lock(ctx, "lock") }
 
-// LockStart is as Lock, for who starts a hub in another process: one at a time.
+// LockStart is as Lock, for whoever starts a hub in another process: one at a time.
 // It keeps nobody from being the hub.
 func (p Project) LockStart(ctx context.Context) (*Lock, error) { return p.lock(ctx, "starting") }
 

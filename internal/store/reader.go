@@ -20,9 +20,9 @@ type ThreadReader interface {
 	// RecentPaths are the directories of threads, the last used first, with how
 	// often each was used.
 	RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error)
-	// HasUnfinished reports whether a thread has a run beside one that has not
-	// ended and is no draft.
-	HasUnfinished(ctx context.Context, thread, beside int64) (bool, error)
+	// HasUnfinished reports whether a thread has a run, other than except, that has
+	// not ended and is no draft.
+	HasUnfinished(ctx context.Context, thread, except int64) (bool, error)
 }
 
 // A RunReader finds runs.

@@ -213,7 +213,7 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 	return choice{}, false
 }
 
-// roomChanged wakes who waits for room; mu is held.
+// roomChanged wakes whoever waits for room; mu is held.
 func (s *Supervisor) roomChanged() {
 	close(s.changed)
 	s.changed = make(chan struct{})

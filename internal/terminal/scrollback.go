@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// scrollbackMost is how much of its output is kept for who comes later, in
+	// scrollbackMost is how much of its output is kept for whoever comes later, in
 	// bytes.
 	scrollbackMost = 64 << 10
 	// scrollbackLine is how far the cut is moved to the end of a line.

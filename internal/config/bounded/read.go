@@ -57,7 +57,7 @@ func readRegular(path string, most int, check func(path string, info fs.FileInfo
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	// It may have become a pipe since, which would wait for who writes it.
+	// It may have become a pipe since, which would wait for whoever writes it.
 	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, err

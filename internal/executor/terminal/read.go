@@ -146,7 +146,7 @@ func (t *terminal) mayRead(to chan<- piece) bool {
 		to <- piece{printed: l.printed}
 		select {
 		case <-l.returned:
-		case <-t.proc.Done(): // the rest is for who has the descriptor
+		case <-t.proc.Done(): // the rest is for whoever has the descriptor
 			return false
 		}
 	}

@@ -90,7 +90,7 @@ func (c *checkpointer) bring() time.Duration {
 
 // pass brings into the database what can be brought without waiting for
 // anybody, and returns how long the log is. What fails is done by a later
-// pass, or by who opens the database next.
+// pass, or by whoever opens the database next.
 func (c *checkpointer) pass() (frames int) {
 	var busy, done int
 	if err := c.db.QueryRowContext(context.Background(), passive).Scan(&busy, &frames, &done); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 )
 
 func TestARowOfTheLogThatNobodyCanHaveWrittenIsUnreadable(t *testing.T) {
@@ -37,7 +38,7 @@ func TestARowOfTheLogThatNobodyCanHaveWrittenIsUnreadable(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 	events := allEvents(t, s)
-	requireGapless(t, events, len(rows))
+	storetest.RequireGapless(t, events, len(rows))
 	last := len(rows) - 1
 	for i, e := range events[:last] {
 		assert.True(t, e.Unreadable(), "%q", rows[i])
@@ -54,5 +55,5 @@ func TestWhatIsNotKeptCannotBeAppended(t *testing.T) {
 		return err
 	})
 	assert.ErrorContains(t, err, "Lagged is not kept in the log")
-	requireGapless(t, allEvents(t, s), 0)
+	storetest.RequireGapless(t, allEvents(t, s), 0)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,34 +61,11 @@ func newThread(t *testing.T, s *Store, alias string) domain.Thread {
 	return th
 }
 
-func newRun(thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
-	r := domain.Run{
-		UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread, Prompt: "p", Agent: "a",
-		Source: "task", State: state, Created: time.Unix(1, 0), Active: time.Unix(1, 0),
-	}
-	for _, f := range change {
-		f(&r)
-	}
-	return r
-}
-
 func addRun(t *testing.T, s *Store, thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
 	t.Helper()
-	r := newRun(thread, state, change...)
+	r := storetest.NewRun(thread, state, change...)
 	write(t, s, func(tx store.Tx) error { return tx.InsertRun(&r) })
 	return r
-}
-
-// named is an event that can be told from others.
-func named(name string) domain.Event {
-	return domain.Event{Payload: domain.MessageAdded{Type: "system", Key: name}}
-}
-
-func appendEvent(name string) func(store.Tx) error {
-	return func(tx store.Tx) error {
-		_, err := tx.Append(named(name))
-		return err
-	}
 }
 
 // allEvents is the whole log.
@@ -96,14 +74,6 @@ func allEvents(t *testing.T, s *Store) []domain.Event {
 	list, err := s.Events(ctx, 0, 1_000_000)
 	require.NoError(t, err)
 	return list
-}
-
-func requireGapless(t *testing.T, events []domain.Event, want int) {
-	t.Helper()
-	require.Len(t, events, want)
-	for i, e := range events {
-		require.Equal(t, int64(i+1), e.Seq)
-	}
 }
 
 // held is a change that keeps the writer busy until it is let go.

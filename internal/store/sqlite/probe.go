@@ -9,9 +9,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
-// Inspect looks whether the database at path could be opened, as far as that
-// is quickly told, and changes nothing. There being none is no error. id is as in
-// [store.Options]. Its errors are those of [Open], which does the same first.
+// Inspect looks whether the database at path could be opened, as far as can be seen
+// without reading all of it, and changes nothing. There being none is no error. id
+// is as in [store.Options]. Its errors are those of [Open], which does the same first.
 func Inspect(ctx context.Context, path, id string) error {
 	if err := checkHeader(path); err != nil {
 		return err
@@ -22,7 +22,7 @@ func Inspect(ctx context.Context, path, id string) error {
 // probe reads the first rows of every table, so that a database that is
 // damaged there is found before it is opened for writing, and is left as it
 // is. It is quick, however large the database is, and finds no damage that
-// lies deeper: who meets that is told by store.IsDamaged.
+// lies deeper: a read that meets that has an error of store.IsDamaged.
 func probe(ctx context.Context, path, id string) error {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return nil // there is none yet

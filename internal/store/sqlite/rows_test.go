@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,7 @@ func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
 	th := newThread(t, s, "")
 	assert.Equal(t, "task-0001", domain.TaskName(addRun(t, s, th.ID, domain.Queued).Task))
 	err := s.Write(ctx, func(tx store.Tx) error {
-		r := newRun(th.ID, domain.Queued)
+		r := storetest.NewRun(th.ID, domain.Queued)
 		if err := tx.InsertRun(&r); err != nil {
 			return err
 		}

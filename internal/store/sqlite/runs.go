@@ -213,10 +213,10 @@ func (q runQueries) UnfinishedRuns(ctx context.Context, thread int64) ([]domain.
 	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.id", thread)
 }
 
-// HasUnfinished reports whether a thread has a run beside one that has not
+// HasUnfinished reports whether a thread has a run, other than except, that has not
 // ended and is no draft.
-func (q runQueries) HasUnfinished(ctx context.Context, thread, beside int64) (bool, error) {
-	return one(ctx, q.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", thread, beside)
+func (q runQueries) HasUnfinished(ctx context.Context, thread, except int64) (bool, error) {
+	return one(ctx, q.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", thread, except)
 }
 
 // Counts tells how many runs are in which state.

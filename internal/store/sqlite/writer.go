@@ -51,7 +51,7 @@ type writer struct {
 	pragma  string // what the checkpointer wants to be run outside of a transaction
 
 	commits atomic.Int64
-	failing atomic.Bool // the last commit was none: the disk is full, mostly
+	failing atomic.Bool // the last transaction was rolled back: the disk is full, mostly
 
 	checkpointDue chan struct{} // wakes the checkpointer: there is work
 	logTooLong    chan struct{} // wakes it: the log has become too long

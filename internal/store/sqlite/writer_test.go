@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,7 +12,7 @@ import (
 
 func TestAFullDiskChangesNothing(t *testing.T) {
 	s := openNew(t)
-	write(t, s, appendEvent("before"))
+	write(t, s, storetest.AppendEvent("before"))
 	write(t, s, func(store.Tx) error { // on the writer's own connection
 		_, err := s.writer.conn.ExecContext(ctx, "PRAGMA max_page_count = 1") // what there is stays the least
 		return err
@@ -23,7 +24,7 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 	others := make(chan error, 2)
 	begun, release := held(s)
 	<-begun
-	s.Enqueue(appendEvent("beside"), func(err error) { others <- err })
+	s.Enqueue(storetest.AppendEvent("beside"), func(err error) { others <- err })
 	full := make(chan error, 1)
 	s.Enqueue(func(tx store.Tx) error {
 		tx.AfterCommit(func() { t.Error("it was not committed") })
@@ -39,8 +40,8 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 	_, err = s.writer.conn.ExecContext(ctx, "PRAGMA max_page_count = 1000000")
 	require.NoError(t, err)
 	write(t, s, func(tx store.Tx) error { return tx.SetMeta("big", string(big)) })
-	write(t, s, appendEvent("after"))
-	requireGapless(t, allEvents(t, s), 2)
+	write(t, s, storetest.AppendEvent("after"))
+	storetest.RequireGapless(t, allEvents(t, s), 2)
 	assert.False(t, store.IsFull(nil))
 	assert.False(t, store.IsFull(store.ErrNotFound))
 	assert.NotZero(t, s.FreeBytes())

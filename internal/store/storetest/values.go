@@ -38,7 +38,8 @@ func newThread(t *testing.T, s store.Store, alias string) domain.Thread {
 	return th
 }
 
-func newRun(thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
+// NewRun is a run of a thread, as change makes it. It is in no store yet.
+func NewRun(thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
 	r := domain.Run{
 		UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread, Prompt: "p", Agent: "a",
 		Source: "task", State: state, Created: time.Unix(1, 0), Active: time.Unix(1, 0),
@@ -51,7 +52,7 @@ func newRun(thread int64, state domain.State, change ...func(*domain.Run)) domai
 
 func addRun(t *testing.T, s store.Store, thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
 	t.Helper()
-	r := newRun(thread, state, change...)
+	r := NewRun(thread, state, change...)
 	write(t, s, func(tx store.Tx) error { return tx.InsertRun(&r) })
 	return r
 }
@@ -66,7 +67,8 @@ func nameOf(e domain.Event) string {
 	return m.Key
 }
 
-func appendEvent(name string) func(store.Tx) error {
+// AppendEvent is a change that appends an event with that name.
+func AppendEvent(name string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		_, err := tx.Append(named(name))
 		return err
@@ -80,7 +82,8 @@ func allEvents(t *testing.T, s store.Store) []domain.Event {
 	return list
 }
 
-func requireGapless(t *testing.T, events []domain.Event, want int) {
+// RequireGapless requires as many events, with the numbers from 1 on.
+func RequireGapless(t *testing.T, events []domain.Event, want int) {
 	t.Helper()
 	require.Len(t, events, want)
 	for i, e := range events {

@@ -50,7 +50,7 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 	all.Wait()
 	const kept = writers / 2 * each
 	list := allEvents(t, s)
-	requireGapless(t, list, kept)
+	RequireGapless(t, list, kept)
 	require.NoError(t, s.Close())
 	require.Len(t, announced, kept)
 	for i, e := range announced {
@@ -59,8 +59,8 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 	}
 
 	s = k.openAt(t, path)
-	write(t, s, appendEvent("after"))
-	requireGapless(t, allEvents(t, s), kept+1)
+	write(t, s, AppendEvent("after"))
+	RequireGapless(t, allEvents(t, s), kept+1)
 	last, err := s.LastSeq(ctx)
 	require.NoError(t, err)
 	assert.EqualValues(t, kept+1, last)
@@ -110,7 +110,7 @@ func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 		require.NoError(t, err)
 		assert.Equal(t, want, got, name)
 	}
-	requireGapless(t, allEvents(t, s), 2)
+	RequireGapless(t, allEvents(t, s), 2)
 }
 
 // Who remembers what a change has done is told when that is undone, and before
@@ -150,7 +150,7 @@ func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
 		for _, n := range []string{"1", "2"} {
 			tx.AfterCommit(func() { order = append(order, "after "+n) })
 		}
-		return appendEvent("e")(tx)
+		return AppendEvent("e")(tx)
 	})
 	assert.Equal(t, []string{"announced e", "after 1", "after 2"}, order)
 	write(t, s, func(store.Tx) error { return nil })
@@ -164,10 +164,10 @@ func testWriteReturnsWhenItsContextEnds(t *testing.T, k kind) {
 	<-begun
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	require.ErrorIs(t, s.Write(ended, appendEvent("late")), context.Canceled)
+	require.ErrorIs(t, s.Write(ended, AppendEvent("late")), context.Canceled)
 	release()
-	write(t, s, appendEvent("next"))
-	requireGapless(t, allEvents(t, s), 2) // it was made nevertheless, as documented
+	write(t, s, AppendEvent("next"))
+	RequireGapless(t, allEvents(t, s), 2) // it was made nevertheless, as documented
 }
 
 func testCloseCommitsWhatIsQueued(t *testing.T, k kind) {
@@ -178,7 +178,7 @@ func testCloseCommitsWhatIsQueued(t *testing.T, k kind) {
 	const queued = 1025 // several transactions
 	done := make(chan error, queued)
 	for range queued {
-		s.Enqueue(appendEvent("e"), func(err error) { done <- err })
+		s.Enqueue(AppendEvent("e"), func(err error) { done <- err })
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
@@ -187,8 +187,8 @@ func testCloseCommitsWhatIsQueued(t *testing.T, k kind) {
 	for range queued {
 		require.NoError(t, <-done)
 	}
-	assert.ErrorIs(t, s.Write(ctx, appendEvent("too late")), store.ErrClosed)
-	s.Enqueue(appendEvent("too late"), func(err error) { done <- err })
+	assert.ErrorIs(t, s.Write(ctx, AppendEvent("too late")), store.ErrClosed)
+	s.Enqueue(AppendEvent("too late"), func(err error) { done <- err })
 	assert.ErrorIs(t, <-done, store.ErrClosed)
-	requireGapless(t, allEvents(t, k.openAt(t, path)), queued)
+	RequireGapless(t, allEvents(t, k.openAt(t, path)), queued)
 }

@@ -283,7 +283,7 @@ type terminalExitRow struct {
 	Signal     string `json:"signal,omitempty"`
 }
 
-// Columns are what a row has of an event, besides its numbers and its time. Nil is
+// Columns are what a row has of an event, apart from its numbers and its time. Nil is
 // NULL: most rows have only one of Key, Text and Data.
 type Columns struct {
 	Type string // the kind of the payload
