@@ -47,7 +47,11 @@ func (in *Input) Discard(n int) { in.pos += n }
 
 // EndFrame stops the clock of the frame under way: it is whole, or was dropped.
 // The next Fill inside a frame starts it again.
-func (in *Input) EndFrame() { in.started = time.Time{} }
+func (in *Input) EndFrame() {
+	if !in.started.IsZero() { // most frames come whole, and have no clock
+		in.started = time.Time{}
+	}
+}
 
 // Fill reads at least one byte more, with room for need unused bytes in all.
 // inFrame says that a frame has begun: then it may take as long as

@@ -33,7 +33,9 @@ type lineState struct {
 // drop uses n bytes up.
 func (s *lspSplitter) drop(n int) {
 	s.in.Discard(n)
-	s.fields = max(0, s.fields-n)
+	if s.fields > 0 {
+		s.fields = max(0, s.fields-n)
+	}
 }
 
 // dropAll uses up what has come.
@@ -60,6 +62,10 @@ func (s *lspSplitter) NotJSON() { s.enter(resyncing) }
 // Next takes one body. Whatever the stream holds, it moves forward: each pass
 // of the loop uses bytes up, changes the state or reads.
 func (s *lspSplitter) Next(in *Input) ([]byte, error) {
+	if s.state == atFrame { // nearly always
+		s.in = in
+		return s.readFrame()
+	}
 	s.in = in
 	for {
 		var err error
