@@ -7,30 +7,51 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/eventrow"
 )
 
-// scanEvent reads a row of the log. Where it cannot be what was written, its
-// payload is unreadable.
-func (q eventQueries) scanEvent(row scanner) (domain.Event, error) {
-	var (
-		e    domain.Event
-		at   int64
-		c    eventrow.Columns
-		data *jsonText
-	)
+// A loggedRow is a row of the log whose payload is still to be made of its
+// columns.
+type loggedRow struct {
+	event   domain.Event
+	columns eventrow.Columns
+	damaged bool
+}
+
+func scanLogged(row scanner) (r loggedRow, err error) {
+	var at int64
+	var data *jsonText
+	e, c := &r.event, &r.columns
 	if err := row.Scan(&e.Seq, &at, &c.Type, &e.Thread, &e.Run, &c.Key, &c.Text, &data); err != nil {
-		return e, err
+		return r, err
 	}
 	e.Time = fromNano(at)
-	if data != nil && *data == damagedJSON { // it was noted when it was scanned
-		e.Payload = domain.Unreadable{}
-		return e, nil
-	}
+	r.damaged = data != nil && *data == damagedJSON // it was noted when it was scanned
 	c.Data = (*string)(data)
-	var err error
-	if e.Ref, e.Payload, err = eventrow.Decode(c); err != nil {
-		q.s.damaged(&DamagedError{err})
-		e.Ref, e.Payload = domain.RunRef{}, domain.Unreadable{}
+	return r, nil
+}
+
+// log lists events that a query chooses. Payloads are made when all rows have been
+// read: while they are, SQLite cannot begin its write-ahead log anew
+// (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files). What cannot
+// be what was written is unreadable.
+func (q eventQueries) log(ctx context.Context, query string, args ...any) ([]domain.Event, error) {
+	rows, err := all(ctx, q.s, scanLogged, "SELECT "+eventColumns+" FROM events"+query, args...)
+	if len(rows) == 0 {
+		return nil, err
 	}
-	return e, nil
+	events := make([]domain.Event, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		e := r.event
+		if r.damaged {
+			e.Payload = domain.Unreadable{}
+		} else if ref, payload, err := eventrow.Decode(r.columns); err == nil {
+			e.Ref, e.Payload = ref, payload
+		} else {
+			q.s.damaged(&DamagedError{err})
+			e.Payload = domain.Unreadable{}
+		}
+		events[i] = e
+	}
+	return events, err
 }
 
 const eventColumns = "seq, at, type, thread, run, key, text, data"
@@ -38,7 +59,7 @@ const eventColumns = "seq, at, type, thread, run, key, text, data"
 // Events lists the log from after seq on, at most limit entries. With an error
 // it returns those before what could not be read.
 func (q eventQueries) Events(ctx context.Context, after int64, limit int) ([]domain.Event, error) {
-	return all(ctx, q.s, q.scanEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+	return q.log(ctx, " WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
 }
 
 // LastSeq is the number of the last event, or 0.

@@ -50,7 +50,7 @@ func (q itemQueries) OpenTools(ctx context.Context, run int64) ([]domain.Item, e
 
 // OpenDeltas lists the deltas of a run that no item holds yet.
 func (q eventQueries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
-	return all(ctx, q.s, q.scanEvent, "SELECT "+eventColumns+" FROM events"+openDeltas+" ORDER BY seq", run)
+	return q.log(ctx, openDeltas+" ORDER BY seq", run)
 }
 
 // HasOpenDeltas reports whether OpenDeltas has any.
