@@ -58,7 +58,7 @@ func TestIdleProcessesDoNotWake(t *testing.T) {
 		for name, pid := range pids {
 			before[name] = wakes(t, pid)
 		}
-		time.Sleep(window)
+		time.Sleep(window) // what is counted is what happens in it
 		for name, pid := range pids {
 			if woken[name] = wakes(t, pid) - before[name]; woken[name] <= most {
 				delete(pids, name)

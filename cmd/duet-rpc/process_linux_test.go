@@ -44,7 +44,7 @@ func watchMemory(pid int) (most func() int64) {
 			var kB int64
 			_, _ = fmt.Sscan(rest, &kB)
 			most = max(most, kB<<10)
-			time.Sleep(between)
+			time.Sleep(between) // a sample: /proc tells nobody of a change
 		}
 	}()
 	return sync.OnceValue(func() int64 { return <-peak })

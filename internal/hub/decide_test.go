@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,10 +16,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
 func TestOfManyAnswersTheFirstCounts(t *testing.T) {
@@ -270,204 +267,6 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	require.NoError(t, err)
 	again := pendingOf(t, h, 1)[0]
 	assert.NotEqual(t, a.ID, again.ID)
-}
-
-// What an agent has its executor do without asking is not asked for, but a
-// denial is heeded and stands.
-func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
-	write := catalog.RequestPermissionParams{ToolName: "Write", ToolKind: "edit", Paths: []string{"a"}, Title: "Write a", Unasked: []string{"Write", "Edit"}}
-	run := catalog.RequestPermissionParams{ToolName: "Bash", ToolKind: "execute", ToolInput: json.RawMessage(`{"command":"rm x"}`), Title: "Run rm x", Unasked: []string{"Bash"}}
-	for name, c := range map[string]struct {
-		spec LaunchSpec
-		p    catalog.RequestPermissionParams
-		want string
-	}{
-		"nothing is known":       {LaunchSpec{}, write, "yes "},
-		"plan":                   {LaunchSpec{Mode: catalog.ModePlan}, write, "no mode=plan"},
-		"plan, a command":        {LaunchSpec{Mode: catalog.ModePlan}, catalog.RequestPermissionParams{ToolName: "Bash", Title: "Run ls", Unasked: []string{"Bash"}}, "no mode=plan"},
-		"other tools only":       {LaunchSpec{Tools: []string{"Read"}}, write, "no rule=tools"},
-		"one of its names":       {LaunchSpec{Tools: []string{"Edit"}}, write, "yes "},
-		"all names denied":       {LaunchSpec{Settings: domain.Settings{DisallowedTools: []string{"Write", "Edit"}}}, write, "no rule=Edit"},
-		"another one denied":     {LaunchSpec{Settings: domain.Settings{DisallowedTools: []string{"Write"}}}, write, "yes "},
-		"a rule":                 {LaunchSpec{}, run, "no rule=user"},
-		"bypass":                 {LaunchSpec{Mode: catalog.ModeBypass}, run, "yes "},
-		"an allow rule for plan": {LaunchSpec{Mode: catalog.ModePlan, Settings: domain.Settings{AllowedTools: []string{"Write"}}}, write, "yes "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-				c.p.SessionToken = x.p.SessionToken
-				r, err := x.request(ctx, c.p)
-				if err != nil {
-					return hang(ctx, x)
-				}
-				x.say(verdictText(r))
-				return completed
-			}, func(o *Options) {
-				o.Rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
-			})
-			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
-			c.spec.Prompt = "p"
-			s, err := h.Launch(context.Background(), c.spec)
-			require.NoError(t, err)
-			s = await(t, h, s)
-			assert.Equal(t, c.want, s.Result)
-			conversation, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
-			require.NoError(t, err)
-			var noted []string
-			for _, e := range conversation.Entries {
-				if e.Kind == domain.ItemApproval {
-					noted = append(noted, e.Content)
-				}
-			}
-			reason, denied := strings.CutPrefix(c.want, "no ")
-			if !denied {
-				assert.Empty(t, noted)
-				assert.Empty(t, events.all())
-				return
-			}
-			assert.Equal(t, []string{c.p.Title + " — denied by " + reason}, noted)
-			events.until(t, func() bool { return len(events.all()) == 1 })
-			told := events.all()[0].Payload.(domain.ApprovalResolved)
-			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{told.Status, told.DecidedBy, told.Tool})
-			a, err := h.Approvals().Find(context.Background(), told.ApprovalID)
-			require.NoError(t, err)
-			assert.Equal(t, domain.ApprovalDenied, a.Status)
-		})
-	}
-}
-
-func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
-	h := openHub(t, database(t), hang)
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Settings: domain.Settings{AllowedTools: []string{"Read"}, DisallowedTools: []string{"Write"}}})
-	require.NoError(t, err)
-	inState(t, h, s, domain.Running)
-	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
-	for i, c := range [][2]string{{"Read", domain.ApprovalApproved}, {"Write", domain.ApprovalDenied}} {
-		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.UUID, Tool: c[0]})
-		require.NoError(t, err)
-		assert.Equal(t, c[1], a.Status)
-		events.until(t, func() bool { return len(events.all()) == i+1 })
-		told, ok := events.all()[i].Payload.(domain.ApprovalResolved)
-		require.True(t, ok)
-		assert.Equal(t, []string{a.ID, c[1], "rule=" + c[0]}, []string{told.ApprovalID, told.Status, told.DecidedBy})
-	}
-}
-
-func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
-	ask := func(tool, command string) play {
-		return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-			x.say(verdictText(x.ask(ctx, tool, map[string]string{"command": command})))
-			return completed
-		}
-	}
-	var mu sync.Mutex
-	now := ask("Bash", "ls")
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		mu.Lock()
-		p := now
-		mu.Unlock()
-		return p(ctx, x)
-	})
-	set := func(p play) { mu.Lock(); now = p; mu.Unlock() }
-	result := func(thread string) string { t.Helper(); return await(t, h, launchIn(t, h, thread, "p")).Result }
-	asks := func(thread string, d approval.Decision) {
-		t.Helper()
-		s := launchIn(t, h, thread, "p")
-		d.ID = pendingOf(t, h, 1)[0].ID
-		_, err := h.Approvals().Decide(context.Background(), d)
-		require.NoError(t, err)
-		await(t, h, s)
-	}
-	asks("a", approval.Decision{Decision: "approve"})
-	asks("a", approval.Decision{Decision: "approve", Scope: "once"}) // once is no rule
-	asks("a", approval.Decision{Decision: "approve", Scope: "session"})
-	assert.Equal(t, "yes rule=session", result("a"))
-	asks("b", approval.Decision{Decision: "deny", Comment: "no", Scope: "session"})
-	assert.Equal(t, "no rule=session", result("b"))
-	assert.Equal(t, "yes rule=session", result("a"), "threads know nothing of each other")
-	asks("c", approval.Decision{Decision: "approve", Scope: "project"})
-	assert.Equal(t, "yes rule=project", result("d"))
-	assert.Equal(t, "no rule=session", result("b"), "deny wins")
-	set(ask("Bash", "ls -l"))
-	asks("d", approval.Decision{Decision: "approve"}) // another command is another question
-}
-
-func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
-	h := openHub(t, database(t), askOnce)
-	prompts := []string{"x", "x", "x", "y"}
-	var list []domain.Session
-	for i, prompt := range prompts {
-		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, ThreadAlias: fmt.Sprint(i)})
-		require.NoError(t, err)
-		list = append(list, s)
-		pendingOf(t, h, i+1)
-	}
-	no := pendingOf(t, h, 4)[3]
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: no.ID, Decision: "deny", Comment: "no", Scope: "session"})
-	require.NoError(t, err)
-	await(t, h, list[3])
-	again := launchIn(t, h, "3", "y")
-	assert.Equal(t, "no rule=session", await(t, h, again).Result)
-	approve(t, h, pendingOf(t, h, 3)[0], "project")
-	assert.Equal(t, "yes user_approved", await(t, h, list[0]).Result)
-	for _, s := range list[1:3] {
-		assert.Equal(t, "yes rule=project", await(t, h, s).Result)
-	}
-}
-
-func TestOneThreadsAnswerAnswersNothingOfAnother(t *testing.T) {
-	h := openHub(t, database(t), askOnce)
-	a, b := launchIn(t, h, "a", "p"), launchIn(t, h, "b", "p") // the same question
-	pendingOf(t, h, 2)
-	yes := true
-	_, err := h.UpdateSettings(context.Background(), a.SessionID, SettingsChange{AutoAcceptEdits: &yes})
-	require.NoError(t, err)
-	assert.Equal(t, "yes mode=acceptEdits", await(t, h, a).Result, "new settings answer what waits")
-	left := pendingOf(t, h, 1)
-	assert.Equal(t, b.Thread.ID, left[0].Thread)
-	_, err = h.UpdateSettings(context.Background(), a.SessionID, SettingsChange{SkipPermissions: &yes})
-	require.NoError(t, err)
-	pendingOf(t, h, 1)
-	approve(t, h, left[0], "session")
-	await(t, h, b)
-	assert.Equal(t, "yes rule=session", await(t, h, launchIn(t, h, "b", "p")).Result)
-}
-
-func TestNewModeAnswersWhatWaitsByWhateverRun(t *testing.T) {
-	h := openHub(t, database(t), askOnce)
-	first := launchIn(t, h, "a", "p")
-	approve(t, h, pendingOf(t, h, 1)[0], "")
-	await(t, h, first)
-	second := launchIn(t, h, "a", "p")
-	pendingOf(t, h, 1)
-	mode := "acceptEdits"
-	_, err := h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{Mode: &mode})
-	require.NoError(t, err)
-	assert.Equal(t, "yes mode=acceptEdits", await(t, h, second).Result)
-	for _, bad := range []string{"", "yolo"} {
-		_, err = h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{Mode: &bad})
-		assert.Equal(t, domain.KindInvalid, kindOf(t, err))
-	}
-	_, err = h.UpdateSettings(context.Background(), "nobody", SettingsChange{Mode: &mode})
-	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
-}
-
-func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := openHub(t, database(t), askOnce)
-		first := launchIn(t, h, "a", "p")
-		synctest.Wait()
-		yes, minute := true, time.Minute
-		s, err := h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{SkipPermissions: &yes, SkipPermissionsTimeout: &minute})
-		require.NoError(t, err)
-		require.NotNil(t, s.Thread.Settings.SkipPermissionsUntil)
-		assert.Equal(t, "yes mode=bypassPermissions", await(t, h, first).Result)
-		time.Sleep(59 * time.Second)
-		assert.Equal(t, "yes mode=bypassPermissions", await(t, h, launchIn(t, h, "a", "p")).Result)
-		time.Sleep(2 * time.Second)
-		launchIn(t, h, "a", "p")
-		pendingOf(t, h, 1)
-	})
 }
 
 func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {

@@ -2,9 +2,7 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,8 +15,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
@@ -196,175 +192,6 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 	})
 }
 
-// crashing is an executor whose connection breaks, or that cannot be had.
-type crashing struct {
-	*executors
-	refuse error
-	held   chan struct{} // Acquire waits for it, if it is set
-	killed atomic.Int64
-}
-
-func (c *crashing) Acquire(ctx context.Context, _ catalog.LeaseRequest) (catalog.Lease, error) {
-	if c.held != nil {
-		select {
-		case <-c.held:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	if c.refuse != nil {
-		return nil, c.refuse
-	}
-	return &crashed{leased{executors: c.executors}, c}, nil
-}
-
-type crashed struct {
-	leased
-	of *crashing
-}
-
-func (c *crashed) Kill() { c.of.killed.Add(1) }
-
-func (c *crashed) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
-	_, _ = c.leased.ExecutePrompt(ctx, p)
-	return catalog.ExecutePromptResult{}, errors.New("connection closed")
-}
-
-func withExecutors(c *crashing) func(*Options) {
-	return func(o *Options) {
-		make := o.Executors
-		o.Executors = func(d catalog.Daemon) Executors { c.executors = make(d).(*executors); return c }
-	}
-}
-
-func TestWhenTheExecutorGoes(t *testing.T) {
-	t.Run("while it runs", func(t *testing.T) {
-		h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-			x.say("half a sen")
-			return completed
-		}, withExecutors(&crashing{}))
-		s := await(t, h, launch(t, h, "p"))
-		assert.Equal(t, domain.Interrupted, s.State)
-		assert.Equal(t, "EXECUTOR_GONE", s.ErrorCode)
-		assert.Equal(t, "half a sen", s.Result, "what it said is kept")
-		next, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
-		require.NoError(t, err)
-		assert.Equal(t, s.Thread.ID, next.Thread.ID)
-		await(t, h, next)
-	})
-	t.Run("while it waits for a human", func(t *testing.T) {
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-			asks, cancel := context.WithCancel(ctx)
-			time.AfterFunc(50*time.Millisecond, cancel) // the connection breaks
-			x.ask(asks, "Write", nil)
-			return completed
-		}, withExecutors(&crashing{}))
-		s := await(t, h, launch(t, h, "p"))
-		assert.Equal(t, domain.Interrupted, s.State)
-		pendingOf(t, h, 0)
-	})
-	t.Run("before it comes", func(t *testing.T) {
-		h := openHub(t, database(t), hang, withExecutors(&crashing{refuse: errors.New("no such program")}))
-		s := await(t, h, launch(t, h, "p"))
-		assert.Equal(t, domain.Failed, s.State)
-		assert.Equal(t, "START_FAILED", s.ErrorCode)
-		assert.Contains(t, s.Error, "no such program")
-	})
-	t.Run("interrupted before it comes", func(t *testing.T) {
-		h := openHub(t, database(t), hang, withExecutors(&crashing{held: make(chan struct{})}))
-		s := inState(t, h, launch(t, h, "p"), domain.Starting)
-		_, err := h.Interrupt(context.Background(), s.UUID, "")
-		require.NoError(t, err)
-		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
-	})
-}
-
-func TestAnExecutorThatDoesNotEndATaskIsKilled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &crashing{}
-		release := make(chan struct{})
-		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult {
-			<-release // whatever it is told
-			return completed
-		}, withExecutors(c))
-		s := inState(t, h, launch(t, h, "p"), domain.Running)
-		synctest.Wait()
-		_, err := h.Interrupt(context.Background(), s.UUID, "")
-		require.NoError(t, err)
-		time.Sleep(killAfter - time.Second)
-		assert.Zero(t, c.killed.Load())
-		time.Sleep(2 * time.Second)
-		assert.EqualValues(t, 1, c.killed.Load())
-		close(release)
-		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
-	})
-}
-
-func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
-	path := database(t)
-	var seen prompts
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		seen.add(x)
-		x.say("half")
-		return hang(ctx, x)
-	}, func(o *Options) { o.Limits.MaxRuns = 1 })
-	runs := launch(t, h, "runs")
-	queued := launch(t, h, "queued")
-	require.Eventually(t, func() bool {
-		c, err := h.query.Conversation(context.Background(), runs.UUID, query.Page{})
-		return err == nil && len(c.Entries) == 2
-	}, within, time.Millisecond)
-	began := time.Now()
-	require.NoError(t, h.Close())
-	assert.Less(t, time.Since(began), 2*time.Second)
-	require.NoError(t, h.Close(), "again")
-	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "too late"})
-	assert.Error(t, err)
-
-	h = openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult { seen.add(x); return completed })
-	assert.Equal(t, domain.Completed, await(t, h, queued).State)
-	left, err := h.query.Session(context.Background(), runs.UUID)
-	require.NoError(t, err)
-	assert.Equal(t, domain.Interrupted, left.State)
-	assert.Equal(t, "SHUTDOWN", left.ErrorCode)
-	assert.Equal(t, "half", left.Result)
-	assert.Equal(t, []string{"runs", "queued"}, seen.all())
-}
-
-// A process that is killed leaves its runs as they were.
-func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
-	path := database(t)
-	h := openHub(t, path, hang)
-	h.Drain(context.Background())
-	var left []domain.Run
-	for _, state := range everyState {
-		left = append(left, insert(t, h, state))
-	}
-	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
-		return tx.PutProcess(domain.Process{PID: 99, Mark: "mark", Run: 1})
-	}))
-	require.NoError(t, h.store.Close()) // without the hub's knowledge
-	h.cancel()
-
-	var killed []domain.Process
-	h = openHub(t, path, func(context.Context, *turn) catalog.ExecutePromptResult { return completed },
-		func(o *Options) { o.KillAgents = func(list []domain.Process) { killed = append(killed, list...) } })
-	assert.Equal(t, []domain.Process{{PID: 99, Mark: "mark", Run: 1}}, killed)
-	for i, was := range everyState {
-		want := was
-		switch {
-		case was.Active():
-			want = domain.Interrupted
-		case was == domain.Queued:
-			want = domain.Completed
-		}
-		s, err := h.query.Session(context.Background(), left[i].UUID)
-		require.NoError(t, err)
-		got := inState(t, h, s, want)
-		assert.Equal(t, was.Active(), got.ErrorCode == "ORPHANED", "%s", was)
-	}
-}
-
 func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	release := make(chan struct{})
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-release; return completed },
@@ -432,34 +259,6 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
-	h := openHub(t, database(t), hang)
-	for name, c := range map[string]struct {
-		spec LaunchSpec
-		kind string
-	}{
-		"no prompt":       {LaunchSpec{Prompt: " \n\t"}, domain.KindInvalid},
-		"unknown agent":   {LaunchSpec{Prompt: "p", Agent: "nobody"}, domain.KindUnknownAgent},
-		"no directory":    {LaunchSpec{Prompt: "p", CWD: "not-there"}, domain.KindInvalid},
-		"a file":          {LaunchSpec{Prompt: "p", CWD: filepath.Base(h.store.Path())}, domain.KindInvalid},
-		"unknown mode":    {LaunchSpec{Prompt: "p", Mode: "yolo"}, domain.KindInvalid},
-		"mode with blank": {LaunchSpec{Prompt: "p", Mode: "plan "}, domain.KindInvalid},
-	} {
-		_, err := h.Launch(context.Background(), c.spec)
-		require.Error(t, err, name)
-		assert.Equal(t, c.kind, kindOf(t, err), name)
-	}
-	_, err := h.Continue(context.Background(), ContinueSpec{From: "nobody", Prompt: "p"})
-	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
-	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"})
-	require.NoError(t, err)
-	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"})
-	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "an id of the caller's is used once")
-	status, err := h.Status(context.Background())
-	require.NoError(t, err)
-	assert.Equal(t, domain.Counts{domain.Running: 1}, withoutStarting(status.Counts))
-}
-
 func withoutStarting(c domain.Counts) domain.Counts {
 	return domain.Counts{domain.Running: c[domain.Running] + c[domain.Starting]}
 }
@@ -519,31 +318,4 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
 	assert.Equal(t, []string{"hold", "passes"}, said.all()[:2])
-}
-
-func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
-	ctx := context.Background()
-	for driver, held := range map[string]bool{"command": false, "acp": true, "executor": true} {
-		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed },
-			func(o *Options) { o.Agents = agents{driver} })
-		_, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Mode: catalog.ModePlan})
-		first := await(t, h, launch(t, h, "p"))
-		mode := catalog.ModePlan
-		_, changed := h.UpdateSettings(ctx, first.UUID, SettingsChange{Mode: &mode})
-		if held {
-			assert.NoError(t, err, driver)
-			assert.NoError(t, changed, driver)
-			continue
-		}
-		for _, err := range []error{err, changed} {
-			var e *domain.Error
-			require.ErrorAs(t, err, &e)
-			assert.Equal(t, domain.KindInvalid, e.Kind)
-			assert.Equal(t, "permission_mode", e.Param)
-			assert.Contains(t, e.Expected, "the agent fake can be held to")
-			assert.NotContains(t, e.Accepted, "plan")
-		}
-		_, err = h.Continue(ctx, ContinueSpec{From: first.UUID, Prompt: "p"})
-		assert.NoError(t, err, "other modes are as good as none")
-	}
 }

@@ -143,7 +143,7 @@ func TestFDPairCloseEndsAReadThatPolls(t *testing.T) {
 			_, err := p.Read(make([]byte, 10))
 			ended <- err
 		}()
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // as above: most likely it polls by now
 		require.NoError(t, p.Close())
 		<-ended
 	})

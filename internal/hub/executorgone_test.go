@@ -1,0 +1,187 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// crashing is an executor whose connection breaks, or that cannot be had.
+type crashing struct {
+	*executors
+	refuse error
+	held   chan struct{} // Acquire waits for it, if it is set
+	killed atomic.Int64
+}
+
+func (c *crashing) Acquire(ctx context.Context, _ catalog.LeaseRequest) (catalog.Lease, error) {
+	if c.held != nil {
+		select {
+		case <-c.held:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if c.refuse != nil {
+		return nil, c.refuse
+	}
+	return &crashed{leased{executors: c.executors}, c}, nil
+}
+
+type crashed struct {
+	leased
+	of *crashing
+}
+
+func (c *crashed) Kill() { c.of.killed.Add(1) }
+
+func (c *crashed) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
+	_, _ = c.leased.ExecutePrompt(ctx, p)
+	return catalog.ExecutePromptResult{}, errors.New("connection closed")
+}
+
+func withExecutors(c *crashing) func(*Options) {
+	return func(o *Options) {
+		make := o.Executors
+		o.Executors = func(d catalog.Daemon) Executors { c.executors = make(d).(*executors); return c }
+	}
+}
+
+func TestWhenTheExecutorGoes(t *testing.T) {
+	t.Run("while it runs", func(t *testing.T) {
+		h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+			x.say("half a sen")
+			return completed
+		}, withExecutors(&crashing{}))
+		s := await(t, h, launch(t, h, "p"))
+		assert.Equal(t, domain.Interrupted, s.State)
+		assert.Equal(t, "EXECUTOR_GONE", s.ErrorCode)
+		assert.Equal(t, "half a sen", s.Result, "what it said is kept")
+		next, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
+		require.NoError(t, err)
+		assert.Equal(t, s.Thread.ID, next.Thread.ID)
+		await(t, h, next)
+	})
+	t.Run("while it waits for a human", func(t *testing.T) {
+		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			asks, cancel := context.WithCancel(ctx)
+			time.AfterFunc(50*time.Millisecond, cancel) // the connection breaks
+			x.ask(asks, "Write", nil)
+			return completed
+		}, withExecutors(&crashing{}))
+		s := await(t, h, launch(t, h, "p"))
+		assert.Equal(t, domain.Interrupted, s.State)
+		pendingOf(t, h, 0)
+	})
+	t.Run("before it comes", func(t *testing.T) {
+		h := openHub(t, database(t), hang, withExecutors(&crashing{refuse: errors.New("no such program")}))
+		s := await(t, h, launch(t, h, "p"))
+		assert.Equal(t, domain.Failed, s.State)
+		assert.Equal(t, "START_FAILED", s.ErrorCode)
+		assert.Contains(t, s.Error, "no such program")
+	})
+	t.Run("interrupted before it comes", func(t *testing.T) {
+		h := openHub(t, database(t), hang, withExecutors(&crashing{held: make(chan struct{})}))
+		s := inState(t, h, launch(t, h, "p"), domain.Starting)
+		_, err := h.Interrupt(context.Background(), s.UUID, "")
+		require.NoError(t, err)
+		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
+	})
+}
+
+func TestAnExecutorThatDoesNotEndATaskIsKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &crashing{}
+		release := make(chan struct{})
+		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult {
+			<-release // whatever it is told
+			return completed
+		}, withExecutors(c))
+		s := inState(t, h, launch(t, h, "p"), domain.Running)
+		synctest.Wait()
+		_, err := h.Interrupt(context.Background(), s.UUID, "")
+		require.NoError(t, err)
+		time.Sleep(killAfter - time.Second)
+		assert.Zero(t, c.killed.Load())
+		time.Sleep(2 * time.Second)
+		assert.EqualValues(t, 1, c.killed.Load())
+		close(release)
+		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
+	})
+}
+
+func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
+	path := database(t)
+	var seen prompts
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		seen.add(x)
+		x.say("half")
+		return hang(ctx, x)
+	}, func(o *Options) { o.Limits.MaxRuns = 1 })
+	runs := launch(t, h, "runs")
+	queued := launch(t, h, "queued")
+	require.Eventually(t, func() bool {
+		c, err := h.query.Conversation(context.Background(), runs.UUID, query.Page{})
+		return err == nil && len(c.Entries) == 2
+	}, within, time.Millisecond)
+	began := time.Now()
+	require.NoError(t, h.Close())
+	assert.Less(t, time.Since(began), 2*time.Second)
+	require.NoError(t, h.Close(), "again")
+	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "too late"})
+	assert.Error(t, err)
+
+	h = openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult { seen.add(x); return completed })
+	assert.Equal(t, domain.Completed, await(t, h, queued).State)
+	left, err := h.query.Session(context.Background(), runs.UUID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Interrupted, left.State)
+	assert.Equal(t, "SHUTDOWN", left.ErrorCode)
+	assert.Equal(t, "half", left.Result)
+	assert.Equal(t, []string{"runs", "queued"}, seen.all())
+}
+
+// A process that is killed leaves its runs as they were.
+func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
+	path := database(t)
+	h := openHub(t, path, hang)
+	h.Drain(context.Background())
+	var left []domain.Run
+	for _, state := range everyState {
+		left = append(left, insert(t, h, state))
+	}
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
+		return tx.PutProcess(domain.Process{PID: 99, Mark: "mark", Run: 1})
+	}))
+	require.NoError(t, h.store.Close()) // without the hub's knowledge
+	h.cancel()
+
+	var killed []domain.Process
+	h = openHub(t, path, func(context.Context, *turn) catalog.ExecutePromptResult { return completed },
+		func(o *Options) { o.KillAgents = func(list []domain.Process) { killed = append(killed, list...) } })
+	assert.Equal(t, []domain.Process{{PID: 99, Mark: "mark", Run: 1}}, killed)
+	for i, was := range everyState {
+		want := was
+		switch {
+		case was.Active():
+			want = domain.Interrupted
+		case was == domain.Queued:
+			want = domain.Completed
+		}
+		s, err := h.query.Session(context.Background(), left[i].UUID)
+		require.NoError(t, err)
+		got := inState(t, h, s, want)
+		assert.Equal(t, was.Active(), got.ErrorCode == "ORPHANED", "%s", was)
+	}
+}
