@@ -29,9 +29,13 @@ type disk struct {
 	notBegun error // no transaction begins
 	notKept  error // none is committed
 	asked    int
+	asking   func() // called when it is asked, if set
 }
 
 func (d *disk) Enqueue(change func(store.Tx) error, done func(error)) {
+	if d.asking != nil {
+		d.asking()
+	}
 	d.mu.Lock()
 	d.asked++
 	held := d.held

@@ -31,6 +31,11 @@ type queue struct {
 	store  Queue
 	intake *Intake
 
+	// adding is held by who adds a report until the store was asked for it, so that
+	// nobody whose report goes along with others goes on before, and asks the
+	// writer for the end of its run first.
+	adding sync.Mutex
+
 	mu      sync.Mutex // guards the fields below
 	taken   sync.Cond
 	closed  bool
@@ -47,8 +52,10 @@ func newQueue(s Queue, in *Intake) *queue {
 	return q
 }
 
-// add takes a report.
+// add takes a report, and returns when the writer knows of it.
 func (q *queue) add(r report) {
+	q.adding.Lock()
+	defer q.adding.Unlock()
 	q.mu.Lock()
 	for !q.closed && (len(q.waiting) >= overfull*highWater || q.bytes >= overfull*highBytes) {
 		q.taken.Wait()
@@ -96,6 +103,17 @@ func (q *queue) ask() {
 		}
 		q.resume()
 	})
+}
+
+// askAgain asks at once for what could not be kept so far, before the end of a run
+// is: that makes room for no report any more.
+func (q *queue) askAgain() {
+	q.mu.Lock()
+	due := !q.closed && q.retry != nil && q.retry.Stop()
+	q.mu.Unlock()
+	if due {
+		q.ask()
+	}
 }
 
 // askLater asks again in a moment.

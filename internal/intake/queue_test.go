@@ -102,6 +102,36 @@ func TestWhoDoesNotPauseWaits(t *testing.T) {
 	}
 }
 
+// Reports of two runs share an operation of the writer, but neither goes on, to its
+// end perhaps, before the writer has that operation.
+func TestNobodyGoesOnBeforeTheWriterKnowsOfTheReport(t *testing.T) {
+	d := newDesk(t)
+	d.disk.held = true
+	d.disk.asking = func() {
+		if d.queue.adding.TryLock() {
+			d.queue.adding.Unlock()
+			t.Error("another report may be added, and share the operation, before the writer has it")
+		}
+	}
+	d.say(t, 1)
+	d.disk.release()
+	assert.Equal(t, "1 ", d.said())
+}
+
+// What waits because no transaction began is kept before the end of its run.
+func TestTheEndOfARunIsKeptAfterWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.disk.notBegun = fmt.Errorf("begin: %w", store.ErrLocked)
+		d.say(t, 1)
+		d.disk.set(func(s *disk) { s.notBegun = nil })
+		d.run.Finish()
+		assert.Equal(t, "1 ", d.said())
+		time.Sleep(2 * retryAfter)
+		assert.Equal(t, 2, d.disk.timesAsked(), "it is asked for once")
+	})
+}
+
 // A transaction that cannot begin is asked for again until the intake is closed,
 // and nothing is lost.
 func TestWhatCannotBeKeptYetIsKeptLater(t *testing.T) {

@@ -67,6 +67,7 @@ func (r *Run) Finish() {
 	defer r.mu.Unlock()
 	r.order.finish()
 	r.redactor.flush()
+	r.intake.queue.askAgain()
 }
 
 func (r *Run) endMessage() {
