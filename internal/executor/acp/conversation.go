@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
@@ -11,6 +12,8 @@ import (
 type conversation struct {
 	busy  chan struct{} // holds a token while somebody uses it
 	agent *agent        // nil, or one that may have died; whoever holds the token has it
+
+	working atomic.Pointer[agent] // while it has a turn
 }
 
 // enter waits until no other prompt of the conversation runs. It returns nil if
