@@ -47,8 +47,9 @@ type Settings struct {
 	MCPServers            json.RawMessage // a list of catalog.MCPServer
 	MaxTurns              int
 	Verbose               bool
-	ModeRun               int64             // the last run when the thread's mode was changed, see Thread.ModeAfter
-	Options               map[string]string // of the agent, by ID, that people asked for
+	ModeRun               int64 // the last run when the thread's mode was changed, see Thread.ModeAfter
+
+	Options map[string]string // of the agent, by ID, that people asked for
 }
 
 // A RecentPath is a directory that threads worked in.

@@ -21,6 +21,8 @@ type settingsText struct {
 	MaxTurns              int             `json:"max_turns,omitempty"`
 	Verbose               bool            `json:"verbose,omitempty"`
 	ModeRun               int64           `json:"mode_run,omitempty"`
+
+	Options map[string]string `json:"options,omitempty"`
 }
 
 // tokensText is how domain.Tokens are kept.

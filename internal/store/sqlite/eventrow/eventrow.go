@@ -102,8 +102,19 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 		func(p domain.NativeSessionChanged) nativeSessionRow { return nativeSessionRow(p) },
 		func(r nativeSessionRow) domain.NativeSessionChanged { return domain.NativeSessionChanged(r) }),
 	domain.EventAgentMode: codecOf(
-		func(p domain.AgentModeChanged) agentModeRow { return agentModeRow(p) },
-		func(r agentModeRow) domain.AgentModeChanged { return domain.AgentModeChanged(r) }),
+		func(p domain.AgentModeChanged) agentModeRow {
+			return agentModeRow{p.Mode, p.Modes, choiceRows(p.Choices)}
+		},
+		func(r agentModeRow) domain.AgentModeChanged {
+			return domain.AgentModeChanged{Mode: r.Mode, Modes: r.Modes, Choices: choices(r.Choices)}
+		}),
+	domain.EventAgentSession: codecOf(
+		func(p domain.AgentSessionChanged) agentSessionChangedRow {
+			return agentSessionChangedRow{agentSessionRowOf(p.AgentSession), p.Truncated}
+		},
+		func(r agentSessionChangedRow) domain.AgentSessionChanged {
+			return domain.AgentSessionChanged{AgentSession: r.session(), Truncated: r.Truncated}
+		}),
 	domain.EventPlan: codecOf(planRowOf, planRow.payload),
 	domain.EventUsage: codecOf(
 		func(p domain.UsageReported) usageRow { return usageRow(p) },
@@ -219,8 +230,9 @@ type nativeSessionRow struct {
 }
 
 type agentModeRow struct {
-	Mode  string   `json:"mode"`
-	Modes []string `json:"modes,omitempty"`
+	Mode    string      `json:"mode"`
+	Modes   []string    `json:"modes,omitempty"`
+	Choices []choiceRow `json:"choices,omitempty"`
 }
 
 type planRow struct {
