@@ -21,6 +21,7 @@ const (
 	KindNoAPIKey         = "no_api_key"
 	KindBadState         = "bad_state" // the run is not in a state in which this can be done
 	KindExecutor         = "executor_failed"
+	KindSetting          = "setting_refused" // an agent that works does not take a mode, a model or an option
 )
 
 // An Error is a request that is refused, and why. Its text is for the person at

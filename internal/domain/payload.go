@@ -102,6 +102,7 @@ type SettingsChanged struct {
 	SkipUntil       time.Time // zero: without end
 	Archived        *bool
 	Reason          string
+	Options         map[string]string // of the agent; "": not asked for any more
 }
 
 // NativeSessionChanged says which session of its agent's own a thread has.

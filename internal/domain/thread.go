@@ -32,6 +32,15 @@ func (t Thread) ModeAfter(r Run) string {
 	return r.Mode
 }
 
+// AgentModeAfter is the mode of its own that an agent goes on in after a run: the
+// one that it was in last, or "" if people have asked for another one since.
+func (t Thread) AgentModeAfter(r Run) string {
+	if r.ID <= t.Settings.ModeRun {
+		return ""
+	}
+	return r.AgentMode
+}
+
 // Settings are what a caller said about a thread and what was changed since.
 type Settings struct {
 	AutoAcceptEdits       bool

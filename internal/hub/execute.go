@@ -36,6 +36,7 @@ type liveRun struct {
 	lease  catalog.Lease // nil until there is one; guarded by Hub.mu
 	token  string
 	task   string // the run's UUID, by which its executor knows it
+	thread int64
 	ended  chan struct{}
 	asks   bool // it waits for a human; guarded by Hub.mu
 
@@ -50,7 +51,7 @@ func (h *Hub) start(t store.Tx, run domain.Run, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
 		live := &liveRun{
-			ctx: ctx, cancel: cancel, token: token, task: run.UUID, secrets: h.keys.Hold(run.Thread),
+			ctx: ctx, cancel: cancel, token: token, task: run.UUID, thread: run.Thread, secrets: h.keys.Hold(run.Thread),
 			ended: make(chan struct{}), answered: make(chan struct{}),
 		}
 		live.reports = h.intake.Begin(run.ID, run.UUID, live.secrets)
@@ -179,8 +180,8 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 		h.configs.AgentIsExecutor(run.ID, lease.Kill)
 	}
 	err = h.write(live.ctx, func(t store.Tx) error {
-		run, err := t.Run(h.ctx, run.ID)
-		if err != nil {
+		var err error
+		if run, err = t.Run(h.ctx, run.ID); err != nil { // its mode may be another one by now
 			return err
 		}
 		t.AfterCommit(func() {

@@ -222,6 +222,8 @@ type settingsRow struct {
 	SkipUntil       time.Time `json:"skip_until,omitzero"`
 	Archived        *bool     `json:"archived,omitempty"`
 	Reason          string    `json:"reason,omitempty"`
+
+	Options map[string]string `json:"options,omitempty"`
 }
 
 type nativeSessionRow struct {
