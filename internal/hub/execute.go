@@ -8,8 +8,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/intake"
-	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -23,27 +21,6 @@ const (
 	codeStart        = "START_FAILED"
 	codeRevoked      = "TRUST_REVOKED"
 )
-
-// killAfter is how long an executor may take to end a task before it is
-// killed itself: longer than its own ladder takes.
-const killAfter = 12 * time.Second
-
-// A liveRun is a run that has a goroutine.
-type liveRun struct {
-	ctx    context.Context // ends when the run is to end without an executor
-	cancel context.CancelFunc
-	clock  *clock
-	lease  catalog.Lease // nil until there is one; guarded by Hub.mu
-	token  string
-	task   string // the run's UUID, by which its executor knows it
-	ended  chan struct{}
-	asks   bool // it waits for a human; guarded by Hub.mu
-
-	reports *intake.Run
-	secrets *redact.Secrets // those that its agent was given
-
-	answered chan struct{} // closed when its executor has nothing to do with it any more
-}
 
 // start runs a run after the commit of its transition to starting.
 func (h *Hub) start(t store.Tx, run domain.Run, token string) {
@@ -72,42 +49,6 @@ func (h *Hub) limitOf(run domain.Run) time.Duration {
 		return run.Timeout
 	}
 	return h.opts.Limits.RunTimeout
-}
-
-// stop ends a run's agent. Without an executor there is none yet, and the
-// goroutine that waits for one is told.
-func (l *liveRun) stop(h *Hub, run domain.Run) {
-	h.mu.Lock()
-	lease := l.lease
-	h.mu.Unlock()
-	if lease == nil {
-		l.cancel()
-		return
-	}
-	ctx, cancel := context.WithTimeout(h.ctx, killAfter)
-	defer cancel()
-	for {
-		r, err := lease.StopTask(ctx, catalog.StopTaskParams{SessionToken: l.token, TaskID: run.UUID, Reason: "user_cancelled"})
-		var again <-chan time.Time
-		switch {
-		case err != nil:
-			h.log.Warn("an executor did not take stop_task", "run", run.UUID, "err", err)
-		case !r.Stopped: // it has ended, or the prompt is still on its way
-			again = time.After(100 * time.Millisecond)
-		}
-		select {
-		case <-again:
-			continue
-		case <-l.answered:
-		case <-h.ctx.Done():
-		case <-ctx.Done():
-			if h.ctx.Err() == nil {
-				h.log.Warn("an executor did not end a task; it is killed", "run", run.UUID)
-				lease.Kill()
-			}
-		}
-		return
-	}
 }
 
 // execute takes a run from starting to its end.

@@ -147,20 +147,6 @@ func (h *Hub) stopCutShort() {
 	}
 }
 
-// liveRun is the run if it has a goroutine, or nil.
-func (h *Hub) liveRun(id int64) *liveRun {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.live[id]
-}
-
-// stopAgent stops the agent of a run, if there is one, without waiting for that.
-func (h *Hub) stopAgent(run domain.Run, live *liveRun) {
-	if live != nil {
-		h.active.Go(func() { live.stop(h, run) })
-	}
-}
-
 // metaLeftOpen is set while there are runs that were ended without closing
 // what was open in them.
 const metaLeftOpen = "unsettled"

@@ -214,64 +214,6 @@ func (h *Hub) shutDown(t store.Tx) error {
 	return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
 }
 
-// Drain waits until nothing runs that does not wait for a human, or ctx ends: a
-// question can be answered later, too. Queued runs stay queued, and nothing new is
-// started until the hub is closed.
-func (h *Hub) Drain(ctx context.Context) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.draining = true
-	for h.works() {
-		if h.rested == nil {
-			h.rested = make(chan struct{})
-		}
-		rested := h.rested
-		h.mu.Unlock()
-		select {
-		case <-rested:
-		case <-ctx.Done():
-		case <-h.ctx.Done():
-		}
-		h.mu.Lock()
-		if ctx.Err() != nil || h.ctx.Err() != nil {
-			return
-		}
-	}
-}
-
-// noteRest tells who drains that a run may do nothing on its own any more; mu is
-// held.
-func (h *Hub) noteRest() {
-	if h.rested != nil {
-		close(h.rested)
-		h.rested = nil
-	}
-}
-
-// Busy reports whether agents are at work.
-func (h *Hub) Busy() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.live) > 0
-}
-
-// works reports whether a run does something on its own; mu is held.
-func (h *Hub) works() bool {
-	for _, live := range h.live {
-		if !live.asks {
-			return true
-		}
-	}
-	return false
-}
-
-// isClosing reports whether nothing new is to be started.
-func (h *Hub) isClosing() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.closing || h.draining
-}
-
 // Issues lists what is wrong.
 func (h *Hub) Issues() []string { return h.health.Issues() }
 

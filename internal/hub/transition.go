@@ -1,8 +1,6 @@
 package hub
 
 import (
-	"time"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -77,62 +75,6 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		return h.schedule(t)
 	}
 	return nil
-}
-
-// follow brings what is in memory after the commit.
-func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
-	t.AfterCommit(func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		live := h.live[run.ID]
-		if live != nil {
-			live.asks = run.State == domain.WaitingInput
-			h.noteRest()
-		}
-		switch {
-		case run.State.Ended():
-			for _, waiter := range h.awaiting[run.ID] {
-				close(waiter)
-			}
-			delete(h.awaiting, run.ID)
-			delete(h.live, run.ID)
-			h.tokens.Revoke(run.ID)
-			h.intake.End(run.ID)
-			if live != nil {
-				live.clock.stop()
-				h.calmDown()
-			}
-		case live == nil:
-		case run.State == domain.Interrupting:
-			h.stopAgent(run, live)
-		case run.State == domain.WaitingInput:
-			live.clock.pause()
-		case from == domain.WaitingInput && run.State == domain.Running:
-			live.clock.resume()
-		}
-	})
-}
-
-// calmAfter is how long nothing must run before memory is given back.
-const calmAfter = time.Second
-
-// calmDown gives memory back when nothing runs any more. mu is held.
-func (h *Hub) calmDown() {
-	if len(h.live) > 0 || h.opts.Idle == nil {
-		return
-	}
-	if h.calm == nil {
-		h.calm = time.AfterFunc(calmAfter, func() {
-			h.active.Go(func() {
-				if !h.Busy() {
-					h.events.Forget()
-					h.opts.Idle()
-				}
-			})
-		})
-		return
-	}
-	h.calm.Reset(calmAfter)
 }
 
 // touch notes that something happened in a thread.
