@@ -40,7 +40,7 @@ func (h *Hub) cutShortAll() (begin bool) {
 // returns when there is none any more.
 func (h *Hub) keepCutShort() {
 	for try := 0; ; try++ {
-		err := h.store.Write(h.ctx, h.endCutShort)
+		err := h.change(h.ctx, h.endCutShort)
 		if err != nil && !store.IsFull(err) {
 			if !isClosed(err) {
 				h.log.Error("runs could not be ended", "err", err)

@@ -101,6 +101,8 @@ type Hub struct {
 	cancel context.CancelFunc
 	active background.Group // goroutines of runs and subscriptions
 
+	mayStart bool // the change under way lets a queued run start; belongs to the store's writer
+
 	mu            sync.Mutex // guards the fields below
 	live          map[int64]*liveRun
 	awaiting      map[int64][]chan struct{}
@@ -183,7 +185,7 @@ func (h *Hub) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = h.health.Close(ctx)
-	err := h.store.Write(ctx, h.shutDown)
+	err := h.change(ctx, h.shutDown)
 	if err != nil {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
 	}

@@ -20,18 +20,6 @@ func isClosed(err error) bool {
 	return errors.Is(err, errClosing) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
 }
 
-// write is the store's Write with errors for users.
-func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
-	return h.noteWrite(h.store.Write(ctx, change))
-}
-
-// noteWrite notes what the outcome of a write says of the store, and makes an
-// error one for users.
-func (h *Hub) noteWrite(err error) error {
-	h.health.Note(err)
-	return stored(err)
-}
-
 // find is the run that an id of any kind names, also inside a change.
 func find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
 	n, err := r.Find(ctx, id)

@@ -22,7 +22,8 @@ type outcome struct {
 
 // transition is the one function that changes the state of a run: the row,
 // its event, and where the run ends or is about to, its open approvals, in
-// one transaction. It changes run too.
+// one transaction. It changes run too. What may start now is started at the end
+// of the change: it is to be one of [Hub.change].
 func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outcome) error {
 	from := run.State
 	if !from.CanBecome(to) {
@@ -71,9 +72,7 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		}
 	}
 	h.follow(t, *run, from)
-	if slotsChanged(from, to) {
-		return h.schedule(t)
-	}
+	h.mayStart = h.mayStart || letsStart(from, to)
 	return nil
 }
 
@@ -87,7 +86,7 @@ func (h *Hub) touch(t store.Tx, id int64) (domain.Thread, error) {
 	return thread, t.UpdateThread(thread)
 }
 
-// slotsChanged reports whether a transition may let a queued run start.
-func slotsChanged(from, to domain.State) bool {
+// letsStart reports whether a transition may let a queued run start.
+func letsStart(from, to domain.State) bool {
 	return to == domain.Queued || from.HoldsSlot() && !to.HoldsSlot() || from.Active() && to.Ended() // its executor is free
 }
