@@ -22,25 +22,28 @@ const (
 	codeRevoked      = "TRUST_REVOKED"
 )
 
-// start runs a run after the commit of its transition to starting.
-func (h *Hub) start(t store.Tx, run domain.Run, token string) {
-	t.AfterCommit(func() {
-		ctx, cancel := context.WithCancel(h.ctx)
-		live := &liveRun{
-			ctx: ctx, cancel: cancel, token: token, task: run.UUID, secrets: h.keys.Hold(run.Thread),
-			ended: make(chan struct{}), answered: make(chan struct{}),
+// executeStarted gives each run that was started a goroutine of its own, until the
+// hub ends.
+func (h *Hub) executeStarted() {
+	for {
+		select {
+		case <-h.toExecute.due:
+		case <-h.ctx.Done():
+			return
 		}
-		live.reports = h.intake.Begin(run.ID, run.UUID, live.secrets)
-		live.clock = newClock(h.limitOf(run), func() { h.active.Go(func() { h.expire(run.ID) }) })
-		h.mu.Lock()
-		h.live[run.ID] = live
-		h.mu.Unlock()
-		h.active.Go(func() {
-			defer cancel()
-			defer close(live.ended)
-			h.execute(run, live)
-		})
-	})
+		for _, live := range h.toExecute.take() {
+			h.active.Go(func() { h.execute(live) })
+		}
+	}
+}
+
+// limit ends a run when it has taken as long as it may.
+func (h *Hub) limit(live *liveRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.live[live.run.ID] == live { // else it has ended already
+		live.clock = newClock(h.limitOf(live.run), func() { h.active.Go(func() { h.expire(live.run.ID) }) })
+	}
 }
 
 // limitOf is how long a run may take.
@@ -52,9 +55,13 @@ func (h *Hub) limitOf(run domain.Run) time.Duration {
 }
 
 // execute takes a run from starting to its end.
-func (h *Hub) execute(run domain.Run, live *liveRun) {
+func (h *Hub) execute(live *liveRun) {
+	run := live.run
+	defer live.cancel()
+	defer close(live.ended)
 	defer h.keys.Release(run.Thread)
 	defer h.tokens.Revoke(run.ID)
+	h.limit(live)
 	result, err := h.attempt(run, live)
 	live.reports.Finish()
 	if result.Error != nil { // such as what the agent complained of last

@@ -89,7 +89,7 @@ func (h *Hub) endCutShort(t store.Tx) error {
 		if err := h.failFull(t, run); err != nil {
 			return err
 		}
-		t.AfterCommit(func() { h.stopAgent(run, live) })
+		t.AfterCommit(func() { h.stopAgent(live) })
 	}
 	t.AfterCommit(func() {
 		h.mu.Lock()
@@ -142,7 +142,7 @@ func (h *Hub) stopCutShort() {
 			continue
 		}
 		if canBeCutShort(run.State) {
-			h.stopAgent(run, h.liveRun(id))
+			h.stopAgent(h.liveRun(id))
 		}
 	}
 }

@@ -92,6 +92,7 @@ type Hub struct {
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
+	toExecute    *startQueue
 	histories    historyIntake
 	query        *query.Queries
 	log          *slog.Logger
@@ -136,7 +137,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
 		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}), cutShort: make(map[int64]struct{}),
-		tokens: credential.NewTokens(),
+		tokens: credential.NewTokens(), toExecute: newStartQueue(),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.conversation = conversation.New(h.ctx, func(run int64) (domain.Session, bool) { return h.query.Known(run) })
@@ -158,7 +159,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h, h.intake, h.keys, h.terminals})
 	h.configs = h.watchConfig()
+	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
+		h.cancel()
 		h.store.Close()
 		return nil, err
 	}

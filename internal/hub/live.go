@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -15,14 +16,14 @@ import (
 // killed itself: longer than its own ladder takes.
 const killAfter = 12 * time.Second
 
-// A liveRun is a run that has a goroutine.
+// A liveRun is a run that was started and has not ended.
 type liveRun struct {
+	run    domain.Run      // as it was when it started
 	ctx    context.Context // ends when the run is to end without an executor
 	cancel context.CancelFunc
-	clock  *clock
+	clock  *clock        // nil until it is executed; guarded by Hub.mu
 	lease  catalog.Lease // nil until there is one; guarded by Hub.mu
 	token  string
-	task   string // the run's UUID, by which its executor knows it
 	ended  chan struct{}
 	asks   bool // it waits for a human; guarded by Hub.mu
 
@@ -32,9 +33,55 @@ type liveRun struct {
 	answered chan struct{} // closed when its executor has nothing to do with it any more
 }
 
+// A startQueue has the runs that were started and are to be executed.
+type startQueue struct {
+	due chan struct{} // has one in it when there are some
+
+	mu   sync.Mutex // guards runs
+	runs []*liveRun
+}
+
+func newStartQueue() *startQueue { return &startQueue{due: make(chan struct{}, 1)} }
+
+// add never waits: it is called by the store's writer.
+func (q *startQueue) add(live *liveRun) {
+	q.mu.Lock()
+	q.runs = append(q.runs, live)
+	q.mu.Unlock()
+	select {
+	case q.due <- struct{}{}:
+	default: // that of another one counts for both
+	}
+}
+
+// take empties the queue.
+func (q *startQueue) take() []*liveRun {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	runs := q.runs
+	q.runs = nil
+	return runs
+}
+
+// start has a run executed after the commit of its transition to starting.
+func (h *Hub) start(t store.Tx, run domain.Run, token string) {
+	t.AfterCommit(func() {
+		ctx, cancel := context.WithCancel(h.ctx)
+		live := &liveRun{
+			run: run, ctx: ctx, cancel: cancel, token: token, secrets: h.keys.Hold(run.Thread),
+			ended: make(chan struct{}), answered: make(chan struct{}),
+		}
+		live.reports = h.intake.Begin(run.ID, run.UUID, live.secrets)
+		h.mu.Lock()
+		h.live[run.ID] = live
+		h.mu.Unlock()
+		h.toExecute.add(live)
+	})
+}
+
 // stop ends a run's agent. Without an executor there is none yet, and the
 // goroutine that waits for one is told.
-func (l *liveRun) stop(h *Hub, run domain.Run) {
+func (l *liveRun) stop(h *Hub) {
 	h.mu.Lock()
 	lease := l.lease
 	h.mu.Unlock()
@@ -45,11 +92,11 @@ func (l *liveRun) stop(h *Hub, run domain.Run) {
 	ctx, cancel := context.WithTimeout(h.ctx, killAfter)
 	defer cancel()
 	for {
-		r, err := lease.StopTask(ctx, catalog.StopTaskParams{SessionToken: l.token, TaskID: run.UUID, Reason: "user_cancelled"})
+		r, err := lease.StopTask(ctx, catalog.StopTaskParams{SessionToken: l.token, TaskID: l.run.UUID, Reason: "user_cancelled"})
 		var again <-chan time.Time
 		switch {
 		case err != nil:
-			h.log.Warn("an executor did not take stop_task", "run", run.UUID, "err", err)
+			h.log.Warn("an executor did not take stop_task", "run", l.run.UUID, "err", err)
 		case !r.Stopped: // it has ended, or the prompt is still on its way
 			again = time.After(100 * time.Millisecond)
 		}
@@ -60,7 +107,7 @@ func (l *liveRun) stop(h *Hub, run domain.Run) {
 		case <-h.ctx.Done():
 		case <-ctx.Done():
 			if h.ctx.Err() == nil {
-				h.log.Warn("an executor did not end a task; it is killed", "run", run.UUID)
+				h.log.Warn("an executor did not end a task; it is killed", "run", l.run.UUID)
 				lease.Kill()
 			}
 		}
@@ -76,9 +123,9 @@ func (h *Hub) liveRun(id int64) *liveRun {
 }
 
 // stopAgent stops the agent of a run, if there is one, without waiting for that.
-func (h *Hub) stopAgent(run domain.Run, live *liveRun) {
+func (h *Hub) stopAgent(live *liveRun) {
 	if live != nil {
-		h.active.Go(func() { live.stop(h, run) })
+		h.active.Go(func() { live.stop(h) })
 	}
 }
 
@@ -107,7 +154,7 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 			}
 		case live == nil:
 		case run.State == domain.Interrupting:
-			h.stopAgent(run, live)
+			h.stopAgent(live)
 		case run.State == domain.WaitingInput:
 			live.clock.pause()
 		case from == domain.WaitingInput && run.State == domain.Running:
