@@ -12,16 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Values of Run.ErrorCode that are ours.
-const (
-	codeOrphaned     = "ORPHANED"
-	codeTimeout      = "TIMEOUT"
-	codeExecutorGone = "EXECUTOR_GONE"
-	codeAgentExited  = "AGENT_EXITED" // an executor's
-	codeStart        = "START_FAILED"
-	codeRevoked      = "TRUST_REVOKED"
-)
-
 // executeStarted gives each run that was started a goroutine of its own, until the
 // hub ends.
 func (h *Hub) executeStarted() {

@@ -5,6 +5,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
+// Values of Run.ErrorCode that are ours.
+const (
+	codeOrphaned     = "ORPHANED"
+	codeTimeout      = "TIMEOUT"
+	codeExecutorGone = "EXECUTOR_GONE"
+	codeAgentExited  = "AGENT_EXITED" // an executor's
+	codeStart        = "START_FAILED"
+	codeRevoked      = "TRUST_REVOKED"
+)
+
 // An outcome is why a run changes its state.
 type outcome struct {
 	reason  string // in the event: user_cancelled, timeout, ...
