@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 )
 
 // fitRaw cuts the strings in raw JSON until it fits into most bytes. What
@@ -51,7 +53,7 @@ func cutString(quoted []byte, limit int, isName bool) []byte {
 	if json.Unmarshal(quoted, &text) != nil || len(text) <= limit {
 		return quoted
 	}
-	return encodeText(cut(text, limit))
+	return encodeText(dialect.Cut(text, limit))
 }
 
 func encodeText(text string) []byte {

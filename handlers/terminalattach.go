@@ -135,7 +135,7 @@ func checkDescriptor(ctx context.Context, wanted bool) error {
 // newFeed makes a feed for the connection that asks.
 func (t terminals) newFeed(ctx context.Context) *terminalFeed {
 	conn := server.ConnFrom(ctx)
-	return newTerminalFeed(dialect.Of(conn.Framing()), conn.MaxMessage(), conn.Send, t.Logger)
+	return newTerminalFeed(dialect.Of(conn), conn.MaxMessage(), conn.Send, t.Logger)
 }
 
 // begin lets a view begin with the reply. It ends with the terminal, the
