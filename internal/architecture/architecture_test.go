@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: internal/query server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+handlers: internal/jsonwalk internal/query server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
 internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
@@ -65,6 +65,7 @@ internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
 internal/hub: internal/query internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
+internal/jsonwalk:
 internal/logging:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
@@ -86,7 +87,7 @@ internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store
-internal/toolinput:
+internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
 internal/visible:
 server: frame server/schema internal/pending
