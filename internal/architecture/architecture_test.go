@@ -40,7 +40,7 @@ internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/tty:
 internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
 internal/cli/wire: client internal/cli/output
-internal/config: internal/catalog internal/config/bounded internal/project internal/trust
+internal/config: internal/catalog internal/config/bounded internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configwatch: internal/background
 internal/conversation: internal/catalog internal/domain internal/store
@@ -68,10 +68,11 @@ internal/intake: internal/catalog internal/conversation internal/diff internal/d
 internal/jsonwalk:
 internal/logging:
 internal/openrpc: server server/schema
-internal/origin: internal/project  # a database is known before anything of it is read
+internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
 internal/pending: frame
 internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/toolinput  # it asks nobody and keeps nothing
-internal/project:
+internal/ownership:
+internal/project: internal/ownership
 internal/query: internal/conversation internal/domain internal/store internal/store/health
 internal/question: internal/visible
 internal/redact:
