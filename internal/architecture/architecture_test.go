@@ -54,6 +54,7 @@ internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
 internal/executor/acp: frame internal/catalog internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/toolinput
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
+internal/executor/executortest: internal/catalog internal/witness  # for tests
 internal/executor/process: internal/catalog
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace
 internal/executor/terminal: server internal/catalog internal/executor/process
@@ -91,6 +92,7 @@ internal/terminal: internal/background internal/catalog internal/domain internal
 internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
 internal/visible:
+internal/witness:  # for tests
 server: frame server/schema internal/pending
 server/passfd: server
 server/schema: frame
