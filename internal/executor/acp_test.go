@@ -329,7 +329,8 @@ func TestKeysAndEnvironment(t *testing.T) {
 	p.Launch.Keys = map[string]string{"THE_KEY": "anthropic"}
 	execute(t, x, p)
 	assert.Contains(t, h.text(), "THE_KEY=key of anthropic")
-	assert.Contains(t, h.text(), "DUET_AGENT=")
+	assert.Contains(t, h.text(), catalog.MarkVariable+"=")
+	assert.NotContains(t, h.text(), "DUET_AGENT=", "a duet-rpc that the agent runs would take it for the name of an agent")
 	assert.Contains(t, h.text(), "PATH=")
 	assert.NotContains(t, h.text(), "SECRET_OF_MINE")
 
