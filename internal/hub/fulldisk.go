@@ -3,6 +3,7 @@ package hub
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -124,7 +125,7 @@ func (h *Hub) cutShortRuns() []int64 {
 
 // failFull ends a run for which there is no room.
 func (h *Hub) failFull(t store.Tx, run domain.Run) error {
-	if err := t.SetMeta(metaLeftOpen, "1"); err != nil {
+	if err := h.noteLeftOpen(t, run.ID); err != nil {
 		return err
 	}
 	if err := h.approvals.KeepQuestions(t, run); err != nil {
@@ -148,22 +149,43 @@ func (h *Hub) stopCutShort() {
 }
 
 // metaLeftOpen is set while there are runs that were ended without closing
-// what was open in them.
+// what was open in them: to the id of the first of them. Earlier versions set it
+// to 1, which is the id of the first run that there is.
 const metaLeftOpen = "unsettled"
+
+// noteLeftOpen notes that a run is ended without closing what is open in it.
+func (h *Hub) noteLeftOpen(t store.Tx, run int64) error {
+	first, err := h.firstLeftOpen(t)
+	if err != nil || first != 0 && first <= run {
+		return err
+	}
+	return t.SetMeta(metaLeftOpen, strconv.FormatInt(run, 10))
+}
+
+// firstLeftOpen is the first run in which something may be left open, or 0.
+func (h *Hub) firstLeftOpen(t store.Tx) (int64, error) {
+	open, err := t.Meta(h.ctx, metaLeftOpen)
+	if err != nil || open == "" {
+		return 0, err
+	}
+	run, err := strconv.ParseInt(open, 10, 64)
+	if err != nil {
+		run = 1 // nobody knows: all are looked at
+	}
+	return max(run, 1), nil
+}
 
 // closeLeftOpen closes what was left open in runs when the disk was full.
 func (h *Hub) closeLeftOpen(t store.Tx) error {
-	if open, err := t.Meta(h.ctx, metaLeftOpen); err != nil || open == "" {
+	first, err := h.firstLeftOpen(t)
+	if err != nil || first == 0 {
 		return err
 	}
-	runs, err := t.RunsIn(h.ctx, domain.Failed)
+	runs, err := t.RunsFailedWith(h.ctx, domain.CodeStoreFull, first)
 	if err != nil {
 		return err
 	}
 	for _, run := range runs {
-		if run.ErrorCode != domain.CodeStoreFull {
-			continue
-		}
 		if err := h.conversation.End(t, &run); err != nil {
 			return err
 		}
