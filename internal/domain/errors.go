@@ -22,6 +22,9 @@ const (
 	KindBadState         = "bad_state" // the run is not in a state in which this can be done
 	KindExecutor         = "executor_failed"
 	KindSetting          = "setting_refused" // an agent that works does not take a mode, a model or an option
+
+	KindTooManySubscriptions = "too_many_subscriptions"
+	KindSubscriptionNotFound = "subscription_not_found"
 )
 
 // An Error is a request that is refused, and why. Its text is for the person at

@@ -231,9 +231,14 @@ func TestSettingsAreChangedWhileAPromptRuns(t *testing.T) {
 	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "code"}).Status, "there is no agent")
 	p := prompt(t, "choosy", "listen")
 	p.SessionID = "conversation"
-	done := make(chan catalog.ExecutePromptResult, 1)
+	done, listening := make(chan catalog.ExecutePromptResult, 1), make(chan struct{})
+	h.onReport = func(r catalog.ReportMessageParams) {
+		if strings.Contains(string(r.EventData), "listening") {
+			close(listening)
+		}
+	}
 	go func() { done <- execute(t, x, p) }()
-	h.wait(t, func() bool { return strings.Contains(h.text(), "listening") }, "the agent")
+	<-listening
 	assert.Equal(t, catalog.SetSessionResult{Status: catalog.SessionSet}, set(catalog.SetSessionParams{Mode: "code", Model: "alias", Options: map[string]string{"fast": "true"}}))
 	got := now(t, h)
 	assert.Equal(t, "code", got.Mode.Current)

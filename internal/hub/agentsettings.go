@@ -188,7 +188,7 @@ func (h *Hub) leaseOf(thread int64) catalog.Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, live := range h.live {
-		if live.thread == thread && live.lease != nil {
+		if live.run.Thread == thread && live.lease != nil {
 			return live.lease
 		}
 	}

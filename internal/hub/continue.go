@@ -24,7 +24,7 @@ func following(thread domain.Thread, from domain.Run, prompt, agent string) doma
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, error) {
 	var run domain.Run
 	err := h.write(ctx, func(t store.Tx) error {
-		from, err := h.find(t, spec.From)
+		from, err := find(h.ctx, t, spec.From)
 		if err != nil {
 			return err
 		}
