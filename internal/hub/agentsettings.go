@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -181,6 +182,19 @@ func (h *Hub) setLive(ctx context.Context, thread domain.Thread, c SettingsChang
 		return false, &domain.Error{Kind: domain.KindSetting, Message: result.Message}
 	}
 	return result.Status == catalog.SessionSet, nil
+}
+
+// setBeside is setLive for whoever does not wait: what the agent does not take is
+// told as an error of the run.
+func (h *Hub) setBeside(s domain.Session, c SettingsChange) {
+	_, refused := h.setLive(h.ctx, s.Thread, c)
+	if refused == nil || h.ctx.Err() != nil {
+		return
+	}
+	report, _ := json.Marshal(map[string]string{"code": "SETTING_REFUSED", "message": refused.Error()})
+	if err := h.write(h.ctx, func(t store.Tx) error { return h.announce(t, s.Run, domain.AgentErrorReported{Report: report}) }); err != nil {
+		h.log.Warn("an agent did not take a setting, and nobody could be told", "err", err)
+	}
 }
 
 // leaseOf is the executor that works for a thread, or nil.

@@ -9,28 +9,55 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// UpdateSettings changes the thread of a run. An agent that works on it takes its
-// mode, model and options at once, or refuses them, and then nothing is changed.
-func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (Updated, error) {
+// UpdateSettings changes the thread of a run. An agent that works on it is told its
+// mode, its model and its options beside: what it does not take is an error of its
+// run. SetAgent waits for that.
+func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (domain.Session, error) {
+	if _, err := h.checkChange(ctx, id, c); err != nil {
+		return domain.Session{}, err
+	}
+	s, err := h.keepSettings(ctx, id, c)
+	if err == nil && c.isForAgent() {
+		h.active.Go(func() { h.setBeside(s, c) })
+	}
+	return s, err
+}
+
+// SetAgent is UpdateSettings that waits until an agent that works on the thread has
+// taken its mode, its model and its options, which live tells. If it refuses them
+// nothing is changed.
+func (h *Hub) SetAgent(ctx context.Context, id string, c SettingsChange) (s domain.Session, live bool, err error) {
+	named, err := h.checkChange(ctx, id, c)
+	if err != nil {
+		return domain.Session{}, false, err
+	}
+	if live, err = h.setLive(ctx, named.Thread, c); err != nil {
+		return domain.Session{}, false, err
+	}
+	s, err = h.keepSettings(ctx, id, c)
+	return s, live, err
+}
+
+// checkChange refuses a change that makes no sense, and returns the session that id
+// names.
+func (h *Hub) checkChange(ctx context.Context, id string, c SettingsChange) (domain.Session, error) {
 	if c.Mode != nil && *c.Mode == "" {
-		return Updated{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", duetsModes...)
+		return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", duetsModes...)
 	}
 	named, err := h.query.Session(ctx, id)
 	if err != nil {
-		return Updated{}, err
+		return domain.Session{}, err
 	}
 	var mode, model string
 	set(&mode, c.Mode)
 	set(&model, c.Model)
-	if err := h.checkSettings(ctx, h.store, named.Thread.ID, named.Thread.Agent, mode, model, c.Options); err != nil {
-		return Updated{}, err
-	}
-	live, err := h.setLive(ctx, named.Thread, c)
-	if err != nil {
-		return Updated{}, err
-	}
+	return named, h.checkSettings(ctx, h.store, named.Thread.ID, named.Thread.Agent, mode, model, c.Options)
+}
+
+// keepSettings makes a change that was checked.
+func (h *Hub) keepSettings(ctx context.Context, id string, c SettingsChange) (domain.Session, error) {
 	var run domain.Run
-	err = h.write(ctx, func(t store.Tx) error {
+	err := h.write(ctx, func(t store.Tx) error {
 		var err error
 		if run, err = find(h.ctx, t, id); err != nil {
 			return err
@@ -79,10 +106,9 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 		return h.approvals.Reconsider(t, thread.ID)
 	})
 	if err != nil {
-		return Updated{}, err
+		return domain.Session{}, err
 	}
-	s, err := h.query.ByRun(ctx, run.ID)
-	return Updated{s, live}, err
+	return h.query.ByRun(ctx, run.ID)
 }
 
 // withOptions are options after a change, of which "" takes one away.

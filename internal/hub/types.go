@@ -58,10 +58,9 @@ type SettingsChange struct {
 	Options                map[string]string // of the agent, by ID; "": it is not asked for any more; nil: no change
 }
 
-// An Updated thread is a session as it is after a change of its settings.
-type Updated struct {
-	domain.Session
-	Live bool // the agent that works on it has taken its mode, model and options; else it gets them with the next prompt
+// isForAgent reports whether an agent is to be told of it.
+func (c SettingsChange) isForAgent() bool {
+	return c.Mode != nil || c.Model != nil || len(c.Options) > 0
 }
 
 // Status is what the hub is doing (AIWG, daemon.status).

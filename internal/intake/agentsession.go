@@ -1,6 +1,8 @@
 package intake
 
 import (
+	"slices"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -47,7 +49,7 @@ func (in *Intake) updateAgentSession(t store.Tx, run *domain.Run, now domain.Age
 	if seen.Thread == 0 || seen.Agent != run.Agent {
 		seen = domain.AgentSessionSeen{Thread: run.Thread, Agent: run.Agent}
 	}
-	if m := now.Modes; m != nil && m.Current != "" && len(m.Choices) == 0 && seen.Modes != nil { // those that there are were not told again
+	if m := now.Modes; m != nil && seen.Modes != nil && m.Current != "" && (len(m.Choices) == 0 || isBare(m.Choices, seen.Modes.Choices)) {
 		now.Modes = &domain.Selection{Current: m.Current, Choices: seen.Modes.Choices}
 	}
 	changed, some := seen.Update(now)
@@ -61,6 +63,16 @@ func (in *Intake) updateAgentSession(t store.Tx, run *domain.Run, now domain.Age
 		return nil, err
 	}
 	return &changed, nil
+}
+
+// isBare reports whether choices are the ids alone of others that are known.
+func isBare(choices, known []domain.Choice) bool {
+	for _, c := range choices {
+		if c.Name != "" || c.Description != "" {
+			return false
+		}
+	}
+	return slices.Equal(domain.IDs(choices), domain.IDs(known))
 }
 
 // confirm notes in a run what its agent says that it is set to: the policy, and

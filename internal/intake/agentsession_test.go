@@ -36,6 +36,7 @@ func TestWhatAnAgentTellsOfItsSessionIsKept(t *testing.T) {
 		{catalog.EventSession, `{"commands":[{"name":"review","input_hint":"what"}]}`, part(domain.AgentSession{Commands: commands})},
 		{catalog.EventSession, `{"info":{"title":"A title","updated_at":"now"}}`, part(domain.AgentSession{Info: &domain.AgentSessionInfo{Title: "A title", Updated: "now"}})},
 		{catalog.EventSession, `{"mode":{"current":"code"}}`, part(domain.AgentSession{Modes: &domain.Selection{Current: "code", Choices: modes}})},
+		{catalog.EventMode, `{"current":"code","available":["ask","code"]}`, []domain.Payload{domain.AgentModeChanged{Mode: "code", Modes: []string{"ask", "code"}}}},
 		{catalog.EventMode, `{"current":"code"}`, []domain.Payload{domain.AgentModeChanged{Mode: "code"}}},
 		{catalog.EventSession, `{"options":[]}`, part(domain.AgentSession{Options: []domain.AgentOption{}})},
 	} {
