@@ -1,8 +1,6 @@
 package handlers
 
 import (
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"strings"
 	"context"
 	"encoding/base64"
 	"strconv"

@@ -12,8 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-
-
 // registerTerminals registers spawn_terminal (the executor catalog) and what belongs to it.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
