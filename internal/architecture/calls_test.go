@@ -1,8 +1,8 @@
 package architecture
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -43,37 +44,26 @@ func TestNoFileCallsUp(t *testing.T) {
 	}
 }
 
+// On other systems some packages have other files.
+func TestNoFileCallsUpElsewhere(t *testing.T) {
+	here, exports := listExports(t)
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, pkg := range listPackages(t, system) {
+			i := slices.IndexFunc(here, func(p listedPackage) bool { return p.ImportPath == pkg.ImportPath })
+			if i >= 0 && slices.Equal(here[i].GoFiles, pkg.GoFiles) {
+				continue
+			}
+			for _, circle := range fileCalls(t, pkg, exports).circles() {
+				t.Errorf("files of %s on %s that call each other:\n%s", pkg.ImportPath, system, circle)
+			}
+		}
+	}
+}
+
 // notYet has the packages in which files call up still.
 var notYet = []string{
-	"client",
-	"frame",
-	"handlers",
 	"internal/approval",
-	"internal/cli",
-	"internal/cli/turn",
-	"internal/config",
-	"internal/conversation",
-	"internal/database",
-	"internal/demoagent",
-	"internal/eventlog",
-	"internal/executor/acp",
-	"internal/executor/process",
-	"internal/executor/terminal",
-	"internal/host",
 	"internal/hub",
-	"internal/intake",
-	"internal/project",
-	"internal/query",
-	"internal/question",
-	"internal/redact",
-	"internal/relay",
-	"internal/socket",
-	"internal/store/sqlite",
-	"internal/store/storetest",
-	"internal/supervisor",
-	"internal/terminal",
-	"server",
-	"server/stdio",
 }
 
 // listedPackage is what "go list" says of a package.
@@ -89,23 +79,31 @@ type listedPackage struct {
 // everything they import are.
 func listExports(t *testing.T) (packages []listedPackage, exports map[string]string) {
 	t.Helper()
-	list := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,GoFiles,Export,DepOnly", module+"/...")
-	list.Stderr = os.Stderr
-	out, err := list.Output()
-	require.NoError(t, err)
 	exports = make(map[string]string)
-	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listedPackage
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return packages, exports
-		} else {
-			require.NoError(t, err)
-		}
+	for _, p := range listPackages(t, runtime.GOOS, "-deps", "-export") {
 		exports[p.ImportPath] = p.Export
 		if !p.DepOnly {
 			packages = append(packages, p)
 		}
 	}
+	return packages, exports
+}
+
+// listPackages asks "go list" for the module's packages on a system.
+func listPackages(t *testing.T, system string, flags ...string) (packages []listedPackage) {
+	t.Helper()
+	arguments := append([]string{"list", "-json=ImportPath,Dir,GoFiles,Export,DepOnly"}, flags...)
+	list := exec.Command("go", append(arguments, module+"/...")...)
+	list.Env = append(os.Environ(), "GOOS="+system)
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	require.NoError(t, err)
+	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
+		var p listedPackage
+		require.NoError(t, decoder.Decode(&p))
+		packages = append(packages, p)
+	}
+	return packages
 }
 
 // calls are the calls between files: who names what, by the file that calls
@@ -122,12 +120,16 @@ func fileCalls(t *testing.T, pkg listedPackage, exports map[string]string) calls
 		require.NoError(t, err)
 		files = append(files, file)
 	}
-	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
-		return os.Open(exports[path])
-	})}
+	config := types.Config{
+		Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }),
+		Error: func(err error) { // what is imported on another system is not at hand here; it calls none of our files
+			if pkg.Export != "" {
+				t.Error(err)
+			}
+		},
+	}
 	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
-	checked, err := config.Check(pkg.ImportPath, fset, files, &info)
-	require.NoError(t, err)
+	checked, _ := config.Check(pkg.ImportPath, fset, files, &info)
 
 	found := make(calls)
 	for _, file := range files {

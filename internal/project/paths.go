@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // SameFile reports whether two paths lead to the same file or directory; false where
@@ -53,4 +54,9 @@ func resolve(path string) string {
 		return path
 	}
 	return filepath.Join(resolve(parent), filepath.Base(path))
+}
+
+// isBelow compares names.
+func isBelow(path, dir string) bool {
+	return strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }

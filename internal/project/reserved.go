@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // reserved reports whether a directory is one that no project is found in on
@@ -27,9 +26,4 @@ func (f finder) reserved(dir string) bool {
 		return true // as /tmp is
 	}
 	return ofSystem(dir)
-}
-
-// isBelow compares names.
-func isBelow(path, dir string) bool {
-	return strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
