@@ -1,8 +1,6 @@
 package frame
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // maxMark is the longest text, with its blanks and line end, that is taken
 // for the beginning of a header in the middle of garbage.

@@ -1,8 +1,6 @@
 package frame
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // Resynchronisation: after a frame that leaves the
 // position in doubt, skip to the next "Content-Length:" with digits and a

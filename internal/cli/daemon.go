@@ -1,8 +1,6 @@
 package cli
 
-import (
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 const daemonHelp = `A daemon is a hub without an editor: what it runs goes on when editors close.
 Editors that you start in the project connect to it by themselves.

@@ -1,8 +1,6 @@
 package eventlog
 
-import (
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-)
+import "github.com/duet-rpc/duet-rpc/internal/domain"
 
 // replay brings what is in the log already, and what waits for a human.
 func (s *Subscription) replay() error {

@@ -1,8 +1,6 @@
 package relay
 
-import (
-	"context"
-)
+import "context"
 
 // answer queues an answer of our own for writeReplies; r.mu is held.
 func (r *Relay) answer(body []byte) {

@@ -1,8 +1,6 @@
 package acp
 
-import (
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-)
+import "github.com/duet-rpc/duet-rpc/internal/catalog"
 
 // A conversation keeps the agent of one session of the hub from prompt to
 // prompt.
