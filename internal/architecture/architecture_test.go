@@ -47,7 +47,7 @@ internal/conversation: internal/catalog internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
-internal/dialect: frame server internal/domain  # how events are spelled
+internal/dialect: frame server internal/domain internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
@@ -66,6 +66,7 @@ internal/host: client frame handlers server server/stdio internal/catalog intern
 internal/hub: internal/query internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/logging:
+internal/openjson:
 internal/openrpc: server server/schema
 internal/origin: internal/project  # a database is known before anything of it is read
 internal/pending: frame
@@ -79,9 +80,10 @@ internal/restricted: internal/domain
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/schema
+internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema
 internal/store/sqlite/dbfile:  # files, not SQL
-internal/store/sqlite/eventrow: internal/domain  # pure functions: no database
+internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
+internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database
 internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it

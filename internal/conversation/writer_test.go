@@ -185,7 +185,7 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	assert.Equal(t, "completed", first.Status)
 	assert.Equal(t, "List", first.Title)
 	assert.JSONEq(t, `{"command":"ls"}`, string(first.Input), "an empty input is none")
-	assert.JSONEq(t, `{"paths":["a"]}`, string(first.Data))
+	assert.Equal(t, domain.ToolDetails{Paths: []string{"a"}}, first.Data)
 	second, err := b.store.ToolItem(t.Context(), b.run.ID, "Read")
 	require.NoError(t, err)
 	assert.Equal(t, "failed", second.Status, "it was open when the run ended")
@@ -214,7 +214,9 @@ func TestNotesStandOnceInAConversation(t *testing.T) {
 		return b.File(tx, b.run, conversation.FileChange{FileChange: catalog.FileChange{Path: "/a", After: &text}, Diff: "+new\n", Added: 1})
 	})
 	for _, what := range []string{"was approved", "was asked again"} {
-		b.write(t, func(tx store.Tx) error { return b.NoteApproval(tx, b.run, "id", what, map[string]string{}) })
+		b.write(t, func(tx store.Tx) error {
+			return b.NoteApproval(tx, b.run, "id", what, domain.ApprovalNote{ApprovalID: "id"})
+		})
 	}
 	plan("completed")
 	assert.Equal(t, []string{"plan: - [x] look", "diff: /a", "approval: was asked again"}, b.items(t))

@@ -41,7 +41,7 @@ func nameOf(f reflect.StructField) string {
 }
 
 // Write is a struct as an object, with other members behind its own, in the order
-// of their names.
+// of their names. Those stay as they are, byte for byte.
 func Write(known any, others map[string]json.RawMessage) ([]byte, error) {
 	object, err := json.Marshal(known)
 	if err != nil || len(others) == 0 {
