@@ -86,7 +86,7 @@ func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (con
 		id = s.SessionID
 	}
 	most := room(ctx)
-	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialect.Of(server.ConnFrom(ctx).Framing()).ShowsNotes}
+	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialect.Of(server.ConnFrom(ctx)).ShowsNotes}
 	c, err := h.Query().Conversation(ctx, id, page)
 	if err != nil {
 		return conversationResult{}, err

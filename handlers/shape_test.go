@@ -158,10 +158,7 @@ func TestMCPServers(t *testing.T) {
 	}
 }
 
-func TestTextsAreCutWhereTheySaySo(t *testing.T) {
-	assert.Equal(t, "abc", cut("abc", 3))
-	assert.Equal(t, "ab… [1 of 3 bytes left out]", cut("abc", 2))
-	assert.Equal(t, "… [2 of 2 bytes left out]", cut("é", 1), "never inside a character")
+func TestHeadlines(t *testing.T) {
 	assert.Equal(t, "a b", headline(" a\n b ", 3))
 	assert.Equal(t, "ab…", headline("abcd", 3))
 }
