@@ -1,7 +1,7 @@
 // Package rowjson spells values of package domain in the JSON that columns and
 // the log's entries hold. Programs to come read what this one writes, and this
-// one what those before it wrote, so names of members do not change. It knows no
-// database.
+// one what those before it wrote, so names of members do not change, whatever
+// clients are told (package dialect). It knows no database.
 package rowjson
 
 import (
