@@ -62,8 +62,8 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	b.mu.Lock()
 	m := b.members[conn]
 	if m == nil {
-		m = newMember(conn.Done(), func(method string, params any) error {
-			return conn.Send(context.WithoutCancel(ctx), dialect.Notification{JSONRPC: "2.0", Method: method, Params: params})
+		m = newMember(conn.Done(), func(message *dialect.Notification) error {
+			return conn.Send(context.WithoutCancel(ctx), message)
 		})
 		b.members[conn] = m
 		m.replaying = since != nil
@@ -119,7 +119,7 @@ func (b *broadcasts) see(e domain.Event, s domain.Session) {
 	for _, m := range b.members {
 		if !m.put(*n) && !m.warned { // once: in a busy project there are very many
 			m.warned = true
-			b.log.Warn("broadcasts are dropped: the peer does not read", "method", n.method)
+			b.log.Warn("broadcasts are dropped: the peer does not read", "method", n.message.Method)
 		}
 	}
 }

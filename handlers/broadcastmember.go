@@ -6,12 +6,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 )
 
 const (
-	// outputEvery is the time between two event.taskOutput of a task.
+	// outputEvery is the time between two broadcasts of a task's output.
 	outputEvery = time.Second / 20
 	// outputAtMost bounds the output that waits for a connection, in bytes;
 	// what is beyond it is lost, and can be fetched with task.get.
@@ -24,7 +25,7 @@ const (
 // goroutine (run) that sends from it at the pace of the peer.
 type member struct {
 	done <-chan struct{} // the connection has ended
-	send func(method string, params any) error
+	send func(*dialect.Notification) error
 
 	wake chan struct{} // something has changed
 
@@ -87,7 +88,7 @@ func (m *member) replay(ctx context.Context, events *eventlog.Log, since, upTo i
 	return err
 }
 
-func newMember(done <-chan struct{}, send func(string, any) error) *member {
+func newMember(done <-chan struct{}, send func(*dialect.Notification) error) *member {
 	return &member{done: done, send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
 }
 
@@ -125,14 +126,14 @@ func (m *member) put(n note) bool {
 		return m.putLocked(n)
 	}
 	if len(m.later) >= notesAtMost {
-		return n.method == ""
+		return n.message == nil
 	}
 	m.later = append(m.later, n)
 	return true
 }
 
 func (m *member) putLocked(n note) bool {
-	if n.method != "" {
+	if n.message != nil {
 		if len(m.queue) >= notesAtMost {
 			return false
 		}
@@ -143,7 +144,7 @@ func (m *member) putLocked(n note) bool {
 		return true
 	}
 	m.output += len(n.chunk)
-	if last := len(m.queue) - 1; last < 0 || m.queue[last].method != "" || m.queue[last].task != n.task {
+	if last := len(m.queue) - 1; last < 0 || m.queue[last].message != nil || m.queue[last].task != n.task {
 		m.queue = append(m.queue, note{task: n.task})
 	}
 	last := &m.queue[len(m.queue)-1]
@@ -154,7 +155,7 @@ func (m *member) putLocked(n note) bool {
 // run sends until the connection ends.
 func (m *member) run() {
 	defer close(m.ended)
-	sent := make(map[string]time.Time) // when output of a task was sent last
+	sent := make(map[int64]time.Time) // when output of a task was sent last
 	for {
 		n, wait := m.next(sent)
 		if n == nil {
@@ -170,14 +171,14 @@ func (m *member) run() {
 			}
 			continue
 		}
-		method, params := n.method, n.params
-		if method == "" {
-			method, params = "event.taskOutput", taskOutputNote{n.task, string(n.output), "stdout", n.seq}
+		message := n.message
+		if message == nil {
+			message = dialect.TaskOutput(n.task, string(n.output), n.seq)
 			sent[n.task] = time.Now()
-		} else if _, ended := n.params.(taskEndedNote); ended {
+		} else if n.last {
 			delete(sent, n.task)
 		}
-		if m.send(method, params) != nil {
+		if m.send(message) != nil {
 			return
 		}
 	}
@@ -186,7 +187,7 @@ func (m *member) run() {
 // next takes the first note off the queue. Output that is not due yet waits,
 // unless something behind it is no output; then it is nil, and wait says for
 // how long, if that is known.
-func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
+func (m *member) next(sent map[int64]time.Time) (n *note, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer func() {
@@ -202,7 +203,7 @@ func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
 		return nil, 0
 	}
 	head := m.queue[0]
-	if head.method == "" {
+	if head.message == nil {
 		last, before := sent[head.task]
 		if wait := outputEvery - time.Since(last); before && wait > 0 && !m.urgent() {
 			return nil, wait
@@ -220,7 +221,7 @@ func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
 
 func (m *member) urgent() bool {
 	for _, n := range m.queue {
-		if n.method != "" {
+		if n.message != nil {
 			return true
 		}
 	}

@@ -69,14 +69,8 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitR
 	return submitted(s), err
 }
 
-// submitted tells what was begun. A task that has ended by now was running
-// when it was submitted: clients of AIWG expect no other state here.
 func submitted(s domain.Session) submitResult {
-	state := dialect.TaskStateOf(s.State)
-	if state != "queued" {
-		state = "running"
-	}
-	return submitResult{domain.TaskName(s.Task), state, s.Agent, s.SessionID}
+	return submitResult{domain.TaskName(s.Task), dialect.SubmittedStateOf(s.State), s.Agent, s.SessionID}
 }
 
 // chatPriority is that of chat messages (AIWG): somebody waits.
