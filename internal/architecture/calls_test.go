@@ -19,7 +19,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,14 +29,8 @@ import (
 func TestNoFileCallsUp(t *testing.T) {
 	listed, exports := listExports(t)
 	for _, pkg := range listed {
-		name := strings.TrimPrefix(pkg.ImportPath, module+"/")
-		t.Run(name, func(t *testing.T) {
-			circles := fileCalls(t, pkg, exports).circles()
-			if slices.Contains(notYet, name) {
-				assert.NotEmpty(t, circles, "no file of %s calls up any more: take it out of notYet", name)
-				return
-			}
-			for _, circle := range circles {
+		t.Run(strings.TrimPrefix(pkg.ImportPath, module+"/"), func(t *testing.T) {
+			for _, circle := range fileCalls(t, pkg, exports).circles() {
 				t.Errorf("files that call each other:\n%s", circle)
 			}
 		})
@@ -58,12 +51,6 @@ func TestNoFileCallsUpElsewhere(t *testing.T) {
 			}
 		}
 	}
-}
-
-// notYet has the packages in which files call up still.
-var notYet = []string{
-	"internal/approval",
-	"internal/hub",
 }
 
 // listedPackage is what "go list" says of a package.
