@@ -72,7 +72,7 @@ internal/pending: frame
 internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/shellcommand internal/toolinput  # it asks nobody and keeps nothing
 internal/project:
 internal/query: internal/conversation internal/domain internal/store internal/store/health
-internal/question: internal/visible
+internal/question: internal/shellcommand internal/visible
 internal/redact:
 internal/relay: frame server internal/pending
 internal/restricted: internal/domain

@@ -25,7 +25,12 @@ func Canonical(script string) string {
 }
 
 // minified is a script as the printer writes it for a shell.
-func minified(script string, shell dialect) (string, bool) {
+func minified(script string, shell dialect) (text string, ok bool) {
+	defer func() {
+		if recover() != nil {
+			text, ok = "", false
+		}
+	}()
 	file, err := syntax.NewParser(syntax.Variant(shell)).Parse(strings.NewReader(script), "")
 	if err != nil {
 		return "", false

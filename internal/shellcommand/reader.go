@@ -42,11 +42,17 @@ func (r *reader) readText(text string) {
 		r.doubt()
 		return
 	}
+	// A parser that fails on what nobody ought to write is no reason to end.
+	defer func() {
+		if recover() != nil {
+			r.doubt()
+		}
+	}()
 	var stmts []*syntax.Stmt
 	for stmt, err := range syntax.NewParser(syntax.Variant(r.shell)).StmtsSeq(strings.NewReader(text)) {
 		if err != nil {
 			r.doubt()
-			break
+			continue // not break: the iterator may have more to say all the same
 		}
 		stmts = append(stmts, stmt)
 	}
