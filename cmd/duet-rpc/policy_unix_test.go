@@ -130,6 +130,39 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 	c.leave()
 }
 
+// Whoever was killed with an open question is answered when it asks the same
+// again, under an id and at a time of another turn.
+func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents(askingAgent)
+	asks := func(call string) { require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600)) }
+	asks(codexCall("1", "touch x"))
+	c := s.start()
+	c.subscribe()
+	l := c.launch("do it", "asking")
+	c.await("the question", func(e event) bool { return e.Type == "new_approval" })
+	c.crash()
+	asks(strings.NewReplacer("01a2026c-0176", "01a2026d-0001", "1795336962508", "1795336999999").Replace(codexCall("2", "touch x")))
+	c = s.start()
+	c.subscribe()
+	var open []string
+	for id, a := range c.pending() {
+		assert.True(t, a.Stale)
+		open = append(open, id)
+	}
+	require.Len(t, open, 1)
+	c.call("sendDecision", object{"approval_id": open[0], "decision": "approve"}, nil)
+	thread := c.pendingThread(open[0])
+	end := c.await("the end of the turn that goes on, or another question", func(e event) bool {
+		return e.Type == "new_approval" && e.Data.ApprovalID != open[0] || e.Type == "session_status_changed" && e.Data.ThreadID == thread && e.Data.State == "completed"
+	})
+	require.Equal(t, "completed", end.Data.State, "it was asked again: %s", end.Raw)
+	assert.Contains(t, c.conversation(end.Data.SessionID), "allowed")
+	assert.NotEqual(t, l.SessionID, end.Data.SessionID)
+	c.leave()
+}
+
 // carelessExecutor is an executor that somebody else wrote: it says something,
 // then the line in a file, with its own task and token put in, and ends.
 const carelessExecutor = `

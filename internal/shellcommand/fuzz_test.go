@@ -125,7 +125,7 @@ func whatRuns(script string) (ran [][]string) {
 
 func isShell(args []string) bool {
 	switch path.Base(args[0]) {
-	case "sh", "bash", "dash", "zsh":
+	case "sh", "bash", "dash", "ash", "zsh":
 		return len(args) > 2
 	}
 	return false
