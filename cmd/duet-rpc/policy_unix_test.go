@@ -136,7 +136,9 @@ func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.agents(askingAgent)
-	asks := func(call string) { require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600)) }
+	asks := func(call string) {
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
+	}
 	asks(codexCall("1", "touch x"))
 	c := s.start()
 	c.subscribe()
