@@ -92,6 +92,25 @@ func TestWhoIsAskedSeesThatAnInputHasTwoReadings(t *testing.T) {
 	assert.Equal(t, "make test", title)
 }
 
+// What is too long for an event is in the approval.
+func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
+	short := domain.Approval{Input: json.RawMessage(`{"a":1}`), Diffs: []domain.Diff{{Path: "/a", NewText: "x"}}, Options: []domain.Option{{ID: "o"}}}
+	told := Requested(short)
+	assert.Equal(t, []any{short.Input, short.Diffs, short.Options, false}, []any{told.Input, told.Diffs, told.Options, told.Truncated})
+
+	long := short
+	long.Diffs = []domain.Diff{{Path: "/a", NewText: strings.Repeat("x", domain.MaxEventText)}}
+	told = Requested(long)
+	assert.Nil(t, told.Diffs)
+	assert.Equal(t, []any{short.Input, true}, []any{told.Input, told.Truncated})
+
+	long = short
+	long.Input = json.RawMessage(`"` + strings.Repeat("x", domain.MaxEventText) + `"`)
+	told = Requested(long)
+	assert.Nil(t, told.Input)
+	assert.Equal(t, []any{short.Diffs, true}, []any{told.Diffs, told.Truncated})
+}
+
 // codexInput is the input of a command as codex gives it, in which it says when
 // and why it asks.
 const codexInput = `{"call_id":"call_1","turn_id":"01a2026c-0176","started_at_ms":1795336962508,"command":["/bin/bash","-lc","touch made.txt"],"cwd":"/p",` +

@@ -49,7 +49,12 @@ func (p Pattern) allows(part Part) bool {
 			return false
 		}
 	}
-	return p.covers(part.Text, false) || strings.ContainsAny(p.text, `'"\`) && !strings.ContainsRune(part.Text, Anything) && p.fits(part.source)
+	return p.covers(part.Text, false) || strings.ContainsAny(p.text, `'"\`) && !isOpenIn(part.Text) && p.fits(part.source)
+}
+
+// isOpenIn reports whether something is left open in a text.
+func isOpenIn(text string) bool {
+	return strings.ContainsRune(text, Anything) || strings.ContainsRune(text, AnyWord)
 }
 
 // says reports whether a word stands in the pattern itself: at its beginning, if
@@ -83,7 +88,7 @@ func (p Pattern) says(word string) bool {
 // some of what the pattern says itself has to be in what is known of the text:
 // else every text would fit in which something is left open.
 func (p Pattern) covers(text string, anyOf bool) bool {
-	if !strings.ContainsRune(text, Anything) && !strings.ContainsRune(text, AnyWord) {
+	if !isOpenIn(text) {
 		return p.fits(text)
 	}
 	if len(text) > mostOpenText {

@@ -17,11 +17,10 @@ const (
 
 // A word is one of a simple command.
 type word struct {
-	texts       []string // what it may be, once quotes are taken away; one, but for variables whose values are known
-	bare        string   // as it is written in rules: with quotes only where they matter
-	isLiteral   bool     // it is texts[0], and nothing else
-	expands     bool     // into the names of files
-	substituted bool     // some of it is the output of a command
+	texts     []string // what it may be, once quotes are taken away; one, but for variables whose values are known
+	bare      string   // as it is written in rules: with quotes only where they matter
+	isLiteral bool     // it is texts[0], and nothing else
+	expands   bool     // into the names of files
 }
 
 // literal is the word of a text that no shell looks at.
@@ -135,25 +134,22 @@ func (r *reader) braces(from *syntax.Word) word {
 }
 
 // unknown adds a part of a word of which it is not known what it will be.
+// The output of a command is no doubt: the command counts for itself.
 func (w *word) unknown(part syntax.WordPart, what rune, r *reader, add func(...string), bare *strings.Builder) {
 	w.isLiteral = false
-	bare.WriteRune(what)
+	texts := []string{}
 	switch part := part.(type) {
 	case *syntax.CmdSubst:
-		w.substituted = true
+	case *syntax.ProcSubst:
+		what = AnyWord
 	case *syntax.ParamExp:
 		r.doubt()
-		if known := r.values[nameOf(part)]; len(known) > 0 {
-			add(append([]string{string(what)}, known...)...)
-			return
-		}
-	case *syntax.ProcSubst:
-		w.substituted = true
-		what = AnyWord
+		texts = r.values[nameOf(part)]
 	default:
 		r.doubt()
 	}
-	add(string(what))
+	bare.WriteRune(what)
+	add(append([]string{string(what)}, texts...)...)
 }
 
 // nameOf is the variable that stands for itself, or "".
