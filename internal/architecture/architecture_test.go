@@ -72,14 +72,15 @@ internal/openjson:
 internal/openrpc: server server/schema
 internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
 internal/pending: frame
-internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/toolinput  # it asks nobody and keeps nothing
+internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/shellcommand internal/toolinput  # it asks nobody and keeps nothing
 internal/ownership:
 internal/project: internal/ownership
 internal/query: internal/conversation internal/domain internal/store internal/store/health
-internal/question: internal/visible
+internal/question: internal/shellcommand internal/visible
 internal/redact:
 internal/relay: frame server internal/pending
 internal/restricted: internal/domain
+internal/shellcommand:
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
