@@ -47,7 +47,7 @@ internal/conversation: internal/catalog internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
-internal/dialect: frame server internal/domain  # how events are spelled
+internal/dialect: frame server internal/domain internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
@@ -68,23 +68,26 @@ internal/hub: internal/query internal/approval internal/background internal/cata
 internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsonwalk:
 internal/logging:
+internal/openjson:
 internal/openrpc: server server/schema
 internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
 internal/pending: frame
-internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/toolinput  # it asks nobody and keeps nothing
+internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/shellcommand internal/toolinput  # it asks nobody and keeps nothing
 internal/ownership:
 internal/project: internal/ownership
 internal/query: internal/conversation internal/domain internal/store internal/store/health
-internal/question: internal/visible
+internal/question: internal/shellcommand internal/visible
 internal/redact:
 internal/relay: frame server internal/pending
 internal/restricted: internal/domain
+internal/shellcommand:
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/schema
+internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema
 internal/store/sqlite/dbfile:  # files, not SQL
-internal/store/sqlite/eventrow: internal/domain  # pure functions: no database
+internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
+internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database
 internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it

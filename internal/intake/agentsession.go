@@ -10,8 +10,8 @@ import (
 
 // recordAgentSession keeps what the agent of a run tells of its session, and
 // announces what of it is not as it was.
-func (in *Intake) recordAgentSession(t store.Tx, run domain.Run, s catalog.Session) error {
-	changed, err := in.updateAgentSession(t, &run, sessionOf(s))
+func (w *recorder) recordAgentSession(t store.Tx, run domain.Run, s catalog.Session) error {
+	changed, err := w.updateAgentSession(t, &run, sessionOf(s))
 	if err != nil || changed == nil {
 		return err
 	}
@@ -26,14 +26,14 @@ func (in *Intake) recordAgentSession(t store.Tx, run domain.Run, s catalog.Sessi
 }
 
 // recordMode keeps and announces in which mode the agent of a run is.
-func (in *Intake) recordMode(t store.Tx, run domain.Run, m catalog.Mode) error {
+func (w *recorder) recordMode(t store.Tx, run domain.Run, m catalog.Mode) error {
 	now := domain.AgentSession{Modes: &domain.Selection{Current: m.Current, Choices: choices(m.Choices)}}
 	if len(m.Choices) == 0 {
 		for _, id := range m.Available {
 			now.Modes.Choices = append(now.Modes.Choices, domain.Choice{ID: id})
 		}
 	}
-	if _, err := in.updateAgentSession(t, &run, now); err != nil {
+	if _, err := w.updateAgentSession(t, &run, now); err != nil {
 		return err
 	}
 	return announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available, Choices: choices(m.Choices)})
@@ -41,8 +41,8 @@ func (in *Intake) recordMode(t store.Tx, run domain.Run, m catalog.Mode) error {
 
 // updateAgentSession keeps the parts of now that are told, and returns those that
 // are not as they were, or nil.
-func (in *Intake) updateAgentSession(t store.Tx, run *domain.Run, now domain.AgentSession) (*domain.AgentSession, error) {
-	seen, err := t.AgentSession(in.ctx, run.Thread)
+func (w *recorder) updateAgentSession(t store.Tx, run *domain.Run, now domain.AgentSession) (*domain.AgentSession, error) {
+	seen, err := t.AgentSession(w.ctx, run.Thread)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (in *Intake) updateAgentSession(t store.Tx, run *domain.Run, now domain.Age
 			return nil, err
 		}
 	}
-	if err := in.confirm(t, run, now); err != nil || !some {
+	if err := w.confirm(t, run, now); err != nil || !some {
 		return nil, err
 	}
 	return &changed, nil
@@ -77,7 +77,7 @@ func isBare(choices, known []domain.Choice) bool {
 
 // confirm notes in a run what its agent says that it is set to: the policy, and
 // what follows the run, go by that.
-func (in *Intake) confirm(t store.Tx, run *domain.Run, now domain.AgentSession) error {
+func (w *recorder) confirm(t store.Tx, run *domain.Run, now domain.AgentSession) error {
 	was := *run
 	if mode := now.Mode(); mode != "" {
 		run.AgentMode = mode
@@ -91,11 +91,11 @@ func (in *Intake) confirm(t store.Tx, run *domain.Run, now domain.AgentSession) 
 	if err := t.UpdateRun(*run); err != nil {
 		return err
 	}
-	in.opts.Runs.Changed(t, run.ID)
+	w.opts.Runs.Changed(t, run.ID)
 	if run.AgentMode == was.AgentMode {
 		return nil
 	}
-	return in.opts.Answers.Reconsider(t, run.Thread)
+	return w.opts.Answers.Reconsider(t, run.Thread)
 }
 
 func sessionOf(s catalog.Session) domain.AgentSession {

@@ -295,3 +295,13 @@ func (a *agent) endTerminals() {
 		t.proc.Kill()
 	}
 }
+
+// launchKey tells whether two prompts can share an agent.
+func launchKey(t *turn) string {
+	key, _ := json.Marshal(struct {
+		Launch      *catalog.AgentLaunch
+		CWD         string
+		Directories []string
+	}{t.Launch, t.Params.CWD, t.Conversation.AdditionalDirectories})
+	return string(key)
+}

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"encoding/json"
 	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -98,14 +97,4 @@ func (c *conversation) dismiss() {
 		c.agent.retire()
 		c.agent = nil
 	}
-}
-
-// launchKey tells whether two prompts can share an agent.
-func launchKey(t *turn) string {
-	key, _ := json.Marshal(struct {
-		Launch      *catalog.AgentLaunch
-		CWD         string
-		Directories []string
-	}{t.Launch, t.Params.CWD, t.Conversation.AdditionalDirectories})
-	return string(key)
 }

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -71,4 +72,19 @@ func (r *sessionResult) UnmarshalJSON(raw []byte) error {
 	r.Models = selectionOf(m["models"], "currentModelId", "availableModels", "modelId")
 	r.ConfigOptions, _ = optionsOf(m["configOptions"])
 	return nil
+}
+
+// present is nil for null.
+func present(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+func appendNew(list []string, s string) []string {
+	if s == "" || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
 }

@@ -2,12 +2,13 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/eventrow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 )
 
 func scanAgentSession(row scanner) (s domain.AgentSessionSeen, err error) {
@@ -19,7 +20,9 @@ func scanAgentSession(row scanner) (s domain.AgentSessionSeen, err error) {
 		return s, err
 	}
 	s.Seen = time.Unix(0, seen).UTC()
-	s.AgentSession, err = eventrow.DecodeAgentSession(session)
+	var r rowjson.AgentSession
+	err = json.Unmarshal([]byte(session), &r)
+	s.AgentSession = r.Value()
 	return s, err
 }
 
@@ -43,7 +46,7 @@ func orZero(s domain.AgentSessionSeen, err error) (domain.AgentSessionSeen, erro
 
 // PutAgentSession is as of [store.ConversationWriter].
 func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
-	text, err := eventrow.EncodeAgentSession(s.AgentSession)
+	text, err := rowjson.Encode(rowjson.AgentSessionOf(s.AgentSession))
 	if err != nil {
 		return err
 	}
