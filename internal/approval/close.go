@@ -112,3 +112,26 @@ func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
 	}
 	return nil
 }
+
+// A resolution is how a question ended.
+type resolution struct {
+	approval  domain.Approval
+	cancelled bool // the run is ending: nobody decided
+}
+
+// wake tells the agent that waits for an approval how that ended.
+func (in *Inbox) wake(a domain.Approval) {
+	in.mu.Lock()
+	answered := in.waiting[a.ID]
+	delete(in.waiting, a.ID)
+	in.mu.Unlock()
+	if answered != nil {
+		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
+	}
+}
+
+// mustBeTaken reports whether a question has a human's answer that lets its agent
+// go on, so that it matters whether the agent takes it.
+func mustBeTaken(a domain.Approval) bool {
+	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
+}

@@ -41,7 +41,7 @@ func (h *Hub) cutShortAll() (begin bool) {
 // returns when there is none any more.
 func (h *Hub) keepCutShort() {
 	for try := 0; ; try++ {
-		err := h.store.Write(h.ctx, h.endCutShort)
+		err := h.change(h.ctx, h.endCutShort)
 		if err != nil && !store.IsFull(err) {
 			if !isClosed(err) {
 				h.log.Error("runs could not be ended", "err", err)
@@ -90,7 +90,7 @@ func (h *Hub) endCutShort(t store.Tx) error {
 		if err := h.failFull(t, run); err != nil {
 			return err
 		}
-		t.AfterCommit(func() { h.stopAgent(run, live) })
+		t.AfterCommit(func() { h.stopAgent(live) })
 	}
 	t.AfterCommit(func() {
 		h.mu.Lock()
@@ -143,22 +143,8 @@ func (h *Hub) stopCutShort() {
 			continue
 		}
 		if canBeCutShort(run.State) {
-			h.stopAgent(run, h.liveRun(id))
+			h.stopAgent(h.liveRun(id))
 		}
-	}
-}
-
-// liveRun is the run if it has a goroutine, or nil.
-func (h *Hub) liveRun(id int64) *liveRun {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.live[id]
-}
-
-// stopAgent stops the agent of a run, if there is one, without waiting for that.
-func (h *Hub) stopAgent(run domain.Run, live *liveRun) {
-	if live != nil {
-		h.active.Go(func() { live.stop(h, run) })
 	}
 }
 
