@@ -47,7 +47,7 @@ internal/conversation: internal/catalog internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
-internal/dialect: frame server internal/domain  # how events are spelled
+internal/dialect: frame server internal/domain internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
@@ -69,6 +69,7 @@ internal/intake: internal/catalog internal/conversation internal/diff internal/d
 internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/logging:
+internal/openjson:
 internal/openrpc: server server/schema
 internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
 internal/pending: frame
@@ -83,9 +84,10 @@ internal/restricted: internal/domain
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/schema
+internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema
 internal/store/sqlite/dbfile:  # files, not SQL
-internal/store/sqlite/eventrow: internal/domain  # pure functions: no database
+internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
+internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database
 internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
