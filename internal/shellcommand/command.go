@@ -1,13 +1,10 @@
 package shellcommand
 
 import (
-	"path"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"mvdan.cc/sh/v3/syntax"
 )
 
 // A Command is what an agent wants run, read once. The zero value is nothing.
@@ -105,33 +102,6 @@ func onlyScript(readings []reading) string {
 		script = r.parts[0].script
 	}
 	return script
-}
-
-// A dialect is a shell's way to read a script.
-type dialect = syntax.LangVariant
-
-const (
-	bash  = syntax.LangBash
-	posix = syntax.LangPOSIX
-	zsh   = syntax.LangZsh
-)
-
-// unknownShell are the dialects that a text is read in if nobody says for which
-// shell it is.
-var unknownShell = []dialect{bash, posix, zsh}
-
-// dialectsOf are those of a shell by its program, nil if it is no shell that
-// can be read.
-func dialectsOf(program string) []dialect {
-	switch path.Base(program) {
-	case "bash":
-		return []dialect{bash}
-	case "sh", "dash", "ash":
-		return []dialect{posix, bash}
-	case "zsh":
-		return []dialect{zsh, bash}
-	}
-	return nil
 }
 
 // isPlain reports whether a text has no character that shells, terminals or
