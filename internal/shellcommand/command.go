@@ -3,8 +3,6 @@ package shellcommand
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // A Command is what an agent wants run, read once. The zero value is nothing.
@@ -102,14 +100,4 @@ func onlyScript(readings []reading) string {
 		script = r.parts[0].script
 	}
 	return script
-}
-
-// isPlain reports whether a text has no character that shells, terminals or
-// systems treat in their own ways: controls, and white space that only some take
-// for a blank.
-func isPlain(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		return r != '\n' && r != '\t' && unicode.IsControl(r) || r > unicode.MaxASCII && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)) ||
-			r == Anything || r == AnyWord
-	})
 }
