@@ -76,24 +76,26 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	b.mu.Lock()
 	m := b.members[conn]
 	if m == nil {
-		m = newMember(conn.Done(), func(method string, params any) error {
-			return conn.Send(context.WithoutCancel(ctx), dialect.Notification{JSONRPC: "2.0", Method: method, Params: params})
+		m = newMember(func(ctx context.Context, method string, params any) error {
+			return conn.Send(ctx, dialect.Notification{JSONRPC: "2.0", Method: method, Params: params})
 		})
-		b.members[conn] = m
 		m.replaying = since != nil
 		last := h.Events().Last()
 		m.expect(last)
-		go func() {
+		started := conn.Go(func(ctx context.Context) {
 			if since != nil {
-				if err := m.replay(context.WithoutCancel(ctx), h.Events(), *since, last); err != nil {
+				if err := m.replay(ctx, h.Events(), *since, last); err != nil && ctx.Err() == nil {
 					b.log.Warn("not all that became of tasks can be told again", "err", err)
 				}
 			}
-			m.run()
+			m.run(ctx)
 			b.mu.Lock()
 			delete(b.members, conn)
 			b.mu.Unlock()
-		}()
+		})
+		if started {
+			b.members[conn] = m
+		}
 	}
 	b.mu.Unlock()
 	m.hold(1)
@@ -228,8 +230,7 @@ func duration(r domain.Run) *int64 {
 // A member is a connection that gets broadcasts: a bounded queue, and a
 // goroutine (run) that sends from it at the pace of the peer.
 type member struct {
-	done <-chan struct{} // the connection has ended
-	send func(method string, params any) error
+	send func(ctx context.Context, method string, params any) error
 
 	wake chan struct{} // something has changed
 
@@ -292,8 +293,8 @@ func (m *member) replay(ctx context.Context, events *eventlog.Log, since, upTo i
 	return err
 }
 
-func newMember(done <-chan struct{}, send func(string, any) error) *member {
-	return &member{done: done, send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
+func newMember(send func(context.Context, string, any) error) *member {
+	return &member{send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
 }
 
 // hold begins or ends to hold back what comes from now on. What waits already
@@ -356,8 +357,8 @@ func (m *member) putLocked(n note) bool {
 	return true
 }
 
-// run sends until the connection ends.
-func (m *member) run() {
+// run sends until ctx, which is the connection's, ends.
+func (m *member) run(ctx context.Context) {
 	defer close(m.ended)
 	sent := make(map[string]time.Time) // when output of a task was sent last
 	for {
@@ -370,7 +371,7 @@ func (m *member) run() {
 			select {
 			case <-m.wake:
 			case <-due:
-			case <-m.done:
+			case <-ctx.Done():
 				return
 			}
 			continue
@@ -382,7 +383,7 @@ func (m *member) run() {
 		} else if _, ended := n.params.(taskEndedNote); ended {
 			delete(sent, n.task)
 		}
-		if m.send(method, params) != nil {
+		if m.send(ctx, method, params) != nil {
 			return
 		}
 	}

@@ -31,18 +31,19 @@ type said struct {
 // started runs a member whose peer takes what take lets through.
 func started(take func()) (m *member, got *[]said, end func()) {
 	list := []said{}
-	begin, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
-	m = newMember(done, func(method string, params any) error {
+	begin, ended := time.Now(), make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	m = newMember(func(_ context.Context, method string, params any) error {
 		take()
 		list = append(list, said{time.Since(begin), method, params})
 		return nil
 	})
 	go func() {
 		defer close(ended)
-		m.run()
+		m.run(ctx)
 	}()
 	return m, &list, func() {
-		close(done)
+		cancel()
 		<-ended
 	}
 }
@@ -216,7 +217,7 @@ func played(t *testing.T, put func(*terminalFeed)) []string {
 	put(f)
 	f.put(terminalEnd())
 	f.put(terminalOutput("behind the end", "utf-8"))
-	f.run(context.Background(), nil)
+	f.run(context.Background())
 	return got
 }
 
@@ -270,7 +271,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 		}, slog.New(slog.DiscardHandler))
 		go func() {
 			defer close(took)
-			f.run(context.Background(), nil)
+			f.run(context.Background())
 		}()
 		for range 40 {
 			f.put(terminalOutput(part, "utf-8"))
@@ -282,7 +283,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
-		goOn, gone, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		goOn, ended := make(chan struct{}), make(chan struct{})
 		f := newTerminalFeed(dialect.LSP, 0, func(_ context.Context, messages ...any) error {
 			<-goOn
 			kind, _ := eventOf(t, messages[0])
@@ -291,7 +292,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 		}, slog.New(slog.DiscardHandler))
 		go func() {
 			defer close(ended)
-			f.run(context.Background(), gone)
+			f.run(context.Background())
 		}()
 		for range 2 {
 			began := time.Now()
@@ -323,13 +324,14 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTerminalFeed(dialect.LSP, 0, func(context.Context, ...any) error { return nil }, slog.New(slog.DiscardHandler))
-		gone, ended := make(chan struct{}), make(chan struct{})
+		ctx, gone := context.WithCancel(context.Background())
+		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			f.run(context.Background(), gone)
+			f.run(ctx)
 		}()
 		synctest.Wait()
-		close(gone)
+		gone()
 		<-ended
 		f.put(terminalOutput("x", "utf-8"))
 		assert.Empty(t, f.queue, "nobody will take it")
@@ -358,7 +360,7 @@ func TestHeartbeats(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				s.live(ctx, nil, nil)
+				s.live(ctx, nil)
 			}()
 			time.Sleep(heartbeatEvery - time.Second)
 			require.NoError(t, s.deliver(ctx, eventlog.Notice{Event: domain.Event{Payload: domain.PlanChanged{}}}))

@@ -11,6 +11,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/pending"
 )
 
@@ -37,6 +38,12 @@ type Conn struct {
 	inlineCtx context.Context
 	cancel    context.CancelCauseFunc
 	after     afterwards // of inline handlers; for readLoop alone
+
+	// connected is the context of the goroutines of Go. It outlives baseCtx: what
+	// they send still goes out beside the last replies.
+	connected  context.Context
+	disconnect context.CancelCauseFunc
+	owned      background.Group // the goroutines of Go
 
 	closing     atomic.Bool            // a final method is being served: messages are dropped
 	final       tasks                  // its goroutine
@@ -85,6 +92,7 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 	// Handlers outlive ctx by the grace that they are given.
 	base := context.WithValue(context.WithoutCancel(ctx), connKey{}, c)
 	c.baseCtx, c.cancel = context.WithCancelCause(base)
+	c.connected, c.disconnect = context.WithCancelCause(base)
 	c.inlineCtx = context.WithValue(context.WithValue(c.baseCtx, inlineKey{}, true), afterKey{}, &c.after)
 	return c
 }
@@ -162,9 +170,20 @@ func (c *Conn) serve(ctx context.Context) error {
 	if !outlives {
 		c.out.writers.Wait()
 	}
+	c.disconnect(errEnded)
+	c.owned.Close(context.Background()) // no error: it waits for as long as they take
 	c.srv.forget(c)
 	close(c.done)
 	return err
+}
+
+// Go runs f in a goroutine of the connection, for what outlives a request, such
+// as a subscription. The connection has ended only when f has returned: ctx ends
+// when nothing more can be sent, and f is waited for without a limit, so it must
+// not wait for [Conn.Done]. ctx knows the connection ([ConnFrom]). Go reports
+// whether it started f: where the connection has ended it does nothing.
+func (c *Conn) Go(f func(ctx context.Context)) bool {
+	return c.owned.Go(func() { f(c.connected) })
 }
 
 // drain gives running handlers and queued replies the grace, and reports

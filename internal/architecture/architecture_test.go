@@ -89,7 +89,7 @@ internal/terminal: internal/background internal/catalog internal/domain internal
 internal/toolinput:
 internal/trust: internal/project
 internal/visible:
-server: frame server/schema internal/pending
+server: frame internal/background server/schema internal/pending
 server/passfd: server
 server/schema: frame
 server/stdio: server

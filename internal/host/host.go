@@ -123,6 +123,15 @@ func (h *host) Hub(ctx context.Context) (*hub.Hub, error) {
 	return open.hub, nil
 }
 
+// nextHub waits for another hub than one that was lost. Its error is that of ctx.
+func (h *host) nextHub(ctx context.Context, lost *hub.Hub) (*hub.Hub, error) {
+	open, err := h.life.attempts.next(ctx, func(open *openHub) bool { return open.hub == lost })
+	if err != nil {
+		return nil, err
+	}
+	return open.hub, nil
+}
+
 // ready is the hub, or nil where there is none, or none yet.
 func (h *host) ready() *hub.Hub {
 	if open, ok := h.life.attempts.ready(); ok {
@@ -179,7 +188,7 @@ func newRegistry(h *host) *server.Registry {
 		Busy:  h.busy, Drain: h.drain, Others: func() bool { return h.connections() > 1 }, Workspaces: workspaces,
 	})
 	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
-		Hub: h.Hub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
+		Hub: h.Hub, NextHub: h.nextHub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
 		Kind: h.kind, Sockets: h.sockets.paths,
 	})
 	if h.settings.TestMethods {

@@ -288,6 +288,40 @@ func TestLossOfTheFiles(t *testing.T) {
 		synctest.Wait()
 		s.requires("1m0.3s unlisten: false", "1m0.3s close", fmt.Sprint("1m0.3s release: ", errLost))
 	})
+	play(t, "who has seen a hub go is told of the next one", script{}, func(s *stage) {
+		require.NoError(s.t, s.ask())
+		lost := s.hubs[0]
+		at := make(chan time.Duration, 1)
+		go func() {
+			hub, err := s.attempts.next(s.t.Context(), func(h *playedHub) bool { return h == lost })
+			assert.NoError(s.t, err)
+			assert.NotSame(s.t, lost, hub)
+			at <- time.Since(s.began)
+		}()
+		s.at(time.Minute)
+		assert.Empty(s.t, at, "it is still there")
+		s.opens(errors.New("not whole yet"))
+		s.lose()
+		s.at(time.Minute + 10*time.Second)
+		s.opens(nil)
+		s.forget()
+		next := time.Minute + claimAgainAfter
+		for next <= time.Minute+10*time.Second {
+			next += openAgainAfter + time.Millisecond
+		}
+		assert.Equal(s.t, next, <-at, "it is tried again as soon as the last failure is not believed any more")
+	})
+	play(t, "who waits for the next hub waits no longer than it wants", script{}, func(s *stage) {
+		lose(s)
+		ctx, cancel := context.WithTimeout(s.t.Context(), claimAgainAfter/2)
+		defer cancel()
+		_, err := s.attempts.next(ctx, func(*playedHub) bool { return false })
+		require.ErrorIs(s.t, err, context.DeadlineExceeded)
+		hub, err := s.attempts.next(s.t.Context(), func(*playedHub) bool { return false })
+		require.NoError(s.t, err)
+		assert.Same(s.t, s.hubs[1], hub)
+		assert.Equal(s.t, time.Minute+claimAgainAfter, time.Since(s.began))
+	})
 	play(t, "the project has gone", script{gone: true}, func(s *stage) {
 		lose(s)
 		s.requiresEnd("1m0.3s release: duet-rpc is ending")
