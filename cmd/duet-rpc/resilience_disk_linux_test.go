@@ -132,6 +132,9 @@ func TestAFullDisk(t *testing.T) {
 			status, issues := c.issues()
 			assert.Equal(t, "degraded", status)
 			assert.Contains(t, strings.Join(issues, "\n"), "disk is full")
+			found, err := s.command("doctor")
+			assert.ErrorContains(t, err, "something is wrong: hub")
+			assert.Regexp(t, `(?m)^wrong +hub +process \d+, .*: the disk is full; free some space`, found)
 
 			// While there is no room: a request says so, and none hangs.
 			s.fill()
