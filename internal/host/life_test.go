@@ -263,7 +263,7 @@ func TestFailureOfALife(t *testing.T) {
 		s.claims(&project.HeldError{PID: 7})
 		s.at(2 * time.Second)
 		require.ErrorAs(s.t, s.ask(), new(*project.HeldError))
-		s.requiresEnd("0s claim: broken", "2s claim: process 7 holds ", "2s release: duet-rpc is ending")
+		s.requiresEnd("0s claim: broken", "2s claim: process 7 holds ", "2s release: "+errEnding.Error())
 	})
 }
 
@@ -324,12 +324,12 @@ func TestLossOfTheFiles(t *testing.T) {
 	})
 	play(t, "the project has gone", script{gone: true}, func(s *stage) {
 		lose(s)
-		s.requiresEnd("1m0.3s release: duet-rpc is ending")
+		s.requiresEnd("1m0.3s release: "+errEnding.Error())
 	})
 	play(t, "another process is the hub now", script{}, func(s *stage) {
 		lose(s)
 		s.claims(&project.HeldError{PID: 7})
-		s.requiresEnd("1m0.3s claim: process 7 holds ", "1m0.3s release: duet-rpc is ending")
+		s.requiresEnd("1m0.3s claim: process 7 holds ", "1m0.3s release: "+errEnding.Error())
 	})
 	play(t, "they cannot be used yet", script{}, func(s *stage) {
 		lose(s)
@@ -352,38 +352,38 @@ func TestStopOfALife(t *testing.T) {
 		s.stop(false)
 		s.at(time.Millisecond)
 		s.stop(false) // no hurry either
-		s.requiresEnd("1s drained", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: duet-rpc is ending")
+		s.requiresEnd("1s drained", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: "+errEnding.Error())
 	})
 	play(t, "when it does not finish", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(false)
-		s.requiresEnd("15s drained in part", "15s note the stop", "15s interrupt within 2s", "15s close", "15s release: duet-rpc is ending")
+		s.requiresEnd("15s drained in part", "15s note the stop", "15s interrupt within 2s", "15s close", "15s release: "+errEnding.Error())
 	})
 	play(t, "with force", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(true)
-		s.requiresEnd("0s note the stop", "0s interrupt within 2s", "0s close", "0s release: duet-rpc is ending")
+		s.requiresEnd("0s note the stop", "0s interrupt within 2s", "0s close", "0s release: "+errEnding.Error())
 	})
 	play(t, "with force at last", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(false)
 		s.at(time.Second)
 		s.stop(true)
-		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: duet-rpc is ending")
+		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: "+errEnding.Error())
 	})
 	play(t, "a signal hurries it", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(false)
 		s.at(time.Second)
 		s.signal()
-		s.requiresEnd("1s drained in part", "1s interrupt within 400ms", "1s close", "1s release: duet-rpc is ending")
+		s.requiresEnd("1s drained in part", "1s interrupt within 400ms", "1s close", "1s release: "+errEnding.Error())
 	})
 	play(t, "the files are lost meanwhile", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(false)
 		s.at(time.Second)
 		s.lose()
-		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: duet-rpc is ending")
+		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: "+errEnding.Error())
 	})
 	play(t, "while the hub is being opened", script{opening: time.Minute}, func(s *stage) {
 		s.attempts.want()
@@ -391,7 +391,7 @@ func TestStopOfALife(t *testing.T) {
 		s.stop(false)
 		synctest.Wait()
 		require.Error(s.t, s.ctx.Err(), "it is not waited for by who is connected")
-		s.requiresEnd("0s listen", "1s note the stop", "1m0s open: <nil>", "1m0s close", "1m0s release: duet-rpc is ending")
+		s.requiresEnd("0s listen", "1s note the stop", "1m0s open: <nil>", "1m0s close", "1m0s release: "+errEnding.Error())
 	})
 }
 
@@ -428,7 +428,7 @@ func TestEndOfALifeInEveryState(t *testing.T) {
 				c.to(s)
 				synctest.Wait()
 				s.forget()
-				want := append(end(s), "release: duet-rpc is ending")
+				want := append(end(s), "release: "+errEnding.Error())
 				<-s.over
 				var did []string
 				for _, one := range s.did {
