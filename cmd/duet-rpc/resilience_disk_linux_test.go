@@ -1,8 +1,11 @@
 package main_test
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -220,4 +223,71 @@ func (s *site) readOnly(t testing.TB) {
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = syscall.Unmount(s.root, syscall.MNT_DETACH) })
+}
+
+// Where there is no room even for the end of a session, a prompt ends all the
+// same when it is told to.
+func TestAPromptEndsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.smallDisk("12m")
+	l := s.launch()
+	cmd := exec.Command(program, append([]string{"prompt", "--yes", "stream:10000000@2000"}, l.args...)...)
+	cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer cmd.Process.Kill()
+	said, read := &strings.Builder{}, make(chan struct{})
+	begun, full := make(chan struct{}), make(chan struct{})
+	comes := func(what <-chan struct{}) {
+		t.Helper()
+		select {
+		case <-what:
+		case <-time.After(watchdog / 3):
+			cmd.Process.Kill()
+			<-read
+			require.Fail(t, "it is not said", said.String())
+		}
+	}
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			fmt.Fprintln(said, lines.Text())
+			switch {
+			case strings.Contains(lines.Text(), "— task-0001 · "):
+				close(begun)
+			case strings.Contains(lines.Text(), "the disk is full: what runs is ended"):
+				close(full)
+			}
+		}
+	}()
+	comes(begun)
+	stop, filled := make(chan struct{}), make(chan struct{})
+	go func() { // all that the hub gives up, too, as soon as it does
+		defer close(filled)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.fill()
+			}
+		}
+	}()
+	defer func() {
+		close(stop)
+		<-filled
+	}()
+	comes(full)
+	_ = cmd.Process.Signal(syscall.SIGTERM) // where there was some room left it ends by itself
+	select {
+	case <-read:
+	case <-time.After(watchdog / 3):
+		t.Error("it does not end")
+		cmd.Process.Kill()
+		<-read
+	}
+	assert.Error(t, cmd.Wait())
+	assert.NotContains(t, said.String(), "others have joined")
 }

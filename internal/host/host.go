@@ -98,11 +98,16 @@ func (h *host) serveEditor(ctx context.Context, t server.Transport) {
 	}
 }
 
-// pipe is a connection to the host inside the process.
-func (h *host) pipe() server.Transport {
+// pipe is a connection to the host inside the process; served is closed when the
+// host's side of it has ended, and counts no more.
+func (h *host) pipe() (near server.Transport, served <-chan struct{}) {
 	near, far := server.Pipe()
-	h.serving.Go(func() { h.serveEditor(h.life.ctx, far) })
-	return near
+	ended := make(chan struct{})
+	h.serving.Go(func() {
+		defer close(ended)
+		h.serveEditor(h.life.ctx, far)
+	})
+	return near, ended
 }
 
 // stayForOthers returns when the editor has gone and nobody is connected any

@@ -324,7 +324,7 @@ func TestLossOfTheFiles(t *testing.T) {
 	})
 	play(t, "the project has gone", script{gone: true}, func(s *stage) {
 		lose(s)
-		s.requiresEnd("1m0.3s release: "+errEnding.Error())
+		s.requiresEnd("1m0.3s release: " + errEnding.Error())
 	})
 	play(t, "another process is the hub now", script{}, func(s *stage) {
 		lose(s)

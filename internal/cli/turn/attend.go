@@ -48,11 +48,11 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	a.silence = silence
 	running.Go(func() { watchSilence(ctx, ping(c), o.SilentAfter, o.WhySilent, silence) })
 	refused := make(chan error, 1)
-	a.interrupt = func() {
+	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
 			o.EndNow()
 		}
-		a.interrupts = true
+		a.interrupts, a.isToEnd = true, sig != os.Interrupt
 		view.Note("interrupting; press C-c again to end at once")
 		running.Go(func() { // a second signal is looked at meanwhile
 			refused <- c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil)
@@ -89,10 +89,14 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 			a.next()
 		case text := <-silence:
 			view.Note(text)
-		case <-o.Signals:
-			a.interrupt()
+		case sig := <-o.Signals:
+			a.interrupt(sig)
 		case err := <-refused:
-			if err != nil {
+			switch {
+			case err == nil:
+			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
+				return session, a.interrupts, err // the end of the session may never come
+			default:
 				view.Note(wire.Refusal(err).Error())
 			}
 		case <-sub.Done():
