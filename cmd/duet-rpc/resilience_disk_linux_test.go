@@ -284,9 +284,9 @@ func TestAPromptEndsOnAFullDisk(t *testing.T) {
 	select {
 	case <-read:
 	case <-time.After(watchdog / 3):
-		t.Error("it does not end")
-		cmd.Process.Kill()
+		cmd.Process.Signal(syscall.SIGQUIT)
 		<-read
+		t.Error("it does not end", said)
 	}
 	assert.Error(t, cmd.Wait())
 	assert.NotContains(t, said.String(), "others have joined")
