@@ -3,15 +3,10 @@ package handlers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
-	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -48,9 +43,8 @@ type subscriptions struct {
 // and a page of events while its peer does not read.
 const subscriptionsAtMost = 64
 
-var errTooManySubscriptions = server.NewError(server.CodeOverloaded,
-	fmt.Sprintf("Overloaded: this connection has %d subscriptions, and no more are possible; end some with Unsubscribe, or ask for more events with one", subscriptionsAtMost),
-	dialect.ErrorData{Kind: "too_many_subscriptions"})
+var errTooManySubscriptions = domain.Errorf(domain.KindTooManySubscriptions,
+	"this connection has %d subscriptions, and no more are possible; end some with Unsubscribe, or ask for more events with one", subscriptionsAtMost)
 
 // add notes a subscription, unless its connection has too many.
 func (s *subscriptions) add(sub *subscription) error {
@@ -141,7 +135,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	}
 	conn := server.ConnFrom(ctx)
 	want := p.wanted()
-	sub := newSubscription(dialect.Of(conn.Framing()), conn.Send)
+	sub := newSubscription(dialect.Of(conn), conn.Send)
 	sub.room = conn.MaxMessage()
 	if len(p.EventTypes) == 0 { // who wants it by name gets it
 		sub.known = func(n eventlog.Notice) bool { return s.watching.tells(conn, n) }
@@ -219,96 +213,8 @@ func (p unsubscribeParams) check() error { return need("subscription_id", p.Subs
 func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscribeParams) (success, error) {
 	sub := s.forget(p.SubscriptionID, server.ConnFrom(ctx))
 	if sub == nil {
-		return success{}, server.NewError(jsonrpc2.CodeInternalError,
-			"Internal error: this connection has no such subscription; it has ended already, or was never made here", dialect.ErrorData{Kind: "subscription_not_found"})
+		return success{}, domain.Errorf(domain.KindSubscriptionNotFound, "this connection has no such subscription; it has ended already, or was never made here")
 	}
 	sub.cancel()
 	return success{true}, nil
-}
-
-// A subscription writes one subscriber's events in the dialect of its
-// connection.
-type subscription struct {
-	id      string
-	dialect *dialect.Client
-	room    int // of a message, in bytes; 0: no limit
-	send    func(ctx context.Context, messages ...any) error
-	held    []eventlog.Notice          // that go with the next one
-	known   func(eventlog.Notice) bool // the connection is told of it in another way; may be nil
-
-	conn   *server.Conn
-	cancel context.CancelFunc
-	last   atomic.Int64 // when something was sent last, in nanoseconds since began
-	began  time.Time
-}
-
-func newSubscription(d *dialect.Client, send func(context.Context, ...any) error) *subscription {
-	return &subscription{id: "sub_" + uuid.NewString(), dialect: d, send: send, began: time.Now()}
-}
-
-// deliver sends an event; it waits for the peer as long as ctx and the
-// connection last.
-func (s *subscription) deliver(ctx context.Context, n eventlog.Notice) error {
-	if s.known != nil && s.known(n) {
-		return nil
-	}
-	if s.held = append(s.held, n); n.More {
-		return nil
-	}
-	err := s.sendHeld(ctx)
-	s.held = s.held[:0]
-	s.touch()
-	return err
-}
-
-// sendHeld sends what was held together, or at least one behind the other.
-func (s *subscription) sendHeld(ctx context.Context) error {
-	if len(s.held) > 1 {
-		messages := make([]any, len(s.held))
-		for i, n := range s.held {
-			messages[i] = s.dialect.Event(s.id, n.Event, dialect.Data(n.Event))
-		}
-		if err := s.send(ctx, messages...); !errors.Is(err, server.ErrTooLong) {
-			return err
-		}
-	}
-	for _, n := range s.held {
-		if err := sendEvent(ctx, s.send, s.dialect, s.id, s.room, n.Event); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sendEvent sends an event, with its texts cut if it is too long for a line.
-func sendEvent(ctx context.Context, send func(context.Context, ...any) error, d *dialect.Client, subscription string, room int, e domain.Event) error {
-	data := dialect.Data(e)
-	err := send(ctx, d.Event(subscription, e, data))
-	if errors.Is(err, server.ErrTooLong) {
-		err = send(ctx, d.Event(subscription, e, fitRaw(data, room-1024)))
-	}
-	return err
-}
-
-func (s *subscription) touch() { s.last.Store(int64(time.Since(s.began))) }
-
-// live sends heartbeats until ctx or the feed ends.
-func (s *subscription) live(ctx context.Context, ended <-chan struct{}) {
-	for {
-		quiet := time.Since(s.began) - time.Duration(s.last.Load())
-		if quiet >= heartbeatEvery {
-			if s.send(ctx, s.dialect.Heartbeat(s.id)) != nil {
-				return
-			}
-			s.touch()
-			continue
-		}
-		select {
-		case <-time.After(heartbeatEvery - quiet):
-		case <-ctx.Done():
-			return
-		case <-ended:
-			return
-		}
-	}
 }

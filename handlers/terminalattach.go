@@ -2,11 +2,11 @@ package handlers
 
 import (
 	"context"
-	"encoding/base64"
+	"strconv"
 	"sync"
 	"time"
-	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
@@ -99,10 +99,8 @@ func (t terminals) attach(ctx context.Context, h *hub.Hub, p attachParams) (atta
 	}
 	r := attachResult{terminalInfo: infoOf(view.Terminal)}
 	if p.Descriptor {
-		r.Recent, r.RecentEncoding = string(view.Recent), "utf-8"
-		if !utf8.Valid(view.Recent) {
-			r.Recent, r.RecentEncoding = base64.StdEncoding.EncodeToString(view.Recent), "base64"
-		}
+		data, in := catalog.EncodeBytes(view.Recent)
+		r.Recent, r.RecentEncoding = data, encoding(in)
 	}
 	return r, t.begin(ctx, view, feed)
 }
@@ -135,7 +133,7 @@ func checkDescriptor(ctx context.Context, wanted bool) error {
 // newFeed makes a feed for the connection that asks.
 func (t terminals) newFeed(ctx context.Context) *terminalFeed {
 	conn := server.ConnFrom(ctx)
-	return newTerminalFeed(dialect.Of(conn.Framing()), conn.MaxMessage(), conn.Send, t.Logger)
+	return newTerminalFeed(dialect.Of(conn), conn.MaxMessage(), conn.Send, t.Logger)
 }
 
 // begin lets a view begin with the reply. It ends with the terminal, the
@@ -231,3 +229,31 @@ func (w *watching) tells(conn *server.Conn, n eventlog.Notice) bool {
 	exit, ok := n.Payload.(domain.TerminalExited)
 	return ok && w.find(conn, exit.TerminalID) != nil
 }
+
+// cells refuses a size that no terminal has.
+func cells(param string, n *uint) error {
+	if n == nil || *n <= mostCells {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{
+		Param: param, Expected: "integer up to " + strconv.Itoa(mostCells), Received: strconv.FormatUint(uint64(*n), 10),
+	})
+}
+
+func orZero(n *uint) int {
+	if n == nil {
+		return 0
+	}
+	return int(*n)
+}
+
+// someCells refuses a size that no terminal has, and none.
+func someCells(param string, n uint) error {
+	if n == 0 {
+		return server.InvalidParam(server.ParamError{Param: param, Expected: "integer from 1 on", Received: "0"})
+	}
+	return cells(param, &n)
+}
+
+// mostCells bounds a terminal's width and height.
+const mostCells = 10_000

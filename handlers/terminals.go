@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/base64"
 	"strconv"
 	"strings"
 
@@ -11,9 +10,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
-
-// mostCells bounds a terminal's width and height.
-const mostCells = 10_000
 
 // registerTerminals registers spawn_terminal (the executor catalog) and what belongs to it.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
@@ -66,23 +62,6 @@ func checkEnv(env map[string]string) error {
 	return nil
 }
 
-// cells refuses a size that no terminal has.
-func cells(param string, n *uint) error {
-	if n == nil || *n <= mostCells {
-		return nil
-	}
-	return server.InvalidParam(server.ParamError{
-		Param: param, Expected: "integer up to " + strconv.Itoa(mostCells), Received: strconv.FormatUint(uint64(*n), 10),
-	})
-}
-
-func orZero(n *uint) int {
-	if n == nil {
-		return 0
-	}
-	return int(*n)
-}
-
 type spawnResult struct {
 	TerminalID string `json:"terminal_id"`
 	PTYPID     int    `json:"pty_pid" doc:"The process in the terminal."`
@@ -108,7 +87,9 @@ func (t terminals) spawn(ctx context.Context, h *hub.Hub, p spawnParams) (spawnR
 type encoding string
 
 // Accepted implements schema.Enum.
-func (encoding) Accepted() []string { return []string{"utf-8", "base64"} }
+func (encoding) Accepted() []string {
+	return []string{catalog.EncodingUTF8, catalog.EncodingBase64}
+}
 
 type writeParams struct {
 	TerminalID string   `json:"terminal_id" doc:"The terminal."`
@@ -120,10 +101,8 @@ func (p writeParams) check() error {
 	if err := need("terminal_id", p.TerminalID); err != nil {
 		return err
 	}
-	if p.Encoding == "base64" {
-		if _, err := base64.StdEncoding.DecodeString(p.Data); err != nil {
-			return server.InvalidParam(server.ParamError{Param: "data", Expected: "base64", Received: "something else"})
-		}
+	if _, err := catalog.DecodeBytes(p.Data, string(p.Encoding)); err != nil {
+		return server.InvalidParam(server.ParamError{Param: "data", Expected: "base64", Received: "something else"})
 	}
 	return nil
 }
@@ -144,14 +123,6 @@ func (p resizeParams) check() error {
 		return err
 	}
 	return first(someCells("cols", p.Cols), someCells("rows", p.Rows))
-}
-
-// someCells refuses a size that no terminal has, and none.
-func someCells(param string, n uint) error {
-	if n == 0 {
-		return server.InvalidParam(server.ParamError{Param: param, Expected: "integer from 1 on", Received: "0"})
-	}
-	return cells(param, &n)
 }
 
 func (terminals) resize(ctx context.Context, h *hub.Hub, p resizeParams) (success, error) {

@@ -4,7 +4,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // reserved reports whether a directory is one that no project is found in on
@@ -23,13 +24,8 @@ func (f finder) reserved(dir string) bool {
 	case home != "" && home != filepath.Dir(home) && isBelow(dir, home):
 		return false // wherever a home is
 	}
-	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSticky != 0 && sharedWrite(info) {
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSticky != 0 && ownership.SharedWrite(info) {
 		return true // as /tmp is
 	}
 	return ofSystem(dir)
-}
-
-// isBelow compares names.
-func isBelow(path, dir string) bool {
-	return strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }

@@ -76,24 +76,6 @@ const (
 	readyItems = "indexed != 1 AND indexed = 0"
 )
 
-// Search finds items by words: all of them must be there, the last may be the
-// beginning of one. The best come first; where there are very many, the
-// newest, with rank 0.
-func (s *Store) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
-	for {
-		waiting, err := s.unindexed(ctx, everything)
-		if err != nil {
-			return nil, err
-		}
-		if !waiting {
-			return s.search(ctx, words, limit, offset)
-		}
-		if err := s.index(ctx, everything); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // unindexed reports whether something is to be indexed.
 func (s *Store) unindexed(ctx context.Context, want string) (bool, error) {
 	some, err := all(ctx, s.s, scanValue[int64], "SELECT id FROM items WHERE "+want+" LIMIT 1")
