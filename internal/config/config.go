@@ -107,7 +107,7 @@ type Rule struct {
 	Effect  string // allow or deny
 	Tool    string // glob over the tool's name
 	Path    string // glob over the file that it touches
-	Command string // glob over tool_input.command
+	Command string // glob over the commands that it runs
 	Agent   string // the name of an agent
 	Source  string // user or project
 }

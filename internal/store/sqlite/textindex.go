@@ -84,14 +84,7 @@ func (s *Store) unindexed(ctx context.Context, want string) (bool, error) {
 
 // index puts some items into the index, and waits for it.
 func (s *Store) index(ctx context.Context, want string) error {
-	done := make(chan error, 1)
-	s.Enqueue(func(t store.Tx) error { return t.(*Tx).indexSome(want) }, func(err error) { done <- err })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return s.await(ctx, &operation{change: func(t store.Tx) error { return t.(*Tx).indexSome(want) }})
 }
 
 // indexLoop keeps the index up to date while nothing else is written.
