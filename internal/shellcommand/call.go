@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // A call is a simple command: what it runs, and what is set for it.
@@ -19,6 +21,21 @@ type call struct {
 // An assignment sets a variable, for one command or for those that follow.
 type assignment struct{ name, bare string }
 
+func (r *reader) assign(a *syntax.Assign) assignment {
+	if a.Name == nil || a.Array != nil || a.Index != nil || a.Append {
+		r.doubt()
+		return assignment{name: "?", bare: "?="}
+	}
+	value := word{texts: []string{""}, isLiteral: true}
+	if a.Value != nil {
+		value = r.word(a.Value)
+	}
+	if !value.isLiteral {
+		r.doubt()
+	}
+	return assignment{a.Name.Value, a.Name.Value + "=" + value.bare}
+}
+
 // isHarmless reports whether a variable changes at most how a program writes.
 // Of all others it is not known: there is a program that runs what they say.
 func (a assignment) isHarmless() bool {
@@ -28,6 +45,16 @@ func (a assignment) isHarmless() bool {
 		return true
 	}
 	return false
+}
+
+// call adds a simple command.
+func (r *reader) call(c call) {
+	p := r.part(c)
+	if len(r.parts) == 0 && !r.repeated {
+		p.changesTo = changesTo(c)
+	}
+	r.parts = append(r.parts, p)
+	r.deniesCall(c)
 }
 
 // changesTo is the directory to which a call does nothing but to change, "" if
@@ -41,6 +68,76 @@ func changesTo(c call) string {
 		return ""
 	}
 	return dir
+}
+
+// part is a simple command as a part.
+func (r *reader) part(c call) Part {
+	var set []string
+	p := Part{source: c.source, says: slices.Clone(c.says)}
+	for _, a := range c.assigns {
+		if len(c.words) == 0 || !a.isHarmless() {
+			set = append(set, a.bare)
+			p.says = append(p.says, a.name+"=")
+		}
+	}
+	p.Text = strings.Join(slices.DeleteFunc([]string{strings.Join(set, " "), join(c.words), strings.Join(c.redirections, " ")}, func(s string) bool { return s == "" }), " ")
+	if len(c.words) == 0 {
+		return p
+	}
+	plain := len(set) == 0 && len(c.redirections) == 0
+	name := c.words[0]
+	if !name.isLiteral || name.expands || !isName(name.text()) {
+		r.doubt()
+		return p
+	}
+	p.says = append(p.says, mustSay(c.words)...)
+	if !plain {
+		return p
+	}
+	if program, script, ok := scriptOf(c.words); ok {
+		p.script = script
+		for _, shell := range dialectsOf(program) {
+			inner := r.inner(shell)
+			r.read(inner, script)
+			if inner.isUnclear() {
+				p.runs = nil
+				return p
+			}
+			p.runs = append(p.runs, inner.parts...)
+		}
+		return p
+	}
+	if rest, ok := runsRest(c.words); ok && r.nesting < mostNesting {
+		inner := r.inner(r.shell)
+		inner.words(rest, name.text() == "env")
+		if !inner.isUnclear() {
+			p.runs = inner.parts
+		}
+	}
+	return p
+}
+
+// readWords reads the words of a program.
+func (r *reader) readWords(words []word) {
+	r.words(words, false)
+	if r.stdin {
+		r.readPiped()
+	}
+}
+
+// words reads a command with its arguments; if env runs it, it may set variables
+// before.
+func (r *reader) words(words []word, byEnv bool) {
+	c := call{words: words, source: join(words)}
+	for byEnv && len(c.words) > 0 {
+		name, value, isSet := strings.Cut(c.words[0].text(), "=")
+		if !isSet || !syntax.ValidName(name) || !c.words[0].isLiteral {
+			break
+		}
+		c.assigns = append(c.assigns, assignment{name, name + "=" + quote(value)})
+		c.words = c.words[1:]
+	}
+	r.call(c)
 }
 
 // isName reports whether a text can be the name of a program: nothing that some

@@ -51,7 +51,7 @@ func ReadWords(argv []string) Command {
 		words[i] = literal(text)
 	}
 	c := Command{Text: join(words)}
-	r := newReader(bash)
+	r := newScriptReader(bash)
 	r.readWords(words)
 	c.take(r)
 	if script := onlyScript(c.readings); script != "" {
@@ -73,7 +73,7 @@ func (c Command) IsNothing() bool { return c.Text == "" }
 
 func (c *Command) readScript(text string, shells []dialect) {
 	for _, shell := range shells {
-		r := newReader(shell)
+		r := newScriptReader(shell)
 		r.readText(text)
 		c.take(r)
 	}

@@ -1,37 +1,17 @@
 package shellcommand
 
 import (
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A reader takes a script apart as one shell would.
-type reader struct {
-	reading
-	shell   dialect
-	nesting int
-	left    *int // parts that may still come
-
-	values   map[string][]string // of variables that the script sets to texts
-	repeated bool                // what comes may run more than once, or later
-	stdin    bool                // a shell reads its script from somewhere else
-	piped    []string            // what is written, perhaps for it
+// newScriptReader is a reader that can read scripts.
+func newScriptReader(shell dialect) *reader {
+	r := newReader(shell)
+	r.read = (*reader).readText
+	return r
 }
-
-func newReader(shell dialect) *reader {
-	left := mostParts
-	return &reader{shell: shell, left: &left, values: make(map[string][]string)}
-}
-
-// inner is a reader for what a part of the script runs.
-func (r *reader) inner(shell dialect) *reader {
-	return &reader{shell: shell, nesting: r.nesting + 1, left: r.left, values: r.values, repeated: r.repeated || len(r.parts) > 0}
-}
-
-// doubt notes that it cannot be told what would run.
-func (r *reader) doubt() { r.unclear = true }
 
 // readText reads a script as far as it can be parsed: a shell runs the lines
 // before its mistakes.
@@ -203,99 +183,4 @@ func (r *reader) redirections(s *syntax.Stmt) (written, operators []string) {
 		}
 	}
 	return written, operators
-}
-
-func (r *reader) assign(a *syntax.Assign) assignment {
-	if a.Name == nil || a.Array != nil || a.Index != nil || a.Append {
-		r.doubt()
-		return assignment{name: "?", bare: "?="}
-	}
-	value := word{texts: []string{""}, isLiteral: true}
-	if a.Value != nil {
-		value = r.word(a.Value)
-	}
-	if !value.isLiteral {
-		r.doubt()
-	}
-	return assignment{a.Name.Value, a.Name.Value + "=" + value.bare}
-}
-
-// call adds a simple command.
-func (r *reader) call(c call) {
-	p := r.part(c)
-	if len(r.parts) == 0 && !r.repeated {
-		p.changesTo = changesTo(c)
-	}
-	r.parts = append(r.parts, p)
-	r.deniesCall(c)
-}
-
-// part is a simple command as a part.
-func (r *reader) part(c call) Part {
-	var set []string
-	p := Part{source: c.source, says: slices.Clone(c.says)}
-	for _, a := range c.assigns {
-		if len(c.words) == 0 || !a.isHarmless() {
-			set = append(set, a.bare)
-			p.says = append(p.says, a.name+"=")
-		}
-	}
-	p.Text = strings.Join(slices.DeleteFunc([]string{strings.Join(set, " "), join(c.words), strings.Join(c.redirections, " ")}, func(s string) bool { return s == "" }), " ")
-	if len(c.words) == 0 {
-		return p
-	}
-	plain := len(set) == 0 && len(c.redirections) == 0
-	name := c.words[0]
-	if !name.isLiteral || name.expands || !isName(name.text()) {
-		r.doubt()
-		return p
-	}
-	p.says = append(p.says, mustSay(c.words)...)
-	if !plain {
-		return p
-	}
-	if program, script, ok := scriptOf(c.words); ok {
-		p.script = script
-		for _, shell := range dialectsOf(program) {
-			inner := r.inner(shell)
-			inner.readText(script)
-			if inner.isUnclear() {
-				p.runs = nil
-				return p
-			}
-			p.runs = append(p.runs, inner.parts...)
-		}
-		return p
-	}
-	if rest, ok := runsRest(c.words); ok && r.nesting < mostNesting {
-		inner := r.inner(r.shell)
-		inner.words(rest, name.text() == "env")
-		if !inner.isUnclear() {
-			p.runs = inner.parts
-		}
-	}
-	return p
-}
-
-// readWords reads the words of a program.
-func (r *reader) readWords(words []word) {
-	r.words(words, false)
-	if r.stdin {
-		r.readPiped()
-	}
-}
-
-// words reads a command with its arguments; if env runs it, it may set variables
-// before.
-func (r *reader) words(words []word, byEnv bool) {
-	c := call{words: words, source: join(words)}
-	for byEnv && len(c.words) > 0 {
-		name, value, isSet := strings.Cut(c.words[0].text(), "=")
-		if !isSet || !syntax.ValidName(name) || !c.words[0].isLiteral {
-			break
-		}
-		c.assigns = append(c.assigns, assignment{name, name + "=" + quote(value)})
-		c.words = c.words[1:]
-	}
-	r.call(c)
 }

@@ -3,8 +3,6 @@ package shellcommand
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -217,14 +215,4 @@ func join(words []word) string {
 		b.WriteString(w.bare)
 	}
 	return b.String()
-}
-
-// isPlain reports whether a text has no character that shells, terminals or
-// systems treat in their own ways: controls, and white space that only some take
-// for a blank.
-func isPlain(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		return r != '\n' && r != '\t' && unicode.IsControl(r) || r > unicode.MaxASCII && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)) ||
-			r == Anything || r == AnyWord
-	})
 }
