@@ -2,11 +2,9 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -17,7 +15,10 @@ import (
 type Domain struct {
 	// Hub waits for the store to open. If there is none, its error, a
 	// *domain.Error of KindUnavailable, says why.
-	Hub     func(ctx context.Context) (*hub.Hub, error)
+	Hub func(ctx context.Context) (*hub.Hub, error)
+	// NextHub waits for another hub than one that was lost. Its error is that of
+	// ctx.
+	NextHub func(ctx context.Context, lost *hub.Hub) (*hub.Hub, error)
 	Version string
 	Now     func() time.Time
 	// Stop begins to end the process and returns at once; the reply that
@@ -57,13 +58,4 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	registerExecutor(reg, d)
 	registerTerminals(reg, d, w)
 	return b.flushed
-}
-
-// hubKind is the kind of an error of the domain, or "".
-func hubKind(err error) string {
-	var e *domain.Error
-	if errors.As(err, &e) {
-		return e.Kind
-	}
-	return ""
 }

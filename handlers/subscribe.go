@@ -3,14 +3,10 @@ package handlers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -25,7 +21,7 @@ const heartbeatEvery = 30 * time.Second
 
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
-	s := &subscriptions{hub: d.Hub, watching: w, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
+	s := &subscriptions{next: d.NextHub, watching: w, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, dialect.Session, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
@@ -35,7 +31,7 @@ func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
 
 // subscriptions are those of all connections.
 type subscriptions struct {
-	hub      func(context.Context) (*hub.Hub, error)
+	next     func(context.Context, *hub.Hub) (*hub.Hub, error) // see [Domain]
 	watching *watching
 
 	mu    sync.Mutex // guards the fields below
@@ -157,18 +153,15 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		return subscribeResult{}, err
 	}
 	server.AfterReply(ctx, func() {
-		feed.Start()
-		go func() {
-			defer s.forget(sub.id, conn)
-			defer cancel()
-			for h := h; feed != nil; h, feed = s.again(alive, h, want, sub) {
-				sub.live(alive, conn.Done(), feed.Done())
-				if !h.Lost() {
-					cancel()
-				}
-				feed.Close()
-			}
-		}()
+		started := conn.Go(func(connected context.Context) {
+			defer context.AfterFunc(connected, cancel)()
+			feed.Start()
+			s.serve(alive, h, want, sub, feed)
+		})
+		if !started {
+			s.forget(sub.id, conn)
+			cancel()
+		}
 	})
 	result := subscribeResult{SubscriptionID: sub.id, Message: "Subscription established. Waiting for events..."}
 	if sub.dialect.TellsSeq {
@@ -178,28 +171,37 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	return result, nil
 }
 
+// serve keeps a subscription until ctx, its connection or its feed ends.
+func (s *subscriptions) serve(ctx context.Context, h *hub.Hub, want eventlog.Subscribing, sub *subscription, feed *eventlog.Subscription) {
+	defer s.forget(sub.id, sub.conn)
+	defer sub.cancel()
+	for feed != nil {
+		sub.live(ctx, feed.Done())
+		if !h.Lost() {
+			sub.cancel()
+		}
+		feed.Close()
+		h, feed = s.again(ctx, h, want, sub)
+	}
+}
+
 // again subscribes anew where the hub was lost, as soon as there is another: to
 // all that it tells, since its log is another one too.
 func (s *subscriptions) again(ctx context.Context, lost *hub.Hub, want eventlog.Subscribing, sub *subscription) (*hub.Hub, *eventlog.Subscription) {
-	want.Since = 0
-	for ctx.Err() == nil {
-		h, err := s.hub(ctx)
-		if err == nil && h != lost {
-			feed, err := h.Events().Subscribe(ctx, want, sub.deliver)
-			if err != nil {
-				return nil, nil // the session is not there any more
-			}
-			feed.Start()
-			return h, feed
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		case <-sub.conn.Done():
-			return nil, nil
-		}
+	if ctx.Err() != nil {
+		return nil, nil
 	}
-	return nil, nil
+	h, err := s.next(ctx, lost)
+	if err != nil {
+		return nil, nil // nobody waits for it any more
+	}
+	want.Since = 0
+	feed, err := h.Events().Subscribe(ctx, want, sub.deliver)
+	if err != nil {
+		return nil, nil // the session is not there any more
+	}
+	feed.Start()
+	return h, feed
 }
 
 type unsubscribeParams struct {
@@ -215,94 +217,4 @@ func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscri
 	}
 	sub.cancel()
 	return success{true}, nil
-}
-
-// A subscription writes one subscriber's events in the dialect of its
-// connection.
-type subscription struct {
-	id      string
-	dialect *dialect.Client
-	room    int // of a message, in bytes; 0: no limit
-	send    func(ctx context.Context, messages ...any) error
-	held    []eventlog.Notice          // that go with the next one
-	known   func(eventlog.Notice) bool // the connection is told of it in another way; may be nil
-
-	conn   *server.Conn
-	cancel context.CancelFunc
-	last   atomic.Int64 // when something was sent last, in nanoseconds since began
-	began  time.Time
-}
-
-func newSubscription(d *dialect.Client, send func(context.Context, ...any) error) *subscription {
-	return &subscription{id: "sub_" + uuid.NewString(), dialect: d, send: send, began: time.Now()}
-}
-
-// deliver sends an event; it waits for the peer as long as ctx and the
-// connection last.
-func (s *subscription) deliver(ctx context.Context, n eventlog.Notice) error {
-	if s.known != nil && s.known(n) {
-		return nil
-	}
-	if s.held = append(s.held, n); n.More {
-		return nil
-	}
-	err := s.sendHeld(ctx)
-	s.held = s.held[:0]
-	s.touch()
-	return err
-}
-
-// sendHeld sends what was held together, or at least one behind the other.
-func (s *subscription) sendHeld(ctx context.Context) error {
-	if len(s.held) > 1 {
-		messages := make([]any, len(s.held))
-		for i, n := range s.held {
-			messages[i] = s.dialect.Event(s.id, n.Event, dialect.Data(n.Event))
-		}
-		if err := s.send(ctx, messages...); !errors.Is(err, server.ErrTooLong) {
-			return err
-		}
-	}
-	for _, n := range s.held {
-		if err := sendEvent(ctx, s.send, s.dialect, s.id, s.room, n.Event); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sendEvent sends an event, with its texts cut if it is too long for a line.
-func sendEvent(ctx context.Context, send func(context.Context, ...any) error, d *dialect.Client, subscription string, room int, e domain.Event) error {
-	data := dialect.Data(e)
-	err := send(ctx, d.Event(subscription, e, data))
-	if errors.Is(err, server.ErrTooLong) {
-		err = send(ctx, d.Event(subscription, e, fitRaw(data, room-1024)))
-	}
-	return err
-}
-
-func (s *subscription) touch() { s.last.Store(int64(time.Since(s.began))) }
-
-// live sends heartbeats until the subscription, its connection or its
-// feed ends.
-func (s *subscription) live(ctx context.Context, done, ended <-chan struct{}) {
-	for {
-		quiet := time.Since(s.began) - time.Duration(s.last.Load())
-		if quiet >= heartbeatEvery {
-			if s.send(ctx, s.dialect.Heartbeat(s.id)) != nil {
-				return
-			}
-			s.touch()
-			continue
-		}
-		select {
-		case <-time.After(heartbeatEvery - quiet):
-		case <-ctx.Done():
-			return
-		case <-done:
-			return
-		case <-ended:
-			return
-		}
-	}
 }

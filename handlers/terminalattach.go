@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -146,23 +147,27 @@ func (t terminals) begin(ctx context.Context, view *terminal.View, feed *termina
 	}
 	w := &watch{conn: server.ConnFrom(ctx), id: view.Terminal.ID, view: view, feed: feed}
 	t.watching.add(w)
-	alive := context.WithoutCancel(ctx) // the view outlives the request
 	server.AfterReply(ctx, func() {
-		go func() {
-			feed.run(alive, w.conn.Done())
+		if !w.conn.Go(func(ctx context.Context) { t.show(ctx, w) }) {
+			feed.finish()
 			view.Close()
-			if !feed.exitQueued() {
-				t.watching.remove(w)
-				return
-			}
-			select { // the log tells of the end, too, and is not to repeat it
-			case <-w.conn.Done():
-			case <-time.After(exitEchoWithin):
-			}
 			t.watching.remove(w)
-		}()
+		}
 	})
 	return nil
+}
+
+// show sends what a terminal prints until it, its connection or the watch ends.
+func (t terminals) show(ctx context.Context, w *watch) {
+	defer t.watching.remove(w)
+	w.feed.run(ctx)
+	w.view.Close()
+	if w.feed.exitQueued() {
+		select { // the log tells of the end, too, and is not to repeat it
+		case <-ctx.Done():
+		case <-time.After(exitEchoWithin):
+		}
+	}
 }
 
 // exitEchoWithin is how long the log's word of a terminal's end may come
@@ -224,3 +229,31 @@ func (w *watching) tells(conn *server.Conn, n eventlog.Notice) bool {
 	exit, ok := n.Payload.(domain.TerminalExited)
 	return ok && w.find(conn, exit.TerminalID) != nil
 }
+
+// cells refuses a size that no terminal has.
+func cells(param string, n *uint) error {
+	if n == nil || *n <= mostCells {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{
+		Param: param, Expected: "integer up to " + strconv.Itoa(mostCells), Received: strconv.FormatUint(uint64(*n), 10),
+	})
+}
+
+func orZero(n *uint) int {
+	if n == nil {
+		return 0
+	}
+	return int(*n)
+}
+
+// someCells refuses a size that no terminal has, and none.
+func someCells(param string, n uint) error {
+	if n == 0 {
+		return server.InvalidParam(server.ParamError{Param: param, Expected: "integer from 1 on", Received: "0"})
+	}
+	return cells(param, &n)
+}
+
+// mostCells bounds a terminal's width and height.
+const mostCells = 10_000

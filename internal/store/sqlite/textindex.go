@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -75,24 +76,6 @@ const (
 	readyItems = "indexed != 1 AND indexed = 0"
 )
 
-// Search finds items by words: all of them must be there, the last may be the
-// beginning of one. The best come first; where there are very many, the
-// newest, with rank 0.
-func (s *Store) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
-	for {
-		waiting, err := s.unindexed(ctx, everything)
-		if err != nil {
-			return nil, err
-		}
-		if !waiting {
-			return s.search(ctx, words, limit, offset)
-		}
-		if err := s.index(ctx, everything); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // unindexed reports whether something is to be indexed.
 func (s *Store) unindexed(ctx context.Context, want string) (bool, error) {
 	some, err := all(ctx, s.s, scanValue[int64], "SELECT id FROM items WHERE "+want+" LIMIT 1")
@@ -107,11 +90,12 @@ func (s *Store) index(ctx context.Context, want string) error {
 // indexLoop keeps the index up to date while nothing else is written.
 func (s *Store) indexLoop() {
 	ctx, cancel := context.WithCancel(background)
-	defer cancel()
-	go func() { // it ends with the writer
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		<-s.writer.ended
 		cancel()
-	}()
+	})
+	defer watching.Wait()
 	for {
 		select {
 		case <-s.writer.indexDue:
