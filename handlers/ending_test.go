@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 )
 
 // While a hub waits for what runs to end it can answer, and says that it ends.
@@ -23,7 +24,7 @@ func TestAHubThatEndsSaysSo(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	id := member[string](t, c.ask("launchSession", `{"query":"quick"}`), "session_id")
+	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"quick"}`), "session_id")
 	c.ask("launchSession", `{"query":"long"}`)
 	closed := make(chan struct{})
 	go func() {
