@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -83,24 +84,18 @@ func (s *Store) unindexed(ctx context.Context, want string) (bool, error) {
 
 // index puts some items into the index, and waits for it.
 func (s *Store) index(ctx context.Context, want string) error {
-	done := make(chan error, 1)
-	s.Enqueue(func(t store.Tx) error { return t.(*Tx).indexSome(want) }, func(err error) { done <- err })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return s.await(ctx, &operation{change: func(t store.Tx) error { return t.(*Tx).indexSome(want) }})
 }
 
 // indexLoop keeps the index up to date while nothing else is written.
 func (s *Store) indexLoop() {
 	ctx, cancel := context.WithCancel(background)
-	defer cancel()
-	go func() { // it ends with the writer
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		<-s.writer.ended
 		cancel()
-	}()
+	})
+	defer watching.Wait()
 	for {
 		select {
 		case <-s.writer.indexDue:
