@@ -70,11 +70,21 @@ type AgentLaunch struct {
 	Command  []string          `json:"command"`
 	Prompt   string            `json:"prompt,omitempty" doc:"Driver command: arg or stdin."`
 	History  string            `json:"history,omitempty" doc:"Driver command: transcript or none."`
+	Files    string            `json:"files,omitempty" doc:"Driver acp: read-write, write or none: which methods for files it is offered."`
 	Env      map[string]string `json:"env,omitempty" doc:"The agent's environment beyond what every agent gets."`
 	Keys     map[string]string `json:"keys,omitempty" doc:"Names of environment variables, and the services whose keys they hold."`
 	Root     string            `json:"root" doc:"Files outside of it are not read or written for the agent."`
 	StateDir string            `json:"state_dir,omitempty" doc:"The hub's own directory, in which none are, wherever it is."`
 }
+
+// Values of AgentLaunch.Files: which methods for files an agent is offered, of those that
+// the Agent Client Protocol has an editor offer. An agent without them uses the
+// file system by itself.
+const (
+	FilesReadWrite = "read-write"
+	FilesWrite     = "write"
+	FilesNone      = "none"
+)
 
 // ExecutePromptResult is how a prompt ended.
 type ExecutePromptResult struct {

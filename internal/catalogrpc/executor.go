@@ -69,7 +69,11 @@ type executor struct {
 }
 
 func (x *executor) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
-	return call[catalog.ExecutePromptResult](ctx, x.conn, "execute_prompt", p)
+	// The catalog's example always has the tools: an empty list allows all.
+	return call[catalog.ExecutePromptResult](ctx, x.conn, "execute_prompt", struct {
+		catalog.ExecutePromptParams
+		Tools []string `json:"tools"`
+	}{p, append([]string{}, p.Tools...)})
 }
 
 func (x *executor) StopTask(ctx context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {

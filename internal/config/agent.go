@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // demoAgent is the scripted agent inside this program, which is always there.
@@ -22,6 +24,7 @@ type builtIn struct {
 	envFrom     []string
 	keyVariable string // the variable that holds its key, and
 	keyService  string // the service that the key is of
+	files       string // one of catalog.Files…; "" means that they are read and written
 	install     string // how people get it
 }
 
@@ -45,6 +48,7 @@ func builtIns() []builtIn {
 			name: "gemini", title: "Gemini CLI", command: []string{"gemini", "--experimental-acp"},
 			envFrom:     []string{"GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI"},
 			keyVariable: "GEMINI_API_KEY", keyService: "gemini",
+			files:   catalog.FilesWrite, // it reads a file before it makes it, and gives up when its editor says that there is none
 			install: "npm install -g @google/gemini-cli",
 		},
 		{
@@ -96,7 +100,7 @@ func (a Agent) Install() string {
 // demo is the agent inside this program.
 func demo() Agent {
 	a := Agent{
-		Name: demoAgent, Title: "Demonstration", Driver: DriverACP, Prompt: "arg", History: "transcript",
+		Name: demoAgent, Title: "Demonstration", Driver: DriverACP, Prompt: "arg", History: "transcript", Files: catalog.FilesReadWrite,
 		EnvFrom: []string{"XDG_STATE_HOME", "DUET_DEMO_DELAY", "DUET_DEMO_STATE", "GORACE"},
 		Source:  SourceBuiltIn, Trusted: true,
 	}

@@ -80,6 +80,7 @@ driver = "command"
 command = ["mine", "{prompt}"]
 prompt = "stdin"
 history = "none"
+files = "none"
 title = "Mine"
 env = { A = "b" }
 env_from = ["C"]
@@ -87,7 +88,7 @@ keys = { D = "service" }
 mcp_servers = [{ name = "m", command = "~/m", args = ["x"] }, { name = "n", url = "http://n" }]
 `)
 	assert.Equal(t, config.Agent{
-		Name: "mine", Driver: "command", Command: []string{"mine", "{prompt}"}, Prompt: "stdin", History: "none",
+		Name: "mine", Driver: "command", Command: []string{"mine", "{prompt}"}, Prompt: "stdin", History: "none", Files: catalog.FilesNone,
 		Env: map[string]string{"A": "b"}, EnvFrom: []string{"C"}, Keys: map[string]string{"D": "service"},
 		MCPServers: []catalog.MCPServer{
 			{Name: "m", Command: filepath.Join(w.env["HOME"], "m"), Args: []string{"x"}},

@@ -83,6 +83,7 @@ func (a agentTable) fields(withValues bool) []field {
 	}
 	text("prompt", a.prompt)
 	text("history", a.history)
+	text("files", a.files)
 	if a.env != nil && withValues {
 		out = append(out, field{"env", a.env})
 	} else if a.env != nil {

@@ -45,7 +45,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 	}}
 	for _, known := range builtIns() {
 		b.c.Agents[known.name] = Agent{
-			Name: known.name, Title: known.title, Driver: DriverACP, Prompt: "arg", History: "transcript",
+			Name: known.name, Title: known.title, Driver: DriverACP, Prompt: "arg", History: "transcript", Files: cmp.Or(known.files, catalog.FilesReadWrite),
 			Command: known.command, EnvFrom: append(known.envFrom, commonEnvironment()...),
 			Source: SourceBuiltIn, Trusted: true,
 		}
@@ -137,7 +137,7 @@ func (b *builder) notYet(l *layer) []Value {
 func (b *builder) applyAgent(name string, t agentTable, source string, trusted bool) {
 	a, known := b.c.Agents[name]
 	if !known {
-		a = Agent{Name: name, Title: name, Driver: DriverACP, Prompt: "arg", History: "transcript", Trusted: true}
+		a = Agent{Name: name, Title: name, Driver: DriverACP, Prompt: "arg", History: "transcript", Files: catalog.FilesReadWrite, Trusted: true}
 	}
 	key := func(field string) string { return "agents." + name + "." + field }
 	a.Source = source
@@ -147,6 +147,7 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	set(b, &a.Driver, t.driver, key("driver"), source)
 	set(b, &a.Prompt, t.prompt, key("prompt"), source)
 	set(b, &a.History, t.history, key("history"), source)
+	set(b, &a.Files, t.files, key("files"), source)
 	if t.command != nil {
 		a.Command = t.command
 	}

@@ -89,6 +89,7 @@ type Agent struct {
 	Command    []string // the program and its arguments; "{prompt}" stands for the prompt (driver command)
 	Prompt     string   // driver command: arg or stdin
 	History    string   // driver command: transcript or none
+	Files      string   // driver acp: read-write, write or none
 	Env        map[string]string
 	EnvFrom    []string          // names taken from Duet's own environment
 	Keys       map[string]string // environment variable → service whose key it gets

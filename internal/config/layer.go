@@ -32,6 +32,7 @@ type layer struct {
 type agentTable struct {
 	at                             place
 	driver, prompt, history, title *string
+	files                          *string
 	command                        []string
 	env, keys                      map[string]string
 	envFrom                        []string
@@ -42,7 +43,7 @@ type agentTable struct {
 var (
 	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
-	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "env", "env_from", "keys", "mcp_servers"}
+	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
 	keyKeys    = []string{"env", "command", "file"}
 	ruleKeys   = []string{"effect", "tool", "path", "command", "agent"}
@@ -129,6 +130,7 @@ func decodeAgent(t table, files fileNames) agentTable {
 		driver:  t.checked("driver", oneOf(DriverACP, DriverCommand, DriverExecutor)),
 		prompt:  t.checked("prompt", oneOf("arg", "stdin")),
 		history: t.checked("history", oneOf("transcript", "none")),
+		files:   t.checked("files", oneOf(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone)),
 		command: files.program(t.command("command")),
 		env:     t.textMap("env", checkVariable, anything),
 		envFrom: t.texts("env_from", checkVariable),

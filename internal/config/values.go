@@ -107,6 +107,9 @@ func (a Agent) fields() []field {
 	if a.Driver == DriverCommand {
 		out = append(out, field{"prompt", a.Prompt}, field{"history", a.History})
 	}
+	if a.Driver == DriverACP {
+		out = append(out, field{"files", a.Files})
+	}
 	if len(a.Env) > 0 {
 		out = append(out, field{"env", hidden(a.Env)})
 	}

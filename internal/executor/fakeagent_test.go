@@ -26,6 +26,7 @@ type acpAgent struct {
 	cwd     string
 	turns   int
 	left    string // the terminal of "leftover"
+	offered json.RawMessage
 }
 
 type wire struct {
@@ -37,6 +38,7 @@ type wire struct {
 		ModeID         string `json:"modeId"`
 		Value          string `json:"value"`
 		PermissionMode string
+		Offered        json.RawMessage `json:"clientCapabilities"`
 		Prompt         []struct {
 			Type, Text string
 		} `json:"prompt"`
@@ -58,6 +60,7 @@ func fakeAgent() {
 		m := a.read()
 		switch m.Method {
 		case "initialize":
+			a.offered = m.Params.Offered
 			capabilities := map[string]any{}
 			switch kind {
 			case "resume":
@@ -249,6 +252,8 @@ func (a *acpAgent) prompt(m wire) {
 			m := a.call("terminal/create", map[string]any{"sessionId": a.session, "command": argv[0], "args": argv[1:]})
 			a.text("terminal " + string(m.Error) + "\n")
 		}
+	case "offered":
+		a.text(string(a.offered))
 	case "files":
 		a.files()
 	case "touch": // it reads and writes each of these, whether it may or not
@@ -346,6 +351,7 @@ func (a *acpAgent) files() {
 	a.text("lines " + read(filepath.Join(a.cwd, "lines.txt"), map[string]any{"line": 2, "limit": 2}) + "\n")
 	a.text("passwd " + read("/etc/passwd", nil) + "\n")
 	a.text("link " + read(filepath.Join(a.cwd, "out", "passwd"), nil) + "\n")
+	a.text("missing " + read(filepath.Join(a.cwd, "missing.txt"), nil) + "\n")
 	a.text("fifo " + read(filepath.Join(a.cwd, "fifo"), nil) + "\n")
 	m := a.call("fs/write_text_file", map[string]any{"sessionId": a.session, "path": filepath.Join(a.cwd, "lines.txt"), "content": "changed"})
 	a.text("write " + string(m.Error) + "\n")

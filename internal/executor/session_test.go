@@ -4,6 +4,7 @@ package executor_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,9 +150,10 @@ func TestFilesStayInside(t *testing.T) {
 	assert.Equal(t, `lines {"content":"2\n3\n"}`, lines[0])
 	assert.Contains(t, lines[1], "outside of ")
 	assert.Contains(t, lines[2], "leads to /etc/passwd")
-	assert.Contains(t, lines[3], "not a regular file")
-	assert.Equal(t, "write ", lines[4])
-	assert.Contains(t, lines[5], "outside of ")
+	assert.JSONEq(t, fmt.Sprintf(`{"code":-32002,"message":"Resource not found: %s"}`, filepath.Join(p.CWD, "missing.txt")), strings.TrimPrefix(lines[3], "missing "))
+	assert.Contains(t, lines[4], "not a regular file")
+	assert.Equal(t, "write ", lines[5])
+	assert.Contains(t, lines[6], "outside of ")
 	info, err := os.Stat(filepath.Join(p.CWD, "lines.txt"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 0o640, info.Mode().Perm(), "the mode is kept")

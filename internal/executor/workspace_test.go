@@ -3,6 +3,7 @@
 package executor_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
@@ -71,4 +73,30 @@ func TestTheHubsOwnDirectoryIsNoAgents(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "all sessions", string(data))
 	assert.NoFileExists(t, at(".duet/new"))
+}
+
+// An agent is offered the methods for files that its configuration says.
+func TestWhichMethodsForFilesAnAgentIsOffered(t *testing.T) {
+	for files, want := range map[string]string{
+		"":                     `{"readTextFile":true,"writeTextFile":true}`,
+		catalog.FilesReadWrite: `{"readTextFile":true,"writeTextFile":true}`,
+		catalog.FilesWrite:     `{"readTextFile":false,"writeTextFile":true}`,
+		catalog.FilesNone:      `{"readTextFile":false,"writeTextFile":false}`,
+	} {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		p := prompt(t, "plain", "offered")
+		p.Launch.Files = files
+		execute(t, x, p)
+		var offered struct {
+			Files struct {
+				Read  bool `json:"readTextFile"`
+				Write bool `json:"writeTextFile"`
+			} `json:"fs"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(h.text()), &offered))
+		got, err := json.Marshal(offered.Files)
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(got), files)
+	}
 }

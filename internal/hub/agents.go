@@ -98,7 +98,7 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 		command[0] = a.Path // where it was found, whatever PATH says there
 	}
 	return &catalog.AgentLaunch{
-		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Env: env, Keys: a.Keys, Root: h.opts.Root,
+		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Files: a.Files, Env: env, Keys: a.Keys, Root: h.opts.Root,
 		StateDir: filepath.Dir(h.opts.Database),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 
 	"github.com/coder/acp-go-sdk"
 )
@@ -52,9 +53,16 @@ func handle[P, R any](ctx context.Context, params json.RawMessage, f func(contex
 	return nil, &acp.RequestError{Code: acp.NewInternalError(nil).Code, Message: err.Error()}
 }
 
+// resourceNotFound is what an agent is told of a file that does not exist (schema of
+// the Agent Client Protocol, ErrorCode).
+const resourceNotFound = -32002
+
 func (a *agent) readTextFile(_ context.Context, p acp.ReadTextFileRequest) (acp.ReadTextFileResponse, error) {
 	a.acted()
 	text, err := a.workspace.ReadText(p.Path, p.Line, p.Limit)
+	if errors.Is(err, fs.ErrNotExist) { // the protocol has a code for it, by which agents know a file that they may make
+		return acp.ReadTextFileResponse{}, &acp.RequestError{Code: resourceNotFound, Message: "Resource not found: " + p.Path}
+	}
 	return acp.ReadTextFileResponse{Content: text}, err
 }
 

@@ -45,7 +45,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 // returns what has to precede the prompt.
 func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	if a.session == "" {
-		if failed := a.initialize(); failed != nil {
+		if failed := a.initialize(t.Launch.Files); failed != nil {
 			return nil, failed
 		}
 	}
@@ -108,12 +108,12 @@ func (a *agent) opened(id string, result sessionResult) {
 	}
 }
 
-func (a *agent) initialize() *task.Failure {
+func (a *agent) initialize(files string) *task.Failure {
 	info, err := callWithin[initializeResult](a, a.driver.opts.StartTimeout, acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      &acp.Implementation{Name: "duet", Version: "1"},
 		ClientCapabilities: acp.ClientCapabilities{
-			Fs: acp.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
+			Fs: acp.FileSystemCapabilities{ReadTextFile: files == catalog.FilesReadWrite || files == "", WriteTextFile: files != catalog.FilesNone}, Terminal: true,
 		},
 	})
 	if err != nil {
