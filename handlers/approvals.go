@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -168,7 +167,7 @@ func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
-		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
+		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: dialect.Options(a.Options), Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type),
 	}
@@ -209,24 +208,16 @@ func orEmptyObject(raw json.RawMessage) json.RawMessage {
 }
 
 // responseOptions are an agent's options as HumanLayer has them.
-func responseOptions(raw json.RawMessage) []responseOption {
-	var options []catalog.PermissionOption
-	if len(raw) == 0 || json.Unmarshal(raw, &options) != nil {
-		return nil
-	}
+func responseOptions(options []domain.Option) []responseOption {
 	list := make([]responseOption, 0, len(options))
 	for _, o := range options {
-		list = append(list, responseOption{cmp.Or(o.OptionID, o.Name), o.Name})
+		list = append(list, responseOption{cmp.Or(o.ID, o.Name), o.Name})
 	}
 	return list
 }
 
 // approvalDiff is what a tool would change, as a unified diff.
-func approvalDiff(cwd string, raw json.RawMessage) string {
-	var diffs []catalog.FileDiff
-	if len(raw) == 0 || json.Unmarshal(raw, &diffs) != nil {
-		return ""
-	}
+func approvalDiff(cwd string, diffs []domain.Diff) string {
 	var all strings.Builder
 	for _, d := range diffs {
 		all.WriteString(diff.Unified(cwd, d.Path, d.OldText, &d.NewText))
@@ -260,8 +251,7 @@ func (p createApprovalParams) check() error {
 }
 
 func (p createApprovalParams) checkOptions() error {
-	var options []catalog.PermissionOption
-	if len(p.Options) > 0 && json.Unmarshal(p.Options, &options) != nil {
+	if _, err := dialect.ReadOptions(p.Options); err != nil {
 		return server.InvalidParam(server.ParamError{Param: "options", Expected: "an array of {option_id,name,kind}", Received: "something else"})
 	}
 	return nil
@@ -274,9 +264,13 @@ type createApprovalResult struct {
 }
 
 func createApproval(ctx context.Context, h *hub.Hub, p createApprovalParams) (createApprovalResult, error) {
+	options, err := dialect.ReadOptions(p.Options)
+	if err != nil {
+		return createApprovalResult{}, err // check has looked
+	}
 	a, err := h.Approvals().Create(ctx, approval.Spec{
 		Run: cmp.Or(p.RunID, p.SessionID), Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
-		Subject: p.Subject, Options: p.Options, Channel: p.Channel,
+		Subject: p.Subject, Options: options, Channel: p.Channel,
 	})
 	return createApprovalResult{a.ID, a.CallID, a.Status}, err
 }

@@ -190,3 +190,28 @@ func TestAnInputThatCannotBeChanged(t *testing.T) {
 	c.ask("sendDecision", `{"approval_id":"`+a["id"].(string)+`","decision":"deny","comment":"take b.txt","updated_input":{"path":"b.txt"}}`)
 	assert.Equal(t, "take b.txt", w.ended(session).Result)
 }
+
+// An agent may offer answers of kinds that nobody knows yet, and a client say
+// more of one: all of it is told.
+func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
+	agents := []catalog.PermissionOption{{OptionID: "a", Name: "Yes", Kind: "allow_once"}, {OptionID: "b", Name: "Ask the boss", Kind: "ask_the_boss"}}
+	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.ask(context.Background(), catalog.RequestPermissionParams{ToolName: "Edit", ToolUseID: "1", Title: "Edit", Options: agents})
+		return done
+	})
+	c := w.connect(frame.LSP)
+	session := member[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	a := pending(t, w, c, session)
+	assert.Equal(t, []any{
+		map[string]any{"option_id": "a", "name": "Yes", "kind": "allow_once"}, map[string]any{"option_id": "b", "name": "Ask the boss", "kind": "ask_the_boss"},
+	}, a["options"])
+
+	offered := `[{"option_id":"a","name":"First","kind":"allow_once","_meta":{"n":1.50}},{"name":"Second"}]`
+	created := c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Bash","options":`+offered+`}`)
+	id := member[string](t, created, "approval_id")
+	shown := c.ask("getApproval", `{"call_id":"`+id+`"}`)
+	assert.Contains(t, string(shown), `"options":`+offered)
+	c.ask("sendDecision", `{"call_id":"`+id+`","decision":"approve","option":"First"}`)
+	c.ask("sendDecision", `{"call_id":"`+a["id"].(string)+`","decision":"approve","option":"b"}`)
+	w.ended(session)
+}

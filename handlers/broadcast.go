@@ -17,15 +17,13 @@ import (
 )
 
 const (
-	// outputEvery is the time between two event.taskOutput of a task.
+	// outputEvery is the time between two broadcasts of a task's output.
 	outputEvery = time.Second / 20
 	// outputAtMost bounds the output that waits for a connection, in bytes;
 	// what is beyond it is lost, and can be fetched with task.get.
 	outputAtMost = 256 << 10
 	// notesAtMost bounds what waits for a connection beside output.
 	notesAtMost = 1000
-	// resultAtMost bounds a result in event.taskCompleted, in bytes.
-	resultAtMost = 64 << 10
 )
 
 // broadcasts tells connections what becomes of tasks, as AIWG
@@ -76,8 +74,8 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	b.mu.Lock()
 	m := b.members[conn]
 	if m == nil {
-		m = newMember(conn.Done(), func(method string, params any) error {
-			return conn.Send(context.WithoutCancel(ctx), dialect.Notification{JSONRPC: "2.0", Method: method, Params: params})
+		m = newMember(conn.Done(), func(message *dialect.Notification) error {
+			return conn.Send(context.WithoutCancel(ctx), message)
 		})
 		b.members[conn] = m
 		m.replaying = since != nil
@@ -133,103 +131,45 @@ func (b *broadcasts) see(e domain.Event, s domain.Session) {
 	for _, m := range b.members {
 		if !m.put(*n) && !m.warned { // once: in a busy project there are very many
 			m.warned = true
-			b.log.Warn("broadcasts are dropped: the peer does not read", "method", n.method)
+			b.log.Warn("broadcasts are dropped: the peer does not read", "method", n.message.Method)
 		}
 	}
 }
 
-// A note is one broadcast that waits. Without a method it is output.
+// A note is one broadcast that waits: a message, or output.
 type note struct {
-	task   string
-	seq    int64
-	method string
-	params any
-	chunk  string // of output that comes
-	output []byte // of output that waits
+	task    int64
+	seq     int64
+	message *dialect.Notification // nil: output
+	last    bool                  // the task has ended
+	chunk   string                // of output that comes
+	output  []byte                // of output that waits
 }
 
-// The seq of each is its event's: who has lost the hub goes on behind it.
-type taskQueuedNote struct {
-	TaskID string `json:"taskId"`
-	Prompt string `json:"prompt"`
-	Seq    int64  `json:"seq"`
-}
-
-type taskStartedNote struct {
-	TaskID string `json:"taskId"`
-	PID    *int   `json:"pid"`
-	Seq    int64  `json:"seq"`
-}
-
-type taskOutputNote struct {
-	TaskID string `json:"taskId"`
-	Chunk  string `json:"chunk"`
-	Stream string `json:"stream"`
-	Seq    int64  `json:"seq"` // of its end
-}
-
-type taskEndedNote struct {
-	TaskID   string  `json:"taskId"`
-	Result   *string `json:"result,omitempty"`
-	Duration *int64  `json:"duration,omitempty"` // milliseconds
-	Error    string  `json:"error,omitempty"`
-	Reason   string  `json:"reason,omitempty"`
-	Seq      int64   `json:"seq"`
-}
-
-// noteOf is what an event means for who watches tasks, or nil. s is the session
-// as it is now: it may have gone on since.
+// noteOf is what an event means for those who watch tasks, or nil. s is the
+// session as it is now: it may have gone on since.
 func noteOf(e domain.Event, s domain.Session) *note {
 	if s.Task == 0 {
 		return nil
 	}
-	id := domain.TaskName(s.Task)
-	if d, ok := e.Payload.(domain.MessageDelta); ok && !d.Thought && d.Text != "" {
-		return &note{task: id, seq: e.Seq, chunk: d.Text}
-	}
-	change, ok := e.Payload.(domain.RunStateChanged)
-	if !ok {
-		return nil
-	}
-	switch change.To {
-	case domain.Queued:
-		return &note{task: id, seq: e.Seq, method: "event.taskQueued", params: taskQueuedNote{id, cut(s.Prompt, 1000), e.Seq}}
-	case domain.Starting:
-		return &note{task: id, seq: e.Seq, method: "event.taskStarted", params: taskStartedNote{TaskID: id, Seq: e.Seq}}
-	case domain.Completed:
-		result, took := cut(s.Result, resultAtMost), duration(s.Run)
-		return &note{task: id, seq: e.Seq, method: "event.taskCompleted", params: taskEndedNote{TaskID: id, Seq: e.Seq, Result: &result, Duration: took}}
-	case domain.Failed:
-		return &note{task: id, seq: e.Seq, method: "event.taskFailed", params: taskEndedNote{TaskID: id, Seq: e.Seq, Error: cut(errorText(s.Run), resultAtMost), Duration: duration(s.Run)}}
-	case domain.Cancelled, domain.Interrupted:
-		return &note{task: id, seq: e.Seq, method: "event.taskCancelled", params: taskEndedNote{TaskID: id, Seq: e.Seq, Reason: cut(reasonText(s.Run), resultAtMost)}}
-	case domain.TimedOut:
-		return &note{task: id, seq: e.Seq, method: "event.taskTimeout", params: taskEndedNote{TaskID: id, Seq: e.Seq, Error: cut(errorText(s.Run), resultAtMost)}}
+	switch p := e.Payload.(type) {
+	case domain.MessageDelta:
+		if !p.Thought && p.Text != "" {
+			return &note{task: s.Task, seq: e.Seq, chunk: p.Text}
+		}
+	case domain.RunStateChanged:
+		if message := dialect.TaskChanged(p.To, s, e.Seq); message != nil {
+			return &note{task: s.Task, seq: e.Seq, message: message, last: p.To.Ended()}
+		}
 	}
 	return nil
-}
-
-func reasonText(r domain.Run) string {
-	if r.Error == "" {
-		return string(r.State)
-	}
-	return r.Error
-}
-
-// duration is how long a run ran, in milliseconds; nil if it did not.
-func duration(r domain.Run) *int64 {
-	if r.Started.IsZero() || r.Ended.IsZero() {
-		return nil
-	}
-	ms := r.Ended.Sub(r.Started).Milliseconds()
-	return &ms
 }
 
 // A member is a connection that gets broadcasts: a bounded queue, and a
 // goroutine (run) that sends from it at the pace of the peer.
 type member struct {
 	done <-chan struct{} // the connection has ended
-	send func(method string, params any) error
+	send func(*dialect.Notification) error
 
 	wake chan struct{} // something has changed
 
@@ -292,7 +232,7 @@ func (m *member) replay(ctx context.Context, events *eventlog.Log, since, upTo i
 	return err
 }
 
-func newMember(done <-chan struct{}, send func(string, any) error) *member {
+func newMember(done <-chan struct{}, send func(*dialect.Notification) error) *member {
 	return &member{done: done, send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
 }
 
@@ -330,14 +270,14 @@ func (m *member) put(n note) bool {
 		return m.putLocked(n)
 	}
 	if len(m.later) >= notesAtMost {
-		return n.method == ""
+		return n.message == nil
 	}
 	m.later = append(m.later, n)
 	return true
 }
 
 func (m *member) putLocked(n note) bool {
-	if n.method != "" {
+	if n.message != nil {
 		if len(m.queue) >= notesAtMost {
 			return false
 		}
@@ -348,7 +288,7 @@ func (m *member) putLocked(n note) bool {
 		return true
 	}
 	m.output += len(n.chunk)
-	if last := len(m.queue) - 1; last < 0 || m.queue[last].method != "" || m.queue[last].task != n.task {
+	if last := len(m.queue) - 1; last < 0 || m.queue[last].message != nil || m.queue[last].task != n.task {
 		m.queue = append(m.queue, note{task: n.task})
 	}
 	last := &m.queue[len(m.queue)-1]
@@ -359,7 +299,7 @@ func (m *member) putLocked(n note) bool {
 // run sends until the connection ends.
 func (m *member) run() {
 	defer close(m.ended)
-	sent := make(map[string]time.Time) // when output of a task was sent last
+	sent := make(map[int64]time.Time) // when output of a task was sent last
 	for {
 		n, wait := m.next(sent)
 		if n == nil {
@@ -375,14 +315,14 @@ func (m *member) run() {
 			}
 			continue
 		}
-		method, params := n.method, n.params
-		if method == "" {
-			method, params = "event.taskOutput", taskOutputNote{n.task, string(n.output), "stdout", n.seq}
+		message := n.message
+		if message == nil {
+			message = dialect.TaskOutput(n.task, string(n.output), n.seq)
 			sent[n.task] = time.Now()
-		} else if _, ended := n.params.(taskEndedNote); ended {
+		} else if n.last {
 			delete(sent, n.task)
 		}
-		if m.send(method, params) != nil {
+		if m.send(message) != nil {
 			return
 		}
 	}
@@ -391,7 +331,7 @@ func (m *member) run() {
 // next takes the first note off the queue. Output that is not due yet waits,
 // unless something behind it is no output; then it is nil, and wait says for
 // how long, if that is known.
-func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
+func (m *member) next(sent map[int64]time.Time) (n *note, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer func() {
@@ -407,7 +347,7 @@ func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
 		return nil, 0
 	}
 	head := m.queue[0]
-	if head.method == "" {
+	if head.message == nil {
 		last, before := sent[head.task]
 		if wait := outputEvery - time.Since(last); before && wait > 0 && !m.urgent() {
 			return nil, wait
@@ -425,7 +365,7 @@ func (m *member) next(sent map[string]time.Time) (n *note, wait time.Duration) {
 
 func (m *member) urgent() bool {
 	for _, n := range m.queue {
-		if n.method != "" {
+		if n.message != nil {
 			return true
 		}
 	}

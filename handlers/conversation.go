@@ -86,7 +86,7 @@ func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (con
 		id = s.SessionID
 	}
 	most := room(ctx)
-	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialect.Of(server.ConnFrom(ctx).Framing()).ShowsNotes}
+	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: p.atMost(most), Spoken: !dialect.Of(server.ConnFrom(ctx)).ShowsNotes}
 	c, err := h.Query().Conversation(ctx, id, page)
 	if err != nil {
 		return conversationResult{}, err
@@ -116,7 +116,7 @@ func eventsOf(entries []query.Entry) []*conversationEvent {
 			ParentToolUseID: e.ParentID, Seq: e.Seq,
 		}
 		if e.Kind != "tool_call" {
-			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !e.Open, e.Key, e.Data
+			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !e.Open, e.Key, dialect.ItemData(e.Data)
 			if e.Cancelled {
 				event.Status = "cancelled"
 			}
@@ -127,7 +127,7 @@ func eventsOf(entries []query.Entry) []*conversationEvent {
 		result := event
 		event.Role = "assistant"
 		event.ToolID, event.ToolName, event.ToolInputJSON = e.Key, toolName(e.Item), string(e.Input)
-		event.Title, event.ToolKind, event.Status, event.Data = e.Title, e.ToolKind, e.Status, e.Data
+		event.Title, event.ToolKind, event.Status, event.Data = e.Title, e.ToolKind, e.Status, dialect.ItemData(e.Data)
 		event.IsCompleted, event.ApprovalID = ended, e.Item.Approval
 		if e.Approval != nil {
 			event.ApprovalID, event.ApprovalStatus = e.Approval.ID, e.Approval.Status

@@ -147,7 +147,7 @@ type pingResult struct {
 }
 
 func (c Core) ping(context.Context, none) (pingResult, error) {
-	return pingResult{true, c.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, nil
+	return pingResult{true, dialect.Timestamp(c.Now())}, nil
 }
 
 type healthResult struct {

@@ -144,7 +144,7 @@ func (m daemon) statusOf(s hub.Status) statusResult {
 		s.Started = m.started
 	}
 	r := statusResult{
-		PID: os.Getpid(), UptimeSeconds: int64(m.Now().Sub(s.Started).Seconds()), StartedAt: iso(s.Started),
+		PID: os.Getpid(), UptimeSeconds: int64(m.Now().Sub(s.Started).Seconds()), StartedAt: dialect.Timestamp(s.Started),
 		Health: "healthy", Issues: s.Issues, Version: m.Version,
 	}
 	if len(s.Issues) > 0 {
@@ -161,7 +161,7 @@ func (m daemon) statusOf(s hub.Status) statusResult {
 	for _, t := range s.Running {
 		sup.Tasks.Running = append(sup.Tasks.Running, runningTask{
 			ID: domain.TaskName(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent),
-			StartedAt: isoOrNull(t.Started), SessionID: t.SessionID, Status: dialect.StatusOf(t.State),
+			StartedAt: dialect.TimestampOrNull(t.Started), SessionID: t.SessionID, Status: dialect.StatusOf(t.State),
 		})
 	}
 	for _, t := range s.Queued {

@@ -60,10 +60,7 @@ func (p executeParams) spec() hub.LaunchSpec {
 		spec.Timeout = defaultExecuteMS * time.Millisecond
 	}
 	if spec.Agent == "" {
-		spec.Agent = p.AgenticTool
-		if spec.Agent == "claude-code" { // the executor catalog's name of it
-			spec.Agent = "claude"
-		}
+		spec.Agent = dialect.AgentOfTool(p.AgenticTool)
 	}
 	return spec
 }
@@ -124,14 +121,8 @@ func executed(s domain.Session, p executeParams) executeResult {
 		}
 	}
 	if r.Status == catalog.StatusFailed || s.Error != "" {
-		r.Error = &catalog.ExecutionError{Message: cmp.Or(errorText(s.Run), "the agent failed and did not say why"), Code: s.ErrorCode}
-		switch {
-		case r.Error.Code != "":
-		case s.State == domain.TimedOut:
-			r.Error.Code = "TIMEOUT"
-		default:
-			r.Error.Code = "EXECUTOR_ERROR"
-		}
+		message, code := dialect.ExecutionError(s.Run)
+		r.Error = &catalog.ExecutionError{Message: message, Code: code}
 	}
 	return r
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 // fitRaw cuts the strings in raw JSON until it fits into most bytes. What
@@ -34,7 +37,7 @@ func cutStrings(compact []byte, limit int) json.RawMessage {
 		if start < 0 {
 			break
 		}
-		end := start + stringLength(compact[start:])
+		end := jsonwalk.String(compact, start)
 		out = append(out, compact[:start]...)
 		isName := end < len(compact) && compact[end] == ':'
 		out = append(out, cutString(compact[start:end], limit, isName)...)
@@ -51,23 +54,10 @@ func cutString(quoted []byte, limit int, isName bool) []byte {
 	if json.Unmarshal(quoted, &text) != nil || len(text) <= limit {
 		return quoted
 	}
-	return encodeText(cut(text, limit))
+	return encodeText(dialect.Cut(text, limit))
 }
 
 func encodeText(text string) []byte {
 	b, _ := json.Marshal(text) // a string always can be
 	return b
-}
-
-// stringLength is the length of the string with which valid JSON begins, with
-// its quotes.
-func stringLength(s []byte) int {
-	i := 1
-	for s[i] != '"' {
-		if s[i] == '\\' {
-			i++
-		}
-		i++
-	}
-	return i + 1
 }

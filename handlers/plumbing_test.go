@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,17 +26,18 @@ import (
 type said struct {
 	at     time.Duration
 	method string
-	params any
+	params string // JSON
 }
 
 // started runs a member whose peer takes what take lets through.
 func started(take func()) (m *member, got *[]said, end func()) {
 	list := []said{}
 	begin, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
-	m = newMember(done, func(method string, params any) error {
+	m = newMember(done, func(message *dialect.Notification) error {
 		take()
-		list = append(list, said{time.Since(begin), method, params})
-		return nil
+		params, err := json.Marshal(message.Params)
+		list = append(list, said{time.Since(begin), message.Method, string(params)})
+		return err
 	})
 	go func() {
 		defer close(ended)
@@ -47,22 +49,34 @@ func started(take func()) (m *member, got *[]said, end func()) {
 	}
 }
 
-func output(task, chunk string) note { return note{task: task, chunk: chunk} }
+func output(chunk string) note { return note{task: 1, chunk: chunk} }
+
+// queued is a note that is no output, with a number by which it is known again.
+func queued(n int) note {
+	return note{task: 1, message: &dialect.Notification{Method: "event.taskQueued", Params: n}}
+}
+
+func chunkOf(t *testing.T, s said) string {
+	t.Helper()
+	var params struct{ Chunk string }
+	require.NoError(t, json.Unmarshal([]byte(s.params), &params))
+	return params.Chunk
+}
 
 func TestOutputIsToldAtMostTwentyTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, got, end := started(func() {})
 		for range 1000 { // two seconds
-			m.put(output("task-0001", "x"))
+			m.put(output("x"))
 			time.Sleep(2 * time.Millisecond)
 		}
 		synctest.Wait()
-		m.put(note{task: "task-0001", method: "event.taskCompleted", params: taskEndedNote{TaskID: "task-0001"}})
+		m.put(note{task: 1, message: dialect.TaskChanged(domain.Completed, domain.Session{}, 1), last: true})
 		synctest.Wait()
 		end()
 		chunks, last := "", -outputEvery
 		for _, s := range (*got)[:len(*got)-1] {
-			chunks += s.params.(taskOutputNote).Chunk
+			chunks += chunkOf(t, s)
 			if s.at < 2*time.Second-outputEvery {
 				assert.GreaterOrEqual(t, s.at-last, outputEvery)
 			}
@@ -78,25 +92,26 @@ func TestASlowPeerLosesOutputAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		m, got, end := started(func() { <-release })
-		m.put(note{task: "a", method: "event.taskStarted", params: taskStartedNote{TaskID: "a"}})
+		m.put(queued(0))
 		synctest.Wait() // it is with the peer, who takes nothing
 		part := strings.Repeat("x", outputAtMost/4)
 		for range 4 {
-			require.True(t, m.put(output("a", part)))
+			require.True(t, m.put(output(part)))
 		}
-		m.put(output("a", "one too many"))
+		m.put(output("one too many"))
 		for i := range notesAtMost - 1 { // the output has a place, too
-			require.True(t, m.put(note{task: "a", method: "event.taskQueued", params: i}), "note %d", i)
+			require.True(t, m.put(queued(i)), "note %d", i)
 		}
-		assert.False(t, m.put(note{task: "a", method: "event.taskQueued"}))
+		assert.False(t, m.put(queued(0)))
 		close(release)
 		synctest.Wait()
 		end()
 		length, notes := 0, 0
 		for _, s := range *got {
-			if o, ok := s.params.(taskOutputNote); ok {
-				assert.LessOrEqual(t, len(o.Chunk), 64<<10)
-				length += len(o.Chunk)
+			if s.method == "event.taskOutput" {
+				chunk := chunkOf(t, s)
+				assert.LessOrEqual(t, len(chunk), 64<<10)
+				length += len(chunk)
 			} else {
 				notes++
 			}
@@ -110,7 +125,7 @@ func TestAHeldMemberWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, got, end := started(func() {})
 		m.hold(1)
-		m.put(note{task: "a", method: "event.taskQueued"})
+		m.put(queued(0))
 		synctest.Wait()
 		assert.Empty(t, *got)
 		m.hold(-1)
@@ -126,10 +141,10 @@ func TestAMemberThatAlwaysAsksIsTold(t *testing.T) {
 		blocked := make(chan struct{})
 		m, got, end := started(func() { <-blocked })
 		for i := range 3 {
-			m.put(note{task: "a", method: "event.taskQueued", params: i})
+			m.put(queued(i))
 		}
 		m.hold(1)
-		m.put(note{task: "a", method: "event.taskQueued", params: 3})
+		m.put(queued(3))
 		m.hold(1) // another request: nothing was sent since
 		close(blocked)
 		synctest.Wait()
@@ -137,14 +152,14 @@ func TestAMemberThatAlwaysAsksIsTold(t *testing.T) {
 		m.hold(-1)
 		m.hold(-1)
 		m.hold(1) // before anything else happens
-		m.put(note{task: "a", method: "event.taskQueued", params: 4})
+		m.put(queued(4))
 		synctest.Wait()
 		assert.Len(t, *got, 4)
 		m.hold(-1)
 		synctest.Wait()
 		end()
 		for i, s := range *got {
-			assert.Equal(t, i, s.params)
+			assert.Equal(t, strconv.Itoa(i), s.params)
 		}
 		assert.Len(t, *got, 5)
 	})
@@ -152,27 +167,13 @@ func TestAMemberThatAlwaysAsksIsTold(t *testing.T) {
 
 func TestWhatEventsMeanForTasks(t *testing.T) {
 	s := domain.Session{}
-	s.Task, s.Prompt, s.Result, s.Error = 7, "p", "r", "boom"
-	s.Started, s.Ended = time.Unix(10, 0), time.Unix(12, 0)
-	for state, want := range map[domain.State]string{
-		domain.Queued: `event.taskQueued {"taskId":"task-0007","prompt":"p","seq":9}`, domain.Starting: `event.taskStarted {"taskId":"task-0007","pid":null,"seq":9}`,
-		domain.Running: "", domain.WaitingInput: "", domain.Interrupting: "", domain.Draft: "", domain.Discarded: "",
-		domain.Completed:   `event.taskCompleted {"taskId":"task-0007","result":"r","duration":2000,"seq":9}`,
-		domain.Failed:      `event.taskFailed {"taskId":"task-0007","duration":2000,"error":"boom","seq":9}`,
-		domain.Cancelled:   `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
-		domain.Interrupted: `event.taskCancelled {"taskId":"task-0007","reason":"boom","seq":9}`,
-		domain.TimedOut:    `event.taskTimeout {"taskId":"task-0007","error":"boom","seq":9}`,
-	} {
+	s.Task = 7
+	for state, last := range map[domain.State]bool{domain.Queued: false, domain.Starting: false, domain.Completed: true, domain.Failed: true, domain.Cancelled: true} {
 		n := noteOf(domain.Event{Seq: 9, Payload: domain.RunStateChanged{To: state}}, s)
-		if want == "" {
-			assert.Nil(t, n, state)
-			continue
-		}
 		require.NotNil(t, n, state)
-		params, err := json.Marshal(n.params)
-		require.NoError(t, err)
-		assert.Equal(t, want, n.method+" "+string(params))
+		assert.Equal(t, note{task: 7, seq: 9, message: dialect.TaskChanged(state, s, 9), last: last}, *n)
 	}
+	assert.Nil(t, noteOf(domain.Event{Payload: domain.RunStateChanged{To: domain.Running}}, s))
 	assert.Equal(t, "x", noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, s).chunk)
 	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x", Thought: true}}, s))
 	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, domain.Session{}), "a session that is not known")
@@ -376,22 +377,6 @@ func TestHeartbeats(t *testing.T) {
 			<-ended
 		})
 	}
-}
-
-func TestEventsInBothDialects(t *testing.T) {
-	e, data := domain.Event{Seq: 5, Time: time.Unix(0, 0), Payload: domain.PlanChanged{}}, json.RawMessage(`{"a":1}`)
-	encoded := func(v any) string {
-		b, err := json.Marshal(v)
-		require.NoError(t, err)
-		return string(b)
-	}
-	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s","seq":5,"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
-		encoded(dialect.LSP.Event("s", e, data)))
-	assert.Equal(t, `{"jsonrpc":"2.0","result":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","seq":5,"data":{"a":1}}}}`,
-		encoded(dialect.HumanLayer.Event("s", e, data)))
-	e.Seq = 0
-	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
-		encoded(dialect.LSP.Event("", e, data)))
 }
 
 // taking is a peer that takes messages of up to most bytes.

@@ -108,11 +108,11 @@ func sessionOf(s domain.Session, now time.Time) *session {
 		Model: s.Thread.Model, WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
-		Error: errorText(s.Run), ErrorMessage: errorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop,
+		Error: dialect.ErrorText(s.Run), ErrorMessage: dialect.ErrorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop,
 		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
 		CacheReadInputTokens: orNil(tokens.CacheRead), CacheCreationInputTokens: orNil(tokens.CacheWrite),
 		TotalTokens: orNil(tokens.Input + tokens.Output), EffectiveContextTokens: orNil(contextTokens(s.Run)),
-		ContextLimit: orNil(tokens.ContextSize), DurationMS: duration(s.Run), NumTurns: orNil(s.Messages),
+		ContextLimit: orNil(tokens.ContextSize), DurationMS: dialect.DurationMS(s.Run), NumTurns: orNil(s.Messages),
 		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
 		Archived: s.Thread.Archived, AdditionalDirectories: settings.AdditionalDirectories,
 		Agent: s.Agent, ThreadID: s.Thread.UUID, TaskID: domain.TaskName(s.Task), CallerTaskID: s.CallerID, PermissionMode: cmp.Or(s.Thread.Mode, "default"),
@@ -141,9 +141,9 @@ func resultOf(s domain.Session) *sessionResult {
 	r := &sessionResult{
 		Type: "result", Subtype: "session_" + dialect.StatusOf(s.State), TotalCostUSD: s.Tokens.CostUSD,
 		IsError: dialect.StatusOf(s.State) == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Thread.NativeSession,
-		Error: errorText(s.Run),
+		Error: dialect.ErrorText(s.Run),
 	}
-	if took := duration(s.Run); took != nil {
+	if took := dialect.DurationMS(s.Run); took != nil {
 		r.DurationMS = *took
 	}
 	return r

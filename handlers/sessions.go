@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -88,9 +88,20 @@ func setList(field *[]string, value []string) {
 	}
 }
 
+// An mcpServer is how HumanLayer's clients configure a server: its name stands
+// before it.
+type mcpServer struct {
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	Type    string            `json:"type"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+}
+
 // mcpServers is the list that the hub keeps, in the order of the names; nil if
 // there is none.
-func mcpServers(config json.RawMessage) (json.RawMessage, error) {
+func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 	wrong := func(received string) error {
 		return server.InvalidParam(server.ParamError{
 			Param: "mcp_config", Expected: "an object {mcpServers:{name:{command,args?,env?}}}, or a string that holds one", Received: received,
@@ -110,8 +121,8 @@ func mcpServers(config json.RawMessage) (json.RawMessage, error) {
 		config = json.RawMessage(text)
 	}
 	var c struct {
-		Servers map[string]catalog.MCPServer `json:"mcpServers"`
-		Snake   map[string]catalog.MCPServer `json:"mcp_servers"`
+		Servers map[string]mcpServer `json:"mcpServers"`
+		Snake   map[string]mcpServer `json:"mcp_servers"`
 	}
 	if json.Unmarshal(config, &c) != nil {
 		return nil, wrong("something else")
@@ -122,22 +133,17 @@ func mcpServers(config json.RawMessage) (json.RawMessage, error) {
 	if c.Servers == nil {
 		return nil, nil
 	}
-	list := []catalog.MCPServer{}
+	list := []domain.MCPServer{}
 	for name, s := range c.Servers {
-		if s.Name = name; s.Command == "" && s.URL == "" {
+		if s.Command == "" && s.URL == "" {
 			return nil, server.InvalidParam(server.ParamError{
 				Param: "mcp_config.mcpServers." + headline(name, promptShown), Expected: "an object with command or url", Received: "one without",
 			})
 		}
-		list = append(list, s)
+		list = append(list, domain.MCPServer{Name: name, Command: s.Command, Args: s.Args, Env: s.Env, Type: s.Type, URL: s.URL, Headers: s.Headers})
 	}
-	slices.SortFunc(list, func(a, b catalog.MCPServer) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return json.Marshal(list)
+	slices.SortFunc(list, func(a, b domain.MCPServer) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
 }
 
 type launchParams struct {

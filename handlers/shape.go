@@ -3,20 +3,15 @@ package handlers
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
-
-// isoMillis is how AIWG writes a time: ISO 8601 in UTC with milliseconds.
-const isoMillis = "2006-01-02T15:04:05.000Z"
-
-func iso(t time.Time) string { return t.UTC().Format(isoMillis) }
 
 // longest is the longest time that a client can mean: it is without end, and
 // what is reckoned with it is still a date.
@@ -28,15 +23,6 @@ func milliseconds[N int64 | uint](n N) time.Duration {
 		return longest
 	}
 	return max(time.Duration(n), -longest/time.Millisecond) * time.Millisecond
-}
-
-// isoOrNull is nil for the zero time.
-func isoOrNull(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	s := iso(t)
-	return &s
 }
 
 // timeOrNil is nil for the zero time.
@@ -64,18 +50,6 @@ func headline(text string, most int) string {
 		return text
 	}
 	return string([]rune(text)[:most-1]) + "…"
-}
-
-// cut shortens a text to about most bytes, and says so in its place.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	end := most
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s… [%d of %d bytes left out]", text[:end], len(text)-end, len(text))
 }
 
 // longestMessage bounds what goes out where the framing does not: a peer that
@@ -121,7 +95,7 @@ func fit[T shortenable](list []T, most int) []T {
 		}
 		for _, o := range list {
 			for _, text := range o.texts() {
-				*text = cut(*text, limit)
+				*text = dialect.Cut(*text, limit)
 			}
 		}
 		total = measure()

@@ -143,14 +143,14 @@ func TestExecuteResultOfEachEnd(t *testing.T) {
 }
 
 func TestMCPServers(t *testing.T) {
-	for config, want := range map[string]string{
-		`null`: "", `""`: "", `{}`: "",
-		`{"mcpServers":{"b":{"command":"x","args":["1"]},"a":{"type":"http","url":"http://h"}}}`: `[{"name":"a","type":"http","url":"http://h"},{"name":"b","command":"x","args":["1"]}]`,
-		`"{\"mcp_servers\":{\"a\":{\"command\":\"x\"}}}"`:                                        `[{"name":"a","command":"x"}]`,
+	for config, want := range map[string][]domain.MCPServer{
+		`null`: nil, `""`: nil, `{}`: nil, `{"mcpServers":{}}`: {},
+		`{"mcpServers":{"b":{"command":"x","args":["1"]},"a":{"type":"http","url":"http://h"}}}`: {{Name: "a", Type: "http", URL: "http://h"}, {Name: "b", Command: "x", Args: []string{"1"}}},
+		`"{\"mcp_servers\":{\"a\":{\"command\":\"x\"}}}"`:                                        {{Name: "a", Command: "x"}},
 	} {
 		got, err := mcpServers(json.RawMessage(config))
 		require.NoError(t, err, config)
-		assert.Equal(t, want, string(got), config)
+		assert.Equal(t, want, got, config)
 	}
 	for _, config := range []string{`5`, `[]`, `"x"`, `{"mcpServers":{"a":{}}}`} {
 		_, err := mcpServers(json.RawMessage(config))
@@ -158,10 +158,7 @@ func TestMCPServers(t *testing.T) {
 	}
 }
 
-func TestTextsAreCutWhereTheySaySo(t *testing.T) {
-	assert.Equal(t, "abc", cut("abc", 3))
-	assert.Equal(t, "ab… [1 of 3 bytes left out]", cut("abc", 2))
-	assert.Equal(t, "… [2 of 2 bytes left out]", cut("é", 1), "never inside a character")
+func TestHeadlines(t *testing.T) {
 	assert.Equal(t, "a b", headline(" a\n b ", 3))
 	assert.Equal(t, "ab…", headline("abcd", 3))
 }

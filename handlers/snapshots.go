@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -67,7 +68,7 @@ func snapshotsOf(s domain.Session, changes []domain.Change, most int) snapshotsR
 	}
 	r.Diff = all.String()
 	for limit := most / 2; encodedSize(r.Diff) > most/2; limit /= 2 {
-		r.Diff = cut(r.Diff, limit)
+		r.Diff = dialect.Cut(r.Diff, limit)
 	}
 	r.Snapshots = fit(r.Snapshots, most-encodedSize(r.Diff))
 	return r

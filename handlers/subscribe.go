@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -48,9 +47,8 @@ type subscriptions struct {
 // and a page of events while its peer does not read.
 const subscriptionsAtMost = 64
 
-var errTooManySubscriptions = server.NewError(server.CodeOverloaded,
-	fmt.Sprintf("Overloaded: this connection has %d subscriptions, and no more are possible; end some with Unsubscribe, or ask for more events with one", subscriptionsAtMost),
-	dialect.ErrorData{Kind: "too_many_subscriptions"})
+var errTooManySubscriptions = domain.Errorf(domain.KindTooManySubscriptions,
+	"this connection has %d subscriptions, and no more are possible; end some with Unsubscribe, or ask for more events with one", subscriptionsAtMost)
 
 // add notes a subscription, unless its connection has too many.
 func (s *subscriptions) add(sub *subscription) error {
@@ -141,7 +139,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	}
 	conn := server.ConnFrom(ctx)
 	want := p.wanted()
-	sub := newSubscription(dialect.Of(conn.Framing()), conn.Send)
+	sub := newSubscription(dialect.Of(conn), conn.Send)
 	sub.room = conn.MaxMessage()
 	if len(p.EventTypes) == 0 { // who wants it by name gets it
 		sub.known = func(n eventlog.Notice) bool { return s.watching.tells(conn, n) }
@@ -213,8 +211,7 @@ func (p unsubscribeParams) check() error { return need("subscription_id", p.Subs
 func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p unsubscribeParams) (success, error) {
 	sub := s.forget(p.SubscriptionID, server.ConnFrom(ctx))
 	if sub == nil {
-		return success{}, server.NewError(jsonrpc2.CodeInternalError,
-			"Internal error: this connection has no such subscription; it has ended already, or was never made here", dialect.ErrorData{Kind: "subscription_not_found"})
+		return success{}, domain.Errorf(domain.KindSubscriptionNotFound, "this connection has no such subscription; it has ended already, or was never made here")
 	}
 	sub.cancel()
 	return success{true}, nil

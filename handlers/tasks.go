@@ -70,14 +70,8 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitR
 	return submitted(s), err
 }
 
-// submitted tells what was begun. A task that has ended by now was running
-// when it was submitted: clients of AIWG expect no other state here.
 func submitted(s domain.Session) submitResult {
-	state := dialect.TaskStateOf(s.State)
-	if state != "queued" {
-		state = "running"
-	}
-	return submitResult{domain.TaskName(s.Task), state, s.Agent, s.SessionID}
+	return submitResult{domain.TaskName(s.Task), dialect.SubmittedStateOf(s.State), s.Agent, s.SessionID}
 }
 
 // chatPriority is that of chat messages (AIWG): somebody waits.
@@ -241,8 +235,8 @@ func (t *task) atMost() int {
 func taskOf(s domain.Session, output string) *task {
 	t := &task{
 		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: dialect.TaskStateOf(s.State),
-		CreatedAt: iso(s.Created), StartedAt: isoOrNull(s.Started), CompletedAt: isoOrNull(s.Ended),
-		Error: orNil(errorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
+		CreatedAt: dialect.Timestamp(s.Created), StartedAt: dialect.TimestampOrNull(s.Started), CompletedAt: dialect.TimestampOrNull(s.Ended),
+		Error: orNil(dialect.ErrorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
 		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s),
 		ErrorCode: s.ErrorCode, Status: dialect.StatusOf(s.State),
 	}
@@ -258,14 +252,6 @@ func titleOf(s domain.Session) string {
 		return s.Title
 	}
 	return s.Thread.Title
-}
-
-// errorText is why a run failed.
-func errorText(r domain.Run) string {
-	if r.Error == "" && r.State == domain.TimedOut {
-		return "the time limit was reached"
-	}
-	return r.Error
 }
 
 // metadataOf is an object, with the source that AIWG gives to

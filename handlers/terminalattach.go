@@ -2,11 +2,10 @@ package handlers
 
 import (
 	"context"
-	"encoding/base64"
 	"sync"
 	"time"
-	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
@@ -99,10 +98,8 @@ func (t terminals) attach(ctx context.Context, h *hub.Hub, p attachParams) (atta
 	}
 	r := attachResult{terminalInfo: infoOf(view.Terminal)}
 	if p.Descriptor {
-		r.Recent, r.RecentEncoding = string(view.Recent), "utf-8"
-		if !utf8.Valid(view.Recent) {
-			r.Recent, r.RecentEncoding = base64.StdEncoding.EncodeToString(view.Recent), "base64"
-		}
+		data, in := catalog.EncodeBytes(view.Recent)
+		r.Recent, r.RecentEncoding = data, encoding(in)
 	}
 	return r, t.begin(ctx, view, feed)
 }
@@ -135,7 +132,7 @@ func checkDescriptor(ctx context.Context, wanted bool) error {
 // newFeed makes a feed for the connection that asks.
 func (t terminals) newFeed(ctx context.Context) *terminalFeed {
 	conn := server.ConnFrom(ctx)
-	return newTerminalFeed(dialect.Of(conn.Framing()), conn.MaxMessage(), conn.Send, t.Logger)
+	return newTerminalFeed(dialect.Of(conn), conn.MaxMessage(), conn.Send, t.Logger)
 }
 
 // begin lets a view begin with the reply. It ends with the terminal, the

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -76,15 +77,11 @@ func (f *terminalFeed) put(e domain.Event) {
 }
 
 func (f *terminalFeed) putOutput(p domain.TerminalPrinted, at time.Time) {
-	output := []byte(p.Data)
-	if p.Encoding == "base64" {
-		decoded, err := base64.StdEncoding.DecodeString(p.Data)
-		if err != nil {
-			return
-		}
-		output = decoded
-	} else {
-		p.Encoding = "utf-8"
+	output, err := catalog.DecodeBytes(p.Data, p.Encoding)
+	if p.Encoding != catalog.EncodingBase64 {
+		p.Encoding = catalog.EncodingUTF8
+	} else if err != nil {
+		return
 	}
 	f.waitForRoom(len(output))
 	last := f.last()
@@ -204,7 +201,7 @@ func (p terminalPiece) asEvent() domain.Event {
 	switch {
 	case p.dropped > 0:
 		e.Payload = domain.TerminalLagged{TerminalID: p.id, Dropped: p.dropped}
-	case p.encoding == "base64":
+	case p.encoding == catalog.EncodingBase64: // also where the parts of it together are UTF-8
 		e.Payload = domain.TerminalPrinted{TerminalID: p.id, Data: base64.StdEncoding.EncodeToString(p.output), Encoding: p.encoding}
 	default:
 		e.Payload = domain.TerminalPrinted{TerminalID: p.id, Data: string(p.output), Encoding: p.encoding}

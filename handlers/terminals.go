@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/base64"
 	"strconv"
 	"strings"
 
@@ -108,7 +107,9 @@ func (t terminals) spawn(ctx context.Context, h *hub.Hub, p spawnParams) (spawnR
 type encoding string
 
 // Accepted implements schema.Enum.
-func (encoding) Accepted() []string { return []string{"utf-8", "base64"} }
+func (encoding) Accepted() []string {
+	return []string{catalog.EncodingUTF8, catalog.EncodingBase64}
+}
 
 type writeParams struct {
 	TerminalID string   `json:"terminal_id" doc:"The terminal."`
@@ -120,10 +121,8 @@ func (p writeParams) check() error {
 	if err := need("terminal_id", p.TerminalID); err != nil {
 		return err
 	}
-	if p.Encoding == "base64" {
-		if _, err := base64.StdEncoding.DecodeString(p.Data); err != nil {
-			return server.InvalidParam(server.ParamError{Param: "data", Expected: "base64", Received: "something else"})
-		}
+	if _, err := catalog.DecodeBytes(p.Data, string(p.Encoding)); err != nil {
+		return server.InvalidParam(server.ParamError{Param: "data", Expected: "base64", Received: "something else"})
 	}
 	return nil
 }

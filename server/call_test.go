@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
@@ -169,7 +170,7 @@ func TestBroadcast(t *testing.T) {
 	srv := server.New(standard(), server.Options{})
 	var clients []*client
 	for range 3 {
-		c := &client{t: t, framing: frame.LSP, served: make(chan error, 1), log: &logBuffer{}}
+		c := &client{t: t, framing: frame.LSP, served: make(chan error, 1), log: &witness.Text{}}
 		clients = append(clients, c.attach(srv))
 		c.ask(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
 	}

@@ -1,13 +1,11 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -27,13 +26,13 @@ type client struct {
 	framing frame.Framing
 	reader  *frame.Reader
 	served  chan error // what Serve returned
-	log     *logBuffer
+	log     *witness.Text
 	cancel  context.CancelFunc
 }
 
 // connect serves a connection in memory and returns the other end of it.
 func connect(t *testing.T, reg *server.Registry, f frame.Framing, opts server.Options) *client {
-	c := &client{t: t, framing: f, served: make(chan error, 1), log: &logBuffer{}}
+	c := &client{t: t, framing: f, served: make(chan error, 1), log: &witness.Text{}}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -110,24 +109,6 @@ func errorOf(t *testing.T, response string) (e struct {
 	return e
 }
 
-// logBuffer is a log to look into while it is written.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 // gate is a long-running method that tests open from outside.
 type gate struct {
 	entered chan string   // the name a request gave
@@ -172,4 +153,4 @@ func standard() *server.Registry {
 	return reg
 }
 
-var _ io.Writer = (*logBuffer)(nil)
+var _ io.Writer = (*witness.Text)(nil)

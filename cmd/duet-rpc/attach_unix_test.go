@@ -20,6 +20,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // A window is duet-rpc in a terminal of its own, in front of somebody.
@@ -27,7 +29,7 @@ type window struct {
 	t       testing.TB
 	cmd     *exec.Cmd
 	keys    *os.File
-	printed *recorder
+	printed *witness.Text
 	ended   chan struct{}
 }
 
@@ -47,7 +49,7 @@ func (s *site) windowIn(environment []string, cols, rows uint16, args ...string)
 	cmd.Env = append(cmd.Env, environment...)
 	keys, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: cols, Rows: rows})
 	require.NoError(s.t, err)
-	w := &window{t: s.t, cmd: cmd, keys: keys, printed: &recorder{}, ended: make(chan struct{})}
+	w := &window{t: s.t, cmd: cmd, keys: keys, printed: &witness.Text{}, ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
 		_, _ = io.Copy(w.printed, keys) // to EIO, when the last has closed its side

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // A load is how much TestCrowd asks of a hub.
@@ -155,7 +156,7 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 		file, err := conn.File()
 		require.NoError(t, err)
 		t.Cleanup(func() { file.Close() })
-		c.editor = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &recorder{}})
+		c.editor = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &witness.Text{}})
 		c.editor.mu.Lock()
 		c.editor.patient = l.patient
 		c.editor.mu.Unlock()

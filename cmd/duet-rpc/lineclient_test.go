@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // socketPath is where the hub of the site listens, or would.
@@ -150,7 +151,7 @@ func (s *site) framesOnSocket() *client {
 	file, err := connect(s.t, s.socketPath()).File()
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { file.Close() })
-	return newClient(&process{t: s.t, stdin: file, stdout: file, frames: newFrameReader(file), log: &recorder{}})
+	return newClient(&process{t: s.t, stdin: file, stdout: file, frames: newFrameReader(file), log: &witness.Text{}})
 }
 
 // lockHolder is the process that is the hub of the site, as its lock says.

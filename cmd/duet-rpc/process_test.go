@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
@@ -9,12 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // watchdog is when a process is killed that a test waits for in vain, unless
@@ -43,8 +43,8 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  *os.File // our ends of the pipes; nil where launch gave a file
 	stdout *os.File
-	frames frameReader // of stdout
-	log    *recorder   // of stderr
+	frames frameReader   // of stdout
+	log    *witness.Text // of stderr
 	ended  chan struct{}
 }
 
@@ -60,7 +60,7 @@ func (l launch) start(t testing.TB) *process {
 		l.watchdog = watchdog
 	}
 	ctx, kill := context.WithTimeout(context.Background(), l.watchdog)
-	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, l.args...), log: &recorder{}, ended: make(chan struct{})}
+	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, l.args...), log: &witness.Text{}, ended: make(chan struct{})}
 	p.cmd.Env = append(append(cleanEnvironment(), homeless(t)...), l.env...)
 
 	p.cmd.SysProcAttr = l.attributes
@@ -211,22 +211,4 @@ func (p *process) finish() {
 	p.requireSuccess()
 }
 
-// A recorder keeps what is written to it, to be looked into meanwhile.
-type recorder struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (r *recorder) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.Write(b)
-}
-
-func (r *recorder) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.String()
-}
-
-func contains(r *recorder, text string) bool { return strings.Contains(r.String(), text) }
+func contains(r *witness.Text, text string) bool { return strings.Contains(r.String(), text) }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
+
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 const escape = "\x1b[" // how colour begins
@@ -19,7 +21,7 @@ const escape = "\x1b[" // how colour begins
 // programs print on theirs is kept in printed. Bytes pass as they are.
 type terminal struct {
 	ours, theirs *os.File
-	printed      *recorder
+	printed      *witness.Text
 }
 
 func openTerminal(t *testing.T) terminal {
@@ -27,7 +29,7 @@ func openTerminal(t *testing.T) terminal {
 	require.NoError(t, err)
 	_, err = term.MakeRaw(int(theirs.Fd()))
 	require.NoError(t, err)
-	printed := &recorder{}
+	printed := &witness.Text{}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -51,11 +51,6 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	return in.awaitAnswer(ctx, a, answered)
 }
 
-// cancelled is the result for an agent whose run is ending.
-func cancelled() catalog.RequestPermissionResult {
-	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
-}
-
 // An answer is what is known to a question when it is asked. The zero value is
 // nothing: a person is asked.
 type answer struct {
@@ -101,16 +96,6 @@ func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resol
 // canAsk reports whether the agent of a run may still ask something.
 func canAsk(run domain.Run) bool { return run.State.Active() && run.State != domain.Interrupting }
 
-// situationOf is what the policy judges the calls of a run in.
-func (in *Inbox) situationOf(t store.Tx, run domain.Run) (policy.Situation, error) {
-	thread, err := t.Thread(in.ctx, run.Thread)
-	if err != nil {
-		return policy.Situation{}, err
-	}
-	rules, err := t.Rules(in.ctx, run.Thread)
-	return policy.Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}, err
-}
-
 // CheckUnasked tells whether the policy denies what an agent has an executor do
 // without having asked, under each of the names of tools that p.Unasked has. Nobody
 // is asked now, but a denial is shown where others are.
@@ -145,16 +130,4 @@ func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestP
 		return in.recordRuling(t, &a, run, denial)
 	})
 	return result, err
-}
-
-// recordRuling keeps and announces a question that the policy has answered.
-func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r policy.Ruling) error {
-	a.Status, a.DecidedBy, a.Decided = statusOf(r), r.Reason, t.Now()
-	if err := t.InsertApproval(a); err != nil {
-		return err
-	}
-	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
-		return err
-	}
-	return in.noteAnswer(t, run, *a)
 }

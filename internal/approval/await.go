@@ -11,12 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
-// A resolution is how a question ended.
-type resolution struct {
-	approval  domain.Approval
-	cancelled bool // the run is ending: nobody decided
-}
-
 // awaitAnswer waits for a human.
 func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered chan resolution) (catalog.RequestPermissionResult, error) {
 	defer func() {
@@ -110,13 +104,7 @@ func (in *Inbox) closeUnawaited(id, status, by string) {
 	}
 }
 
-// wake tells the agent that waits for an approval how that ended.
-func (in *Inbox) wake(a domain.Approval) {
-	in.mu.Lock()
-	answered := in.waiting[a.ID]
-	delete(in.waiting, a.ID)
-	in.mu.Unlock()
-	if answered != nil {
-		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
-	}
+// cancelled is the result for an agent whose run is ending.
+func cancelled() catalog.RequestPermissionResult {
+	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
 }

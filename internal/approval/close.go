@@ -38,20 +38,9 @@ func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 	return in.runs.GoOn(t, &run)
 }
 
-// answerNote is what the conversation holds of an answer.
-type answerNote struct {
-	ApprovalID string `json:"approval_id"`
-	Type       string `json:"type"`
-	Decision   string `json:"decision"` // denied, responded or approved
-	Title      string `json:"title"`
-	Response   string `json:"response_text,omitempty"`
-	DecidedBy  string `json:"decided_by,omitempty"` // if not the user
-	Edited     bool   `json:"input_was_edited,omitempty"`
-	Delivery   string `json:"delivery,omitempty"` // what became of the answer, where the agent is not known to have taken it
-}
-
-func noteOf(a domain.Approval) answerNote {
-	return answerNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
+// noteOf is what the conversation holds of an answer.
+func noteOf(a domain.Approval) domain.ApprovalNote {
+	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
 }
 
 // noteAnswer keeps what a human has said in the conversation, where it is more
@@ -111,4 +100,27 @@ func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
 		}
 	}
 	return nil
+}
+
+// A resolution is how a question ended.
+type resolution struct {
+	approval  domain.Approval
+	cancelled bool // the run is ending: nobody decided
+}
+
+// wake tells the agent that waits for an approval how that ended.
+func (in *Inbox) wake(a domain.Approval) {
+	in.mu.Lock()
+	answered := in.waiting[a.ID]
+	delete(in.waiting, a.ID)
+	in.mu.Unlock()
+	if answered != nil {
+		answered <- resolution{approval: a, cancelled: a.Status == domain.ApprovalCancelled}
+	}
+}
+
+// mustBeTaken reports whether a question has a human's answer that lets its agent
+// go on, so that it matters whether the agent takes it.
+func mustBeTaken(a domain.Approval) bool {
+	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 }

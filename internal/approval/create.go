@@ -21,7 +21,7 @@ type Spec struct {
 	CallID  string // the agent's own id of the tool call; "": none
 	Title   string // of a human contact: the message
 	Subject string
-	Options json.RawMessage // a list of catalog.PermissionOption, or absent
+	Options []domain.Option // the answers to choose from; none: any words will do
 	Channel json.RawMessage // is given back
 }
 

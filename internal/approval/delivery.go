@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -34,12 +35,6 @@ func inWords(a domain.Approval) string {
 		return "approved with another input"
 	}
 	return "approved"
-}
-
-// mustBeTaken reports whether a question has a human's answer that lets its agent
-// go on, so that it matters whether the agent takes it.
-func mustBeTaken(a domain.Approval) bool {
-	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 }
 
 // SettleAnswers sees to the answers of a run that has ended: what its agent
@@ -191,4 +186,38 @@ func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
 		}
 	}
 	return nil
+}
+
+// handOverCarried hands out a decision that a human made for a dead process. It is
+// used up when the agent has taken it.
+func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
+	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.InputFixed && known.UpdatedInput != nil {
+		return nil, in.giveUp(t, known, givenUpInputFixed)
+	}
+	known.Carried, known.AwaitedBy = false, a.Run
+	if err := t.UpdateApproval(known); err != nil {
+		return nil, err
+	}
+	return &known, nil
+}
+
+// answeredByPolicy lets go what waited for a question that the policy has
+// answered now: a human's answer to it, and its asking.
+func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
+	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
+	if err == nil {
+		err = in.giveUp(t, known, givenUpRuled)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	_, err = in.supersede(t, a)
+	return err
 }

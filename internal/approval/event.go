@@ -2,7 +2,6 @@ package approval
 
 import (
 	"cmp"
-	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -23,10 +22,11 @@ func Requested(a domain.Approval) domain.ApprovalRequested {
 		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs,
 		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 	}
-	for _, part := range []*json.RawMessage{&r.Input, &r.Diffs} {
-		if len(*part) > domain.MaxEventText {
-			*part, r.Truncated = nil, true
-		}
+	if len(r.Input) > domain.MaxEventText {
+		r.Input, r.Truncated = nil, true
+	}
+	if domain.SizeOfDiffs(r.Diffs) > domain.MaxEventText {
+		r.Diffs, r.Truncated = nil, true
 	}
 	return r
 }

@@ -106,7 +106,7 @@ func (h *harness) CloseMessage(store.Tx, *domain.Run) error { return nil }
 
 func (h *harness) BeginTool(store.Tx, domain.Run, domain.Approval) error { return nil }
 
-func (h *harness) NoteApproval(_ store.Tx, _ domain.Run, _, text string, _ any) error {
+func (h *harness) NoteApproval(_ store.Tx, _ domain.Run, _, text string, _ domain.ApprovalNote) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.notes = append(h.notes, text)

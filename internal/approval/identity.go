@@ -36,11 +36,11 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	case len(p.Diffs) > 0: // an agent's input may name the file alone
 		a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", input), asJSON(diffsBeyondInput(p.Diffs, input)))
 	}
-	if len(p.Diffs) > 0 {
-		a.Diffs = asJSON(p.Diffs)
+	for _, d := range p.Diffs {
+		a.Diffs = append(a.Diffs, domain.Diff(d))
 	}
-	if len(p.Options) > 0 {
-		a.Options = asJSON(p.Options)
+	for _, o := range p.Options {
+		a.Options = append(a.Options, domain.Option{ID: o.OptionID, Name: o.Name, Kind: domain.OptionKind(o.Kind)})
 	}
 	a.CallID = cmp.Or(a.CallID, a.ID)
 	return a

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -89,4 +90,23 @@ func TestWhoIsAskedSeesThatAnInputHasTwoReadings(t *testing.T) {
 	ambiguity, title = Presented(a)
 	assert.Empty(t, ambiguity)
 	assert.Equal(t, "make test", title)
+}
+
+// What is too long for an event is in the approval.
+func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
+	short := domain.Approval{Input: json.RawMessage(`{"a":1}`), Diffs: []domain.Diff{{Path: "/a", NewText: "x"}}, Options: []domain.Option{{ID: "o"}}}
+	told := Requested(short)
+	assert.Equal(t, []any{short.Input, short.Diffs, short.Options, false}, []any{told.Input, told.Diffs, told.Options, told.Truncated})
+
+	long := short
+	long.Diffs = []domain.Diff{{Path: "/a", NewText: strings.Repeat("x", domain.MaxEventText)}}
+	told = Requested(long)
+	assert.Nil(t, told.Diffs)
+	assert.Equal(t, []any{short.Input, true}, []any{told.Input, told.Truncated})
+
+	long = short
+	long.Input = json.RawMessage(`"` + strings.Repeat("x", domain.MaxEventText) + `"`)
+	told = Requested(long)
+	assert.Nil(t, told.Input)
+	assert.Equal(t, []any{short.Diffs, true}, []any{told.Diffs, told.Truncated})
 }

@@ -49,7 +49,7 @@ type Transcript interface {
 	BeginTool(t store.Tx, run domain.Run, a domain.Approval) error
 	// NoteApproval says in the conversation what became of an approval, in the place
 	// of what was said of it before. data is for programs.
-	NoteApproval(t store.Tx, run domain.Run, id, text string, data any) error
+	NoteApproval(t store.Tx, run domain.Run, id, text string, note domain.ApprovalNote) error
 }
 
 // Options say what an Inbox stands on. All of them are required.

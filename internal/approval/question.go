@@ -7,40 +7,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// handOverCarried hands out a decision that a human made for a dead process. It is
-// used up when the agent has taken it.
-func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
-	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if a.InputFixed && known.UpdatedInput != nil {
-		return nil, in.giveUp(t, known, givenUpInputFixed)
-	}
-	known.Carried, known.AwaitedBy = false, a.Run
-	if err := t.UpdateApproval(known); err != nil {
-		return nil, err
-	}
-	return &known, nil
-}
-
-// answeredByPolicy lets go what waited for a question that the policy has
-// answered now: a human's answer to it, and its asking.
-func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
-	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
-	if err == nil {
-		err = in.giveUp(t, known, givenUpRuled)
-	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	_, err = in.supersede(t, a)
-	return err
-}
-
 // supersede closes the question of a dead process that is asked again: one
 // question waits for one answer. It returns the last of them that asks again
 // what was answered, or nil.

@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: internal/query server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+handlers: internal/jsonwalk internal/query server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
 internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
@@ -40,20 +40,21 @@ internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/tty:
 internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
 internal/cli/wire: client internal/cli/output
-internal/config: internal/catalog internal/config/bounded internal/project internal/trust
+internal/config: internal/catalog internal/config/bounded internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configwatch: internal/background
 internal/conversation: internal/catalog internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
-internal/dialect: frame server internal/domain  # how events are spelled
+internal/dialect: frame server internal/domain internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
 internal/executor/acp: frame internal/catalog internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/toolinput
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
+internal/executor/executortest: internal/catalog internal/witness  # for tests
 internal/executor/process: internal/catalog
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace
 internal/executor/terminal: server internal/catalog internal/executor/process
@@ -65,12 +66,15 @@ internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
 internal/hub: internal/query internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
+internal/jsonwalk:
 internal/logging:
+internal/openjson:
 internal/openrpc: server server/schema
-internal/origin: internal/project  # a database is known before anything of it is read
+internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
 internal/pending: frame
 internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/toolinput  # it asks nobody and keeps nothing
-internal/project:
+internal/ownership:
+internal/project: internal/ownership
 internal/query: internal/conversation internal/domain internal/store internal/store/health
 internal/question: internal/visible
 internal/redact:
@@ -79,16 +83,18 @@ internal/restricted: internal/domain
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/schema
+internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema
 internal/store/sqlite/dbfile:  # files, not SQL
-internal/store/sqlite/eventrow: internal/domain  # pure functions: no database
+internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
+internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database
 internal/store/sqlite/schema:
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store
-internal/toolinput:
+internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
 internal/visible:
+internal/witness:  # for tests
 server: frame server/schema internal/pending
 server/passfd: server
 server/schema: frame

@@ -107,13 +107,9 @@ type PermissionTaken struct {
 	ApprovalIDs []string `json:"approval_ids" doc:"Of results of request_permission."`
 }
 
-// MarkVariable is in the environment of every process that runs for an agent,
-// so that one that got away is known again.
-const MarkVariable = "DUET_AGENT"
-
 // Process is the process group that an agent runs in, so that it can be ended
 // whatever happens to the executor.
 type Process struct {
 	PID  int    `json:"pid"`
-	Mark string `json:"mark" doc:"The value of DUET_AGENT in its environment, by which it is known again."`
+	Mark string `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, or of DUET_AGENT as in earlier versions, by which it is known again."`
 }

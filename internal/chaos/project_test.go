@@ -150,7 +150,7 @@ func (p *project) running() (list []running) {
 		r := running{command: command, kind: aRelay}
 		r.pid, _ = strconv.Atoi(filepath.Base(dir))
 		switch {
-		case bytes.Contains(environment, []byte("\x00DUET_AGENT=")) || bytes.HasPrefix(environment, []byte("DUET_AGENT=")):
+		case bytes.Contains(environment, []byte("\x00DUET_AGENT_MARK=")) || bytes.HasPrefix(environment, []byte("DUET_AGENT_MARK=")):
 			r.kind = anAgent
 		case strings.Contains(command, " executor"):
 			r.kind = anExec

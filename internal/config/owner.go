@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/duet-rpc/duet-rpc/internal/ownership"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -15,7 +16,7 @@ func readUser(path string, getenv func(string) string) *layer {
 		if err := owners.Check(name, info); err != nil {
 			return err
 		}
-		if name == path && project.WritableByOthers(info) {
+		if name == path && ownership.WritableByOthers(info) {
 			return fmt.Errorf("other users can write it: chmod go-w %s", path)
 		}
 		return nil

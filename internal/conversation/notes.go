@@ -12,9 +12,9 @@ import (
 )
 
 // NoteApproval says in a run's conversation what became of an approval, in the
-// place of what was said of it before. data is for programs.
-func (w *Writer) NoteApproval(t store.Tx, run domain.Run, id, text string, data any) error {
-	return w.note(t, run, domain.ItemApproval, id, text, encode(data))
+// place of what was said of it before. note is for programs.
+func (w *Writer) NoteApproval(t store.Tx, run domain.Run, id, text string, note domain.ApprovalNote) error {
+	return w.note(t, run, domain.ItemApproval, id, text, note)
 }
 
 // Plan keeps and announces the plan of a run's agent, which changes the run.
@@ -22,14 +22,14 @@ func (w *Writer) Plan(t store.Tx, run domain.Run, plan catalog.Plan) error {
 	if plan.Entries == nil {
 		plan.Entries = []catalog.PlanEntry{}
 	}
-	changed := domain.PlanChanged{Entries: make([]domain.PlanEntry, len(plan.Entries))}
+	whole := domain.Plan{Entries: make([]domain.PlanEntry, len(plan.Entries))}
 	for i, e := range plan.Entries {
-		changed.Entries[i] = domain.PlanEntry(e)
+		whole.Entries[i] = domain.PlanEntry(e)
 	}
-	if _, err := announce(t, run, changed); err != nil {
+	if _, err := announce(t, run, domain.PlanChanged(whole)); err != nil {
 		return err
 	}
-	if err := w.note(t, run, domain.ItemPlan, "", planText(plan), encode(plan)); err != nil {
+	if err := w.note(t, run, domain.ItemPlan, "", planText(whole), whole); err != nil {
 		return err
 	}
 	members := map[string]json.RawMessage{}
@@ -40,7 +40,7 @@ func (w *Writer) Plan(t store.Tx, run domain.Run, plan catalog.Plan) error {
 }
 
 // planText is a plan as text: for clients that show nothing else, and for search.
-func planText(plan catalog.Plan) string {
+func planText(plan domain.Plan) string {
 	var b strings.Builder
 	for _, e := range plan.Entries {
 		tick := " "
@@ -59,15 +59,6 @@ type FileChange struct {
 	Added, Removed int // lines
 }
 
-// fileNote is what the conversation holds of a changed file; the change itself
-// is kept beside it.
-type fileNote struct {
-	Path    string `json:"path"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
-	Binary  bool   `json:"binary,omitempty"`
-}
-
 // File keeps and announces that a run has changed a file.
 func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
 	change := domain.Change{Run: run.ID, Path: c.Path, Before: c.Before, After: c.After, Binary: c.Binary, Seq: t.Seq() + 1, Updated: t.Now()}
@@ -82,12 +73,12 @@ func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
 	if _, err := announce(t, run, changed); err != nil {
 		return err
 	}
-	return w.note(t, run, domain.ItemFile, c.Path, c.Path, encode(fileNote{c.Path, c.Added, c.Removed, c.Binary}))
+	return w.note(t, run, domain.ItemFile, c.Path, c.Path, domain.FileNote{Path: c.Path, Added: c.Added, Removed: c.Removed, Binary: c.Binary})
 }
 
 // note keeps in a run's conversation what was just announced: where it is new
 // at its end, else where it stands.
-func (w *Writer) note(t store.Tx, run domain.Run, kind, key, text string, data json.RawMessage) error {
+func (w *Writer) note(t store.Tx, run domain.Run, kind, key, text string, data domain.ItemData) error {
 	item, err := t.NotedItem(w.ctx, run.ID, kind, key)
 	isNew := errors.Is(err, store.ErrNotFound)
 	if err != nil && !isNew {

@@ -11,13 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// toolData is the part of a tool call that is kept as JSON.
-type toolData struct {
-	Paths    []string           `json:"paths,omitempty"`
-	Diffs    []catalog.FileDiff `json:"diffs,omitempty"`
-	Terminal string             `json:"terminal,omitempty"`
-}
-
 // Tool adds what a report says of a tool call, behind the message that is open, and
 // changes run to what is known then. ended says that it tells of the result.
 func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, ended bool) error {
@@ -52,9 +45,7 @@ func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, ended 
 func (w *Writer) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error {
 	item := newTool(t, run, a.ToolUseID())
 	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
-	data := toolData{Paths: a.Paths}
-	_ = json.Unmarshal(a.Diffs, &data.Diffs) // ours, or absent
-	item.Data = encode(data)
+	item.Data = domain.ToolDetails{Paths: a.Paths, Diffs: a.Diffs}
 	var err error
 	if item.Seq, err = w.announceTool(t, run, item, item, false); err != nil {
 		return err
@@ -116,16 +107,23 @@ func merge(item *domain.Item, call catalog.ToolCall) {
 	if call.Paths == nil && call.Diffs == nil && call.Terminal == "" {
 		return
 	}
-	var data toolData
-	_ = json.Unmarshal(item.Data, &data) // absent, or ours
+	details, _ := item.Data.(domain.ToolDetails)
 	if call.Paths != nil {
-		data.Paths = call.Paths
+		details.Paths = call.Paths
 	}
 	if call.Diffs != nil {
-		data.Diffs = call.Diffs
+		details.Diffs = diffsOf(call.Diffs)
 	}
-	set(&data.Terminal, call.Terminal)
-	item.Data = encode(data)
+	set(&details.Terminal, call.Terminal)
+	item.Data = details
+}
+
+func diffsOf(reported []catalog.FileDiff) []domain.Diff {
+	diffs := make([]domain.Diff, len(reported))
+	for i, d := range reported {
+		diffs[i] = domain.Diff(d)
+	}
+	return diffs
 }
 
 // TextOf is a JSON string's text, or the JSON of anything else.
@@ -148,13 +146,29 @@ func (w *Writer) announceTool(t store.Tx, run domain.Run, before, item domain.It
 		changed.Result = item.Result
 		changed.Truncated = cutText(&changed.Result)
 	}
-	if !ended || !bytes.Equal(before.Input, item.Input) || !bytes.Equal(before.Data, item.Data) {
-		changed.Input, changed.Details = item.Input, item.Data
+	if details := detailsOf(item); !ended || !bytes.Equal(before.Input, item.Input) || !sameDetails(detailsOf(before), details) {
+		changed.Input, changed.Details = item.Input, details
 	}
-	for _, part := range []*json.RawMessage{&changed.Input, &changed.Details} {
-		if len(*part) > domain.MaxEventText {
-			*part, changed.Truncated = nil, true
-		}
+	if len(changed.Input) > domain.MaxEventText {
+		changed.Input, changed.Truncated = nil, true
+	}
+	if changed.Details != nil && changed.Details.Size() > domain.MaxEventText {
+		changed.Details, changed.Truncated = nil, true
 	}
 	return announce(t, run, changed)
+}
+
+// detailsOf are what a tool call touches, nil if that was never told.
+func detailsOf(item domain.Item) *domain.ToolDetails {
+	if details, ok := item.Data.(domain.ToolDetails); ok {
+		return &details
+	}
+	return nil
+}
+
+func sameDetails(a, b *domain.ToolDetails) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(*b)
 }

@@ -185,7 +185,7 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	assert.Equal(t, "completed", first.Status)
 	assert.Equal(t, "List", first.Title)
 	assert.JSONEq(t, `{"command":"ls"}`, string(first.Input), "an empty input is none")
-	assert.JSONEq(t, `{"paths":["a"]}`, string(first.Data))
+	assert.Equal(t, domain.ToolDetails{Paths: []string{"a"}}, first.Data)
 	second, err := b.store.ToolItem(t.Context(), b.run.ID, "Read")
 	require.NoError(t, err)
 	assert.Equal(t, "failed", second.Status, "it was open when the run ended")
@@ -197,7 +197,9 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	}
 	require.Len(t, told, 3)
 	assert.NotEmpty(t, told[1].Input)
+	assert.Equal(t, &domain.ToolDetails{Paths: []string{"a"}}, told[1].Details)
 	assert.Empty(t, told[2].Input, "its end tells no more than it must")
+	assert.Nil(t, told[2].Details)
 	assert.Equal(t, "a.txt", told[2].Result)
 }
 
@@ -214,7 +216,9 @@ func TestNotesStandOnceInAConversation(t *testing.T) {
 		return b.File(tx, b.run, conversation.FileChange{FileChange: catalog.FileChange{Path: "/a", After: &text}, Diff: "+new\n", Added: 1})
 	})
 	for _, what := range []string{"was approved", "was asked again"} {
-		b.write(t, func(tx store.Tx) error { return b.NoteApproval(tx, b.run, "id", what, map[string]string{}) })
+		b.write(t, func(tx store.Tx) error {
+			return b.NoteApproval(tx, b.run, "id", what, domain.ApprovalNote{ApprovalID: "id"})
+		})
 	}
 	plan("completed")
 	assert.Equal(t, []string{"plan: - [x] look", "diff: /a", "approval: was asked again"}, b.items(t))
@@ -246,5 +250,38 @@ func TestEventsAreCut(t *testing.T) {
 		assert.Equal(t, c.cut, added.Truncated)
 		assert.Len(t, added.Text, domain.MaxEventText)
 		assert.Equal(t, "note", added.Subtype)
+	}
+}
+
+func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
+	b := newBook(t)
+	short, long := "x", strings.Repeat("x", domain.MaxEventText)
+	shown := domain.ToolDetails{Diffs: []domain.Diff{{Path: "/a", OldText: &short, NewText: "y"}}}
+	for _, c := range []struct {
+		name string
+		end  catalog.ToolCall
+		told *domain.ToolDetails
+		cut  bool
+	}{
+		{"nothing", catalog.ToolCall{}, nil, false},
+		{"the same", catalog.ToolCall{Diffs: []catalog.FileDiff{{Path: "/a", OldText: &short, NewText: "y"}}}, nil, false},
+		{"another text", catalog.ToolCall{Diffs: []catalog.FileDiff{{Path: "/a", NewText: "y"}}}, &domain.ToolDetails{Diffs: []domain.Diff{{Path: "/a", NewText: "y"}}}, false},
+		{"a terminal", catalog.ToolCall{Terminal: "t"}, &domain.ToolDetails{Diffs: shown.Diffs, Terminal: "t"}, false},
+		{"more than fits", catalog.ToolCall{Diffs: []catalog.FileDiff{{Path: "/a", NewText: long}}}, nil, true},
+	} {
+		tool := func(call catalog.ToolCall, ended bool) domain.ToolCallChanged {
+			b.write(t, func(tx store.Tx) error {
+				run := b.run
+				call.ToolID = c.name
+				return b.Tool(tx, &run, call, ended)
+			})
+			list := b.payloads(t)
+			return list[len(list)-1].(domain.ToolCallChanged)
+		}
+		begun := tool(catalog.ToolCall{Tool: "Edit", Diffs: []catalog.FileDiff{{Path: "/a", OldText: &short, NewText: "y"}}}, false)
+		assert.Equal(t, &shown, begun.Details, c.name)
+		ended := tool(c.end, true)
+		assert.Equal(t, c.told, ended.Details, c.name)
+		assert.Equal(t, c.cut, ended.Truncated, c.name)
 	}
 }

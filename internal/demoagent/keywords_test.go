@@ -169,7 +169,7 @@ func TestCrash(t *testing.T) {
 	require.ErrorIs(t, c.requireEnd(), demoagent.ErrCrash)
 	assert.Contains(t, log.String(), "asked to crash")
 	assert.Contains(t, c.within(done), "disconnected", "the prompt is not answered")
-	c.wait(func() bool { return strings.Contains(c.text(), "You asked: crash") }, "some text came")
+	c.Await(c.t, func() bool { return strings.Contains(c.text(), "You asked: crash") }, "some text came")
 }
 
 func TestOddLines(t *testing.T) {
@@ -199,9 +199,9 @@ func TestCancel(t *testing.T) {
 			id := c.session(t.TempDir())
 			done := c.background(id, text)
 			if strings.Contains(text, "quiet") {
-				c.wait(func() bool { return len(c.seen()) > 0 }, "the turn has begun")
+				c.Await(c.t, func() bool { return len(c.seen()) > 0 }, "the turn has begun")
 			} else {
-				c.wait(func() bool { return c.asked() > 0 }, "it asks")
+				c.Await(c.t, func() bool { return c.asked() > 0 }, "it asks")
 			}
 			require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
 			assert.Equal(t, acp.StopReasonCancelled, c.within(done))

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/demoagent"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,86 +39,45 @@ type client struct {
 	ends chan error   // what Serve returned
 	raw  *rawRecorder // what the agent printed
 
-	mu          sync.Mutex
-	human       answer
-	updates     []acp.SessionUpdate
-	permissions []acp.RequestPermissionRequest
-	writes      []acp.WriteTextFileRequest
-	terminals   []string      // what was called
-	changed     chan struct{} // closed and made anew when it was shown or asked something
+	witness.Witness // its lock guards the fields below
+	human           answer
+	updates         []acp.SessionUpdate
+	permissions     []acp.RequestPermissionRequest
+	writes          []acp.WriteTextFileRequest
+	terminals       []string // what was called
 }
 
 // rawRecorder keeps what the agent wrote, for lines that the SDK drops.
-type rawRecorder struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-func (r *rawRecorder) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.buf = append(r.buf, p...)
-	return len(p), nil
-}
+type rawRecorder struct{ witness.Text }
 
 func (r *rawRecorder) lines() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Split(strings.TrimSuffix(string(r.buf), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(r.String(), "\n"), "\n")
 }
 
 func (c *client) SessionUpdate(_ context.Context, n acp.SessionNotification) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.updates = append(c.updates, n.Update)
-	c.wake()
+	c.Note(func() { c.updates = append(c.updates, n.Update) })
 	return nil
 }
 
 func (c *client) RequestPermission(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
-	c.mu.Lock()
-	c.permissions = append(c.permissions, r)
-	c.wake()
-	human := c.human
-	c.mu.Unlock()
+	var human answer
+	c.Note(func() {
+		c.permissions = append(c.permissions, r)
+		human = c.human
+	})
 	return human(ctx, r)
 }
 
-// wake wakes whoever waits; mu is held.
-func (c *client) wake() {
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-// wait waits until the client was shown, or asked, what is looked for.
-func (c *client) wait(found func() bool, why string) {
-	c.t.Helper()
-	timeout := time.After(soon)
-	for {
-		c.mu.Lock()
-		changed := c.changed
-		c.mu.Unlock()
-		if found() {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout:
-			require.FailNow(c.t, "it never came: "+why)
-		}
-	}
-}
-
 func (c *client) answers(with answer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	c.human = with
 }
 
 // asks are the permissions that were asked for.
 func (c *client) asks() []acp.RequestPermissionRequest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	return append([]acp.RequestPermissionRequest(nil), c.permissions...)
 }
 
@@ -128,15 +87,15 @@ func (c *client) ReadTextFile(_ context.Context, r acp.ReadTextFileRequest) (acp
 }
 
 func (c *client) WriteTextFile(_ context.Context, r acp.WriteTextFileRequest) (acp.WriteTextFileResponse, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	c.writes = append(c.writes, r)
 	return acp.WriteTextFileResponse{}, os.WriteFile(r.Path, []byte(r.Content), 0o600)
 }
 
 func (c *client) called(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	c.terminals = append(c.terminals, name)
 }
 
@@ -185,7 +144,7 @@ func start(t *testing.T, opts demoagent.Options, caps acp.ClientCapabilities) *c
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &client{t: t, in: inW, ends: make(chan error, 1), raw: &rawRecorder{}, human: choose("allow_once"), changed: make(chan struct{})}
+	c := &client{t: t, in: inW, ends: make(chan error, 1), raw: &rawRecorder{}, human: choose("allow_once")}
 	go func() {
 		err := demoagent.Serve(context.Background(), inR, outW, opts)
 		outW.Close()
@@ -267,14 +226,14 @@ func (c *client) requireEnd() error {
 func (c *client) asked() int { return len(c.asks()) }
 
 func (c *client) seen() []acp.SessionUpdate {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	return append([]acp.SessionUpdate(nil), c.updates...)
 }
 
 func (c *client) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	c.updates, c.permissions = nil, nil
 }
 
@@ -461,7 +420,7 @@ func TestAtTheEndOfInputItEndsAtOnce(t *testing.T) {
 			c.answers(untilEnd)
 			id := c.session(t.TempDir())
 			done := c.background(id, text)
-			c.wait(func() bool { return len(c.seen()) > 0 }, "the turn has begun")
+			c.Await(c.t, func() bool { return len(c.seen()) > 0 }, "the turn has begun")
 			if text == "hang" {
 				<-hung
 				require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))

@@ -110,7 +110,7 @@ func TestContinue(t *testing.T) {
 				id := c.session(dir)
 				for range 2 { // also a continued turn may be cut short
 					done := c.background(id, "continue after that "+text)
-					c.wait(func() bool { return c.asked() > 0 }, "it asks")
+					c.Await(c.t, func() bool { return c.asked() > 0 }, "it asks")
 					before := c.asks()[0]
 					if how == "cancelled" {
 						require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
@@ -127,12 +127,12 @@ func TestContinue(t *testing.T) {
 					require.NoError(t, os.WriteFile(filepath.Join(dir, "demo.txt"), []byte("changed\n"), 0o600))
 					c.answers(untilEnd)
 					done = c.background(id, "Continue.")
-					c.wait(func() bool { return c.asked() > 0 }, "it asks again")
+					c.Await(c.t, func() bool { return c.asked() > 0 }, "it asks again")
 					again := c.asks()[0]
 					assert.Equal(t, before.ToolCall.RawInput, again.ToolCall.RawInput)
 					assert.Equal(t, before.ToolCall.Title, again.ToolCall.Title)
 					assert.Equal(t, before.ToolCall.Meta, again.ToolCall.Meta)
-					c.wait(func() bool {
+					c.Await(c.t, func() bool {
 						return strings.Contains(c.text(), "Continuing what was cut short: continue after that "+text)
 					}, "it says so; the SDK lets a request overtake updates")
 					require.NoError(t, c.conn.Cancel(t.Context(), acp.CancelNotification{SessionId: id}))
@@ -166,7 +166,7 @@ func TestContinueARequest(t *testing.T) {
 		c.answers(untilEnd)
 		id := c.session(dir)
 		done := c.background(id, "please edit")
-		c.wait(func() bool { return c.asked() > 0 }, "it asks")
+		c.Await(c.t, func() bool { return c.asked() > 0 }, "it asks")
 		before := c.asks()[0]
 		if ended {
 			c.in.Close()

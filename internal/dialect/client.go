@@ -6,6 +6,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // A Client is how one kind of client is told of events. It is chosen once, when
@@ -26,11 +27,11 @@ type Client struct {
 var LSP = &Client{
 	TellsSeq: true, ShowsNotes: true,
 	event: func(subscription string, seq int64, e eventBody) any {
-		return Notification{"2.0", "event", eventParams{subscription, seq, e}}
+		return notification("event", eventParams{subscription, seq, e})
 	},
 	heartbeat: func(subscription string, h heartbeat) any {
 		h.SubscriptionID = subscription
-		return Notification{"2.0", "heartbeat", h}
+		return notification("heartbeat", h)
 	},
 }
 
@@ -44,10 +45,10 @@ var HumanLayer = &Client{
 	heartbeat: func(_ string, h heartbeat) any { return unaskedResult{"2.0", h} },
 }
 
-// Of is how a connection with a framing is told of events: HumanLayer's clients
-// speak lines, editors frames.
-func Of(f frame.Framing) *Client {
-	if f == frame.LSP {
+// Of is how the client of a connection is told of events: HumanLayer's speak
+// lines, editors frames.
+func Of(conn *server.Conn) *Client {
+	if conn.Framing() == frame.LSP {
 		return LSP
 	}
 	return HumanLayer
@@ -69,6 +70,10 @@ type Notification struct {
 	JSONRPC string `json:"jsonrpc"`
 	Method  string `json:"method"`
 	Params  any    `json:"params"`
+}
+
+func notification(method string, params any) *Notification {
+	return &Notification{"2.0", method, params}
 }
 
 // An unaskedResult is a result that answers no request: HumanLayer's

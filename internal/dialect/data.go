@@ -39,7 +39,7 @@ type conversationData struct {
 	ToolKind    string          `json:"tool_kind,omitempty"`
 	ToolStatus  string          `json:"tool_status,omitempty"`
 	ToolInput   json.RawMessage `json:"tool_input,omitempty"`
-	ToolData    json.RawMessage `json:"tool_data,omitempty"`
+	ToolData    *toolDetails    `json:"tool_data,omitempty"`
 	ResultFor   string          `json:"tool_result_for_id,omitempty"`
 	Result      string          `json:"tool_result_content,omitempty"`
 	ParentID    string          `json:"parent_tool_use_id"`
@@ -62,7 +62,7 @@ type requestedData struct {
 	Subject    string          `json:"subject,omitempty"`
 	Options    json.RawMessage `json:"options,omitempty"`
 	Paths      []string        `json:"paths,omitempty"`
-	Diffs      json.RawMessage `json:"diffs,omitempty"`
+	Diffs      []fileDiff      `json:"diffs,omitempty"`
 	Count      int             `json:"count"` // HumanLayer, June 2025
 	Stale      bool            `json:"stale,omitempty"`
 	Reopens    string          `json:"reopens,omitempty"`
@@ -108,12 +108,6 @@ type settingsData struct {
 type planData struct {
 	ids
 	Entries []planEntry `json:"entries"`
-}
-
-type planEntry struct {
-	Content  string `json:"content"`
-	Priority string `json:"priority,omitempty"`
-	Status   string `json:"status,omitempty"`
 }
 
 type usageData struct {

@@ -1,9 +1,13 @@
 package dialect
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
@@ -16,5 +20,81 @@ func TestStatesInTheWordsOfHumanLayer(t *testing.T) {
 		domain.Cancelled: "interrupted", domain.Interrupted: "interrupted", domain.Draft: "draft", domain.Discarded: "discarded",
 	} {
 		assert.Equal(t, want, StatusOf(state))
+	}
+}
+
+func TestEventsInBothDialects(t *testing.T) {
+	e, data := domain.Event{Seq: 5, Time: time.Unix(0, 0), Payload: domain.PlanChanged{}}, json.RawMessage(`{"a":1}`)
+	encoded := func(v any) string {
+		b, err := json.Marshal(v)
+		require.NoError(t, err)
+		return string(b)
+	}
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s","seq":5,"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
+		encoded(LSP.Event("s", e, data)))
+	assert.Equal(t, `{"jsonrpc":"2.0","result":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","seq":5,"data":{"a":1}}}}`,
+		encoded(HumanLayer.Event("s", e, data)))
+	e.Seq = 0
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
+		encoded(LSP.Event("", e, data)))
+}
+
+func TestWhatIsToldOfTasks(t *testing.T) {
+	s := domain.Session{}
+	s.Task, s.Prompt, s.Result, s.Error = 7, "p", "r", "boom"
+	s.Started, s.Ended = time.Unix(10, 0), time.Unix(12, 0)
+	spelled := func(n *Notification) string {
+		b, err := json.Marshal(n)
+		require.NoError(t, err)
+		return string(b)
+	}
+	for state, want := range map[domain.State]string{
+		domain.Queued:   `"event.taskQueued","params":{"taskId":"task-0007","prompt":"p","seq":9}`,
+		domain.Starting: `"event.taskStarted","params":{"taskId":"task-0007","pid":null,"seq":9}`,
+		domain.Running:  "", domain.WaitingInput: "", domain.Interrupting: "", domain.Draft: "", domain.Discarded: "",
+		domain.Completed:   `"event.taskCompleted","params":{"taskId":"task-0007","result":"r","duration":2000,"seq":9}`,
+		domain.Failed:      `"event.taskFailed","params":{"taskId":"task-0007","duration":2000,"error":"boom","seq":9}`,
+		domain.Cancelled:   `"event.taskCancelled","params":{"taskId":"task-0007","reason":"boom","seq":9}`,
+		domain.Interrupted: `"event.taskCancelled","params":{"taskId":"task-0007","reason":"boom","seq":9}`,
+		domain.TimedOut:    `"event.taskTimeout","params":{"taskId":"task-0007","error":"boom","seq":9}`,
+	} {
+		n := TaskChanged(state, s, 9)
+		if want == "" {
+			assert.Nil(t, n, state)
+			continue
+		}
+		require.NotNil(t, n, state)
+		assert.Equal(t, `{"jsonrpc":"2.0","method":`+want+`}`, spelled(n))
+	}
+	assert.Equal(t, `{"jsonrpc":"2.0","method":"event.taskOutput","params":{"taskId":"task-0007","chunk":"x","stream":"stdout","seq":9}}`,
+		spelled(TaskOutput(7, "x", 9)))
+	s.Error, s.State = "", domain.Cancelled
+	assert.Contains(t, spelled(TaskChanged(domain.Cancelled, s, 9)), `"reason":"cancelled"`)
+	s.Prompt, s.Result = strings.Repeat("p", longestTaskPrompt+1), strings.Repeat("r", longestTaskResult+1)
+	assert.Contains(t, spelled(TaskChanged(domain.Queued, s, 9)), "p… [1 of 1001 bytes left out]")
+	assert.Contains(t, spelled(TaskChanged(domain.Completed, s, 9)), "r… [1 of 65537 bytes left out]")
+}
+
+func TestATaskIsSubmittedQueuedOrRunning(t *testing.T) {
+	assert.Equal(t, "queued", SubmittedStateOf(domain.Queued))
+	for _, state := range []domain.State{domain.Starting, domain.Running, domain.Completed, domain.Failed} {
+		assert.Equal(t, "running", SubmittedStateOf(state), state)
+	}
+}
+
+func TestTextsAreCutWhereTheySaySo(t *testing.T) {
+	assert.Equal(t, "abc", Cut("abc", 3))
+	assert.Equal(t, "ab… [1 of 3 bytes left out]", Cut("abc", 2))
+	assert.Equal(t, "… [2 of 2 bytes left out]", Cut("é", 1), "never inside a character")
+}
+
+func TestErrorsOfSubscriptions(t *testing.T) {
+	for err, want := range map[*domain.Error]string{
+		domain.Errorf(domain.KindTooManySubscriptions, "64"): `{"code":-32040,"message":"Overloaded: 64","data":{"kind":"too_many_subscriptions"}}`,
+		domain.Errorf(domain.KindSubscriptionNotFound, "no"): `{"code":-32603,"message":"Internal error: no","data":{"kind":"subscription_not_found"}}`,
+	} {
+		b, marshalErr := json.Marshal(Session.WireError(err))
+		require.NoError(t, marshalErr)
+		assert.Equal(t, want, string(b))
 	}
 }

@@ -11,8 +11,11 @@ import (
 func TypeOf(kind domain.EventKind) string { return eventTypes[kind] }
 
 // Data is what clients are sent of an event, as JSON.
-func Data(e domain.Event) json.RawMessage {
-	b, err := json.Marshal(data(e))
+func Data(e domain.Event) json.RawMessage { return encode(data(e)) }
+
+// encode is what clients are sent, as JSON.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
 	if err != nil { // raw JSON of somebody else's that is none
 		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
 	}
@@ -37,8 +40,8 @@ func data(e domain.Event) any {
 	case domain.ApprovalRequested:
 		return requestedData{
 			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
-			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options, Paths: p.Paths,
-			Diffs: p.Diffs, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), Paths: p.Paths,
+			Diffs: fileDiffs(p.Diffs), Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 		}
 	case domain.ApprovalResolved:
 		return resolvedData{
@@ -115,20 +118,15 @@ func messageData(ids ids, p domain.MessageAdded) conversationData {
 func toolCallData(ids ids, p domain.ToolCallChanged) conversationData {
 	d := conversationData{
 		ids: ids, NativeID: p.NativeSession, EventType: "tool_call", ContentType: "tool_use", ToolID: p.ID, ToolName: p.Name, ToolTitle: p.Title,
-		ToolKind: p.ToolKind, ToolStatus: p.Status, ToolInput: p.Input, ToolData: p.Details, ParentID: p.ParentID, Truncated: p.Truncated,
+		ToolKind: p.ToolKind, ToolStatus: p.Status, ToolInput: p.Input, ParentID: p.ParentID, Truncated: p.Truncated,
+	}
+	if p.Details != nil {
+		d.ToolData = toolDetailsOf(*p.Details)
 	}
 	if p.Ended {
 		d.EventType, d.ContentType, d.Role, d.ResultFor, d.Result = "tool_result", "tool_result", "user", p.ID, p.Result
 	}
 	return d
-}
-
-func planEntries(entries []domain.PlanEntry) []planEntry {
-	list := make([]planEntry, len(entries))
-	for i, e := range entries {
-		list[i] = planEntry(e)
-	}
-	return list
 }
 
 func rfc3339(t time.Time) string {

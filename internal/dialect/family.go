@@ -51,6 +51,8 @@ var (
 		codes: map[string]wireCode{
 			domain.KindRunNotFound:    {jsonrpc2.CodeInternalError, "session_not_found"},
 			domain.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running"},
+
+			domain.KindTooManySubscriptions: {server.CodeOverloaded, "too_many_subscriptions"},
 		},
 		params: map[string]string{"prompt": "query"},
 	}
@@ -59,7 +61,7 @@ var (
 	}, params: map[string]string{"working_dir": "cwd"}}
 )
 
-type ErrorData struct {
+type errorData struct {
 	Reason string `json:"reason,omitempty"`
 	Kind   string `json:"kind"`
 }
@@ -93,7 +95,7 @@ func (f Family) WireError(e *domain.Error) *jsonrpc2.Error {
 	case domain.KindInvalid, domain.KindUnknownAgent:
 		return f.invalidParam(e)
 	case domain.KindInvalidToken:
-		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message, ErrorData{"invalid-session-token", "invalid_session_token"})
+		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message, errorData{"invalid-session-token", "invalid_session_token"})
 	}
 	code, known := f.codes[e.Kind]
 	if !known {
@@ -102,7 +104,7 @@ func (f Family) WireError(e *domain.Error) *jsonrpc2.Error {
 	if !known {
 		code = wireCode{jsonrpc2.CodeInternalError, e.Kind}
 	}
-	return server.NewError(code.code, canonical(code.code)+e.Message, ErrorData{Kind: code.kind})
+	return server.NewError(code.code, canonical(code.code)+e.Message, errorData{Kind: code.kind})
 }
 
 // invalidParam is a -32602 with the name that the parameter has in the family.
@@ -135,6 +137,8 @@ func canonical(code int64) string {
 		return "Queue full: "
 	case codeUnavailable:
 		return "Subsystem unavailable: "
+	case server.CodeOverloaded:
+		return "Overloaded: "
 	case jsonrpc2.CodeInternalError:
 		return "Internal error: "
 	}

@@ -15,18 +15,18 @@ type Approval struct {
 	Type         string // function_call or human_contact
 	CallID       string // no other approval's: see ToolUseID and InsertApproval
 	Tool         string
-	Input        json.RawMessage
+	Input        json.RawMessage // what the tool gets: the agent's own JSON, in its spelling
 	Title        string
 	Subject      string
 	ToolKind     string
 	Paths        []string
-	Diffs        json.RawMessage // a list of catalog.FileDiff
-	Options      json.RawMessage // a list of catalog.PermissionOption
-	Channel      json.RawMessage
-	Status       string // pending, approved, denied, responded, expired, cancelled
-	Stale        bool   // the process that asked is dead
-	Carried      bool   // decided while stale: answers the same question when it is asked again
-	Question     string // a hash of tool and input, by which it is known again
+	Diffs        []Diff          // what the tool would change
+	Options      []Option        // the answers that are offered
+	Channel      json.RawMessage // a client's own, to be given back: any JSON
+	Status       string          // pending, approved, denied, responded, expired, cancelled
+	Stale        bool            // the process that asked is dead
+	Carried      bool            // decided while stale: answers the same question when it is asked again
+	Question     string          // a hash of tool and input, by which it is known again
 	Created      time.Time
 	Deadline     time.Time // zero: none
 	Decided      time.Time // zero: not yet
@@ -34,9 +34,9 @@ type Approval struct {
 	Comment      string
 	Response     string
 	Option       string
-	UpdatedInput json.RawMessage
-	InputFixed   bool // whoever asks would not heed a changed input
-	NameByKind   bool // the agent has not named the tool: Tool is made of ToolKind
+	UpdatedInput json.RawMessage // what the tool gets instead, as a human has changed it; absent: Input
+	InputFixed   bool            // whoever asks would not heed a changed input
+	NameByKind   bool            // the agent has not named the tool: Tool is made of ToolKind
 
 	// What becomes of a human's answer that lets an agent go on.
 	AwaitedBy  int64     // the run whose agent waits for it, or has it and is not known to have gone on from it; 0: none

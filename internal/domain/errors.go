@@ -21,6 +21,9 @@ const (
 	KindNoAPIKey         = "no_api_key"
 	KindBadState         = "bad_state" // the run is not in a state in which this can be done
 	KindExecutor         = "executor_failed"
+
+	KindTooManySubscriptions = "too_many_subscriptions"
+	KindSubscriptionNotFound = "subscription_not_found"
 )
 
 // An Error is a request that is refused, and why. Its text is for the person at

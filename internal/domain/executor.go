@@ -14,6 +14,6 @@ type KeyAccess struct {
 // A Process is an agent that was started and has not ended as far as we know.
 type Process struct {
 	PID  int
-	Mark string // value of DUET_AGENT in its environment
+	Mark string // value of DUET_AGENT_MARK in its environment
 	Run  int64
 }

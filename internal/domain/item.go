@@ -19,12 +19,12 @@ type Item struct {
 	Tool     string
 	Title    string
 	ToolKind string
-	Input    json.RawMessage
-	Status   string // of a tool call: pending, in_progress, completed, failed
+	Input    json.RawMessage // of a tool: the agent's own JSON, in its spelling
+	Status   string          // of a tool call: pending, in_progress, completed, failed
 	Result   string
 	ParentID string
-	Data     json.RawMessage // of a tool call: paths, diffs, terminal; of a plan: entries; of a diff: path, added, removed; of an approval: what was asked and answered
-	Approval string          // the id of the last approval that it needed
+	Data     ItemData // of the type that belongs to Kind; nil: there is none, or it could not be read
+	Approval string   // the id of the last approval that it needed
 	Created  time.Time
 	Updated  time.Time
 }

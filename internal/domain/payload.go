@@ -45,8 +45,8 @@ type ToolCallChanged struct {
 	ToolKind      string
 	Status        string
 	ParentID      string
-	Input         json.RawMessage // absent where it is what was told last
-	Details       json.RawMessage // paths, diffs, terminal; absent like Input
+	Input         json.RawMessage // as of Item; absent where it is what was told last
+	Details       *ToolDetails    // nil where they are what was told last
 	Ended         bool            // it tells of the result
 	Result        string
 	Truncated     bool // the item has all of it
@@ -59,15 +59,15 @@ type ApprovalRequested struct {
 	ToolUseID     string
 	Type          string // FunctionCall or HumanContact
 	Tool          string
-	Input         json.RawMessage
+	Input         json.RawMessage // as of Approval
 	ToolKind      string
 	InputEditable bool
 	Ambiguity     string // why programs may read the input differently
 	Title         string
 	Subject       string
-	Options       json.RawMessage // as of Approval
+	Options       []Option
 	Paths         []string
-	Diffs         json.RawMessage // as of Approval
+	Diffs         []Diff
 	Stale         bool
 	Reopens       string
 	Reopened      string
@@ -119,13 +119,6 @@ type AgentModeChanged struct {
 // PlanChanged is an agent's plan, whole.
 type PlanChanged struct{ Entries []PlanEntry }
 
-// A PlanEntry is a step of a plan.
-type PlanEntry struct {
-	Content  string
-	Priority string // high, medium or low
-	Status   string // pending, in_progress or completed
-}
-
 // UsageReported is what a run has used, as far as its agent says.
 type UsageReported struct {
 	InputTokens      int64
@@ -147,17 +140,18 @@ type FileChanged struct {
 	Truncated bool
 }
 
-// ProgressReported is how far a task is, in its executor's words.
+// ProgressReported is how far a task is: its executor's own JSON, as it came.
 type ProgressReported struct {
 	Report json.RawMessage // an object, or absent
 }
 
-// AgentErrorReported is what went wrong, in an executor's words.
+// AgentErrorReported is what went wrong: its executor's own JSON, as it came.
 type AgentErrorReported struct {
 	Report json.RawMessage // an object, or absent
 }
 
-// AgentUpdated is what an agent said that has no other place, as it said it.
+// AgentUpdated is what an agent said that has no other place: any JSON, as it
+// said it.
 type AgentUpdated struct{ Update json.RawMessage }
 
 // TerminalPrinted is what a terminal printed. It is not kept.

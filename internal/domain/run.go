@@ -38,8 +38,8 @@ type Run struct {
 	Result    string // the last message of the agent
 	Messages  int    // how many the agent sent
 	Tokens    Tokens
-	Progress  json.RawMessage
-	Metadata  json.RawMessage
+	Progress  json.RawMessage // how far it is, in its executor's words: the JSON that it last reported
+	Metadata  json.RawMessage // the caller's own: a JSON object, to which the agent's plan is added
 }
 
 // CodeStoreFull is the ErrorCode of a run that a full disk has cut short: what was

@@ -1,9 +1,6 @@
 package domain
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // A Thread is a conversation with one agent in one directory.
 type Thread struct {
@@ -44,7 +41,7 @@ type Settings struct {
 	AllowedTools          []string
 	DisallowedTools       []string
 	AdditionalDirectories []string
-	MCPServers            json.RawMessage // a list of catalog.MCPServer
+	MCPServers            []MCPServer // beside those of the agent's configuration
 	MaxTurns              int
 	Verbose               bool
 	ModeRun               int64 // the last run when the thread's mode was changed, see Thread.ModeAfter

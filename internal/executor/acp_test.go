@@ -250,7 +250,7 @@ func TestRequestsOfAnAgentAreBounded(t *testing.T) {
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}
 	go func() {
-		h.wait(t, func() bool { return h.text() != "" }, "that it was refused")
+		h.Await(t, func() bool { return h.text() != "" }, "that it was refused")
 		x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 	}()
 	assert.Equal(t, catalog.StatusCancelled, execute(t, x, prompt(t, "plain", "many")).Status)
@@ -329,7 +329,8 @@ func TestKeysAndEnvironment(t *testing.T) {
 	p.Launch.Keys = map[string]string{"THE_KEY": "anthropic"}
 	execute(t, x, p)
 	assert.Contains(t, h.text(), "THE_KEY=key of anthropic")
-	assert.Contains(t, h.text(), "DUET_AGENT=")
+	assert.Contains(t, h.text(), catalog.MarkVariable+"=")
+	assert.NotContains(t, h.text(), "DUET_AGENT=", "a duet-rpc that the agent runs would take it for the name of an agent")
 	assert.Contains(t, h.text(), "PATH=")
 	assert.NotContains(t, h.text(), "SECRET_OF_MINE")
 
@@ -347,7 +348,7 @@ func TestStopping(t *testing.T) {
 			h := newHub()
 			x := newExecutor(t, h, executor.Options{})
 			go func() {
-				h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+				h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 				stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 				assert.NoError(t, err)
 				assert.True(t, stopped.Stopped)
@@ -366,7 +367,7 @@ func TestStopping(t *testing.T) {
 		x := newExecutor(t, h, executor.Options{})
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
-			h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+			h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 			cancel()
 		}()
 		result, err := x.ExecutePrompt(ctx, prompt(t, "plain", "hang"))

@@ -93,7 +93,7 @@ func TestCommands(t *testing.T) {
 		h := newHub()
 		x := newExecutor(t, h, executor.Options{})
 		go func() {
-			h.wait(t, func() bool { return h.text() != "" }, "that it is at it")
+			h.Await(t, func() bool { return h.text() != "" }, "that it is at it")
 			x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 		}()
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, command(t, "hang", "x")).Status)

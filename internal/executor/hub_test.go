@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,38 +16,29 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
+	"github.com/duet-rpc/duet-rpc/internal/executor/executortest"
 )
 
 // A hub is a catalog.Daemon that keeps what it is told.
 type hub struct {
+	executortest.Terminals
 	context  catalog.GetExecutionContextResult
 	decide   func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
 	key      func(service string) (string, error)
 	onReport func(catalog.ReportMessageParams)
 	refuse   func(catalog.ReportMessageParams) error
 
-	mu      sync.Mutex
+	// The lock of Terminals guards the fields below.
 	reports []catalog.ReportMessageParams
 	errors  []catalog.ReportErrorParams
 	asked   []catalog.RequestPermissionParams
-	output  map[string]string
 	started []catalog.TerminalStartedParams
-	exits   []catalog.TerminalExitParams
 	ends    []catalog.ReportCompletionParams
 	begun   map[string]int // how often what a prompt stands on was asked, by token
-	changed chan struct{}  // closed and replaced at each report
 }
 
 func newHub() *hub {
-	return &hub{output: make(map[string]string), begun: make(map[string]int), changed: make(chan struct{})}
-}
-
-func (h *hub) note(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f()
-	close(h.changed)
-	h.changed = make(chan struct{})
+	return &hub{begun: make(map[string]int)}
 }
 
 func (h *hub) GetAPIKey(_ context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
@@ -57,7 +47,7 @@ func (h *hub) GetAPIKey(_ context.Context, p catalog.GetAPIKeyParams) (catalog.G
 }
 
 func (h *hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-	h.note(func() { h.asked = append(h.asked, p) })
+	h.Note(func() { h.asked = append(h.asked, p) })
 	if h.decide == nil {
 		return catalog.RequestPermissionResult{Approved: true}, nil
 	}
@@ -65,7 +55,7 @@ func (h *hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 }
 
 func (h *hub) GetExecutionContext(_ context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
-	h.note(func() { h.begun[p.SessionToken]++ })
+	h.Note(func() { h.begun[p.SessionToken]++ })
 	return h.context, nil
 }
 
@@ -74,7 +64,7 @@ func (h *hub) CreateMessage(context.Context, catalog.CreateMessageParams) (catal
 }
 
 func (h *hub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
-	h.note(func() { h.reports = append(h.reports, p) })
+	h.Note(func() { h.reports = append(h.reports, p) })
 	if h.onReport != nil {
 		h.onReport(p)
 	}
@@ -87,34 +77,24 @@ func (h *hub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) er
 func (h *hub) ReportProgress(context.Context, catalog.ReportProgressParams) error { return nil }
 
 func (h *hub) ReportError(_ context.Context, p catalog.ReportErrorParams) error {
-	h.note(func() { h.errors = append(h.errors, p) })
+	h.Note(func() { h.errors = append(h.errors, p) })
 	return nil
 }
 
 func (h *hub) ReportCompletion(_ context.Context, p catalog.ReportCompletionParams) error {
-	h.note(func() { h.ends = append(h.ends, p) })
+	h.Note(func() { h.ends = append(h.ends, p) })
 	return nil
 }
 
 func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams) error {
-	h.note(func() { h.started = append(h.started, p) })
-	return nil
-}
-
-func (h *hub) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
-	h.note(func() { h.output[p.TerminalID] += p.Encoding + ":" + p.Data })
-	return nil
-}
-
-func (h *hub) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
-	h.note(func() { h.exits = append(h.exits, p) })
+	h.Note(func() { h.started = append(h.started, p) })
 	return nil
 }
 
 // text is all that the agent said.
 func (h *hub) text() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Lock()
+	defer h.Unlock()
 	var b strings.Builder
 	for _, r := range h.reports {
 		if r.EventType == catalog.EventContentDelta {
@@ -128,8 +108,8 @@ func (h *hub) text() string {
 
 // types are the types of what was reported, without repetitions.
 func (h *hub) types() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Lock()
+	defer h.Unlock()
 	var types []string
 	for _, r := range h.reports {
 		if len(types) == 0 || types[len(types)-1] != r.EventType {
@@ -140,8 +120,8 @@ func (h *hub) types() []string {
 }
 
 func (h *hub) data(kind string) (all []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Lock()
+	defer h.Unlock()
 	for _, r := range h.reports {
 		if r.EventType == kind {
 			all = append(all, string(r.EventData))
@@ -152,15 +132,15 @@ func (h *hub) data(kind string) (all []string) {
 
 // contexts is how often somebody with that token asked what a prompt stands on.
 func (h *hub) contexts(token string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Lock()
+	defer h.Unlock()
 	return h.begun[token]
 }
 
 // reportsOf is how much was reported of a task.
 func (h *hub) reportsOf(task string) (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Lock()
+	defer h.Unlock()
 	for _, r := range h.reports {
 		if r.TaskID == task {
 			n++
@@ -170,31 +150,12 @@ func (h *hub) reportsOf(task string) (n int) {
 }
 
 func (h *hub) codes() (codes []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.Lock()
+	defer h.Unlock()
 	for _, e := range h.errors {
 		codes = append(codes, e.Error.Code)
 	}
 	return codes
-}
-
-// wait waits until the hub has been told what is looked for.
-func (h *hub) wait(t *testing.T, found func() bool, why string) {
-	t.Helper()
-	timeout := time.After(time.Minute)
-	for {
-		h.mu.Lock()
-		changed := h.changed
-		h.mu.Unlock()
-		if found() {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout:
-			require.FailNow(t, "it was never reported: "+why)
-		}
-	}
 }
 
 var quick = executor.Grace{Cancel: 300 * time.Millisecond, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}

@@ -31,7 +31,7 @@ func TestShutdown(t *testing.T) {
 			x := newExecutor(t, h, executor.Options{Exit: func() { exited.Store(true) }})
 			done := make(chan catalog.ExecutePromptResult, 1)
 			go func() { done <- execute(t, x, prompt(t, "plain", c.word)) }()
-			h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+			h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 			result, err := x.Shutdown(context.Background(), catalog.ShutdownParams{TimeoutMS: c.timeout})
 			require.NoError(t, err)
 			assert.Equal(t, c.status, result.Status)
@@ -52,7 +52,7 @@ func TestAnAgentWithoutThePromptIsEndedAtOnce(t *testing.T) {
 	x := newExecutor(t, h, executor.Options{StartTimeout: time.Minute, Grace: executor.Grace{Cancel: time.Minute, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}})
 	done := make(chan catalog.ExecutePromptResult, 1)
 	go func() { done <- execute(t, x, prompt(t, "silent", "turn")) }()
-	h.wait(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "that the agent was started")
+	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "that the agent was started")
 	began := time.Now()
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 	assert.Equal(t, catalog.StatusCancelled, (<-done).Status)
@@ -64,7 +64,7 @@ func TestWhatCannotBeServed(t *testing.T) {
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "plain", "hang")
 	go execute(t, x, p)
-	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	_, err := x.ExecutePrompt(context.Background(), p)
 	assert.ErrorContains(t, err, "task_id")
 	p.Launch = nil
@@ -77,14 +77,14 @@ func TestPromptsOfASessionFollowEachOther(t *testing.T) {
 	x := newExecutor(t, h, executor.Options{})
 	first := prompt(t, "plain", "hang")
 	go execute(t, x, first)
-	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	second := first
 	second.TaskID, second.Prompt = "task-2", "turn"
 	done := make(chan catalog.ExecutePromptResult, 1)
 	go func() { done <- execute(t, x, second) }()
 	meanwhile := first // a whole prompt of another session: time enough for the second, if it did not wait
 	meanwhile.SessionID, meanwhile.TaskID, meanwhile.Prompt = "another", "task-3", "turn"
-	h.wait(t, func() bool { return h.contexts("token") >= 2 }, "that the second is on its way")
+	h.Await(t, func() bool { return h.contexts("token") >= 2 }, "that the second is on its way")
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, meanwhile).Status)
 	assert.Zero(t, h.reportsOf("task-2"), "the first is not done")
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})

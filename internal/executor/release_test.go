@@ -62,7 +62,7 @@ func TestAnAgentThatWorksIsNotReleased(t *testing.T) {
 		r, _ := x.ExecutePrompt(context.Background(), p)
 		done <- r
 	}()
-	h.wait(t, func() bool { return strings.Contains(h.text(), "hanging") }, "that the agent is at it")
+	h.Await(t, func() bool { return strings.Contains(h.text(), "hanging") }, "that the agent is at it")
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "busy"}, release(t, x, p.SessionID))
 	_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
 	require.NoError(t, err)
@@ -73,6 +73,6 @@ func TestAnAgentThatWorksIsNotReleased(t *testing.T) {
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "terminals"}, release(t, x, p.SessionID))
 	p.TaskID, p.Prompt = "task-4", "tidy"
 	execute(t, x, p)
-	h.wait(t, func() bool { h.mu.Lock(); defer h.mu.Unlock(); return len(h.exits) == 1 }, "the terminal's end")
+	h.Await(t, func() bool { return len(h.Exits()) == 1 }, "the terminal's end")
 	assert.True(t, release(t, x, p.SessionID).Released)
 }

@@ -74,7 +74,7 @@ func TestOverTheLink(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
 	}
-	h.wait(t, func() bool { return len(h.data(catalog.EventContentDelta)) >= 50_005 }, "all chunks")
+	h.Await(t, func() bool { return len(h.data(catalog.EventContentDelta)) >= 50_005 }, "all chunks")
 	p := prompt(t, "plain", "crash")
 	p.TaskID = "task-crash"
 	result, err := x.ExecutePrompt(context.Background(), p)
@@ -95,7 +95,7 @@ func TestTheHubDies(t *testing.T) {
 	_, err := x.SpawnTerminal(context.Background(), catalog.SpawnTerminalParams{Shell: "/bin/sh", Args: []string{"-c", "trap '' HUP; sleep 600"}})
 	require.NoError(t, err)
 	go x.ExecutePrompt(context.Background(), prompt(t, "plain", "stubborn"))
-	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	rpc.End()
 	began := time.Now()
 	assert.NoError(t, cmd.Wait())
@@ -107,7 +107,7 @@ func TestTheExecutorIsKilled(t *testing.T) {
 	h := newHub()
 	cmd, rpc := startProcess(t, h)
 	go catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "sleep"))
-	h.wait(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	require.NoError(t, cmd.Process.Kill())
 	cmd.Wait()
 	requireNobody(t, h) // the system ends the agent with its parent

@@ -172,15 +172,16 @@ func TestAgentTerminals(t *testing.T) {
 	assert.Contains(t, h.text(), `"output":"hällothere\n"`)
 	assert.True(t, strings.HasSuffix(h.text(), "true"), "a released terminal is gone")
 	// The agent may hear of the end before the hub does.
-	h.wait(t, func() bool { h.mu.Lock(); defer h.mu.Unlock(); return len(h.exits) == 1 }, "the terminal's end")
-	h.mu.Lock()
-	assert.Equal(t, 4, h.exits[0].ExitCode)
-	assert.Equal(t, "task-1", h.exits[0].TaskID)
+	h.Await(t, func() bool { return len(h.Exits()) == 1 }, "the terminal's end")
+	exit := h.Exits()[0]
+	assert.Equal(t, 4, exit.ExitCode)
+	assert.Equal(t, "task-1", exit.TaskID)
+	h.Lock()
 	require.NotEmpty(t, h.started)
-	assert.Equal(t, h.exits[0].TerminalID, h.started[0].TerminalID)
+	assert.Equal(t, exit.TerminalID, h.started[0].TerminalID)
 	assert.Equal(t, "task-1", h.started[0].TaskID)
 	assert.Positive(t, h.started[0].PID)
-	h.mu.Unlock()
+	h.Unlock()
 
 	p := prompt(t, "plain", "leftover")
 	p.TaskID = "task-2"

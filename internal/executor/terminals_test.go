@@ -17,20 +17,7 @@ import (
 
 // printed is what a terminal printed, in however many pieces it came.
 func (h *hub) printed(id string) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return strings.ReplaceAll(h.output[id], "utf-8:", "")
-}
-
-func (h *hub) ended(id string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, e := range h.exits {
-		if e.TerminalID == id {
-			return true
-		}
-	}
-	return false
+	return strings.ReplaceAll(h.Printed(id), "utf-8:", "")
 }
 
 // Each call of the catalog reaches the terminals, here and over the link.
@@ -52,10 +39,10 @@ func TestTerminalsOfAnExecutor(t *testing.T) {
 			})
 			require.NoError(t, err)
 			id := terminal.TerminalID
-			h.wait(t, func() bool { return strings.Contains(h.printed(id), "up") }, "that it is up")
+			h.Await(t, func() bool { return strings.Contains(h.printed(id), "up") }, "that it is up")
 			require.NoError(t, x.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: 100, Rows: 30}))
 			require.NoError(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id, Data: "one\n"}))
-			h.wait(t, func() bool { return strings.Contains(h.printed(id), "30 100\r\ngot one\r\n") }, "what it read")
+			h.Await(t, func() bool { return strings.Contains(h.printed(id), "30 100\r\ngot one\r\n") }, "what it read")
 			require.NoError(t, x.PauseNotifications(ctx))
 			require.NoError(t, x.ResumeNotifications(ctx))
 			if name == "here" { // the link of this test passes no descriptors
@@ -65,11 +52,11 @@ func TestTerminalsOfAnExecutor(t *testing.T) {
 				require.NoError(t, x.TerminalReturn(ctx, catalog.TerminalReturnParams{TerminalID: id}))
 			}
 			require.NoError(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id, Data: "two\n"}))
-			h.wait(t, func() bool { return strings.Contains(h.printed(id), "got two\r\n") }, "that it is read")
+			h.Await(t, func() bool { return strings.Contains(h.printed(id), "got two\r\n") }, "that it is read")
 			closed, err := x.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id})
 			require.NoError(t, err)
 			assert.True(t, closed.Closed)
-			h.wait(t, func() bool { return h.ended(id) }, "the exit")
+			h.Await(t, func() bool { return h.Exit(id) != nil }, "the exit")
 			assert.Error(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id}), "it has ended")
 		})
 	}

@@ -49,6 +49,15 @@ func (v values) json(was json.RawMessage) json.RawMessage {
 	return nil
 }
 
+// data is what an item of its kind alone has, or nothing.
+func (v values) data(was domain.ItemData) domain.ItemData {
+	if was == nil || was.Size() <= textMost {
+		return was
+	}
+	*v.mended++
+	return nil
+}
+
 // moment is a time that is neither before there were computers nor to come.
 func (v values) moment(was time.Time) time.Time {
 	if was.IsZero() || was.Unix() >= 0 && was.Before(v.now.Add(24*time.Hour)) {
@@ -106,7 +115,7 @@ func (v values) item(was domain.Item) (is domain.Item, ok bool) {
 	is = domain.Item{
 		Kind: was.Kind, Key: v.text(was.Key, nameMost), Role: v.oneOf(was.Role, "assistant", "", "user", "assistant"), Content: v.text(was.Content, textMost),
 		Tool: v.text(was.Tool, nameMost), Title: v.text(was.Title, titleMost), ToolKind: v.text(was.ToolKind, nameMost), Input: v.json(was.Input),
-		Result: v.text(was.Result, textMost), ParentID: v.text(was.ParentID, nameMost), Data: v.json(was.Data),
+		Result: v.text(was.Result, textMost), ParentID: v.text(was.ParentID, nameMost), Data: v.data(was.Data),
 		Created: v.moment(was.Created), Updated: v.moment(was.Updated),
 	}
 	if was.Kind == "tool_call" {

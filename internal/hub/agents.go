@@ -102,3 +102,11 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 		StateDir: filepath.Dir(h.opts.Database),
 	}
 }
+
+// asking is a permission mode without what passes unasked.
+func asking(mode string) string {
+	if mode == catalog.ModeBypass || mode == catalog.ModeAcceptEdits {
+		return catalog.ModeDefault
+	}
+	return mode
+}

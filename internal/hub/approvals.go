@@ -2,14 +2,12 @@ package hub
 
 import (
 	"context"
-	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -62,14 +60,7 @@ func (r runsOfHub) Write(ctx context.Context, change func(store.Tx) error) error
 }
 
 func (r runsOfHub) Find(ctx context.Context, reader store.RunReader, id string) (domain.Run, error) {
-	n, err := reader.Find(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return domain.Run{}, query.NoRun(id)
-	}
-	if err != nil {
-		return domain.Run{}, err
-	}
-	return reader.Run(ctx, n)
+	return find(ctx, reader, id)
 }
 
 func (r runsOfHub) AwaitInput(t store.Tx, run *domain.Run) error {

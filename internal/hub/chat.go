@@ -1,8 +1,6 @@
 package hub
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,14 +12,6 @@ import (
 // chatThread is the meta value that names the thread of the project's chat, by
 // its row: no id of a caller's can be it.
 const chatThread = "chat_thread"
-
-// Chat is Launch in the project's one chat.
-func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.Session, error) {
-	return h.Launch(ctx, LaunchSpec{
-		Prompt: message, Priority: priority, Source: domain.SourceChat, Title: "Chat", chat: true,
-		Metadata: json.RawMessage(`{"source":"ipc-chat"}`),
-	})
-}
 
 // chatThread is the thread of the project's chat. It is made for the first
 // message, and again where another agent has become the default one: a

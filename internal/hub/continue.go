@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -24,7 +23,7 @@ func following(thread domain.Thread, from domain.Run, prompt, agent string) doma
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, error) {
 	var run domain.Run
 	err := h.write(ctx, func(t store.Tx) error {
-		from, err := h.find(t, spec.From)
+		from, err := find(h.ctx, t, spec.From)
 		if err != nil {
 			return err
 		}
@@ -124,12 +123,4 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	restricted.Carry(ctx, run)
 	h.query.Changed(t, run.ID)
 	return h.enqueue(t, run, thread)
-}
-
-// asking is a permission mode without what passes unasked.
-func asking(mode string) string {
-	if mode == catalog.ModeBypass || mode == catalog.ModeAcceptEdits {
-		return catalog.ModeDefault
-	}
-	return mode
 }

@@ -64,6 +64,16 @@ func (t countingTx) RunsOfThread(ctx context.Context, thread, upTo int64) ([]dom
 	return t.Tx.RunsOfThread(ctx, thread, upTo)
 }
 
+func (t countingTx) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
+	t.count("UntakenAnswers")
+	return t.Tx.UntakenAnswers(ctx, run)
+}
+
+func (t countingTx) RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error) {
+	t.count("RunsIn")
+	return t.Tx.RunsIn(ctx, states...)
+}
+
 func (t countingTx) Thread(ctx context.Context, id int64) (domain.Thread, error) {
 	t.count("Thread")
 	return t.Tx.Thread(ctx, id)
@@ -116,6 +126,47 @@ func TestWhoIsStartedNextCostsOneQuery(t *testing.T) {
 	before := count("Thread")
 	await(t, h, launchIn(t, h, "other", "passes"))
 	assert.Less(t, count("Thread")-before, waiting, "the threads of those that wait are not read one by one")
+}
+
+func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
+	var count func(string) int
+	h := openHub(t, database(t), hang, func(o *Options) { count = countCalls(o) })
+	cutShort := func() int64 {
+		s := inState(t, h, launch(t, h, "p"), domain.Running)
+		return s.ID
+	}
+	end := func(ids ...int64) {
+		t.Helper()
+		require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error {
+			for _, id := range ids {
+				run, err := tx.Run(t.Context(), id)
+				if err != nil {
+					return err
+				}
+				if err := h.failFull(tx, run); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	closed := func() (runs int) {
+		t.Helper()
+		before, all := count("UntakenAnswers"), count("RunsIn")
+		require.NoError(t, h.store.Write(t.Context(), h.closeLeftOpen))
+		assert.Equal(t, all, count("RunsIn"), "not all runs that have failed are read")
+		return count("UntakenAnswers") - before
+	}
+	a, b := cutShort(), cutShort()
+	end(a)
+	assert.Equal(t, 1, closed())
+	c := cutShort()
+	end(c)
+	end(b) // which is older
+	assert.Equal(t, 2, closed(), "what was closed before is not looked at again")
+	assert.Zero(t, closed())
+	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return tx.SetMeta(metaLeftOpen, "1") }))
+	assert.Equal(t, 3, closed(), "an earlier version noted only that there are some")
 }
 
 func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {

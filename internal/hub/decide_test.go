@@ -189,24 +189,23 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 		require.NoError(t, err)
 		return a.ID
 	}
-	both := json.RawMessage(`[{"option_id":"y","name":"Yes","kind":"allow_once"},{"option_id":"n","name":"No","kind":"reject_once"},{"option_id":"o","name":"Odd"}]`)
-	call := func(options string) approval.Spec {
-		return approval.Spec{Tool: "Write", Options: json.RawMessage(options)}
-	}
+	no := domain.Option{ID: "n", Name: "No", Kind: domain.RejectOnce}
+	both := []domain.Option{{ID: "y", Name: "Yes", Kind: domain.AllowOnce}, no, {ID: "o", Name: "Odd"}}
+	call := func(options ...domain.Option) approval.Spec { return approval.Spec{Tool: "Write", Options: options} }
 	for name, c := range map[string]struct {
 		ask   approval.Spec
 		d     approval.Decision
 		param string // that is wrong; "": none
 	}{
-		"allowing what is denied":     {call(string(both)), approval.Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
-		"rejecting what is approved":  {call(string(both)), approval.Decision{Decision: "approve", Option: "no"}, "option"},
-		"one that was not offered":    {call(string(both)), approval.Decision{Decision: "approve", Option: "maybe"}, "option"},
-		"where none was offered":      {call(``), approval.Decision{Decision: "approve", Option: "y"}, "option"},
-		"nothing allows it":           {call(`[{"option_id":"n","name":"No","kind":"reject_once"}]`), approval.Decision{Decision: "approve"}, "decision"},
-		"but it can be denied":        {call(`[{"option_id":"n","name":"No","kind":"reject_once"}]`), approval.Decision{Decision: "deny", Comment: "no"}, ""},
-		"the same":                    {call(string(both)), approval.Decision{Decision: "approve", Option: "YES"}, ""},
-		"the same no":                 {call(string(both)), approval.Decision{Decision: "deny", Comment: "no", Option: "n"}, ""},
-		"one that says neither":       {call(string(both)), approval.Decision{Decision: "deny", Comment: "no", Option: "odd"}, ""},
+		"allowing what is denied":     {call(both...), approval.Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},
+		"rejecting what is approved":  {call(both...), approval.Decision{Decision: "approve", Option: "no"}, "option"},
+		"one that was not offered":    {call(both...), approval.Decision{Decision: "approve", Option: "maybe"}, "option"},
+		"where none was offered":      {call(), approval.Decision{Decision: "approve", Option: "y"}, "option"},
+		"nothing allows it":           {call(no), approval.Decision{Decision: "approve"}, "decision"},
+		"but it can be denied":        {call(no), approval.Decision{Decision: "deny", Comment: "no"}, ""},
+		"the same":                    {call(both...), approval.Decision{Decision: "approve", Option: "YES"}, ""},
+		"the same no":                 {call(both...), approval.Decision{Decision: "deny", Comment: "no", Option: "n"}, ""},
+		"one that says neither":       {call(both...), approval.Decision{Decision: "deny", Comment: "no", Option: "odd"}, ""},
 		"an answer nobody offered":    {approval.Spec{Type: domain.HumanContact, Title: "?", Options: both}, approval.Decision{Decision: "respond", Comment: "yes", Option: "x"}, "option"},
 		"an answer that was offered":  {approval.Spec{Type: domain.HumanContact, Title: "?", Options: both}, approval.Decision{Decision: "respond", Option: "n"}, ""},
 		"nothing chosen, by choosing": {approval.Spec{Type: domain.HumanContact, Title: "?", Options: both}, approval.Decision{Decision: "deny", Comment: "no", Option: "y"}, "option"},

@@ -74,3 +74,10 @@ func (l logged) Pending(ctx context.Context, run int64) ([]domain.Event, error) 
 	}
 	return events, nil
 }
+
+// A publisher tells subscribers of events that the log does not keep.
+type publisher struct{ hub *Hub }
+
+func (p publisher) Publish(e domain.Event) int {
+	return p.hub.events.Publish(e)
+}

@@ -8,62 +8,32 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/intake"
-	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Values of Run.ErrorCode that are ours.
-const (
-	codeOrphaned     = "ORPHANED"
-	codeTimeout      = "TIMEOUT"
-	codeExecutorGone = "EXECUTOR_GONE"
-	codeAgentExited  = "AGENT_EXITED" // an executor's
-	codeStart        = "START_FAILED"
-	codeRevoked      = "TRUST_REVOKED"
-)
-
-// killAfter is how long an executor may take to end a task before it is
-// killed itself: longer than its own ladder takes.
-const killAfter = 12 * time.Second
-
-// A liveRun is a run that has a goroutine.
-type liveRun struct {
-	ctx    context.Context // ends when the run is to end without an executor
-	cancel context.CancelFunc
-	clock  *clock
-	lease  catalog.Lease // nil until there is one; guarded by Hub.mu
-	token  string
-	task   string // the run's UUID, by which its executor knows it
-	ended  chan struct{}
-	asks   bool // it waits for a human; guarded by Hub.mu
-
-	reports *intake.Run
-	secrets *redact.Secrets // those that its agent was given
-
-	answered chan struct{} // closed when its executor has nothing to do with it any more
+// executeStarted gives each run that was started a goroutine of its own, until the
+// hub ends.
+func (h *Hub) executeStarted() {
+	for {
+		select {
+		case <-h.toExecute.due:
+		case <-h.ctx.Done():
+			return
+		}
+		for _, live := range h.toExecute.take() {
+			h.active.Go(func() { h.execute(live) })
+		}
+	}
 }
 
-// start runs a run after the commit of its transition to starting.
-func (h *Hub) start(t store.Tx, run domain.Run, token string) {
-	t.AfterCommit(func() {
-		ctx, cancel := context.WithCancel(h.ctx)
-		live := &liveRun{
-			ctx: ctx, cancel: cancel, token: token, task: run.UUID, secrets: h.keys.Hold(run.Thread),
-			ended: make(chan struct{}), answered: make(chan struct{}),
-		}
-		live.reports = h.intake.Begin(run.ID, run.UUID, live.secrets)
-		live.clock = newClock(h.limitOf(run), func() { h.active.Go(func() { h.expire(run.ID) }) })
-		h.mu.Lock()
-		h.live[run.ID] = live
-		h.mu.Unlock()
-		h.active.Go(func() {
-			defer cancel()
-			defer close(live.ended)
-			h.execute(run, live)
-		})
-	})
+// limit ends a run when it has taken as long as it may.
+func (h *Hub) limit(live *liveRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.live[live.run.ID] == live { // else it has ended already
+		live.clock = newClock(h.limitOf(live.run), func() { h.active.Go(func() { h.expire(live.run.ID) }) })
+	}
 }
 
 // limitOf is how long a run may take.
@@ -74,46 +44,14 @@ func (h *Hub) limitOf(run domain.Run) time.Duration {
 	return h.opts.Limits.RunTimeout
 }
 
-// stop ends a run's agent. Without an executor there is none yet, and the
-// goroutine that waits for one is told.
-func (l *liveRun) stop(h *Hub, run domain.Run) {
-	h.mu.Lock()
-	lease := l.lease
-	h.mu.Unlock()
-	if lease == nil {
-		l.cancel()
-		return
-	}
-	ctx, cancel := context.WithTimeout(h.ctx, killAfter)
-	defer cancel()
-	for {
-		r, err := lease.StopTask(ctx, catalog.StopTaskParams{SessionToken: l.token, TaskID: run.UUID, Reason: "user_cancelled"})
-		var again <-chan time.Time
-		switch {
-		case err != nil:
-			h.log.Warn("an executor did not take stop_task", "run", run.UUID, "err", err)
-		case !r.Stopped: // it has ended, or the prompt is still on its way
-			again = time.After(100 * time.Millisecond)
-		}
-		select {
-		case <-again:
-			continue
-		case <-l.answered:
-		case <-h.ctx.Done():
-		case <-ctx.Done():
-			if h.ctx.Err() == nil {
-				h.log.Warn("an executor did not end a task; it is killed", "run", run.UUID)
-				lease.Kill()
-			}
-		}
-		return
-	}
-}
-
 // execute takes a run from starting to its end.
-func (h *Hub) execute(run domain.Run, live *liveRun) {
+func (h *Hub) execute(live *liveRun) {
+	run := live.run
+	defer live.cancel()
+	defer close(live.ended)
 	defer h.keys.Release(run.Thread)
 	defer h.tokens.Revoke(run.ID)
+	h.limit(live)
 	result, err := h.attempt(run, live)
 	live.reports.Finish()
 	if result.Error != nil { // such as what the agent complained of last

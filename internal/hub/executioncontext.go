@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -33,11 +32,8 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 		result.ModelConfig = &catalog.ModelConfig{Model: s.Thread.Model}
 	}
 	result.MCPServers = append(result.MCPServers, agent.MCPServers...)
-	if s.Thread.Settings.MCPServers != nil {
-		var own []catalog.MCPServer
-		if err := json.Unmarshal(s.Thread.Settings.MCPServers, &own); err == nil {
-			result.MCPServers = append(result.MCPServers, own...)
-		}
+	for _, own := range s.Thread.Settings.MCPServers {
+		result.MCPServers = append(result.MCPServers, catalog.MCPServer(own))
 	}
 	result.Messages, err = h.transcript(ctx, s)
 	return result, err

@@ -3,6 +3,7 @@ package hub
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -40,7 +41,7 @@ func (h *Hub) cutShortAll() (begin bool) {
 // returns when there is none any more.
 func (h *Hub) keepCutShort() {
 	for try := 0; ; try++ {
-		err := h.store.Write(h.ctx, h.endCutShort)
+		err := h.change(h.ctx, h.endCutShort)
 		if err != nil && !store.IsFull(err) {
 			if !isClosed(err) {
 				h.log.Error("runs could not be ended", "err", err)
@@ -89,7 +90,7 @@ func (h *Hub) endCutShort(t store.Tx) error {
 		if err := h.failFull(t, run); err != nil {
 			return err
 		}
-		t.AfterCommit(func() { h.stopAgent(run, live) })
+		t.AfterCommit(func() { h.stopAgent(live) })
 	}
 	t.AfterCommit(func() {
 		h.mu.Lock()
@@ -124,7 +125,7 @@ func (h *Hub) cutShortRuns() []int64 {
 
 // failFull ends a run for which there is no room.
 func (h *Hub) failFull(t store.Tx, run domain.Run) error {
-	if err := t.SetMeta(metaLeftOpen, "1"); err != nil {
+	if err := h.noteLeftOpen(t, run.ID); err != nil {
 		return err
 	}
 	if err := h.approvals.KeepQuestions(t, run); err != nil {
@@ -142,42 +143,49 @@ func (h *Hub) stopCutShort() {
 			continue
 		}
 		if canBeCutShort(run.State) {
-			h.stopAgent(run, h.liveRun(id))
+			h.stopAgent(h.liveRun(id))
 		}
-	}
-}
-
-// liveRun is the run if it has a goroutine, or nil.
-func (h *Hub) liveRun(id int64) *liveRun {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.live[id]
-}
-
-// stopAgent stops the agent of a run, if there is one, without waiting for that.
-func (h *Hub) stopAgent(run domain.Run, live *liveRun) {
-	if live != nil {
-		h.active.Go(func() { live.stop(h, run) })
 	}
 }
 
 // metaLeftOpen is set while there are runs that were ended without closing
-// what was open in them.
+// what was open in them: to the id of the first of them. Earlier versions set it
+// to 1, which is the id of the first run that there is.
 const metaLeftOpen = "unsettled"
+
+// noteLeftOpen notes that a run is ended without closing what is open in it.
+func (h *Hub) noteLeftOpen(t store.Tx, run int64) error {
+	first, err := h.firstLeftOpen(t)
+	if err != nil || first != 0 && first <= run {
+		return err
+	}
+	return t.SetMeta(metaLeftOpen, strconv.FormatInt(run, 10))
+}
+
+// firstLeftOpen is the first run in which something may be left open, or 0.
+func (h *Hub) firstLeftOpen(t store.Tx) (int64, error) {
+	open, err := t.Meta(h.ctx, metaLeftOpen)
+	if err != nil || open == "" {
+		return 0, err
+	}
+	run, err := strconv.ParseInt(open, 10, 64)
+	if err != nil {
+		run = 1 // nobody knows: all are looked at
+	}
+	return max(run, 1), nil
+}
 
 // closeLeftOpen closes what was left open in runs when the disk was full.
 func (h *Hub) closeLeftOpen(t store.Tx) error {
-	if open, err := t.Meta(h.ctx, metaLeftOpen); err != nil || open == "" {
+	first, err := h.firstLeftOpen(t)
+	if err != nil || first == 0 {
 		return err
 	}
-	runs, err := t.RunsIn(h.ctx, domain.Failed)
+	runs, err := t.RunsFailedWith(h.ctx, domain.CodeStoreFull, first)
 	if err != nil {
 		return err
 	}
 	for _, run := range runs {
-		if run.ErrorCode != domain.CodeStoreFull {
-			continue
-		}
 		if err := h.conversation.End(t, &run); err != nil {
 			return err
 		}

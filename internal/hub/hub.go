@@ -92,6 +92,7 @@ type Hub struct {
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
+	toExecute    *startQueue
 	histories    historyIntake
 	query        *query.Queries
 	log          *slog.Logger
@@ -100,6 +101,8 @@ type Hub struct {
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
 	active background.Group // goroutines of runs and subscriptions
+
+	mayStart bool // the change under way lets a queued run start; belongs to the store's writer
 
 	mu            sync.Mutex // guards the fields below
 	live          map[int64]*liveRun
@@ -134,7 +137,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
 		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}), cutShort: make(map[int64]struct{}),
-		tokens: credential.NewTokens(),
+		tokens: credential.NewTokens(), toExecute: newStartQueue(),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.conversation = conversation.New(h.ctx, func(run int64) (domain.Session, bool) { return h.query.Known(run) })
@@ -156,7 +159,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h, h.intake, h.keys, h.terminals})
 	h.configs = h.watchConfig()
+	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
+		h.cancel()
 		h.store.Close()
 		return nil, err
 	}
@@ -183,7 +188,7 @@ func (h *Hub) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = h.health.Close(ctx)
-	err := h.store.Write(ctx, h.shutDown)
+	err := h.change(ctx, h.shutDown)
 	if err != nil {
 		h.log.Warn("runs could not be marked as interrupted", "err", err)
 	}
@@ -212,64 +217,6 @@ func (h *Hub) Abandon(ctx context.Context) error {
 
 func (h *Hub) shutDown(t store.Tx) error {
 	return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
-}
-
-// Drain waits until nothing runs that does not wait for a human, or ctx ends: a
-// question can be answered later, too. Queued runs stay queued, and nothing new is
-// started until the hub is closed.
-func (h *Hub) Drain(ctx context.Context) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.draining = true
-	for h.works() {
-		if h.rested == nil {
-			h.rested = make(chan struct{})
-		}
-		rested := h.rested
-		h.mu.Unlock()
-		select {
-		case <-rested:
-		case <-ctx.Done():
-		case <-h.ctx.Done():
-		}
-		h.mu.Lock()
-		if ctx.Err() != nil || h.ctx.Err() != nil {
-			return
-		}
-	}
-}
-
-// noteRest tells who drains that a run may do nothing on its own any more; mu is
-// held.
-func (h *Hub) noteRest() {
-	if h.rested != nil {
-		close(h.rested)
-		h.rested = nil
-	}
-}
-
-// Busy reports whether agents are at work.
-func (h *Hub) Busy() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.live) > 0
-}
-
-// works reports whether a run does something on its own; mu is held.
-func (h *Hub) works() bool {
-	for _, live := range h.live {
-		if !live.asks {
-			return true
-		}
-	}
-	return false
-}
-
-// isClosing reports whether nothing new is to be started.
-func (h *Hub) isClosing() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.closing || h.draining
 }
 
 // Issues lists what is wrong.

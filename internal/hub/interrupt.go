@@ -16,7 +16,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 	var run domain.Run
 	err := h.write(ctx, func(t store.Tx) error {
 		var err error
-		if run, err = h.find(t, id); err != nil {
+		if run, err = find(h.ctx, t, id); err != nil {
 			return err
 		}
 		switch {

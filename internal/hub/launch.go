@@ -2,6 +2,8 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -94,4 +96,37 @@ func (h *Hub) directory(path string) (string, error) {
 		return "", domain.Invalid("working_dir", "a directory", fmt.Sprintf("the file %q", path))
 	}
 	return filepath.Clean(full), nil
+}
+
+// Chat is Launch in the project's one chat.
+func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.Session, error) {
+	return h.Launch(ctx, LaunchSpec{
+		Prompt: message, Priority: priority, Source: domain.SourceChat, Title: "Chat", chat: true,
+		Metadata: json.RawMessage(`{"source":"ipc-chat"}`),
+	})
+}
+
+// threadFor is the thread that spec names, or a new one.
+func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+	if spec.chat {
+		return h.chatThread(t, spec, agent)
+	}
+	if spec.ThreadAlias != "" {
+		id, err := t.FindThread(h.ctx, spec.ThreadAlias)
+		if err == nil {
+			thread, err := t.Thread(h.ctx, id)
+			if err == nil && thread.Agent == "" {
+				thread.Agent = agent
+				err = t.UpdateThread(thread)
+			}
+			return thread, err
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return domain.Thread{}, err
+		}
+		if domain.IsTaskName(spec.ThreadAlias) {
+			return domain.Thread{}, domain.Invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
+		}
+	}
+	return h.newThread(t, spec, agent)
 }

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -15,18 +14,6 @@ import (
 
 // Query answers what is asked about sessions and conversations.
 func (h *Hub) Query() *query.Queries { return h.query }
-
-// find is the run that an id of any kind names, inside a change.
-func (h *Hub) find(t store.Tx, id string) (domain.Run, error) {
-	n, err := t.Find(h.ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return domain.Run{}, query.NoRun(id)
-	}
-	if err != nil {
-		return domain.Run{}, err
-	}
-	return t.Run(h.ctx, n)
-}
 
 // CreateMessage puts a message of an executor into the conversation that its
 // token is good for.
@@ -50,7 +37,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 	}
 	var item domain.Item
 	err := h.write(ctx, func(t store.Tx) error {
-		run, err := h.find(t, p.TaskID)
+		run, err := find(h.ctx, t, p.TaskID)
 		if err != nil {
 			return err
 		}
@@ -65,7 +52,7 @@ func (h *Hub) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (ca
 
 // Status tells what the hub is doing.
 func (h *Hub) Status(ctx context.Context) (Status, error) {
-	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
+	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.health.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
 	var err error
 	if s.Counts, err = h.store.Counts(ctx); err != nil {
 		return s, stored(err)

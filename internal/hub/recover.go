@@ -19,7 +19,7 @@ func (h *Hub) recover(ctx context.Context) error {
 		return err
 	}
 	// Not h.write: Open itself sees to a disk that is full.
-	err = h.store.Write(ctx, func(t store.Tx) error {
+	err = h.change(ctx, func(t store.Tx) error {
 		if err := h.abandon(t, codeOrphaned, "the process that ran this has died; continue it to go on where it was"); err != nil {
 			return err
 		}
@@ -28,10 +28,8 @@ func (h *Hub) recover(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := h.keepChat(t); err != nil {
-			return err
-		}
-		return h.schedule(t)
+		h.mayStart = true // what was queued then
+		return h.keepChat(t)
 	})
 	if err == nil && h.opts.KillAgents != nil {
 		h.opts.KillAgents(left)

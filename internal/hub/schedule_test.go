@@ -15,6 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
@@ -318,4 +319,102 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
 	assert.Equal(t, []string{"hold", "passes"}, said.all()[:2])
+}
+
+// A changesStore keeps which transitions each change has made, such as "2 starting".
+type changesStore struct {
+	store.Store
+
+	mu      sync.Mutex // guards changes
+	changes [][]string
+}
+
+// recordChanges has a hub use a store that keeps its changes.
+func recordChanges(c *changesStore) func(*Options) {
+	return func(o *Options) {
+		open := o.OpenStore
+		o.OpenStore = func(ctx context.Context, opts store.Options) (_ store.Store, err error) {
+			c.Store, err = open(ctx, opts)
+			return c, err
+		}
+	}
+}
+
+func (c *changesStore) Write(ctx context.Context, change func(store.Tx) error) error {
+	var made []string
+	err := c.Store.Write(ctx, func(t store.Tx) error {
+		tx := &appendedTx{Tx: t}
+		defer func() { made = tx.transitions }()
+		return change(tx)
+	})
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.changes = append(c.changes, made)
+	}
+	return err
+}
+
+func (c *changesStore) all() [][]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.changes)
+}
+
+type appendedTx struct {
+	store.Tx
+	transitions []string
+}
+
+func (t *appendedTx) Append(e domain.Event) (int64, error) {
+	if p, ok := e.Payload.(domain.RunStateChanged); ok {
+		t.transitions = append(t.transitions, fmt.Sprint(e.Run, " ", p.To))
+	}
+	return t.Tx.Append(e)
+}
+
+// Should the process die after a change, nobody would start what that let start.
+func TestARunStartsInTheChangeThatLetsItStart(t *testing.T) {
+	goOn := func(_ *testing.T, _ *Hub, held chan struct{}) { close(held) }
+	for name, c := range map[string]struct {
+		prompt string // of the first run
+		free   func(*testing.T, *Hub, chan struct{})
+		made   []string
+	}{
+		"a run ends":                   {"end", goOn, []string{"1 completed", "2 starting"}},
+		"a run waits for a human":      {"ask", goOn, []string{"1 waiting_input", "2 starting"}},
+		"a full disk cuts a run short": {"hang", func(_ *testing.T, h *Hub, _ chan struct{}) { h.diskIsFull(store.ErrFull) }, []string{"1 failed", "2 starting"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := make(chan struct{})
+			play := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				if x.p.Prompt == "hang" {
+					return hang(ctx, x)
+				}
+				<-held
+				if x.p.Prompt == "ask" {
+					return askOnce(ctx, x)
+				}
+				return completed
+			}
+			var changes changesStore
+			h := openHub(t, database(t), play, recordChanges(&changes), func(o *Options) { o.Limits.MaxRuns = 1 })
+			launch(t, h, c.prompt)
+			second := launch(t, h, "hang")
+			c.free(t, h, held)
+			inState(t, h, second, domain.Running)
+			assert.Contains(t, changes.all(), c.made)
+		})
+	}
+	t.Run("a process begins", func(t *testing.T) {
+		path := database(t)
+		h := openHub(t, path, hang)
+		h.Drain(t.Context())
+		s := launch(t, h, "waits")
+		require.NoError(t, h.Close())
+		var changes changesStore
+		h = openHub(t, path, hang, recordChanges(&changes))
+		inState(t, h, s, domain.Running)
+		assert.Contains(t, changes.all(), []string{"1 starting"})
+	})
 }

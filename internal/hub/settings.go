@@ -20,7 +20,7 @@ func (h *Hub) UpdateSettings(ctx context.Context, id string, c SettingsChange) (
 	var run domain.Run
 	err := h.write(ctx, func(t store.Tx) error {
 		var err error
-		if run, err = h.find(t, id); err != nil {
+		if run, err = find(h.ctx, t, id); err != nil {
 			return err
 		}
 		thread, err := t.Thread(h.ctx, run.Thread)

@@ -27,7 +27,7 @@ func (h *Hub) speaker(text string) (credential.Token, *liveRun, error) {
 // run: task is any id of it, or "" where none is named.
 func (h *Hub) speakerOf(ctx context.Context, text, task string) (credential.Token, *liveRun, error) {
 	token, live, err := h.speaker(text)
-	if err != nil || task == "" || live != nil && live.task == task { // nearly always
+	if err != nil || task == "" || live != nil && live.run.UUID == task { // nearly always
 		return token, live, err
 	}
 	id, err := h.store.Find(ctx, task)

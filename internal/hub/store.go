@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
@@ -18,14 +20,14 @@ func isClosed(err error) bool {
 	return errors.Is(err, errClosing) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
 }
 
-// write is the store's Write with errors for users.
-func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
-	return h.noteWrite(h.store.Write(ctx, change))
-}
-
-// noteWrite notes what the outcome of a write says of the store, and makes an
-// error one for users.
-func (h *Hub) noteWrite(err error) error {
-	h.health.Note(err)
-	return stored(err)
+// find is the run that an id of any kind names, also inside a change.
+func find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
+	n, err := r.Find(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return domain.Run{}, query.NoRun(id)
+	}
+	if err != nil {
+		return domain.Run{}, err
+	}
+	return r.Run(ctx, n)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 )
 
@@ -18,11 +17,4 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 		},
 		Directory: h.directory, Runs: h.query, Events: publisher{h}, Log: h.store, Secrets: h.keys, Logger: h.log,
 	})
-}
-
-// A publisher tells subscribers of events that the log does not keep.
-type publisher struct{ hub *Hub }
-
-func (p publisher) Publish(e domain.Event) int {
-	return p.hub.events.Publish(e)
 }

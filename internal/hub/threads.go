@@ -2,8 +2,6 @@ package hub
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 
@@ -11,31 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
-
-// threadFor is the thread that spec names, or a new one.
-func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
-	if spec.chat {
-		return h.chatThread(t, spec, agent)
-	}
-	if spec.ThreadAlias != "" {
-		id, err := t.FindThread(h.ctx, spec.ThreadAlias)
-		if err == nil {
-			thread, err := t.Thread(h.ctx, id)
-			if err == nil && thread.Agent == "" {
-				thread.Agent = agent
-				err = t.UpdateThread(thread)
-			}
-			return thread, err
-		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return domain.Thread{}, err
-		}
-		if domain.IsTaskName(spec.ThreadAlias) {
-			return domain.Thread{}, domain.Invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
-		}
-	}
-	return h.newThread(t, spec, agent)
-}
 
 func (h *Hub) newThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	thread := domain.Thread{

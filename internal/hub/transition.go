@@ -1,10 +1,18 @@
 package hub
 
 import (
-	"time"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Values of Run.ErrorCode that are ours.
+const (
+	codeOrphaned     = "ORPHANED"
+	codeTimeout      = "TIMEOUT"
+	codeExecutorGone = "EXECUTOR_GONE"
+	codeAgentExited  = "AGENT_EXITED" // an executor's
+	codeStart        = "START_FAILED"
+	codeRevoked      = "TRUST_REVOKED"
 )
 
 // An outcome is why a run changes its state.
@@ -24,7 +32,8 @@ type outcome struct {
 
 // transition is the one function that changes the state of a run: the row,
 // its event, and where the run ends or is about to, its open approvals, in
-// one transaction. It changes run too.
+// one transaction. It changes run too. What may start now is started at the end
+// of the change: it is to be one of [Hub.change].
 func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outcome) error {
 	from := run.State
 	if !from.CanBecome(to) {
@@ -73,66 +82,8 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		}
 	}
 	h.follow(t, *run, from)
-	if slotsChanged(from, to) {
-		return h.schedule(t)
-	}
+	h.mayStart = h.mayStart || letsStart(from, to)
 	return nil
-}
-
-// follow brings what is in memory after the commit.
-func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
-	t.AfterCommit(func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		live := h.live[run.ID]
-		if live != nil {
-			live.asks = run.State == domain.WaitingInput
-			h.noteRest()
-		}
-		switch {
-		case run.State.Ended():
-			for _, waiter := range h.awaiting[run.ID] {
-				close(waiter)
-			}
-			delete(h.awaiting, run.ID)
-			delete(h.live, run.ID)
-			h.tokens.Revoke(run.ID)
-			h.intake.End(run.ID)
-			if live != nil {
-				live.clock.stop()
-				h.calmDown()
-			}
-		case live == nil:
-		case run.State == domain.Interrupting:
-			h.stopAgent(run, live)
-		case run.State == domain.WaitingInput:
-			live.clock.pause()
-		case from == domain.WaitingInput && run.State == domain.Running:
-			live.clock.resume()
-		}
-	})
-}
-
-// calmAfter is how long nothing must run before memory is given back.
-const calmAfter = time.Second
-
-// calmDown gives memory back when nothing runs any more. mu is held.
-func (h *Hub) calmDown() {
-	if len(h.live) > 0 || h.opts.Idle == nil {
-		return
-	}
-	if h.calm == nil {
-		h.calm = time.AfterFunc(calmAfter, func() {
-			h.active.Go(func() {
-				if !h.Busy() {
-					h.events.Forget()
-					h.opts.Idle()
-				}
-			})
-		})
-		return
-	}
-	h.calm.Reset(calmAfter)
 }
 
 // touch notes that something happened in a thread.
@@ -145,7 +96,7 @@ func (h *Hub) touch(t store.Tx, id int64) (domain.Thread, error) {
 	return thread, t.UpdateThread(thread)
 }
 
-// slotsChanged reports whether a transition may let a queued run start.
-func slotsChanged(from, to domain.State) bool {
+// letsStart reports whether a transition may let a queued run start.
+func letsStart(from, to domain.State) bool {
 	return to == domain.Queued || from.HoldsSlot() && !to.HoldsSlot() || from.Active() && to.Ended() // its executor is free
 }

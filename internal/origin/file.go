@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // A fileID tells a file from every other one of its file system, also from one
@@ -63,9 +65,9 @@ func notOurs(info fs.FileInfo) string {
 		return "is a device"
 	case !mode.IsRegular():
 		return "is no regular file"
-	case foreign(info):
+	case ownership.IsForeign(info):
 		return "belongs to another user"
-	case links(info) > 1:
+	case ownership.Links(info) > 1:
 		return "has another name elsewhere (a hard link)"
 	}
 	return ""
@@ -77,7 +79,7 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	if _, _, err := look(path); err != nil {
 		return nil, nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|noFollow|nonBlocking, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|ownership.NoFollow|ownership.NonBlocking, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/duet-rpc/duet-rpc/internal/ownership"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -98,7 +99,7 @@ func readKey(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if readableByOthers(info) {
+	if ownership.OpenToOthers(info) {
 		return nil, fmt.Errorf("%s can be read by other users: chmod 600 it", path)
 	}
 	secret, err := io.ReadAll(io.LimitReader(f, keyBytes+1))
@@ -134,7 +135,7 @@ func makeKey(path string) error {
 	)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	lock := flock.New(path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR|noFollow), flock.SetPermissions(0o600))
+	lock := flock.New(path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR|ownership.NoFollow), flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, between); err != nil {
 		return fmt.Errorf("waiting for %s.lock: %w", path, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // A Place is where the database of a project is. Who changes something there
@@ -159,7 +161,7 @@ func (p Place) seal(id, path string, f Finding) error {
 	if (err != nil || !before.File.is(file)) && (f.Kind != Ours || !f.file.is(file)) {
 		return ErrReplaced
 	}
-	wal, err := os.OpenFile(p.path+"-wal", os.O_CREATE|os.O_WRONLY|noFollow|nonBlocking, 0o600)
+	wal, err := os.OpenFile(p.path+"-wal", os.O_CREATE|os.O_WRONLY|ownership.NoFollow|ownership.NonBlocking, 0o600)
 	if err != nil {
 		return fmt.Errorf("marking the database as yours: %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // NotPrivateError says that a place which must be ours alone is not, so that
@@ -28,7 +30,7 @@ func CheckPrivate(path string) error {
 	if err := checkPrivate(path, info); err != nil {
 		return err
 	}
-	if sharedWrite(info) {
+	if ownership.SharedWrite(info) {
 		return &NotPrivateError{Path: path, Reason: "can be written by other users"}
 	}
 	return nil
@@ -38,7 +40,7 @@ func checkPrivate(path string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return &NotPrivateError{Path: path, Reason: "is a symbolic link"}
 	}
-	if foreign(info) {
+	if ownership.IsForeign(info) {
 		return &NotPrivateError{Path: path, Reason: "belongs to another user"}
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 const (
@@ -149,7 +151,7 @@ func (f finder) isOurs(root, own string) bool {
 		return false
 	}
 	state, err := os.Lstat(own)
-	return err != nil || !foreign(state) || !foreign(info)
+	return err != nil || !ownership.IsForeign(state) || !ownership.IsForeign(info)
 }
 
 // canHold tells whether the state can be in own. A link or a file in its place
@@ -287,7 +289,7 @@ func checkEntry(path string, entry fs.DirEntry) error {
 		if err != nil {
 			return fmt.Errorf("looking at the state directory: %w", err)
 		}
-		if links(info) > 1 {
+		if ownership.Links(info) > 1 {
 			return &NotPrivateError{Path: path, Reason: "has another name elsewhere (a hard link)"}
 		}
 		return nil

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // reserved reports whether a directory is one that no project is found in on
@@ -23,7 +25,7 @@ func (f finder) reserved(dir string) bool {
 	case home != "" && home != filepath.Dir(home) && isBelow(dir, home):
 		return false // wherever a home is
 	}
-	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSticky != 0 && sharedWrite(info) {
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSticky != 0 && ownership.SharedWrite(info) {
 		return true // as /tmp is
 	}
 	return ofSystem(dir)

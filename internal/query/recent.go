@@ -26,7 +26,11 @@ func newRecentSessions() *recentSessions {
 }
 
 func sessionSize(s domain.Session) int {
-	return len(s.Prompt) + len(s.Result) + len(s.Error) + len(s.Run.Title) + len(s.Metadata) + len(s.Progress) + len(s.Thread.Settings.MCPServers)
+	n := len(s.Prompt) + len(s.Result) + len(s.Error) + len(s.Run.Title) + len(s.Metadata) + len(s.Progress)
+	for _, m := range s.Thread.Settings.MCPServers {
+		n += m.Size()
+	}
+	return n
 }
 
 func (r *recentSessions) of(run int64) (domain.Session, bool) {

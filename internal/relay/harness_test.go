@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -108,7 +107,7 @@ func member(t testing.TB, object, path string) json.RawMessage {
 // setting is a relay between an editor and hubs that the test makes.
 type setting struct {
 	*wire     // the editor's end
-	log       *logBuffer
+	log       *witness.Text
 	hubs      chan server.Transport // what Connect returns, one after the other
 	connected chan struct{}         // Connect was called
 	states    chan string
@@ -120,7 +119,7 @@ type setting struct {
 // pipes in memory.
 func start(t testing.TB, change ...func(*relay.Options)) *setting {
 	s := &setting{
-		log: &logBuffer{}, hubs: make(chan server.Transport, 100), connected: make(chan struct{}, 1000),
+		log: &witness.Text{}, hubs: make(chan server.Transport, 100), connected: make(chan struct{}, 1000),
 		states: make(chan string, 1000), ran: make(chan error, 1),
 	}
 	opts := relay.Options{
@@ -303,22 +302,3 @@ func request(id any, method, params string) string {
 func response(id any, result string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"result":%s}`, id, result)
 }
-
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-var _ io.Writer = (*logBuffer)(nil)

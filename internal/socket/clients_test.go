@@ -3,7 +3,6 @@
 package socket_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -22,29 +21,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
-
-// log is a logger's text that can be read while it is written.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 func TestClientsOfOtherUsersAreRefused(t *testing.T) {
 	needRoot(t)
-	var text log
+	var text witness.Text
 	path := filepath.Join(open(t), "duet.sock")
 	l, err := socket.Options{Logger: slog.New(slog.NewTextHandler(&text, nil))}.Listen(soon(t), path)
 	require.NoError(t, err)

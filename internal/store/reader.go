@@ -45,6 +45,9 @@ type RunReader interface {
 	LastRun(ctx context.Context, thread int64) (domain.Run, error)
 	// RunsIn lists the runs that are in one of the states, the oldest first.
 	RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error)
+	// RunsFailedWith lists the runs that have failed with an ErrorCode, from the run
+	// first on, the oldest first. It looks at no run before that.
+	RunsFailedWith(ctx context.Context, code string, first int64) ([]domain.Run, error)
 	// Startable lists the queued runs whose thread has no active run, in the order
 	// in which they are to start: by priority, then by age.
 	Startable(ctx context.Context, limit int) ([]domain.Session, error)

@@ -31,8 +31,8 @@ func KillAgents(left []domain.Process) {
 			continue // not ours, or gone
 		}
 		for variable := range bytes.SplitSeq(environment, []byte{0}) {
-			mark, ok := bytes.CutPrefix(variable, []byte(catalog.MarkVariable+"="))
-			if !ok || !marks[string(mark)] {
+			mark, ok := catalog.MarkIn(string(variable))
+			if !ok || !marks[mark] {
 				continue
 			}
 			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid > 1 {

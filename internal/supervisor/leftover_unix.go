@@ -3,9 +3,10 @@
 package supervisor
 
 import (
-	"bytes"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -21,9 +22,13 @@ func KillAgents(left []domain.Process) {
 		if p.PID <= 1 || unix.Kill(p.PID, 0) != nil {
 			continue
 		}
+		marked := func(word string) bool {
+			mark, ok := catalog.MarkIn(word)
+			return ok && mark == p.Mark
+		}
 		// e: with the environment.
 		shown, err := exec.Command("ps", "eww", "-o", "command=", "-p", strconv.Itoa(p.PID)).Output()
-		if err == nil && bytes.Contains(shown, []byte(catalog.MarkVariable+"="+p.Mark)) {
+		if err == nil && slices.ContainsFunc(strings.Fields(string(shown)), marked) {
 			_ = unix.Kill(-p.PID, unix.SIGKILL)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -320,6 +322,39 @@ func TestTerminalsOfOthersTasksAreNoneOfItsBusiness(t *testing.T) {
 	daemon.mu.Lock()
 	defer daemon.mu.Unlock()
 	assert.Equal(t, []string{"started own", "output own", "exit own", "started ", "output ", "exit "}, daemon.reported)
+}
+
+// Agents of this version and of those before it are found by their marks, and
+// nobody else is.
+func TestAgentsThatLostTheirExecutorAreEnded(t *testing.T) {
+	needsProc(t)
+	start := func(environment ...string) (pid string) {
+		self, err := os.Executable()
+		require.NoError(t, err)
+		agent := exec.Command(self)
+		agent.Env = append(environment, role+"=agent")
+		agent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		require.NoError(t, agent.Start())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = agent.Wait() }()
+		t.Cleanup(func() { _ = agent.Process.Kill(); <-ended })
+		return fmt.Sprint(agent.Process.Pid)
+	}
+	mark := fmt.Sprint("mark-", os.Getpid())
+	today, earlier := start(catalog.MarkVariable+"="+mark), start("DUET_AGENT="+mark+"-earlier")
+	others := []string{start("DUET_AGENT=claude"), start("DUET_AGENT=")}
+	pidOf := func(pid string) int {
+		n, err := strconv.Atoi(pid)
+		require.NoError(t, err)
+		return n
+	}
+	KillAgents([]domain.Process{{PID: pidOf(today), Mark: mark}, {PID: pidOf(earlier), Mark: mark + "-earlier"}, {PID: 1}})
+	for _, pid := range []string{today, earlier} {
+		require.Eventually(t, func() bool { return !alive(pid) }, within, time.Millisecond)
+	}
+	for _, pid := range others {
+		assert.True(t, alive(pid))
+	}
 }
 
 func TestTheEnvironmentIsWhatIsListed(t *testing.T) {

@@ -2,11 +2,9 @@ package terminal
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -118,7 +116,7 @@ func (r *Registry) TerminalExit(_ context.Context, p catalog.TerminalExitParams)
 	holdsBack := r.redacted[p.TerminalID] != nil
 	r.mu.Unlock()
 	if holdsBack {
-		r.output(catalog.TerminalOutputParams{TerminalID: p.TerminalID, TaskID: p.TaskID, Encoding: "utf-8"}, true)
+		r.output(catalog.TerminalOutputParams{TerminalID: p.TerminalID, TaskID: p.TaskID, Encoding: catalog.EncodingUTF8}, true)
 	}
 	r.mu.Lock()
 	var executor Executor
@@ -154,19 +152,15 @@ func (r *Registry) end(term *terminal, p catalog.TerminalExitParams) {
 	delete(r.terminals, term.ID)
 }
 
-// decode is what was printed.
+// decode is what was printed, as far as it can be read.
 func decode(p catalog.TerminalOutputParams) []byte {
-	if p.Encoding != "base64" {
-		return []byte(p.Data)
-	}
-	b, _ := base64.StdEncoding.DecodeString(p.Data) // what is not base64 is nothing
+	b, _ := catalog.DecodeBytes(p.Data, p.Encoding)
 	return b
 }
 
 // encode is the opposite of decode.
 func encode(id string, b []byte) catalog.TerminalOutputParams {
-	if utf8.Valid(b) {
-		return catalog.TerminalOutputParams{TerminalID: id, Data: string(b), Encoding: "utf-8"}
-	}
-	return catalog.TerminalOutputParams{TerminalID: id, Data: base64.StdEncoding.EncodeToString(b), Encoding: "base64"}
+	p := catalog.TerminalOutputParams{TerminalID: id}
+	p.Data, p.Encoding = catalog.EncodeBytes(b)
+	return p
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 // The members that rules look at.
@@ -38,7 +40,7 @@ func Read(raw []byte) Input {
 	}
 	s := string(raw)
 	r := reader{s: s}
-	if start := skipSpace(s, 0); s[start] == '{' {
+	if start := jsonwalk.Space(s, 0); s[start] == '{' {
 		r.top(start)
 	} else {
 		r.value(start)
@@ -113,8 +115,8 @@ func readings(texts []string, notText bool, value string, join bool) ([]string, 
 	case '[':
 		notText = true
 		var parts []string
-		elements(value, 0, func(at int) int {
-			end := skipValue(value, at)
+		jsonwalk.Elements(value, 0, func(at int) int {
+			end := jsonwalk.Value(value, at)
 			if value[at] == '"' {
 				text, _ := decodeString(value[at:end])
 				parts = append(parts, text)
@@ -142,13 +144,13 @@ func (r *reader) value(i int) (end int) {
 			return r.value(at)
 		})
 	case '[':
-		return elements(r.s, i, r.value)
+		return jsonwalk.Elements(r.s, i, r.value)
 	case '"':
-		end = skipString(r.s, i)
+		end = jsonwalk.String(r.s, i)
 		r.checkText(r.s[i:end])
 		return end
 	}
-	return skipScalar(r.s, i)
+	return jsonwalk.Scalar(r.s, i)
 }
 
 func (r *reader) checkText(quoted string) {

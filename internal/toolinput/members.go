@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 var errNoObject = errors.New("it is no JSON object")
@@ -17,7 +19,7 @@ func Members(raw []byte) (map[string]json.RawMessage, error) {
 		return nil, errNoObject
 	}
 	s := string(raw)
-	start := skipSpace(s, 0)
+	start := jsonwalk.Space(s, 0)
 	if s[start] != '{' {
 		return nil, errNoObject
 	}
@@ -25,7 +27,7 @@ func Members(raw []byte) (map[string]json.RawMessage, error) {
 	seen := make(map[string]string)
 	found := make(map[string]json.RawMessage)
 	members(s, start, func(name string, at int) int {
-		end := skipValue(s, at)
+		end := jsonwalk.Value(s, at)
 		if before, there := seen[folded(name)]; there && err == nil {
 			err = fmt.Errorf("%s and %s are one name to some programs: which of the two is meant is not clear", quote(before), quote(name))
 		}

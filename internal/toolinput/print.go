@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 // Print is the fingerprint of an input: that of two is the same if they differ
@@ -18,7 +20,7 @@ func Print(raw []byte) string {
 	h := sha256.New()
 	if valid(raw) {
 		s := string(raw)
-		printer{s}.value(h, skipSpace(s, 0))
+		printer{s}.value(h, jsonwalk.Space(s, 0))
 	} else {
 		io.WriteString(h, "?")
 		h.Write(raw)
@@ -39,16 +41,16 @@ func (p printer) value(w hash.Hash, i int) (end int) {
 		return p.object(w, i)
 	case '[':
 		io.WriteString(w, "[")
-		end = elements(p.s, i, func(at int) int { return p.value(w, at) })
+		end = jsonwalk.Elements(p.s, i, func(at int) int { return p.value(w, at) })
 		io.WriteString(w, "]")
 		return end
 	case '"':
-		end = skipString(p.s, i)
+		end = jsonwalk.String(p.s, i)
 		text, _ := decodeString(p.s[i:end])
 		writeText(w, 's', text)
 		return end
 	}
-	end = skipScalar(p.s, i)
+	end = jsonwalk.Scalar(p.s, i)
 	writeText(w, 'n', p.s[i:end])
 	return end
 }

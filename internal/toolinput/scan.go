@@ -6,87 +6,17 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
-
-// These functions read a text that is valid JSON already. They take an index
-// and return the one after what they have read.
-
-func skipSpace(s string, i int) int {
-	for i < len(s) && (s[i] == ' ' || s[i] == '\n' || s[i] == '\r' || s[i] == '\t') {
-		i++
-	}
-	return i
-}
-
-// skipString takes the index of the opening quote.
-func skipString(s string, i int) int {
-	for i++; s[i] != '"'; i++ {
-		if s[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-// skipScalar is for a number, true, false or null.
-func skipScalar(s string, i int) int {
-	for i < len(s) && !strings.ContainsRune(" \n\r\t,]}", rune(s[i])) {
-		i++
-	}
-	return i
-}
-
-// skipValue takes the index of a value's first byte.
-func skipValue(s string, i int) int {
-	depth := 0
-	for {
-		switch s[i] {
-		case '"':
-			i = skipString(s, i)
-		case '{', '[':
-			depth++
-			i++
-		case '}', ']':
-			depth--
-			i++
-		case ' ', '\n', '\r', '\t', ',', ':':
-			i++
-			continue
-		default:
-			i = skipScalar(s, i)
-		}
-		if depth == 0 {
-			return i
-		}
-	}
-}
 
 // members calls f with each member of the object at i: its name, decoded, and
 // the index of its value. f returns the index after the value.
 func members(s string, i int, f func(name string, value int) int) int {
-	i = skipSpace(s, i+1)
-	for s[i] != '}' {
-		end := skipString(s, i)
-		name, _ := decodeString(s[i:end])
-		i = skipSpace(s, end)          // the colon
-		i = f(name, skipSpace(s, i+1)) // the value
-		if i = skipSpace(s, i); s[i] == ',' {
-			i = skipSpace(s, i+1)
-		}
-	}
-	return i + 1
-}
-
-// elements is members for the array at i.
-func elements(s string, i int, f func(value int) int) int {
-	i = skipSpace(s, i+1)
-	for s[i] != ']' {
-		i = f(i)
-		if i = skipSpace(s, i); s[i] == ',' {
-			i = skipSpace(s, i+1)
-		}
-	}
-	return i + 1
+	return jsonwalk.Members(s, i, func(quoted string, value int) int {
+		name, _ := decodeString(quoted)
+		return f(name, value)
+	})
 }
 
 // decodeString is the text of a quoted string. Half of a surrogate pair, which

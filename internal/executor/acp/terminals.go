@@ -101,7 +101,7 @@ func (t *agentTerminal) print(d *Driver, text string) {
 		t.cut()
 	}
 	t.mu.Unlock()
-	d.hub.TerminalOutput(d.ctx, catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: "utf-8"})
+	d.hub.TerminalOutput(d.ctx, catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: catalog.EncodingUTF8})
 }
 
 // cut drops the beginning of what is over the limit, up to a character's end.

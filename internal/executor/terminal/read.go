@@ -1,11 +1,9 @@
 package terminal
 
 import (
-	"encoding/base64"
 	"errors"
 	"os"
 	"time"
-	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
@@ -65,10 +63,8 @@ func (t *terminal) print(out []byte) {
 		if n < len(out) {
 			n -= process.PartialRune(out[:n])
 		}
-		p := catalog.TerminalOutputParams{TerminalID: t.id, Data: string(out[:n]), Encoding: "utf-8"}
-		if !utf8.Valid(out[:n]) {
-			p.Data, p.Encoding = base64.StdEncoding.EncodeToString(out[:n]), "base64"
-		}
+		p := catalog.TerminalOutputParams{TerminalID: t.id}
+		p.Data, p.Encoding = catalog.EncodeBytes(out[:n])
 		t.set.reporter.TerminalOutput(t.set.ctx, p)
 		out = out[n:]
 	}

@@ -8,7 +8,6 @@ package terminal
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -171,16 +170,13 @@ func (s *Set) Write(p catalog.TerminalWriteParams) error {
 	if err != nil {
 		return err
 	}
-	typed := []byte(p.Data)
-	switch p.Encoding {
-	case "", "utf-8":
-	case "base64":
-		if typed, err = base64.StdEncoding.DecodeString(p.Data); err != nil {
-			return server.InvalidParam(server.ParamError{Param: "data", Expected: "base64", Received: "something else"})
-		}
-	default:
+	typed, err := catalog.DecodeBytes(p.Data, p.Encoding)
+	switch {
+	case err != nil && p.Encoding == catalog.EncodingBase64:
+		return server.InvalidParam(server.ParamError{Param: "data", Expected: "base64", Received: "something else"})
+	case err != nil:
 		return server.InvalidParam(server.ParamError{
-			Param: "encoding", Expected: "an encoding", Received: p.Encoding, Accepted: []string{"utf-8", "base64"},
+			Param: "encoding", Expected: "an encoding", Received: p.Encoding, Accepted: []string{catalog.EncodingUTF8, catalog.EncodingBase64},
 		})
 	}
 	t.mu.Lock()

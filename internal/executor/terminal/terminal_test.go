@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,84 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/executortest"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/terminal"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
-// A witness is told what terminals print, and of their ends.
-type witness struct {
-	onOutput func(catalog.TerminalOutputParams)
-
-	mu      sync.Mutex
-	output  map[string]string
-	exits   []catalog.TerminalExitParams
-	changed chan struct{} // closed and replaced at each report
-}
-
-func newWitness() *witness {
-	return &witness{output: make(map[string]string), changed: make(chan struct{})}
-}
-
-func (w *witness) note(f func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f()
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
-
-func (w *witness) TerminalOutput(_ context.Context, p catalog.TerminalOutputParams) error {
-	if w.onOutput != nil {
-		w.onOutput(p)
-	}
-	w.note(func() { w.output[p.TerminalID] += p.Encoding + ":" + p.Data })
-	return nil
-}
-
-func (w *witness) TerminalExit(_ context.Context, p catalog.TerminalExitParams) error {
-	w.note(func() { w.exits = append(w.exits, p) })
-	return nil
-}
-
-// wait waits until the witness has been told what is looked for.
-func (w *witness) wait(t *testing.T, found func() bool, why string) {
-	t.Helper()
-	timeout := time.After(time.Minute)
-	for {
-		w.mu.Lock()
-		changed := w.changed
-		w.mu.Unlock()
-		if found() {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout:
-			require.FailNow(t, "it was never reported: "+why)
-		}
-	}
-}
-
-func (w *witness) printed(id string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.output[id]
-}
-
-func (w *witness) exit(id string) *catalog.TerminalExitParams {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range w.exits {
-		if w.exits[i].TerminalID == id {
-			return &w.exits[i]
-		}
-	}
-	return nil
-}
-
 // newSet makes a set of terminals that is closed when the test ends.
-func newSet(t *testing.T, w *witness) (*terminal.Set, *process.Flow) {
+func newSet(t *testing.T, w *executortest.Terminals) (*terminal.Set, *process.Flow) {
 	t.Helper()
 	processes := process.NewRunner(context.Background(), slog.New(slog.DiscardHandler), process.Grace{})
 	s := terminal.New(context.Background(), processes, w)
@@ -122,59 +51,59 @@ func shell(t *testing.T, s *terminal.Set, script string) string {
 
 // A terminal's program that ends by itself is not hung up on while it does.
 func TestTerminalsEndInPeace(t *testing.T) {
-	w := newWitness()
+	w := &executortest.Terminals{}
 	s, _ := newSet(t, w)
 	for range 40 {
 		r, err := s.Spawn(catalog.SpawnTerminalParams{Shell: "cat"})
 		require.NoError(t, err)
 		require.NoError(t, s.Write(catalog.TerminalWriteParams{TerminalID: r.TerminalID, Data: "typed\n\x04"}))
-		w.wait(t, func() bool { return w.exit(r.TerminalID) != nil }, "the exit")
-		require.Equal(t, catalog.TerminalExitParams{TerminalID: r.TerminalID}, *w.exit(r.TerminalID))
+		w.Await(t, func() bool { return w.Exit(r.TerminalID) != nil }, "the exit")
+		require.Equal(t, catalog.TerminalExitParams{TerminalID: r.TerminalID}, *w.Exit(r.TerminalID))
 	}
 }
 
 func TestTerminals(t *testing.T) {
-	w := newWitness()
+	w := &executortest.Terminals{}
 	s, _ := newSet(t, w)
 	t.Run("size, keys and exit", func(t *testing.T) {
 		id := shell(t, s, `stty size; read a; stty size; echo "$WORD $a"; exit 3`)
-		w.wait(t, func() bool { return strings.Contains(w.printed(id), "24 80") }, "the default size")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "24 80") }, "the default size")
 		require.NoError(t, s.Resize(catalog.TerminalResizeParams{TerminalID: id, Cols: 100, Rows: 30}))
 		require.NoError(t, s.Write(catalog.TerminalWriteParams{TerminalID: id, Data: "w7ZrCg==", Encoding: "base64"}))
-		w.wait(t, func() bool { return w.exit(id) != nil }, "the exit")
-		assert.Equal(t, 3, w.exit(id).ExitCode)
-		assert.Contains(t, w.printed(id), "30 100")
-		assert.Contains(t, w.printed(id), "there ök")
+		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
+		assert.Equal(t, 3, w.Exit(id).ExitCode)
+		assert.Contains(t, w.Printed(id), "30 100")
+		assert.Contains(t, w.Printed(id), "there ök")
 	})
 	t.Run("the same size again has the screen drawn", func(t *testing.T) {
 		id := shell(t, s, `trap 'echo drawn' WINCH; echo up; while :; do sleep 0.02; done`)
-		w.wait(t, func() bool { return strings.Contains(w.printed(id), "up") }, "that it is up")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
 		require.NoError(t, s.Resize(catalog.TerminalResizeParams{TerminalID: id, Cols: 80, Rows: 24}))
-		w.wait(t, func() bool { return strings.Contains(w.printed(id), "drawn") }, "the screen")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "drawn") }, "the screen")
 		_, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
 		require.NoError(t, err)
 	})
 	t.Run("what is no text", func(t *testing.T) {
 		id := shell(t, s, `printf 'a\303'; sleep 0.2; printf '\244b'; sleep 0.2; printf '\377'`)
-		w.wait(t, func() bool { return w.exit(id) != nil }, "the exit")
-		assert.Equal(t, "utf-8:autf-8:äbbase64:/w==", w.printed(id))
+		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
+		assert.Equal(t, "utf-8:autf-8:äbbase64:/w==", w.Printed(id))
 	})
 	t.Run("close", func(t *testing.T) {
 		id := shell(t, s, `trap '' HUP; echo up; sleep 600`)
-		w.wait(t, func() bool { return strings.Contains(w.printed(id), "up") }, "that it is up")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
 		began := time.Now()
 		closed, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
 		require.NoError(t, err)
 		assert.True(t, closed.Closed)
-		w.wait(t, func() bool { return w.exit(id) != nil }, "the exit")
-		assert.Equal(t, "SIGKILL", w.exit(id).Signal)
+		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
+		assert.Equal(t, "SIGKILL", w.Exit(id).Signal)
 		assert.GreaterOrEqual(t, time.Since(began), time.Second, "it has a moment to end by itself")
 		_, err = s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
 		requireKind(t, err, "terminal_not_found")
 	})
 	t.Run("a program that does not read", func(t *testing.T) {
 		id := shell(t, s, `stty raw -echo; echo up; sleep 600`)
-		w.wait(t, func() bool { return strings.Contains(w.printed(id), "up") }, "that it is up")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
 		var err error
 		for i := 0; i < 10 && err == nil; i++ {
 			err = s.Write(catalog.TerminalWriteParams{TerminalID: id, Data: strings.Repeat("x", 1<<19)})
@@ -206,11 +135,11 @@ func TestTerminals(t *testing.T) {
 		env := map[string]string{"TMUX_TMPDIR": dir}
 		result, err := s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: "duet-test", TmuxWindowName: "w1", Env: env})
 		require.NoError(t, err)
-		w.wait(t, func() bool { return strings.Contains(w.printed(result.TerminalID), "w1") }, "the window's name")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(result.TerminalID), "w1") }, "the window's name")
 		kill := exec.Command("tmux", "kill-server")
 		kill.Env = []string{"TMUX_TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
 		require.NoError(t, kill.Run())
-		w.wait(t, func() bool { return w.exit(result.TerminalID) != nil }, "the exit")
+		w.Await(t, func() bool { return w.Exit(result.TerminalID) != nil }, "the exit")
 	})
 }
 
@@ -232,7 +161,7 @@ func (f handed) awaits(text string) {
 }
 
 func TestATerminalIsHandedOver(t *testing.T) {
-	w := newWitness()
+	w := &executortest.Terminals{}
 	s, flow := newSet(t, w)
 	ctx := context.Background()
 	take := func(id string) handed {
@@ -247,10 +176,10 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		require.NoError(t, s.Return(catalog.TerminalReturnParams{TerminalID: id}))
 	}
 	// text is what was printed, in however many pieces it came.
-	text := func(id string) string { return strings.ReplaceAll(w.printed(id), "utf-8:", "") }
+	text := func(id string) string { return strings.ReplaceAll(w.Printed(id), "utf-8:", "") }
 	const echoes = `stty -echo; echo up; while read a; do echo "got $a"; done`
 	id := shell(t, s, echoes)
-	w.wait(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "that it is up")
+	w.Await(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "that it is up")
 	for i := range 20 {
 		// What was printed before is reported before the descriptor is there.
 		word := strings.Repeat("w", i+1)
@@ -266,13 +195,13 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		require.NoError(t, err)
 		give(id)
 		give(id)
-		w.wait(t, func() bool { return strings.Contains(text(id), "got rest"+word+"\r\n") }, "that it reads again")
+		w.Await(t, func() bool { return strings.Contains(text(id), "got rest"+word+"\r\n") }, "that it reads again")
 		tty.Close()
 	}
 
 	t.Run("in the middle of much", func(t *testing.T) {
 		id := shell(t, s, `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo $i; done; read a`)
-		w.wait(t, func() bool { return len(text(id)) > 10_000 }, "some of it")
+		w.Await(t, func() bool { return len(text(id)) > 10_000 }, "some of it")
 		tty := take(id)
 		all := text(id)
 		require.NoError(t, tty.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -287,15 +216,15 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		}
 		require.NoError(t, tty.Close())
 		give(id)
-		w.wait(t, func() bool { return strings.HasSuffix(text(id), "\r\n100000\r\n") }, "the rest")
+		w.Await(t, func() bool { return strings.HasSuffix(text(id), "\r\n100000\r\n") }, "the rest")
 	})
 	t.Run("from the start", func(t *testing.T) {
 		r, err := s.Spawn(catalog.SpawnTerminalParams{Shell: "sh", Args: []string{"-c", "echo first; exit 3"}, Descriptor: true})
 		require.NoError(t, err)
 		tty := handed{t, r.File}
 		defer tty.Close()
-		w.wait(t, func() bool { return w.exit(r.TerminalID) != nil }, "the exit")
-		assert.Equal(t, 3, w.exit(r.TerminalID).ExitCode)
+		w.Await(t, func() bool { return w.Exit(r.TerminalID) != nil }, "the exit")
+		assert.Equal(t, 3, w.Exit(r.TerminalID).ExitCode)
 		tty.awaits("first\r\n")
 		assert.Empty(t, text(r.TerminalID))
 	})
@@ -304,7 +233,7 @@ func TestATerminalIsHandedOver(t *testing.T) {
 		tty := take(id)
 		_, err := tty.WriteString("a\n\x04")
 		require.NoError(t, err)
-		w.wait(t, func() bool { return w.exit(id) != nil }, "the exit")
+		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
 		tty.awaits("got a\r\n")
 		_, err = s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
 		requireKind(t, err, "terminal_not_found")
@@ -312,7 +241,7 @@ func TestATerminalIsHandedOver(t *testing.T) {
 	})
 	t.Run("while nothing is read", func(t *testing.T) {
 		id := shell(t, s, echoes)
-		w.wait(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "that it is up")
+		w.Await(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "that it is up")
 		flow.Pause()
 		require.NoError(t, s.Write(catalog.TerminalWriteParams{TerminalID: id, Data: "one\ntwo\n"}))
 		brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -324,14 +253,14 @@ func TestATerminalIsHandedOver(t *testing.T) {
 			give(id)
 		}
 		flow.Resume()
-		w.wait(t, func() bool { return strings.Contains(text(id), "two\r\n") }, "that it is read again")
+		w.Await(t, func() bool { return strings.Contains(text(id), "two\r\n") }, "that it is read again")
 	})
 	t.Run("closed meanwhile", func(t *testing.T) {
 		id := shell(t, s, echoes)
 		take(id)
 		_, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
 		require.NoError(t, err)
-		w.wait(t, func() bool { return w.exit(id) != nil }, "the exit")
+		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
 		take := shell(t, s, echoes)
 		_, err = s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: take}) // the end of the test ends it
 		require.NoError(t, err)
@@ -341,9 +270,9 @@ func TestATerminalIsHandedOver(t *testing.T) {
 // The descriptor is there when what was read before has been reported, and
 // not earlier.
 func TestADescriptorWaitsForWhatWasRead(t *testing.T) {
-	w := newWitness()
+	w := &executortest.Terminals{}
 	reporting, goOn := make(chan struct{}), make(chan struct{})
-	w.onOutput = func(p catalog.TerminalOutputParams) {
+	w.OnOutput = func(p catalog.TerminalOutputParams) {
 		if p.Data == "up" {
 			reporting <- struct{}{}
 			<-goOn
@@ -362,12 +291,12 @@ func TestADescriptorWaitsForWhatWasRead(t *testing.T) {
 	}()
 	for range 5 { // the lives of others: time enough for the descriptor, if it did not wait
 		other := shell(t, s, `echo here`)
-		w.wait(t, func() bool { return w.exit(other) != nil }, "the exit of another")
+		w.Await(t, func() bool { return w.Exit(other) != nil }, "the exit of another")
 	}
 	assert.Empty(t, taken, "it waits")
 	close(goOn)
 	require.NoError(t, <-taken)
-	assert.Equal(t, "utf-8:up", w.printed(id))
+	assert.Equal(t, "utf-8:up", w.Printed(id))
 }
 
 func requireKind(t *testing.T, err error, kind string) {

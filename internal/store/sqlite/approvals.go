@@ -5,6 +5,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 )
 
 const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.input, a.title, a.subject, a.tool_kind, a.paths, a.diffs, a.options, a.channel,
@@ -23,8 +24,8 @@ func scanApproval(row scanner) (domain.Approval, error) {
 	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
 		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed,
 		&a.NameByKind, &a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs)
-	a.Input, a.Diffs, a.Options, a.Channel, a.UpdatedInput = input.raw(), diffs.list(), options.list(), channel.raw(), updated.raw()
-	a.Paths = fromJSON[[]string](paths)
+	a.Input, a.Channel, a.UpdatedInput = input.raw(), channel.raw(), updated.raw()
+	a.Paths, a.Diffs, a.Options = fromJSON[[]string](paths), rowjson.Diffs(fromJSON[[]rowjson.Diff](string(diffs.intact()))), fromJSON[rowjson.Options](string(options.intact()))
 	a.Created, a.Deadline, a.Decided, a.Taken = fromNano(created), fromNano(deadline), fromNano(decided), fromNano(taken)
 	return a, err
 }
@@ -146,7 +147,7 @@ func (t *Tx) InsertApproval(a *domain.Approval) error {
 			name_by_kind, awaited_by, reopens, reopened)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.Thread, a.Run, a.Type, a.CallID, a.Tool, string(a.Input), a.Title, a.Subject, a.ToolKind, asJSON(a.Paths, len(a.Paths) == 0),
-		string(a.Diffs), string(a.Options), string(a.Channel), a.Status, a.Stale, a.Carried, a.Question, nano(a.Created), nano(a.Deadline),
+		asJSON(rowjson.DiffsOf(a.Diffs), a.Diffs == nil), asJSON(rowjson.Options(a.Options), a.Options == nil), string(a.Channel), a.Status, a.Stale, a.Carried, a.Question, nano(a.Created), nano(a.Deadline),
 		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.InputFixed,
 		a.NameByKind, a.AwaitedBy, a.Reopens, a.Reopened)
 	return err

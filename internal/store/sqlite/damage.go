@@ -41,8 +41,9 @@ func (t jsonText) raw() json.RawMessage {
 	return json.RawMessage(t)
 }
 
-// list is raw for what is no object: where it is damaged there is none.
-func (t jsonText) list() json.RawMessage {
+// intact is raw for what the program reads itself: where it is damaged there is
+// none.
+func (t jsonText) intact() json.RawMessage {
 	if t == damagedJSON {
 		return nil
 	}

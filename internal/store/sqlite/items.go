@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 )
 
 const itemColumns = "i.id, i.thread, i.run, i.seq, i.kind, i.key, i.role, i.content, i.tool, i.title, i.tool_kind, i.input, i.status, i.result, i.parent_id, i.data, i.approval, i.created, i.updated"
@@ -17,7 +18,7 @@ func scanItem(row scanner) (domain.Item, error) {
 	)
 	err := row.Scan(&i.ID, &i.Thread, &i.Run, &i.Seq, &i.Kind, &i.Key, &i.Role, &i.Content, &i.Tool, &i.Title, &i.ToolKind,
 		&input, &i.Status, &i.Result, &i.ParentID, &data, &i.Approval, &created, &updated)
-	i.Input, i.Data = input.raw(), data.raw()
+	i.Input, i.Data = input.raw(), rowjson.ItemData(i.Kind, data.intact())
 	i.Created, i.Updated = fromNano(created), fromNano(updated)
 	return i, err
 }
@@ -115,12 +116,15 @@ func matchQuery(words string) string {
 	return strings.Join(terms, " ") + "*"
 }
 
+// itemData is an item's column data.
+func itemData(i domain.Item) string { return asJSON(rowjson.ItemDataOf(i.Data), i.Data == nil) }
+
 // InsertItem adds an item and sets its ID.
 func (t *Tx) InsertItem(i *domain.Item) error {
 	result, err := t.exec(`INSERT INTO items (thread, run, seq, kind, key, role, content, tool, title, tool_kind, input, status, result, parent_id, data, approval, created, updated, indexed)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		i.Thread, i.Run, i.Seq, i.Kind, i.Key, i.Role, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, i.ParentID,
-		string(i.Data), i.Approval, nano(i.Created), nano(i.Updated), t.indexState(*i))
+		itemData(*i), i.Approval, nano(i.Created), nano(i.Updated), t.indexState(*i))
 	if err != nil {
 		return err
 	}
@@ -138,5 +142,5 @@ func (t *Tx) UpdateItem(i domain.Item) error {
 	t.places.willChange(t, i, true)
 	return t.changeOne("an item", `UPDATE items SET seq = ?, content = ?, tool = ?, title = ?, tool_kind = ?, input = ?, status = ?, result = ?, data = ?, approval = ?, updated = ?,
 		indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?`,
-		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, string(i.Data), i.Approval, nano(i.Updated), t.indexState(i), i.ID)
+		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, itemData(i), i.Approval, nano(i.Updated), t.indexState(i), i.ID)
 }

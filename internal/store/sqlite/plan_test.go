@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // What is asked at every change of a run looks at no run that has ended.
@@ -24,6 +26,18 @@ func TestEndedRunsAreNotLookedAt(t *testing.T) {
 	for _, query := range asked {
 		assert.Contains(t, planOf(t, s, query), "runs_unfinished", query)
 	}
+}
+
+// What failed before a run is not looked at.
+func TestOlderFailuresAreNotLookedAt(t *testing.T) {
+	s := openNew(t)
+	_, err := s.RunsFailedWith(ctx, domain.CodeStoreFull, 7)
+	require.NoError(t, err)
+	asked := slices.Collect(maps.Keys(s.queries.s.ready))
+	require.Len(t, asked, 1)
+	plan := planOf(t, s, asked[0])
+	assert.Contains(t, plan, "runs_listed (state=? AND id>?)")
+	assert.NotContains(t, plan, "TEMP B-TREE", "they come in order")
 }
 
 // What is asked of a thread's questions looks at none that waits elsewhere.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -63,4 +64,52 @@ func TestACallThatSeveralApprovalsHaveIsNotGuessed(t *testing.T) {
 	set("status = 'denied'")
 	_, err = s.Approval(ctx, "call")
 	assert.ErrorIs(t, err, store.ErrAmbiguous)
+}
+
+// Rows as earlier programs wrote them, who kept what executors and clients sent
+// without reading it.
+func TestValuesThatEarlierProgramsWroteAreRead(t *testing.T) {
+	s := openNew(t)
+	th := newThread(t, s, "")
+	r := addRun(t, s, th.ID, domain.Running)
+	item := domain.Item{Thread: th.ID, Run: r.ID, Kind: domain.ItemTool}
+	write(t, s, func(tx store.Tx) error {
+		return errors.Join(tx.InsertApproval(&domain.Approval{ID: "a", Thread: th.ID, Run: r.ID}), tx.InsertItem(&item))
+	})
+	set := func(what, value string) {
+		t.Helper()
+		write(t, s, func(tx store.Tx) error {
+			_, err := tx.(*Tx).exec("UPDATE "+what+" = ?", value)
+			return err
+		})
+	}
+	set("approvals SET options", `[{"option_id":"","name":"First","kind":""}, {"name":"a","x":{"n":1.50}}]`)
+	set("approvals SET diffs", `[{"path":"/p","old_text":"\u003cb\u003e","new_text":"n"},{"path":"/new","new_text":""}]`)
+	set("items SET data", `{"paths":["/p"],"diffs":[{"path":"/p","new_text":"\u003cb\u003e"}],"terminal":"t"}`)
+	set("threads SET settings", `{"max_turns":3,"mcp_servers":[{"name":"m","command":"c","args":["-x"],"env":{"K":"v"},"type":"stdio","url":"u","headers":{"H":"v"},"new":1}]}`)
+
+	a, err := s.Approval(ctx, "a")
+	require.NoError(t, err)
+	old := "<b>"
+	assert.Equal(t, []domain.Option{{Name: "First"}, {Name: "a", Extra: map[string]json.RawMessage{"x": json.RawMessage(`{"n":1.50}`)}}}, a.Options)
+	assert.Equal(t, []domain.Diff{{Path: "/p", OldText: &old, NewText: "n"}, {Path: "/new"}}, a.Diffs)
+	items, err := s.ItemsOfRun(ctx, r.ID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.ToolDetails{Paths: []string{"/p"}, Diffs: []domain.Diff{{Path: "/p", NewText: old}}, Terminal: "t"}, items[0].Data)
+	got, err := s.Thread(ctx, th.ID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Settings{MaxTurns: 3, MCPServers: []domain.MCPServer{{
+		Name: "m", Command: "c", Args: []string{"-x"}, Env: map[string]string{"K": "v"}, Type: "stdio", URL: "u", Headers: map[string]string{"H": "v"},
+	}}}, got.Settings)
+
+	set("approvals SET options", "[")
+	set("approvals SET diffs", "[")
+	set("items SET data", "{")
+	a, err = s.Approval(ctx, "a")
+	require.NoError(t, err, "the rest is worth telling")
+	assert.Nil(t, a.Options)
+	assert.Nil(t, a.Diffs)
+	items, err = s.ItemsOfRun(ctx, r.ID)
+	require.NoError(t, err)
+	assert.Nil(t, items[0].Data)
 }

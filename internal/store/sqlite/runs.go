@@ -193,6 +193,12 @@ func (q runQueries) RunsIn(ctx context.Context, states ...domain.State) ([]domai
 	return list, nil
 }
 
+// RunsFailedWith lists the runs that have failed with an ErrorCode, from the run
+// first on, the oldest first.
+func (q runQueries) RunsFailedWith(ctx context.Context, code string, first int64) ([]domain.Run, error) {
+	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
+}
+
 // unfinished is the condition of the index runs_unfinished: a query that has it,
 // word for word, looks at no run that has ended, however many a thread has.
 // https://sqlite.org/partialindex.html#queries_using_partial_indexes

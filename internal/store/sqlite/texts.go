@@ -1,8 +1,9 @@
 package sqlite
 
 import (
-	"encoding/json"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // settingsText is how domain.Settings are kept, as JSON in a column.
@@ -17,10 +18,47 @@ type settingsText struct {
 	AllowedTools          []string        `json:"allowed_tools,omitempty"`
 	DisallowedTools       []string        `json:"disallowed_tools,omitempty"`
 	AdditionalDirectories []string        `json:"additional_directories,omitempty"`
-	MCPServers            json.RawMessage `json:"mcp_servers,omitempty"`
+	MCPServers            []mcpServerText `json:"mcp_servers,omitempty"`
 	MaxTurns              int             `json:"max_turns,omitempty"`
 	Verbose               bool            `json:"verbose,omitempty"`
 	ModeRun               int64           `json:"mode_run,omitempty"`
+}
+
+// mcpServerText is how a domain.MCPServer is kept.
+type mcpServerText struct {
+	Name    string            `json:"name"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Type    string            `json:"type,omitempty"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+func settingsTextOf(s domain.Settings) settingsText {
+	t := settingsText{
+		AutoAcceptEdits: s.AutoAcceptEdits, SkipPermissions: s.SkipPermissions, SkipPermissionsUntil: s.SkipPermissionsUntil,
+		SystemPrompt: s.SystemPrompt, AppendSystemPrompt: s.AppendSystemPrompt, CustomInstructions: s.CustomInstructions, PermissionPromptTool: s.PermissionPromptTool,
+		AllowedTools: s.AllowedTools, DisallowedTools: s.DisallowedTools, AdditionalDirectories: s.AdditionalDirectories,
+		MaxTurns: s.MaxTurns, Verbose: s.Verbose, ModeRun: s.ModeRun,
+	}
+	for _, server := range s.MCPServers {
+		t.MCPServers = append(t.MCPServers, mcpServerText(server))
+	}
+	return t
+}
+
+func (t settingsText) settings() domain.Settings {
+	s := domain.Settings{
+		AutoAcceptEdits: t.AutoAcceptEdits, SkipPermissions: t.SkipPermissions, SkipPermissionsUntil: t.SkipPermissionsUntil,
+		SystemPrompt: t.SystemPrompt, AppendSystemPrompt: t.AppendSystemPrompt, CustomInstructions: t.CustomInstructions, PermissionPromptTool: t.PermissionPromptTool,
+		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AdditionalDirectories: t.AdditionalDirectories,
+		MaxTurns: t.MaxTurns, Verbose: t.Verbose, ModeRun: t.ModeRun,
+	}
+	for _, server := range t.MCPServers {
+		s.MCPServers = append(s.MCPServers, domain.MCPServer(server))
+	}
+	return s
 }
 
 // tokensText is how domain.Tokens are kept.

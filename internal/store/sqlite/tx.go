@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
@@ -102,11 +103,11 @@ func asJSON[T any](v T, empty bool) string {
 	if empty {
 		return ""
 	}
-	b, err := json.Marshal(v)
+	text, err := rowjson.Encode(v)
 	if err != nil {
 		panic(fmt.Sprintf("store: %T has no JSON: %v", v, err))
 	}
-	return string(b)
+	return text
 }
 
 func fromJSON[T any](text string) (v T) {

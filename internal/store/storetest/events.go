@@ -17,16 +17,18 @@ import (
 func payloads() []domain.Payload {
 	text, yes := "a <b> & \u2028", true
 	raw := json.RawMessage(`{"a":1.50,"a":"<b>","c":"\ud800"}`)
+	details := toolDetails()
 	return []domain.Payload{
 		domain.RunStateChanged{ThreadUUID: "t", From: domain.Running, To: domain.Failed, ParentSession: "p", Title: text, Agent: "a", Reason: "r", Error: "e", ErrorCode: "C", StopReason: "s"},
 		domain.RunStateChanged{To: domain.Queued},
 		domain.MessageDelta{Key: "k", Text: text},
 		domain.MessageDelta{Key: "k", Thought: true},
 		domain.MessageAdded{NativeSession: "n", Type: "message", Key: "k", Role: "user", Text: text, Subtype: "s", Truncated: true},
-		domain.ToolCallChanged{NativeSession: "n", ID: "i", Name: "N", Title: text, ToolKind: "k", Status: "s", ParentID: "p", Input: raw, Details: raw, Ended: true, Result: text, Truncated: true},
+		domain.ToolCallChanged{NativeSession: "n", ID: "i", Name: "N", Title: text, ToolKind: "k", Status: "s", ParentID: "p", Input: raw, Details: &details, Ended: true, Result: text, Truncated: true},
+		domain.ToolCallChanged{ID: "i", Details: &domain.ToolDetails{}},
 		domain.ApprovalRequested{
 			ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Tool: "T", Input: raw, ToolKind: "k", InputEditable: true, Ambiguity: "y", Title: text, Subject: "s",
-			Options: raw, Paths: []string{"/p"}, Diffs: raw, Stale: true, Reopens: "r", Reopened: "w", Replayed: true, Truncated: true,
+			Options: options(), Paths: []string{"/p"}, Diffs: details.Diffs, Stale: true, Reopens: "r", Reopened: "w", Replayed: true, Truncated: true,
 		},
 		domain.ApprovalResolved{ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Status: "s", Response: text, Comment: "c", Option: "o", DecidedBy: "d", Title: "t", Tool: "T", InputEdited: true},
 		domain.SettingsChanged{Title: &text, Mode: &text, Model: &text, AutoAcceptEdits: &yes, SkipPermissions: &yes, SkipUntil: time.Unix(7, 9).UTC(), Archived: &yes, Reason: "r"},

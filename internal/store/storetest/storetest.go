@@ -28,6 +28,8 @@ func Run(t *testing.T, open Opener) {
 		{"AFailingChangeOfAGroupIsUndoneAlone", testAFailingChangeOfAGroupIsUndoneAlone},
 		{"AStoreKeepsWhatItWasGiven", testAStoreKeepsWhatItWasGiven},
 		{"AnEventIsReadAsItWasAppended", testAnEventIsReadAsItWasAppended},
+		{"AnApprovalIsReadAsItWasAsked", testAnApprovalIsReadAsItWasAsked},
+		{"AnItemIsReadAsItWasWritten", testAnItemIsReadAsItWasWritten},
 		{"AThreadWithoutRunsNamesNone", testAThreadWithoutRunsNamesNone},
 		{"AnApprovalIsFoundByItsCallToo", testAnApprovalIsFoundByItsCallToo},
 		{"CloseCommitsWhatIsQueued", testCloseCommitsWhatIsQueued},

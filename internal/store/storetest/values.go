@@ -108,7 +108,10 @@ func testAStoreKeepsWhatItWasGiven(t *testing.T, k kind) {
 	assert.Equal(t, path, filepath.Dir(s.Path()))
 	th := newThread(t, s, "")
 	until := time.Unix(500, 0).UTC()
-	th.Settings = domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &until, AllowedTools: []string{"Bash(git:*)"}}
+	th.Settings = domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &until, AllowedTools: []string{"Bash(git:*)"}, MCPServers: []domain.MCPServer{
+		{Name: "a <b>", Command: "c", Args: []string{"-x", ""}, Env: map[string]string{"K": "v"}},
+		{Name: "b", Type: "http", URL: "http://localhost", Headers: map[string]string{"H": "v"}},
+	}}
 	th.Title, th.NativeSession, th.Archived = "Ti\"tle", "native-1", true
 	write(t, s, func(tx store.Tx) error { return tx.UpdateThread(th) })
 	r := addRun(t, s, th.ID, domain.Queued, func(r *domain.Run) {

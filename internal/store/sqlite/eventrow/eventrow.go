@@ -8,14 +8,13 @@
 package eventrow
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 )
 
 // A payloadCodec writes and reads the data of one kind of rows.
@@ -40,7 +39,7 @@ type runRefRow struct {
 func codecOf[P domain.Payload, R any](row func(P) R, payload func(R) P) payloadCodec {
 	return payloadCodec{
 		encode: func(ref domain.RunRef, p domain.Payload) (string, error) {
-			return plainJSON(&payloadRow[R]{runRefRow(ref), row(p.(P))})
+			return rowjson.Encode(&payloadRow[R]{runRefRow(ref), row(p.(P))})
 		},
 		decode: func(data string) (domain.RunRef, domain.Payload, error) {
 			var r payloadRow[R]
@@ -48,34 +47,6 @@ func codecOf[P domain.Payload, R any](row func(P) R, payload func(R) P) payloadC
 			return domain.RunRef(r.Run), payload(r.Payload), err
 		},
 	}
-}
-
-// A plainEncoder writes JSON that says of raw JSON in it what that says, byte for
-// byte, but for white space.
-type plainEncoder struct {
-	buffer  bytes.Buffer
-	encoder *json.Encoder
-}
-
-var plainEncoders = sync.Pool{New: func() any {
-	e := &plainEncoder{}
-	e.encoder = json.NewEncoder(&e.buffer)
-	e.encoder.SetEscapeHTML(false)
-	return e
-}}
-
-func plainJSON(v any) (string, error) {
-	const keptMost = 64 << 10 // of a buffer
-	e := plainEncoders.Get().(*plainEncoder)
-	if err := e.encoder.Encode(v); err != nil {
-		return "", err // it is not used again
-	}
-	text := string(bytes.TrimSuffix(e.buffer.Bytes(), []byte("\n")))
-	if e.buffer.Cap() <= keptMost {
-		e.buffer.Reset()
-		plainEncoders.Put(e)
-	}
-	return text, nil
 }
 
 // payloadCodecs are those of the kinds that are kept, but for deltas.
@@ -86,12 +57,8 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventMessage: codecOf(
 		func(p domain.MessageAdded) messageRow { return messageRow(p) },
 		func(r messageRow) domain.MessageAdded { return domain.MessageAdded(r) }),
-	domain.EventToolCall: codecOf(
-		func(p domain.ToolCallChanged) toolCallRow { return toolCallRow(p) },
-		func(r toolCallRow) domain.ToolCallChanged { return domain.ToolCallChanged(r) }),
-	domain.EventApprovalRequested: codecOf(
-		func(p domain.ApprovalRequested) requestedRow { return requestedRow(p) },
-		func(r requestedRow) domain.ApprovalRequested { return domain.ApprovalRequested(r) }),
+	domain.EventToolCall:          codecOf(toolCallRowOf, toolCallRow.payload),
+	domain.EventApprovalRequested: codecOf(requestedRowOf, requestedRow.payload),
 	domain.EventApprovalResolved: codecOf(
 		func(p domain.ApprovalResolved) resolvedRow { return resolvedRow(p) },
 		func(r resolvedRow) domain.ApprovalResolved { return domain.ApprovalResolved(r) }),
@@ -104,7 +71,9 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventAgentMode: codecOf(
 		func(p domain.AgentModeChanged) agentModeRow { return agentModeRow(p) },
 		func(r agentModeRow) domain.AgentModeChanged { return domain.AgentModeChanged(r) }),
-	domain.EventPlan: codecOf(planRowOf, planRow.payload),
+	domain.EventPlan: codecOf(
+		func(p domain.PlanChanged) rowjson.Plan { return rowjson.PlanOf(domain.Plan(p)) },
+		func(r rowjson.Plan) domain.PlanChanged { return domain.PlanChanged(r.Value()) }),
 	domain.EventUsage: codecOf(
 		func(p domain.UsageReported) usageRow { return usageRow(p) },
 		func(r usageRow) domain.UsageReported { return domain.UsageReported(r) }),
@@ -125,7 +94,8 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 		func(r terminalExitRow) domain.TerminalExited { return domain.TerminalExited(r) }),
 }
 
-// Each row has the fields of its payload, so that Go converts one to the other.
+// Each row has the fields of its payload, so that Go converts one to the other
+// where no field has a type of its own.
 
 type runStateRow struct {
 	ThreadUUID    string       `json:"thread"`
@@ -151,18 +121,45 @@ type messageRow struct {
 }
 
 type toolCallRow struct {
-	NativeSession string          `json:"native,omitempty"`
-	ID            string          `json:"id"`
-	Name          string          `json:"name,omitempty"`
-	Title         string          `json:"title,omitempty"`
-	ToolKind      string          `json:"kind,omitempty"`
-	Status        string          `json:"status,omitempty"`
-	ParentID      string          `json:"parent,omitempty"`
-	Input         json.RawMessage `json:"input,omitempty"`
-	Details       json.RawMessage `json:"details,omitempty"`
-	Ended         bool            `json:"ended,omitempty"`
-	Result        string          `json:"result,omitempty"`
-	Truncated     bool            `json:"truncated,omitempty"`
+	NativeSession string               `json:"native,omitempty"`
+	ID            string               `json:"id"`
+	Name          string               `json:"name,omitempty"`
+	Title         string               `json:"title,omitempty"`
+	ToolKind      string               `json:"kind,omitempty"`
+	Status        string               `json:"status,omitempty"`
+	ParentID      string               `json:"parent,omitempty"`
+	Input         json.RawMessage      `json:"input,omitempty"`
+	Details       *rowjson.ToolDetails `json:"details,omitempty"`
+	Ended         bool                 `json:"ended,omitempty"`
+	Result        string               `json:"result,omitempty"`
+	Truncated     bool                 `json:"truncated,omitempty"`
+}
+
+func toolCallRowOf(p domain.ToolCallChanged) toolCallRow {
+	r := toolCallRow{
+		NativeSession: p.NativeSession, ID: p.ID, Name: p.Name, Title: p.Title, ToolKind: p.ToolKind, Status: p.Status, ParentID: p.ParentID,
+		Input: p.Input, Ended: p.Ended, Result: p.Result, Truncated: p.Truncated,
+	}
+	if p.Details != nil {
+		details := rowjson.ToolDetailsOf(*p.Details)
+		r.Details = &details
+	}
+	return r
+}
+
+func (r toolCallRow) payload() domain.ToolCallChanged {
+	return domain.ToolCallChanged{
+		NativeSession: r.NativeSession, ID: r.ID, Name: r.Name, Title: r.Title, ToolKind: r.ToolKind, Status: r.Status, ParentID: r.ParentID,
+		Input: r.Input, Details: detailsOrNil(r.Details), Ended: r.Ended, Result: r.Result, Truncated: r.Truncated,
+	}
+}
+
+func detailsOrNil(row *rowjson.ToolDetails) *domain.ToolDetails {
+	if row == nil {
+		return nil
+	}
+	details := row.Value()
+	return &details
 }
 
 type requestedRow struct {
@@ -177,14 +174,30 @@ type requestedRow struct {
 	Ambiguity     string          `json:"ambiguity,omitempty"`
 	Title         string          `json:"title,omitempty"`
 	Subject       string          `json:"subject,omitempty"`
-	Options       json.RawMessage `json:"options,omitempty"`
+	Options       rowjson.Options `json:"options,omitzero"`
 	Paths         []string        `json:"paths,omitempty"`
-	Diffs         json.RawMessage `json:"diffs,omitempty"`
+	Diffs         []rowjson.Diff  `json:"diffs,omitzero"`
 	Stale         bool            `json:"stale,omitempty"`
 	Reopens       string          `json:"reopens,omitempty"`
 	Reopened      string          `json:"reopened,omitempty"`
 	Replayed      bool            `json:"replayed,omitempty"`
 	Truncated     bool            `json:"truncated,omitempty"`
+}
+
+func requestedRowOf(p domain.ApprovalRequested) requestedRow {
+	return requestedRow{
+		ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, Type: p.Type, Tool: p.Tool, Input: p.Input, ToolKind: p.ToolKind,
+		InputEditable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options, Paths: p.Paths,
+		Diffs: rowjson.DiffsOf(p.Diffs), Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+	}
+}
+
+func (r requestedRow) payload() domain.ApprovalRequested {
+	return domain.ApprovalRequested{
+		ApprovalID: r.ApprovalID, CallID: r.CallID, ToolUseID: r.ToolUseID, Type: r.Type, Tool: r.Tool, Input: r.Input, ToolKind: r.ToolKind,
+		InputEditable: r.InputEditable, Ambiguity: r.Ambiguity, Title: r.Title, Subject: r.Subject, Options: r.Options, Paths: r.Paths,
+		Diffs: rowjson.Diffs(r.Diffs), Stale: r.Stale, Reopens: r.Reopens, Reopened: r.Reopened, Replayed: r.Replayed, Truncated: r.Truncated,
+	}
 }
 
 type resolvedRow struct {
@@ -221,32 +234,6 @@ type nativeSessionRow struct {
 type agentModeRow struct {
 	Mode  string   `json:"mode"`
 	Modes []string `json:"modes,omitempty"`
-}
-
-type planRow struct {
-	Entries []planEntryRow `json:"entries"`
-}
-
-type planEntryRow struct {
-	Content  string `json:"content"`
-	Priority string `json:"priority,omitempty"`
-	Status   string `json:"status,omitempty"`
-}
-
-func planRowOf(p domain.PlanChanged) planRow {
-	r := planRow{Entries: make([]planEntryRow, len(p.Entries))}
-	for i, e := range p.Entries {
-		r.Entries[i] = planEntryRow(e)
-	}
-	return r
-}
-
-func (r planRow) payload() domain.PlanChanged {
-	p := domain.PlanChanged{Entries: make([]domain.PlanEntry, len(r.Entries))}
-	for i, e := range r.Entries {
-		p.Entries[i] = domain.PlanEntry(e)
-	}
-	return p
 }
 
 type usageRow struct {

@@ -17,6 +17,23 @@ var (
 	yes  = true
 	raw  = json.RawMessage(`{"a":1.50,"a":"<b>"}`)
 	ref  = domain.RunRef{SessionID: "s", RunID: "r", Task: 3}
+
+	diffs = []domain.Diff{{Path: "/p", OldText: &text, NewText: "n"}, {Path: "/new"}}
+)
+
+const (
+	diffsRow   = `[{"path":"/p","old_text":"a <b> & c","new_text":"n"},{"path":"/new","new_text":""}]`
+	detailsRow = `{"paths":["/p"],"diffs":` + diffsRow + `,"terminal":"t"}`
+	optionsRow = `[{"option_id":"o","name":"Yes","kind":"allow_once"},{"name":"another","kind":"ask_the_boss","_meta":{"a":1.50,"a":"<b>"},"hint":1.50},{}]`
+)
+
+var (
+	options = []domain.Option{
+		{ID: "o", Name: "Yes", Kind: domain.AllowOnce},
+		{Name: "another", Kind: "ask_the_boss", Extra: map[string]json.RawMessage{"_meta": raw, "hint": json.RawMessage("1.50")}},
+		{},
+	}
+	details = domain.ToolDetails{Paths: []string{"/p"}, Diffs: diffs, Terminal: "t"}
 )
 
 // Programs to come read what this one writes, so its spelling does not change.
@@ -36,16 +53,16 @@ func TestTheSpellingOfARowStaysAsItIs(t *testing.T) {
 			`{"native":"n","type":"message","key":"k","role":"user","text":"a <b> & c","subtype":"s","truncated":true}`,
 		},
 		{
-			domain.ToolCallChanged{NativeSession: "n", ID: "i", Name: "N", Title: "t", ToolKind: "k", Status: "s", ParentID: "p", Input: raw, Details: raw, Ended: true, Result: "r", Truncated: true},
-			`{"native":"n","id":"i","name":"N","title":"t","kind":"k","status":"s","parent":"p","input":{"a":1.50,"a":"<b>"},"details":{"a":1.50,"a":"<b>"},"ended":true,"result":"r","truncated":true}`,
+			domain.ToolCallChanged{NativeSession: "n", ID: "i", Name: "N", Title: "t", ToolKind: "k", Status: "s", ParentID: "p", Input: raw, Details: &details, Ended: true, Result: "r", Truncated: true},
+			`{"native":"n","id":"i","name":"N","title":"t","kind":"k","status":"s","parent":"p","input":{"a":1.50,"a":"<b>"},"details":` + detailsRow + `,"ended":true,"result":"r","truncated":true}`,
 		},
 		{
 			domain.ApprovalRequested{
 				ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Tool: "T", Input: raw, ToolKind: "k", InputEditable: true, Ambiguity: "y", Title: "t", Subject: "s",
-				Options: raw, Paths: []string{"/p"}, Diffs: raw, Stale: true, Reopens: "r", Reopened: "w", Replayed: true, Truncated: true,
+				Options: options, Paths: []string{"/p"}, Diffs: diffs, Stale: true, Reopens: "r", Reopened: "w", Replayed: true, Truncated: true,
 			},
 			`{"id":"a","call":"c","tool_use":"u","type":"t","tool":"T","input":{"a":1.50,"a":"<b>"},"tool_kind":"k","input_editable":true,"ambiguity":"y","title":"t","subject":"s",` +
-				`"options":{"a":1.50,"a":"<b>"},"paths":["/p"],"diffs":{"a":1.50,"a":"<b>"},"stale":true,"reopens":"r","reopened":"w","replayed":true,"truncated":true}`,
+				`"options":` + optionsRow + `,"paths":["/p"],"diffs":` + diffsRow + `,"stale":true,"reopens":"r","reopened":"w","replayed":true,"truncated":true}`,
 		},
 		{
 			domain.ApprovalResolved{ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Status: "s", Response: "r", Comment: "m", Option: "o", DecidedBy: "d", Title: "i", Tool: "T", InputEdited: true},
@@ -125,8 +142,8 @@ func TestRowsOfFormat8AndEarlierAreRead(t *testing.T) {
 			domain.MessageAdded{NativeSession: "n", Type: "message", Key: "m", Role: "user", Text: "c", Subtype: "b", Truncated: true},
 		},
 		{
-			"conversation_updated", `"event_type":"tool_call","tool_id":"i","tool_name":"N","tool_title":"t","tool_kind":"k","tool_status":"u","tool_input":{"a":1},"tool_data":{"b":2},"parent_tool_use_id":"p"}`,
-			domain.ToolCallChanged{ID: "i", Name: "N", Title: "t", ToolKind: "k", Status: "u", Input: json.RawMessage(`{"a":1}`), Details: json.RawMessage(`{"b":2}`), ParentID: "p"},
+			"conversation_updated", `"event_type":"tool_call","tool_id":"i","tool_name":"N","tool_title":"t","tool_kind":"k","tool_status":"u","tool_input":{"a":1},"tool_data":` + detailsRow + `,"parent_tool_use_id":"p"}`,
+			domain.ToolCallChanged{ID: "i", Name: "N", Title: "t", ToolKind: "k", Status: "u", Input: json.RawMessage(`{"a":1}`), Details: &details, ParentID: "p"},
 		},
 		{
 			"conversation_updated", `"event_type":"tool_result","tool_id":"i","tool_result_content":"c"}`,
@@ -134,10 +151,10 @@ func TestRowsOfFormat8AndEarlierAreRead(t *testing.T) {
 		},
 		{
 			"new_approval", `"approval_id":"a","call_id":"c","tool_use_id":"u","type":"FunctionCall","tool_name":"T","tool_input":{"a":1},"tool_kind":"k","input_editable":true,"input_ambiguity":"y",` +
-				`"title":"i","subject":"b","options":[1],"paths":["/p"],"diffs":[2],"stale":true,"reopens":"e","reopened":"d","truncated":true}`,
+				`"title":"i","subject":"b","options":` + optionsRow + `,"paths":["/p"],"diffs":` + diffsRow + `,"stale":true,"reopens":"e","reopened":"d","truncated":true}`,
 			domain.ApprovalRequested{
 				ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "FunctionCall", Tool: "T", Input: json.RawMessage(`{"a":1}`), ToolKind: "k", InputEditable: true, Ambiguity: "y",
-				Title: "i", Subject: "b", Options: json.RawMessage(`[1]`), Paths: []string{"/p"}, Diffs: json.RawMessage(`[2]`), Stale: true, Reopens: "e", Reopened: "d", Truncated: true,
+				Title: "i", Subject: "b", Options: options, Paths: []string{"/p"}, Diffs: diffs, Stale: true, Reopens: "e", Reopened: "d", Truncated: true,
 			},
 		},
 		{

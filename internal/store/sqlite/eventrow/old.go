@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 )
 
 // Up to format 8 a row of the log held what HumanLayer's clients were sent. Such
@@ -87,22 +88,22 @@ func (r oldStatus) payload() domain.Payload {
 }
 
 type oldConversation struct {
-	NativeID   string          `json:"claude_session_id"`
-	EventType  string          `json:"event_type"`
-	MessageID  string          `json:"message_id"`
-	Role       string          `json:"role"`
-	Content    string          `json:"content"`
-	ToolID     string          `json:"tool_id"`
-	ToolName   string          `json:"tool_name"`
-	ToolTitle  string          `json:"tool_title"`
-	ToolKind   string          `json:"tool_kind"`
-	ToolStatus string          `json:"tool_status"`
-	ToolInput  json.RawMessage `json:"tool_input"`
-	ToolData   json.RawMessage `json:"tool_data"`
-	Result     string          `json:"tool_result_content"`
-	ParentID   string          `json:"parent_tool_use_id"`
-	Subtype    string          `json:"subtype"`
-	Truncated  bool            `json:"truncated"`
+	NativeID   string               `json:"claude_session_id"`
+	EventType  string               `json:"event_type"`
+	MessageID  string               `json:"message_id"`
+	Role       string               `json:"role"`
+	Content    string               `json:"content"`
+	ToolID     string               `json:"tool_id"`
+	ToolName   string               `json:"tool_name"`
+	ToolTitle  string               `json:"tool_title"`
+	ToolKind   string               `json:"tool_kind"`
+	ToolStatus string               `json:"tool_status"`
+	ToolInput  json.RawMessage      `json:"tool_input"`
+	ToolData   *rowjson.ToolDetails `json:"tool_data"`
+	Result     string               `json:"tool_result_content"`
+	ParentID   string               `json:"parent_tool_use_id"`
+	Subtype    string               `json:"subtype"`
+	Truncated  bool                 `json:"truncated"`
 }
 
 func (r oldConversation) payload() domain.Payload {
@@ -110,7 +111,7 @@ func (r oldConversation) payload() domain.Payload {
 	case "tool_call", "tool_result":
 		return domain.ToolCallChanged{
 			NativeSession: r.NativeID, ID: r.ToolID, Name: r.ToolName, Title: r.ToolTitle, ToolKind: r.ToolKind, Status: r.ToolStatus, ParentID: r.ParentID,
-			Input: r.ToolInput, Details: r.ToolData, Ended: r.EventType == "tool_result", Result: r.Result, Truncated: r.Truncated,
+			Input: r.ToolInput, Details: detailsOrNil(r.ToolData), Ended: r.EventType == "tool_result", Result: r.Result, Truncated: r.Truncated,
 		}
 	}
 	return domain.MessageAdded{
@@ -130,9 +131,9 @@ type oldApproval struct {
 	Ambiguity  string          `json:"input_ambiguity"`
 	Title      string          `json:"title"`
 	Subject    string          `json:"subject"`
-	Options    json.RawMessage `json:"options"`
+	Options    rowjson.Options `json:"options"`
 	Paths      []string        `json:"paths"`
-	Diffs      json.RawMessage `json:"diffs"`
+	Diffs      []rowjson.Diff  `json:"diffs"`
 	Stale      bool            `json:"stale"`
 	Reopens    string          `json:"reopens"`
 	Reopened   string          `json:"reopened"`
@@ -142,7 +143,7 @@ type oldApproval struct {
 func (r oldApproval) payload() domain.Payload {
 	return domain.ApprovalRequested{
 		ApprovalID: r.ApprovalID, CallID: r.CallID, ToolUseID: r.ToolUseID, Type: r.Type, Tool: r.ToolName, Input: r.ToolInput, ToolKind: r.ToolKind,
-		InputEditable: r.Editable, Ambiguity: r.Ambiguity, Title: r.Title, Subject: r.Subject, Options: r.Options, Paths: r.Paths, Diffs: r.Diffs,
+		InputEditable: r.Editable, Ambiguity: r.Ambiguity, Title: r.Title, Subject: r.Subject, Options: r.Options, Paths: r.Paths, Diffs: rowjson.Diffs(r.Diffs),
 		Stale: r.Stale, Reopens: r.Reopens, Reopened: r.Reopened, Truncated: r.Truncated,
 	}
 }
@@ -199,9 +200,9 @@ func (r oldSettings) payload() domain.Payload {
 }
 
 // oldPlan is a plan, whose steps are spelled as today.
-type oldPlan struct{ planRow }
+type oldPlan struct{ rowjson.Plan }
 
-func (r oldPlan) payload() domain.Payload { return r.planRow.payload() }
+func (r oldPlan) payload() domain.Payload { return domain.PlanChanged(r.Value()) }
 
 type oldUsage struct {
 	InputTokens      int64   `json:"input_tokens"`

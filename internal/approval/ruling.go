@@ -8,6 +8,36 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
+// situationOf is what the policy judges the calls of a run in.
+func (in *Inbox) situationOf(t store.Tx, run domain.Run) (policy.Situation, error) {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return policy.Situation{}, err
+	}
+	rules, err := t.Rules(in.ctx, run.Thread)
+	return policy.Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}, err
+}
+
+// recordRuling keeps and announces a question that the policy has answered.
+func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r policy.Ruling) error {
+	a.Status, a.DecidedBy, a.Decided = statusOf(r), r.Reason, t.Now()
+	if err := t.InsertApproval(a); err != nil {
+		return err
+	}
+	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
+		return err
+	}
+	return in.noteAnswer(t, run, *a)
+}
+
+// statusOf is the status of an approval of which the policy has ruled.
+func statusOf(r policy.Ruling) string {
+	if r.Approved {
+		return domain.ApprovalApproved
+	}
+	return domain.ApprovalDenied
+}
+
 // Reconsider applies the policy again to what waits in a conversation, after its
 // settings or its rules have changed.
 func (in *Inbox) Reconsider(t store.Tx, thread int64) error {
@@ -62,12 +92,4 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 		}
 	}
 	return nil
-}
-
-// statusOf is the status of an approval of which the policy has ruled.
-func statusOf(r policy.Ruling) string {
-	if r.Approved {
-		return domain.ApprovalApproved
-	}
-	return domain.ApprovalDenied
 }

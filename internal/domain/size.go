@@ -15,12 +15,16 @@ func (p MessageAdded) Size() int { return fieldsSize + len(p.Text) }
 
 // Size is as of Payload.
 func (p ToolCallChanged) Size() int {
-	return fieldsSize + len(p.Title) + len(p.Input) + len(p.Details) + len(p.Result)
+	details := 0
+	if p.Details != nil {
+		details = p.Details.Size()
+	}
+	return fieldsSize + len(p.Title) + len(p.Input) + details + len(p.Result)
 }
 
 // Size is as of Payload.
 func (p ApprovalRequested) Size() int {
-	return fieldsSize + len(p.Input) + len(p.Ambiguity) + len(p.Title) + len(p.Subject) + len(p.Options) + len(p.Diffs)
+	return fieldsSize + len(p.Input) + len(p.Ambiguity) + len(p.Title) + len(p.Subject) + sizeOfOptions(p.Options) + SizeOfDiffs(p.Diffs)
 }
 
 // Size is as of Payload.
@@ -39,11 +43,7 @@ func (p AgentModeChanged) Size() int { return fieldsSize }
 
 // Size is as of Payload.
 func (p PlanChanged) Size() int {
-	n := fieldsSize
-	for _, e := range p.Entries {
-		n += 64 + len(e.Content)
-	}
-	return n
+	return fieldsSize + Plan(p).Size()
 }
 
 // Size is as of Payload.
@@ -81,3 +81,67 @@ func (p LogDamaged) Size() int { return fieldsSize }
 
 // Size is as of Payload.
 func (p Unreadable) Size() int { return fieldsSize }
+
+// entrySize is about how long the fields of an entry of a list are together that
+// are never long.
+const entrySize = 64
+
+// SizeOfDiffs is about how many bytes the texts of diffs are.
+func SizeOfDiffs(diffs []Diff) (n int) {
+	for _, d := range diffs {
+		n += entrySize + len(d.Path) + len(d.NewText)
+		if d.OldText != nil {
+			n += len(*d.OldText)
+		}
+	}
+	return n
+}
+
+func sizeOfOptions(options []Option) (n int) {
+	for _, o := range options {
+		n += entrySize + len(o.ID) + len(o.Name)
+		for name, value := range o.Extra {
+			n += len(name) + len(value)
+		}
+	}
+	return n
+}
+
+// Size is as of ItemData.
+func (d ToolDetails) Size() int {
+	n := len(d.Terminal) + SizeOfDiffs(d.Diffs)
+	for _, p := range d.Paths {
+		n += len(p) + 4
+	}
+	return n
+}
+
+// Size is as of ItemData.
+func (p Plan) Size() (n int) {
+	for _, e := range p.Entries {
+		n += entrySize + len(e.Content)
+	}
+	return n
+}
+
+// Size is as of ItemData.
+func (n FileNote) Size() int { return fieldsSize + len(n.Path) }
+
+// Size is as of ItemData.
+func (n ApprovalNote) Size() int {
+	return fieldsSize + len(n.Title) + len(n.Response) + len(n.Delivery)
+}
+
+// Size is about how many bytes its texts are.
+func (s MCPServer) Size() int {
+	n := entrySize + len(s.Name) + len(s.Command) + len(s.URL)
+	for _, a := range s.Args {
+		n += len(a)
+	}
+	for _, m := range []map[string]string{s.Env, s.Headers} {
+		for name, value := range m {
+			n += len(name) + len(value)
+		}
+	}
+	return n
+}

@@ -1,0 +1,86 @@
+package hub
+
+import (
+	"context"
+	"time"
+)
+
+// Drain waits until nothing runs that does not wait for a human, or ctx ends: a
+// question can be answered later, too. Queued runs stay queued, and nothing new is
+// started until the hub is closed.
+func (h *Hub) Drain(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.draining = true
+	for h.works() {
+		if h.rested == nil {
+			h.rested = make(chan struct{})
+		}
+		rested := h.rested
+		h.mu.Unlock()
+		select {
+		case <-rested:
+		case <-ctx.Done():
+		case <-h.ctx.Done():
+		}
+		h.mu.Lock()
+		if ctx.Err() != nil || h.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// noteRest tells who drains that a run may do nothing on its own any more; mu is
+// held.
+func (h *Hub) noteRest() {
+	if h.rested != nil {
+		close(h.rested)
+		h.rested = nil
+	}
+}
+
+// Busy reports whether agents are at work.
+func (h *Hub) Busy() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.live) > 0
+}
+
+// works reports whether a run does something on its own; mu is held.
+func (h *Hub) works() bool {
+	for _, live := range h.live {
+		if !live.asks {
+			return true
+		}
+	}
+	return false
+}
+
+// isClosing reports whether nothing new is to be started.
+func (h *Hub) isClosing() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closing || h.draining
+}
+
+// calmAfter is how long nothing must run before memory is given back.
+const calmAfter = time.Second
+
+// calmDown gives memory back when nothing runs any more. mu is held.
+func (h *Hub) calmDown() {
+	if len(h.live) > 0 || h.opts.Idle == nil {
+		return
+	}
+	if h.calm == nil {
+		h.calm = time.AfterFunc(calmAfter, func() {
+			h.active.Go(func() {
+				if !h.Busy() {
+					h.events.Forget()
+					h.opts.Idle()
+				}
+			})
+		})
+		return
+	}
+	h.calm.Reset(calmAfter)
+}

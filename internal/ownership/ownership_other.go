@@ -1,0 +1,32 @@
+//go:build !unix
+
+package ownership
+
+import "io/fs"
+
+// There are no such flags here.
+const (
+	NoFollow    = 0
+	NonBlocking = 0
+)
+
+// None of this is part of a file's information here. What keeps others out is that
+// the user's directories are inherited by what is in them.
+
+// Of knows nobody.
+func Of(fs.FileInfo) (uid int, known bool) { return 0, false }
+
+// IsForeign is always false.
+func IsForeign(fs.FileInfo) bool { return false }
+
+// Links is always 1.
+func Links(fs.FileInfo) uint64 { return 1 }
+
+// OpenToOthers is always false.
+func OpenToOthers(fs.FileInfo) bool { return false }
+
+// SharedWrite is always false.
+func SharedWrite(fs.FileInfo) bool { return false }
+
+// WritableByOthers is always false.
+func WritableByOthers(fs.FileInfo) bool { return false }

@@ -1,0 +1,60 @@
+//go:build unix
+
+package ownership
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Flags for [os.OpenFile].
+const (
+	NoFollow    = unix.O_NOFOLLOW // fail on a symbolic link
+	NonBlocking = unix.O_NONBLOCK // do not wait for the other end of a named pipe
+)
+
+// Of is the user that a file belongs to; known is false where that is not told.
+func Of(info fs.FileInfo) (uid int, known bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(stat.Uid), true
+}
+
+// IsForeign reports whether a file is not this process's user's, or may not be.
+func IsForeign(info fs.FileInfo) bool {
+	uid, known := Of(info)
+	return !known || uid != os.Geteuid()
+}
+
+// Links is how many names a file has.
+func Links(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Nlink) // its type differs between systems
+	}
+	return 1
+}
+
+// OpenToOthers reports whether the file's mode lets its group, or all others,
+// do anything with it.
+func OpenToOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
+
+// SharedWrite reports whether the file's mode lets its group, or all others, write
+// to it.
+func SharedWrite(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
+
+// WritableByOthers reports whether somebody else can write a file, but for the
+// members of a group that has its user's number: such a group is that user's
+// own, and where there are such groups new files are often writable by them.
+func WritableByOthers(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	mode := info.Mode()
+	if !ok || mode&fs.ModeSymlink != 0 || mode.Perm()&0o022 == 0 {
+		return false // a link has no permissions of its own
+	}
+	return mode.Perm()&0o002 != 0 || stat.Gid != stat.Uid
+}
