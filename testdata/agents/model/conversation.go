@@ -257,6 +257,8 @@ func (c conversation) delegate(words string) *toolCall {
 		return &toolCall{name, object{"message": words}}
 	case "invoke_agent":
 		return &toolCall{name, object{"agent_name": "generalist", "prompt": words}}
+	case "task":
+		return &toolCall{name, object{"description": "What was asked for", "prompt": words, "subagent_type": "general"}}
 	default:
 		return &toolCall{name, object{"description": "What was asked for", "prompt": words, "subagent_type": "general-purpose"}}
 	}
