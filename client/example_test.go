@@ -7,9 +7,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -64,6 +66,23 @@ func Example() {
 	// Ada <nil>
 	// -32000 Task not found: x
 	// true task_not_found
+}
+
+// A server that takes and sends less than most.
+func ExampleWithMaxMessage() {
+	path, remove := exampleSocket()
+	defer remove()
+	defer serveExample(path, standard())()
+	c, err := client.Dial(context.Background(), client.Socket(path),
+		client.WithMaxMessage(1<<10), client.WithLimits(frame.Limits{MaxFrame: 1 << 20}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	err = c.Call(context.Background(), "echo", strings.Repeat("long ", 1000), nil)
+	fmt.Println(errors.Is(err, client.ErrTooLong))
+	// Output: true
 }
 
 // Notifications and requests that the server sends.

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -83,27 +82,6 @@ func (c *Client) OnState(handle func(State)) (off func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.onState = without(c.onState, l)
-	}
-}
-
-// notification queues a notification for whoever listens, and looks whether it
-// is an event.
-func (l *link) notification(_ *server.Conn, method string, params json.RawMessage) {
-	l.receivedAny.Store(true)
-	params = bytes.Clone(params)
-	if method == "event" || method == "heartbeat" {
-		l.event(method, params)
-	}
-	c := l.c
-	c.mu.Lock()
-	wanted := len(c.on[method]) > 0 || len(c.on[All]) > 0
-	c.mu.Unlock()
-	if !wanted {
-		return
-	}
-	n := Notification{method, params}
-	if !c.notifications.put(len(params)+len(method), func() { c.dispatch(n) }, nil) && c.ctx.Err() == nil {
-		c.opts.logger.Warn("notification dropped: handlers do not keep up", "method", method)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/pending"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/passfd"
@@ -35,20 +34,6 @@ type message struct {
 	ID      uint64          `json:"id,omitempty"`
 	Method  string          `json:"method"`
 	Params  json.RawMessage `json:"params,omitempty"`
-}
-
-func (c *Client) newLink(t server.Transport) *link {
-	l := &link{c: c, t: &observed{Transport: t}, lost: make(chan struct{}), byID: make(map[string]*Subscription)}
-	opts := server.Options{
-		Limits: c.opts.limits, Logger: c.opts.logger, MaxLine: c.opts.maxMessage,
-		OnResponse: l.response, OnNotification: l.notification,
-	}
-	if trace := c.opts.trace; trace != nil {
-		opts.Trace = func(_ *server.Conn, sent bool, message []byte) { trace(sent, message) }
-	}
-	srv := server.New(c.reg, opts)
-	l.conn = srv.Connect(context.Background(), l.t, c.opts.framing)
-	return l
 }
 
 // wait waits until the connection, and what is behind it, has ended.
@@ -125,25 +110,6 @@ func (l *link) fail(err error) {
 	l.gone, l.byID = err, nil
 	l.mu.Unlock()
 	l.calls.End(err)
-}
-
-// response takes what has no method: the response to a request, or an event,
-// which on a connection of lines is a result without an id.
-func (l *link) response(_ *server.Conn, m *frame.Message) {
-	logger := l.c.opts.logger
-	switch hasID := m.ID != nil && string(m.ID) != "null"; {
-	case string(m.JSONRPC) != `"2.0"`:
-		logger.Debug("message ignored: it is not JSON-RPC 2.0")
-	case hasID && !l.calls.Deliver(m):
-		logger.Debug("response ignored: nobody waits for it")
-	case hasID:
-	case m.Result != nil:
-		l.receivedAny.Store(true)
-		l.event("", m.Result)
-	default:
-		l.receivedAny.Store(true)
-		logger.Warn("the server refused a message of ours", "error", errorFrom(m.Error))
-	}
 }
 
 // observed is a transport that remembers why it failed.

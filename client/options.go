@@ -63,12 +63,16 @@ func WithTrace(f func(sent bool, message []byte)) Option {
 	return func(o *options) { o.trace = f }
 }
 
-// WithLimits bounds what comes in. Default: [DefaultMaxFrame], and package
-// frame's defaults.
+// WithLimits bounds what comes in, for a server that is not trusted with more. A
+// message that is longer is dropped, which the log tells; a call whose response
+// it was ends with its timeout. Default: [DefaultMaxFrame], and package frame's
+// defaults.
 func WithLimits(l frame.Limits) Option { return func(o *options) { o.limits = l } }
 
 // WithMaxMessage bounds a message that goes out, in bytes: a longer one is not
-// sent, since a server would refuse it. Default [DefaultMaxMessage].
+// sent, since a server would refuse it, and is an [ErrTooLong]. A server of this
+// project says how much it takes (initialize, maxFrameBytes). Default
+// [DefaultMaxMessage].
 func WithMaxMessage(n int) Option { return func(o *options) { o.maxMessage = n } }
 
 // WithQueue sets how many notifications and events may wait for their

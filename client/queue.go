@@ -9,9 +9,9 @@ type queue struct {
 
 	mu     sync.Mutex // guards the fields below
 	items  []item
-	size   int             // of all items, in bytes
-	missed []*Subscription // did not get an event in since the queue was empty
-	lost   int64           // items that had no room, and nobody fetches again
+	size   int               // of all items, in bytes
+	missed []chan<- struct{} // of those that got nothing in since the queue was empty
+	lost   int64             // items that had no room, and nobody fetches again
 	closed bool
 	wake   chan struct{} // holds one token when there may be something to do
 }
@@ -23,17 +23,18 @@ type item struct {
 
 func newQueue(most int) *queue { return &queue{most: max(1, most), wake: make(chan struct{}, 1)} }
 
-// put queues run, and reports whether there was room. If there was none, sub,
-// if it is not nil, is woken when the queue is empty again.
-func (q *queue) put(size int, run func(), sub *Subscription) bool {
+// put queues run, and reports whether there was room. If there was none,
+// roomAgain, if it is not nil, gets a token when the queue is empty again, unless
+// it holds one.
+func (q *queue) put(size int, run func(), roomAgain chan<- struct{}) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return false
 	}
 	if n := len(q.items); n > 0 && (n >= q.most || q.size+size > maxQueuedBytes) {
-		if sub != nil {
-			q.missed = append(q.missed, sub)
+		if roomAgain != nil {
+			q.missed = append(q.missed, roomAgain)
 		} else {
 			q.lost++
 		}
@@ -41,13 +42,14 @@ func (q *queue) put(size int, run func(), sub *Subscription) bool {
 	}
 	q.items = append(q.items, item{size, run})
 	q.size += size
-	q.signal()
+	signal(q.wake)
 	return true
 }
 
-func (q *queue) signal() {
+// signal gives a channel that holds one token its token, if it has none.
+func signal(c chan<- struct{}) {
 	select {
-	case q.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -65,7 +67,7 @@ func (q *queue) next() (i item, ok, closed bool) {
 }
 
 // done drops the first item, and returns who may try again.
-func (q *queue) done() []*Subscription {
+func (q *queue) done() []chan<- struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.items) == 0 { // closed meanwhile
@@ -94,8 +96,8 @@ func (q *queue) run() {
 			continue
 		}
 		i.run()
-		for _, sub := range q.done() {
-			sub.again()
+		for _, roomAgain := range q.done() {
+			signal(roomAgain)
 		}
 	}
 }
@@ -108,7 +110,7 @@ func (q *queue) close(drop bool) {
 	if drop {
 		q.items, q.size, q.missed = nil, 0, nil
 	}
-	q.signal()
+	signal(q.wake)
 }
 
 func (q *queue) dropped() int64 {

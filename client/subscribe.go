@@ -349,58 +349,6 @@ func (s *Subscription) leave(l *link, id string, renew bool) {
 	}
 }
 
-// again wakes a subscription that missed events: there is room again.
-func (s *Subscription) again() {
-	select {
-	case s.resync <- struct{}{}:
-	default:
-	}
-}
-
-// wireEvent is an event or a heartbeat in either dialect.
-type wireEvent struct {
-	SubscriptionID string `json:"subscription_id"`
-	Seq            int64  `json:"seq"`  // LSP
-	Type           string `json:"type"` // of a heartbeat
-	Event          *struct {
-		Type      string          `json:"type"`
-		Timestamp string          `json:"timestamp"`
-		Seq       int64           `json:"seq"` // lines
-		Data      json.RawMessage `json:"data"`
-	} `json:"event"`
-}
-
-// event reads what may be an event, in the goroutine that reads: the method
-// event or heartbeat, or no method where it is a result without an id.
-func (l *link) event(method string, raw json.RawMessage) {
-	var w wireEvent
-	if err := json.Unmarshal(raw, &w); err != nil {
-		l.c.opts.logger.Debug("not an event", "err", err)
-		return
-	}
-	s := l.subscription(w.SubscriptionID)
-	switch {
-	case s == nil:
-	case w.Event != nil:
-		at, _ := time.Parse(time.RFC3339Nano, w.Event.Timestamp)
-		s.take(l, Event{w.Event.Type, at, max(w.Seq, w.Event.Seq), w.Event.Data}, len(raw))
-	case (method == typeHeartbeat || w.Type == typeHeartbeat) && s.opts.Heartbeats:
-		s.take(l, Event{Type: typeHeartbeat}, len(raw))
-	}
-}
-
-// subscription is whose events carry that id.
-func (l *link) subscription(id string) *Subscription {
-	if l.c.oneSubscription() {
-		l.c.mu.Lock()
-		defer l.c.mu.Unlock()
-		return l.c.lineEvents
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.byID[id]
-}
-
 // take queues an event of l for the handler.
 func (s *Subscription) take(l *link, e Event, size int) {
 	s.mu.Lock()
@@ -408,7 +356,7 @@ func (s *Subscription) take(l *link, e Event, size int) {
 	if s.link != l || s.missing || s.ctx.Err() != nil || e.Seq > 0 && !s.isNew(e.Seq) {
 		return
 	}
-	if !s.c.notifications.put(size, func() { s.deliver(e) }, s) {
+	if !s.c.notifications.put(size, func() { s.deliver(e) }, s.resync) {
 		s.missing = true
 		if s.received < 0 && e.Seq > 0 {
 			s.received = e.Seq - 1

@@ -218,3 +218,13 @@ func Excerpt(s string) string {
 	}
 	return s[:cut] + "…"
 }
+
+// ValidID reports whether raw JSON is an id that JSON-RPC allows: a string, a
+// number or null.
+func ValidID(raw []byte) bool {
+	if len(raw) == 0 {
+		return false
+	}
+	c := raw[0]
+	return c == '"' || c == '-' || c == 'n' || isDigit(c)
+}

@@ -1,83 +1,11 @@
 package frame
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // Resynchronisation: after a frame that leaves the
 // position in doubt, skip to the next "Content-Length:" with digits and a
 // line end, wherever it stands (clients put no newline after a body), or to
 // a "Content-Type:" at the beginning of a line.
-
-// maxMark is the longest text, with its blanks and line end, that is taken
-// for the beginning of a header in the middle of garbage.
-const maxMark = 64
-
-// match says whether a header begins somewhere.
-type match uint8
-
-const (
-	noMatch    match = iota
-	maybeMatch       // not decided: the bytes end too early
-	isMatch
-)
-
-// matchLength looks for "Content-Length: digits line-end" around the colon at
-// b[colon] and returns where it begins.
-func matchLength(b []byte, colon int) (start int, m match) {
-	start, ok := nameBefore(b, colon, "content-length")
-	if !ok {
-		return 0, noMatch
-	}
-	i := skipBlanks(b, colon+1)
-	digits := i
-	i = skipDigits(b, i)
-	if i < len(b) && i == digits {
-		return 0, noMatch
-	}
-	i = skipBlanks(b, i)
-	if i < len(b) && b[i] == '\r' {
-		i++
-	}
-	switch {
-	case i-start >= maxMark || i < len(b) && b[i] != '\n':
-		return 0, noMatch
-	case i == len(b):
-		return start, maybeMatch
-	}
-	return start, isMatch
-}
-
-// nameBefore reports where the header name that ends before colon begins.
-func nameBefore(b []byte, colon int, lower string) (start int, ok bool) {
-	end := colon
-	for end > 0 && colon-end < 16 && (b[end-1] == ' ' || b[end-1] == '\t') {
-		end--
-	}
-	start = end - len(lower)
-	return start, start >= 0 && bytes.EqualFold(b[start:end], []byte(lower))
-}
-
-func skipBlanks(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
-		i++
-	}
-	return i
-}
-
-// embeddedHeader is where in a whole header section without a Content-Length
-// one stands in the middle of a line: something was printed in front of it.
-// It is 0 if there is none.
-func embeddedHeader(section []byte) int {
-	for i, c := range section {
-		if c == ':' {
-			if start, m := matchLength(section, i); m == isMatch {
-				return start
-			}
-		}
-	}
-	return 0
-}
 
 // findHeader drops bytes up to the next header.
 func (s *lspSplitter) findHeader() error {

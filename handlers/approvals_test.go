@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 )
 
 // asking is an agent that asks whether it may run a tool, and says the answer.
@@ -43,7 +44,7 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.NDJSON)
 	launched := c.ask("launchSession", `{"query":"edit"}`)
-	session, run := member[string](t, launched, "session_id"), member[string](t, launched, "run_id")
+	session, run := jsontest.As[string](t, launched, "session_id"), jsontest.As[string](t, launched, "run_id")
 	a := pending(t, w, c, session)
 	id := a["id"].(string)
 	for name, want := range map[string]any{
@@ -98,7 +99,7 @@ func TestACallIDNamesOneApproval(t *testing.T) {
 	c := w.connect(frame.NDJSON)
 	var sessions, calls []string
 	for range 3 {
-		session := member[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+		session := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 		a := pending(t, w, c, session)
 		call := a["call_id"].(string)
 		assert.Equal(t, call, a["function_call"].(map[string]any)["call_id"])
@@ -128,8 +129,8 @@ func TestACallIDNamesOneApproval(t *testing.T) {
 func TestAHumanIsContacted(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)
-	session := member[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
-	id := member[string](t, c.ask("createApproval", `{"session_id":"`+session+`","type":"human_contact","message":"Which one?","subject":"A choice",
+	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
+	id := jsontest.As[string](t, c.ask("createApproval", `{"session_id":"`+session+`","type":"human_contact","message":"Which one?","subject":"A choice",
 		"options":[{"option_id":"a","name":"The first"}]}`), "approval_id")
 	a := pending(t, w, c, session)
 	contact := a["human_contact"].(map[string]any)
@@ -158,7 +159,7 @@ func TestAHumanIsContacted(t *testing.T) {
 	for decision, kept := range map[string]any{
 		`"approve"`: nil, `"approve","updated_input":null`: nil, `"approve","updated_input":{"a":2}`: "Bash — approved", `"deny","comment":"not today"`: "Bash — denied: not today",
 	} {
-		id := member[string](t, c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Bash","tool_input":{"a":1}}`), "approval_id")
+		id := jsontest.As[string](t, c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Bash","tool_input":{"a":1}}`), "approval_id")
 		before := last(c)["id"]
 		c.ask("sendDecision", `{"approval_id":"`+id+`","decision":`+decision+`}`)
 		if kept == nil {
@@ -179,7 +180,7 @@ func TestAnInputThatCannotBeChanged(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.NDJSON)
-	session := member[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 	a := pending(t, w, c, session)
 	assert.Equal(t, false, a["input_editable"])
 	e := c.fail("sendDecision", `{"approval_id":"`+a["id"].(string)+`","decision":"approve","updated_input":{"path":"b.txt"}}`)
@@ -200,7 +201,7 @@ func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	session := member[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 	a := pending(t, w, c, session)
 	assert.Equal(t, []any{
 		map[string]any{"option_id": "a", "name": "Yes", "kind": "allow_once"}, map[string]any{"option_id": "b", "name": "Ask the boss", "kind": "ask_the_boss"},
@@ -208,7 +209,7 @@ func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 
 	offered := `[{"option_id":"a","name":"First","kind":"allow_once","_meta":{"n":1.50}},{"name":"Second"}]`
 	created := c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Bash","options":`+offered+`}`)
-	id := member[string](t, created, "approval_id")
+	id := jsontest.As[string](t, created, "approval_id")
 	shown := c.ask("getApproval", `{"call_id":"`+id+`"}`)
 	assert.Contains(t, string(shown), `"options":`+offered)
 	c.ask("sendDecision", `{"call_id":"`+id+`","decision":"approve","option":"First"}`)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -27,7 +28,7 @@ func TestHealthTellsWhatIsWrong(t *testing.T) {
 func TestInitializeOffersWhatThereIs(t *testing.T) {
 	c := connectTo(t, server.New(everything(), server.Options{}), frame.LSP)
 	assert.JSONEq(t, `{"serverInfo":{"name":"duet-rpc","version":"0.0.0-test"},"protocolVersion":"2.0"}`, string(c.ask("initialize", "")))
-	offer := member[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
+	offer := jsontest.As[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
 	assert.Equal(t, []any{"core", "task", "session", "executor", "terminal"}, offer["methodFamilies"])
 	assert.Contains(t, offer["eventTypes"], "approval_resolved")
 	assert.Contains(t, offer["longRunning"], "execute_prompt")
@@ -35,7 +36,7 @@ func TestInitializeOffersWhatThereIs(t *testing.T) {
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{Version: "1", LogLevel: &slog.LevelVar{}, Now: time.Now})
 	c = connectTo(t, server.New(reg, server.Options{}), frame.LSP)
-	offer = member[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
+	offer = jsontest.As[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
 	assert.Equal(t, []any{"core"}, offer["methodFamilies"])
 	assert.NotContains(t, offer, "eventTypes")
 }

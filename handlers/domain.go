@@ -2,11 +2,9 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -57,13 +55,4 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	registerExecutor(reg, d)
 	registerTerminals(reg, d, w)
 	return b.flushed
-}
-
-// hubKind is the kind of an error of the domain, or "".
-func hubKind(err error) string {
-	var e *domain.Error
-	if errors.As(err, &e) {
-		return e.Kind
-	}
-	return ""
 }

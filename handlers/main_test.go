@@ -357,14 +357,6 @@ func object(t *testing.T, raw json.RawMessage) map[string]any {
 	return m
 }
 
-// member is a member of a result.
-func member[T any](t *testing.T, raw json.RawMessage, name string) T {
-	t.Helper()
-	v, ok := object(t, raw)[name].(T)
-	require.True(t, ok, "%s in %s", name, raw)
-	return v
-}
-
 // ended waits until a run has ended.
 func (w *world) ended(id string) domain.Session {
 	w.t.Helper()

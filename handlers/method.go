@@ -2,9 +2,11 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -63,4 +65,13 @@ func first(errs ...error) error {
 // success is the result of what either works or is an error.
 type success struct {
 	Success bool `json:"success"`
+}
+
+// hubKind is the kind of an error of the domain, or "".
+func hubKind(err error) string {
+	var e *domain.Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/openrpc"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -106,7 +107,7 @@ func TestResultsWithNothingInThemAreAsDescribed(t *testing.T) {
 		}
 	}
 	c := w.connect(frame.LSP)
-	draft := member[string](t, c.ask("launchSession", `{"query":"x","draft":true}`), "session_id")
+	draft := jsontest.As[string](t, c.ask("launchSession", `{"query":"x","draft":true}`), "session_id")
 	for _, method := range []string{"getSessionState", "getConversation", "getSessionSnapshots", "fetchApprovals"} {
 		c.ask(method, `{"session_id":"`+draft+`"}`)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 )
 
 func TestASessionFromItsStartToItsEnd(t *testing.T) {
@@ -29,13 +30,13 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 	})
 	c := w.connect(frame.NDJSON)
 	launched := c.ask("launchSession", `{"query":"where  is it?","title":"Search","model":"sonnet","dangerously_skip_permissions":true,"dangerously_skip_permissions_timeout":60000}`)
-	id := member[string](t, launched, "session_id")
-	assert.NotEqual(t, id, member[string](t, launched, "run_id"))
+	id := jsontest.As[string](t, launched, "session_id")
+	assert.NotEqual(t, id, jsontest.As[string](t, launched, "run_id"))
 	w.ended(id)
 
-	state := member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	state := jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
 	for name, want := range map[string]any{
-		"id": id, "run_id": member[string](t, launched, "run_id"), "claude_session_id": "native-1", "status": "completed", "state": "completed",
+		"id": id, "run_id": jsontest.As[string](t, launched, "run_id"), "claude_session_id": "native-1", "status": "completed", "state": "completed",
 		"query": "where  is it?", "summary": "where is it?", "title": "Search", "model": "sonnet", "working_dir": w.dir,
 		"cost_usd": 0.5, "input_tokens": 10.0, "output_tokens": 5.0, "total_tokens": 15.0, "effective_context_tokens": 15.0, "context_limit": 1000.0,
 		"auto_accept_edits": false, "dangerously_skip_permissions": true, "archived": false, "agent": "fake", "task_id": "task-0001",
@@ -96,18 +97,18 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 func TestSessionsThatFollowEachOther(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	first := member[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	first := jsontest.As[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
 	w.ended(first)
 	second := c.ask("continueSession", `{"session_id":"`+first+`","query":"two","mcp_config":"{\"mcpServers\":{\"x\":{\"command\":\"x\"}}}"}`)
-	assert.Equal(t, first, member[string](t, second, "parent_session_id"))
+	assert.Equal(t, first, jsontest.As[string](t, second, "parent_session_id"))
 	assert.Contains(t, object(t, second), "claude_session_id")
-	w.ended(member[string](t, second, "session_id"))
+	w.ended(jsontest.As[string](t, second, "session_id"))
 	fork := c.ask("continueSession", `{"session_id":"`+first+`","query":"another two"}`)
-	w.ended(member[string](t, fork, "session_id"))
-	assert.NotEqual(t, member[string](t, second, "thread_id"), member[string](t, fork, "thread_id"))
+	w.ended(jsontest.As[string](t, fork, "session_id"))
+	assert.NotEqual(t, jsontest.As[string](t, second, "thread_id"), jsontest.As[string](t, fork, "thread_id"))
 
 	var r struct{ Events []struct{ Content string } }
-	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+member[string](t, fork, "session_id")+`"}`), &r))
+	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+jsontest.As[string](t, fork, "session_id")+`"}`), &r))
 	var said []string
 	for _, e := range r.Events {
 		said = append(said, e.Content)
@@ -115,17 +116,17 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 	assert.Equal(t, []string{"one", "Done: one", "another two", "Done: another two"}, said)
 
 	// With fork also behind the last one, which can still be continued.
-	last := member[string](t, fork, "session_id")
+	last := jsontest.As[string](t, fork, "session_id")
 	beside := c.ask("continueSession", `{"session_id":"`+last+`","query":"beside","fork":true}`)
-	w.ended(member[string](t, beside, "session_id"))
-	assert.NotEqual(t, member[string](t, fork, "thread_id"), member[string](t, beside, "thread_id"))
-	assert.Equal(t, last, member[string](t, beside, "parent_session_id"))
-	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+member[string](t, beside, "session_id")+`"}`), &r))
+	w.ended(jsontest.As[string](t, beside, "session_id"))
+	assert.NotEqual(t, jsontest.As[string](t, fork, "thread_id"), jsontest.As[string](t, beside, "thread_id"))
+	assert.Equal(t, last, jsontest.As[string](t, beside, "parent_session_id"))
+	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+jsontest.As[string](t, beside, "session_id")+`"}`), &r))
 	require.Len(t, r.Events, 6)
 	assert.Equal(t, "beside", r.Events[4].Content)
 	onward := c.ask("continueSession", `{"session_id":"`+last+`","query":"on","fork":false}`)
-	assert.Equal(t, member[string](t, fork, "thread_id"), member[string](t, onward, "thread_id"))
-	w.ended(member[string](t, onward, "session_id"))
+	assert.Equal(t, jsontest.As[string](t, fork, "thread_id"), jsontest.As[string](t, onward, "thread_id"))
+	w.ended(jsontest.As[string](t, onward, "session_id"))
 
 	e := c.fail("continueSession", `{"session_id":"nope","query":"x"}`)
 	assert.Equal(t, -32603, e.Code)
@@ -136,7 +137,7 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 
 	hits := object(t, c.ask("searchConversations", `{"query":"another"}`))["hits"].([]any)
 	require.NotEmpty(t, hits)
-	assert.Equal(t, member[string](t, fork, "session_id"), hits[0].(map[string]any)["session_id"])
+	assert.Equal(t, jsontest.As[string](t, fork, "session_id"), hits[0].(map[string]any)["session_id"])
 	assert.Contains(t, hits[0].(map[string]any)["snippet"], "«another»")
 }
 
@@ -145,13 +146,13 @@ func TestListsOfSessions(t *testing.T) {
 	c := w.connect(frame.LSP)
 	var ids []string
 	for i := range 4 {
-		id := member[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"q%d"}`, i)), "session_id")
+		id := jsontest.As[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"q%d"}`, i)), "session_id")
 		w.ended(id)
 		ids = append(ids, id)
 	}
-	leaf := member[string](t, c.ask("continueSession", `{"session_id":"`+ids[3]+`","query":"on"}`), "session_id")
+	leaf := jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+ids[3]+`","query":"on"}`), "session_id")
 	w.ended(leaf)
-	draft := member[string](t, c.ask("launchSession", `{"query":"draft","draft":true}`), "session_id")
+	draft := jsontest.As[string](t, c.ask("launchSession", `{"query":"draft","draft":true}`), "session_id")
 	list := func(method, params string) (got []string) {
 		for _, s := range object(t, c.ask(method, params))["sessions"].([]any) {
 			got = append(got, s.(map[string]any)["id"].(string))
@@ -174,7 +175,7 @@ func TestListsOfSessions(t *testing.T) {
 
 	c.ask("updateSessionTitle", `{"session_id":"`+leaf+`","title":"Named"}`)
 	c.ask("updateSessionSettings", `{"session_id":"`+leaf+`","auto_accept_edits":true,"permission_mode":"plan","dangerously_skip_permissions":true,"dangerously_skip_permissions_timeout_ms":60000}`)
-	s := member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+leaf+`"}`), "session")
+	s := jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+leaf+`"}`), "session")
 	assert.Equal(t, []any{"Named", true, "plan", true}, []any{s["title"], s["auto_accept_edits"], s["permission_mode"], s["dangerously_skip_permissions"]})
 	assert.Contains(t, s, "dangerously_skip_permissions_expires_at")
 	e := c.fail("updateSessionSettings", `{"session_id":"`+leaf+`","permission_mode":"yolo"}`)
@@ -189,12 +190,12 @@ func TestListsOfSessions(t *testing.T) {
 func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	id := member[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
+	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
 	c.ask("updateSessionTitle", `{"session_id":"`+id+`","title":"Named"}`)
 	launched := object(t, c.ask("continueSession", `{"session_id":"`+id+`"}`))
 	assert.Equal(t, []any{id, ""}, []any{launched["session_id"], launched["parent_session_id"]})
 	w.ended(id)
-	s := member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	s := jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
 	assert.Equal(t, []any{"completed", "Named", "later"}, []any{s["status"], s["title"], s["query"]})
 	e := c.fail("continueSession", `{"session_id":"`+id+`"}`)
 	assert.Equal(t, []any{-32602, "query"}, []any{e.Code, e.Data["param"]})
@@ -203,7 +204,7 @@ func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
 func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	first := member[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	first := jsontest.As[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
 	w.ended(first)
 	leaves := func(filter string) (got []string) {
 		for _, s := range object(t, c.ask("getSessionLeaves", `{"filter":"`+filter+`"}`))["sessions"].([]any) {
@@ -212,10 +213,10 @@ func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 		return got
 	}
 	c.ask("archiveSession", `{"session_id":"`+first+`"}`)
-	fork := member[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"beside","fork":true}`), "session_id")
+	fork := jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"beside","fork":true}`), "session_id")
 	assert.Equal(t, []string{first}, leaves("archived"), "it is not what goes on")
 	assert.Equal(t, []string{fork}, leaves("normal"))
-	next := member[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"two"}`), "session_id")
+	next := jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"two"}`), "session_id")
 	assert.Empty(t, leaves("archived"))
 	assert.Equal(t, []string{next, fork}, leaves("normal"))
 	w.ended(next)
@@ -240,9 +241,9 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 	})
 	c := w.connect(frame.LSP)
 	follow := func(id, query string) string {
-		return member[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"}`), "session_id")
+		return jsontest.As[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"}`), "session_id")
 	}
-	first := member[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	first := jsontest.As[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
 	taken := follow(first, "taken back")
 	c.ask("interruptSession", `{"session_id":"`+taken+`"}`)
 	last := follow(taken, "two")
@@ -260,7 +261,7 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 func TestInterruptSession(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)
-	id := member[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
+	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
 	assert.JSONEq(t, `{"success":true,"session_id":"`+id+`","status":"interrupting"}`, string(c.ask("interruptSession", `{"session_id":"`+id+`"}`)))
 	w.ended(id)
 	e := c.fail("interruptSession", `{"session_id":"`+id+`"}`)
@@ -278,7 +279,7 @@ func TestSnapshots(t *testing.T) {
 	})
 	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o700))
 	c := w.connect(frame.LSP)
-	id := member[string](t, c.ask("launchSession", `{"query":"edit","working_dir":"sub"}`), "session_id")
+	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit","working_dir":"sub"}`), "session_id")
 	w.ended(id)
 	var r struct {
 		Snapshots []struct {
@@ -319,7 +320,7 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	id := member[string](t, c.ask("launchSession", `{"query":"go"}`), "session_id")
+	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"go"}`), "session_id")
 	w.ended(id)
 	events := func(c *client) (list []string) {
 		var r struct {
@@ -363,7 +364,7 @@ func TestLongConversationsFitIntoALine(t *testing.T) {
 		return done
 	})
 	old, lsp := w.connect(frame.NDJSON), w.connect(frame.LSP)
-	id := member[string](t, old.ask("launchSession", `{"query":"talk"}`), "session_id")
+	id := jsontest.As[string](t, old.ask("launchSession", `{"query":"talk"}`), "session_id")
 	w.ended(id)
 	type page struct {
 		Events     []struct{ Content string }

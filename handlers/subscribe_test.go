@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 )
 
 func TestEventsAsNotifications(t *testing.T) {
@@ -21,7 +22,7 @@ func TestEventsAsNotifications(t *testing.T) {
 	assert.Equal(t, "Subscription established. Waiting for events...", r["message"])
 	assert.Equal(t, 0.0, r["seq"], "the log is empty")
 	assert.Equal(t, 0.0, object(t, c.ask("Subscribe", `{"since":0,"event_types":["usage"]}`))["seq"])
-	session := member[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id")
+	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id")
 	last, status := 0.0, ""
 	for status != "completed" {
 		m := c.next()
@@ -73,7 +74,7 @@ func TestEventsAsLines(t *testing.T) {
 func TestASubscriptionBelongsToItsConnection(t *testing.T) {
 	w := newWorld(t, quick)
 	one, other := w.connect(frame.LSP), w.connect(frame.LSP)
-	id := member[string](t, one.ask("Subscribe", ""), "subscription_id")
+	id := jsontest.As[string](t, one.ask("Subscribe", ""), "subscription_id")
 	assert.Equal(t, -32603, other.fail("Unsubscribe", `{"subscription_id":"`+id+`"}`).Code)
 	assert.JSONEq(t, `{"success":true}`, string(one.ask("Unsubscribe", `{"subscription_id":"`+id+`"}`)))
 	e := one.fail("Subscribe", `{"session_id":"nope"}`)
@@ -94,14 +95,14 @@ func TestUnknownEventTypesAreIgnored(t *testing.T) {
 			some.ask("Subscribe", `{"event_types":["session_deleted","session_status_changed",""]}`)
 			r := object(t, none.ask("Subscribe", `{"since":0,"event_types":["session_deleted"]}`))
 			assert.Regexp(t, `^sub_`, r["subscription_id"])
-			session := member[string](t, none.ask("launchSession", `{"query":"x"}`), "session_id")
+			session := jsontest.As[string](t, none.ask("launchSession", `{"query":"x"}`), "session_id")
 			for status := ""; status != "completed"; {
 				m := some.next()
 				raw := m.Params
 				if f == frame.NDJSON {
 					raw = m.Result
 				}
-				event := member[map[string]any](t, raw, "event")
+				event := jsontest.As[map[string]any](t, raw, "event")
 				assert.Equal(t, "session_status_changed", event["type"])
 				status = event["data"].(map[string]any)["new_status"].(string)
 			}
@@ -116,8 +117,8 @@ func TestASubscriptionToARunOfASession(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
 	launch := func(thread string) map[string]any {
-		id := member[string](t, c.ask("execute_prompt", `{"session_id":"`+thread+`","prompt":"x"}`), "task_id")
-		return member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+		id := jsontest.As[string](t, c.ask("execute_prompt", `{"session_id":"`+thread+`","prompt":"x"}`), "task_id")
+		return jsontest.As[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
 	}
 	one, two, other := launch("one"), launch("one"), launch("other")
 	subscribe := func(session, run any) string {
@@ -152,11 +153,11 @@ func TestASubscriptionToARunOfASession(t *testing.T) {
 func TestPendingApprovalsAreTold(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.LSP)
-	session := member[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
 	a := pending(t, w, c, session)
 	c.ask("Subscribe", `{"event_types":["new_approval","approval_resolved"]}`)
 	event := func() (string, map[string]any) {
-		e := member[map[string]any](t, c.next().Params, "event")
+		e := jsontest.As[map[string]any](t, c.next().Params, "event")
 		return e["type"].(string), e["data"].(map[string]any)
 	}
 	kind, data := event()
@@ -177,7 +178,7 @@ func TestSubscriptionsOfAConnectionAreLimited(t *testing.T) {
 		c, other := w.connect(framing), w.connect(framing)
 		var ids []string
 		for range 64 {
-			ids = append(ids, member[string](t, c.ask("Subscribe", `{"event_types":["usage"]}`), "subscription_id"))
+			ids = append(ids, jsontest.As[string](t, c.ask("Subscribe", `{"event_types":["usage"]}`), "subscription_id"))
 		}
 		for range 3 {
 			e := c.fail("Subscribe", `{}`)

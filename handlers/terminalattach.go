@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -224,3 +225,31 @@ func (w *watching) tells(conn *server.Conn, n eventlog.Notice) bool {
 	exit, ok := n.Payload.(domain.TerminalExited)
 	return ok && w.find(conn, exit.TerminalID) != nil
 }
+
+// cells refuses a size that no terminal has.
+func cells(param string, n *uint) error {
+	if n == nil || *n <= mostCells {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{
+		Param: param, Expected: "integer up to " + strconv.Itoa(mostCells), Received: strconv.FormatUint(uint64(*n), 10),
+	})
+}
+
+func orZero(n *uint) int {
+	if n == nil {
+		return 0
+	}
+	return int(*n)
+}
+
+// someCells refuses a size that no terminal has, and none.
+func someCells(param string, n uint) error {
+	if n == 0 {
+		return server.InvalidParam(server.ParamError{Param: param, Expected: "integer from 1 on", Received: "0"})
+	}
+	return cells(param, &n)
+}
+
+// mostCells bounds a terminal's width and height.
+const mostCells = 10_000

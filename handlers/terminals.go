@@ -11,9 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// mostCells bounds a terminal's width and height.
-const mostCells = 10_000
-
 // registerTerminals registers spawn_terminal (the executor catalog) and what belongs to it.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
@@ -63,23 +60,6 @@ func checkEnv(env map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// cells refuses a size that no terminal has.
-func cells(param string, n *uint) error {
-	if n == nil || *n <= mostCells {
-		return nil
-	}
-	return server.InvalidParam(server.ParamError{
-		Param: param, Expected: "integer up to " + strconv.Itoa(mostCells), Received: strconv.FormatUint(uint64(*n), 10),
-	})
-}
-
-func orZero(n *uint) int {
-	if n == nil {
-		return 0
-	}
-	return int(*n)
 }
 
 type spawnResult struct {
@@ -143,14 +123,6 @@ func (p resizeParams) check() error {
 		return err
 	}
 	return first(someCells("cols", p.Cols), someCells("rows", p.Rows))
-}
-
-// someCells refuses a size that no terminal has, and none.
-func someCells(param string, n uint) error {
-	if n == 0 {
-		return server.InvalidParam(server.ParamError{Param: param, Expected: "integer from 1 on", Received: "0"})
-	}
-	return cells(param, &n)
 }
 
 func (terminals) resize(ctx context.Context, h *hub.Hub, p resizeParams) (success, error) {

@@ -3,12 +3,8 @@ package server
 import (
 	"context"
 	"errors"
-	"os"
-	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
-
-	"github.com/duet-rpc/duet-rpc/frame"
 )
 
 // An Attachment goes with a reply over the same transport, beside its bytes: an
@@ -71,64 +67,4 @@ func (r *attachedReply) result(id, result []byte) {
 func (r *attachedReply) fail(id []byte, e *jsonrpc2.Error) {
 	r.a.Close()
 	r.c.fail(id, e)
-}
-
-// A queued attachment goes with the byte of the queue at which its frame begins.
-type queuedAttachment struct {
-	at int
-	Attachment
-}
-
-// resultWith is result with an attachment, which is then the outbox's.
-func (o *outbox) resultWith(id, result []byte, a Attachment) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.waitForRoom() != nil {
-		a.Close()
-		return
-	}
-	o.traceResult(id, result)
-	o.attachments = append(o.attachments, queuedAttachment{len(o.queue), a})
-	o.queue = frame.AppendResult(o.queue, o.framing, id, result)
-	o.flushIfLong()
-}
-
-// takePart takes what stands before the first frame with an attachment, or that
-// frame and what stands before the next one.
-func (o *outbox) takePart() (out []byte, with Attachment) {
-	end := o.attachments[0].at
-	if end == 0 {
-		with, end = o.attachments[0].Attachment, len(o.queue)
-		if o.attachments = o.attachments[1:]; len(o.attachments) > 0 {
-			end = o.attachments[0].at
-		}
-	}
-	out = o.queue[:end]
-	o.queue, o.spare = append(o.spare[:0], o.queue[end:]...), nil
-	for i := range o.attachments {
-		o.attachments[i].at -= end
-	}
-	return out, with
-}
-
-// writeAttached is writeAll with an attachment, which it closes unless it is to
-// be tried again.
-func (o *outbox) writeAttached(p []byte, with Attachment, d time.Duration) (int, error) {
-	err := o.t.SetWriteDeadline(deadlineIn(d))
-	n := 0
-	if err == nil {
-		n, err = with.WriteWith(o.t, p)
-	}
-	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		with.Close()
-	}
-	return n, err
-}
-
-// dropAttachments closes what nobody will get; o.mu is held.
-func (o *outbox) dropAttachments() {
-	for _, a := range o.attachments {
-		a.Close()
-	}
-	o.attachments = nil
 }

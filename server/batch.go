@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"fmt"
 	"sync"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -32,43 +31,6 @@ type slot struct {
 // maxBatchReply bounds the reply to a batch, in bytes: what would make it
 // longer is answered with an error instead of being run.
 const maxBatchReply = frame.DefaultMaxFrame
-
-// serveBatch serves the requests of an array one after the other.
-func (c *Conn) serveBatch(array []byte) {
-	n := 0
-	for range frame.Elements(array) {
-		if n++; n > c.srv.opts.MaxBatch {
-			c.fail(nil, invalidRequest("batch-too-large", fmt.Sprintf("a batch may hold %d requests; send several", c.srv.opts.MaxBatch)))
-			return
-		}
-	}
-	if n == 0 {
-		c.fail(nil, invalidRequest("empty-batch", "a batch must hold at least one request"))
-		return
-	}
-	b := &batch{c: c, waiting: 1}
-	for element := range frame.Elements(array) {
-		b.serve(element)
-	}
-	b.after(&c.after)
-	b.release()
-}
-
-// serve serves one element of the array.
-func (b *batch) serve(element []byte) {
-	var m frame.Message
-	frame.Parse(element, &m) // it is valid: the array was
-	if m.Kind != frame.Object {
-		b.newSlot().fail(nil, invalidRequest("not-an-object", "each message of a batch must be an object"))
-		return
-	}
-	to := b.newSlot()
-	if m.ID != nil && b.full() {
-		to.fail(m.ID, resultTooLarge(maxBatchReply))
-		return
-	}
-	b.c.serveOne(&m, to)
-}
 
 func (b *batch) newSlot() *slot {
 	b.mu.Lock()

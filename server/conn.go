@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sourcegraph/jsonrpc2"
-
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/pending"
 )
@@ -135,113 +133,6 @@ func (c *Conn) Wait(ctx context.Context) bool {
 
 // InFlight is how many long-running requests are being served.
 func (c *Conn) InFlight() int { return int(c.flights.count.Load()) }
-
-// serve runs the connection from its first message to its end.
-func (c *Conn) serve(ctx context.Context) error {
-	var err, readErr error
-	go func() {
-		defer close(c.loopEnded)
-		readErr = c.readLoop()
-	}()
-	select {
-	case <-c.loopEnded: // the peer ended it, or it failed
-	case <-c.stop:
-	case <-c.out.broken:
-	case <-ctx.Done():
-	}
-	c.End()
-	idle := c.drain()
-	c.t.Close()
-	// A handler that ignores the end, or a call of the transport that outlives
-	// Close, would keep readLoop or the writer, and this, for good.
-	outlives := outlivesClose(c.t)
-	if idle && !(outlives && c.stoppedRead) {
-		<-c.loopEnded
-		err = readErr
-	}
-	if !outlives {
-		c.out.writers.Wait()
-	}
-	c.srv.forget(c)
-	close(c.done)
-	return err
-}
-
-// drain gives running handlers and queued replies the grace, and reports
-// whether readLoop is out of the last inline handler.
-func (c *Conn) drain() (idle bool) {
-	grace := c.srv.opts.Grace
-	all, cancelAll := context.WithTimeout(context.Background(), grace)
-	defer cancelAll()
-	gentle, cancelGentle := context.WithTimeout(all, grace*3/4)
-	defer cancelGentle()
-
-	idle = c.loopIsIdle(gentle)
-	handled := idle && c.flights.wait(gentle) && c.final.wait(gentle)
-	c.cancel(errEnded)
-	c.calls.End(jsonrpc2.ErrClosed)
-	if !handled {
-		c.log.Warn("handlers were cut short by the end of the connection", "long_running", c.InFlight())
-		idle = c.loopIsIdle(all)
-		c.flights.wait(all)
-	}
-	c.final.wait(all)
-	if !c.out.finish(all) {
-		c.log.Warn("replies were lost: the peer does not read")
-	}
-	return idle
-}
-
-// loopIsIdle waits until no inline handler runs, and reports whether that
-// came to pass before ctx ended. The loop is stopped already, so none begins.
-func (c *Conn) loopIsIdle(ctx context.Context) bool {
-	if c.stoppedRead {
-		return true
-	}
-	select {
-	case <-c.loopEnded:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// readLoop reads and dispatches messages until the input ends.
-func (c *Conn) readLoop() error {
-	var m frame.Message
-	for c.phase.Load() != stopped {
-		err := c.reader.Next(&m)
-		if err == nil {
-			if trace := c.srv.opts.Trace; trace != nil {
-				trace(c, false, m.Body)
-			}
-			if c.closing.Load() {
-				c.serveClosing(&m)
-			} else {
-				c.dispatch(&m)
-			}
-			continue
-		}
-		var refusal *frame.Refusal
-		switch {
-		case errors.As(err, &refusal):
-			if c.closing.Load() {
-				continue
-			}
-			c.log.Warn("frame refused", "reason", refusal.Reason, "detail", refusal.Detail)
-			c.out.fail(refusal.ID, refusal.Wire())
-			c.unserved("", err)
-		case errors.Is(err, frame.ErrTimeout):
-			c.log.Warn("a frame did not arrive whole in time; what came of it was dropped", "timeout", c.Limits().Timeout)
-			c.unserved("", err)
-		case IsGone(err), c.phase.Load() == stopped:
-			return nil
-		default:
-			return err
-		}
-	}
-	return nil
-}
 
 // unserved tells of what was not served.
 func (c *Conn) unserved(method string, err error) {

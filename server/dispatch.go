@@ -15,13 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// replies takes the answers to requests: the connection's own, or those that
-// a batch collects. id and result are borrowed.
-type replies interface {
-	result(id, result []byte)
-	fail(id []byte, e *jsonrpc2.Error)
-}
-
 // dispatch serves one message.
 func (c *Conn) dispatch(m *frame.Message) {
 	switch m.Kind {
@@ -35,48 +28,41 @@ func (c *Conn) dispatch(m *frame.Message) {
 	}
 }
 
-// result and fail make Conn the replies of single requests.
-func (c *Conn) result(id, result []byte) {
-	if result, ok := c.inOneMessage(id, result); ok {
-		c.out.result(id, result)
-	} else {
-		c.fail(id, resultTooLarge(c.srv.opts.MaxLine))
-	}
-}
-
-// inOneMessage is a result as it may go out, if it may.
-func (c *Conn) inOneMessage(id, result []byte) (fit []byte, ok bool) {
-	if !c.oneLine {
-		return result, true
-	}
-	const envelope = 64 // and some room
-	result = compactLine(result)
-	return result, len(result) <= c.srv.opts.MaxLine-len(id)-envelope
-}
-
-func (c *Conn) fail(id []byte, e *jsonrpc2.Error) { c.out.fail(id, e) }
-
-// sendMessage queues a whole message.
-func (c *Conn) sendMessage(message []byte) {
-	if c.oneLine {
-		message = compactLine(message)
-		if len(message) > c.srv.opts.MaxLine {
-			message = frame.ErrorBody(nil, resultTooLarge(c.srv.opts.MaxLine))
+// serveBatch serves the requests of an array one after the other.
+func (c *Conn) serveBatch(array []byte) {
+	n := 0
+	for range frame.Elements(array) {
+		if n++; n > c.srv.opts.MaxBatch {
+			c.fail(nil, invalidRequest("batch-too-large", fmt.Sprintf("a batch may hold %d requests; send several", c.srv.opts.MaxBatch)))
+			return
 		}
 	}
-	c.out.body(message)
+	if n == 0 {
+		c.fail(nil, invalidRequest("empty-batch", "a batch must hold at least one request"))
+		return
+	}
+	b := &batch{c: c, waiting: 1}
+	for element := range frame.Elements(array) {
+		b.serve(element)
+	}
+	b.after(&c.after)
+	b.release()
 }
 
-// compactLine makes JSON fit for a line.
-func compactLine(b []byte) []byte {
-	if bytes.IndexByte(b, '\n') < 0 {
-		return b
+// serve serves one element of the array.
+func (b *batch) serve(element []byte) {
+	var m frame.Message
+	frame.Parse(element, &m) // it is valid: the array was
+	if m.Kind != frame.Object {
+		b.newSlot().fail(nil, invalidRequest("not-an-object", "each message of a batch must be an object"))
+		return
 	}
-	var out bytes.Buffer
-	if json.Compact(&out, b) != nil {
-		return []byte("null")
+	to := b.newSlot()
+	if m.ID != nil && b.full() {
+		to.fail(m.ID, resultTooLarge(maxBatchReply))
+		return
 	}
-	return out.Bytes()
+	b.c.serveOne(&m, to)
 }
 
 // serveOne serves one object: a request, a notification, a response, or

@@ -3,11 +3,8 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -115,72 +112,6 @@ type Server struct {
 // New makes a Server of the methods in reg.
 func New(reg *Registry, opts Options) *Server {
 	return &Server{reg: reg, opts: opts.withDefaults(), conns: make(map[*Conn]struct{})}
-}
-
-// Serve serves one connection and returns when it has ended: because the peer
-// closed it (nil), because ctx ended or a handler called [Conn.End] (nil), or
-// because the transport failed. Running handlers get Options.Grace, replies
-// that are queued are written as far as the peer takes them, and the
-// transport is closed.
-func (s *Server) Serve(ctx context.Context, t Transport, f frame.Framing) error {
-	return s.connect(ctx, t, f, nil).serve(ctx)
-}
-
-// Connect starts to serve a connection and returns it, for a program that
-// wants to call its peer. The connection lives as long as ctx and the peer;
-// Conn.Done tells when it has ended.
-func (s *Server) Connect(ctx context.Context, t Transport, f frame.Framing) *Conn {
-	c := s.connect(ctx, t, f, nil)
-	go c.serve(ctx)
-	return c
-}
-
-// ServeListener accepts connections until ctx ends or l fails, finds out each
-// one's framing by its first byte, and serves it. It closes l and returns
-// when all connections have ended: nil after ctx ended.
-func (s *Server) ServeListener(ctx context.Context, l net.Listener) error {
-	stop := context.AfterFunc(ctx, func() { l.Close() })
-	defer stop()
-	var conns sync.WaitGroup
-	defer conns.Wait()
-	defer l.Close()
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		conns.Go(func() {
-			if err := s.serveDetected(ctx, conn); err != nil {
-				s.opts.Logger.Warn("connection failed", "err", err)
-			}
-		})
-	}
-}
-
-// serveDetected serves a connection whose framing its first byte tells.
-func (s *Server) serveDetected(ctx context.Context, t Transport) error {
-	stop := context.AfterFunc(ctx, func() { t.Close() })
-	head := make([]byte, 512)
-	for {
-		n, err := t.Read(head)
-		// White space before the first message means nothing in either
-		// framing, so what came before this read need not be kept.
-		if f, ok := s.opts.Detect(head[:n]); ok {
-			stop()
-			return s.connect(ctx, t, f, head[:n]).serve(ctx)
-		}
-		if err != nil {
-			stop()
-			t.Close()
-			if errors.Is(err, io.EOF) || ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-	}
 }
 
 // connect makes a Conn and counts it.

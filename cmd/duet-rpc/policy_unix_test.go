@@ -3,6 +3,8 @@
 package main_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +51,14 @@ tool = "Bash"
 command = "rm *"
 `
 
+// codexCall is a tool call with a script as codex-acp 0.16 asks about it.
+func codexCall(id, script string) string {
+	quoted, _ := json.Marshal(script) // it is a text
+	return fmt.Sprintf(`{"toolCallId":%[1]q,"kind":"execute","status":"pending","title":%[2]s,"content":[{"type":"content","content":{"type":"text","text":"the prompt asks for it\nAvailable Decisions: Approved\nAbort"}}],`+
+		`"rawInput":{"call_id":%[1]q,"turn_id":"01a2026c-0176-7ff2-bbfd-1cb374d7b043","started_at_ms":1795336962508,"command":["/bin/bash","-lc",%[2]s],"reason":"the prompt asks for it",`+
+		`"available_decisions":["approved","abort"],"parsed_cmd":[{"type":"unknown","cmd":%[2]s}]}}`, id, string(quoted))
+}
+
 // What no rule allows is asked, with all that is odd about it; what a rule
 // denies in one way to read it is denied.
 func TestWhatRulesAllowAndDeny(t *testing.T) {
@@ -69,6 +79,9 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		`{"toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"make test"}}`:                     "allowed",
 		`{"toolCallId":"1","kind":"read","title":"x","rawInput":{"file_path":"a"}}`:                              "allowed",
 		`{"toolCallId":"1","kind":"other","title":"x","rawInput":{},"_meta":{"claudeCode":{"toolName":"Read"}}}`: "allowed",
+		`{"toolCallId":"1","kind":"execute","title":"Read all","rawInput":{"command":["make","test"]}}`:          "allowed",
+		codexCall("1", "make test"):                       "allowed",
+		codexCall("1", "env CI=1 make test && make test"): "allowed",
 	} {
 		l, end := ask(call)
 		require.Equal(t, "completed", end.Data.State, "%s: %s", call, end.Raw)
@@ -79,6 +92,8 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"make test","Command":"rm -rf x"}}`,
 		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"rm -rf x","command":"make test"}}`,
 		`{"toolCallId":"1","kind":"other","title":"Read all","rawInput":{"command":"rm -rf x"}}`,
+		codexCall("1", "rm -rf x"),
+		codexCall("1", "make test && bash -c \"'rm' -rf x\""),
 	} {
 		l, end := ask(call)
 		require.Equal(t, "completed", end.Data.State, "%s: %s", call, end.Raw)
@@ -89,12 +104,16 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"touch x","command":"make test"}}`: true,
 		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"Command":"make test"}}`:                     true,
 		`{"toolCallId":"1","kind":"other","title":"Read all","rawInput":{"command":"touch x"}}`:                          false,
-		`{"toolCallId":"1","kind":"execute","title":"Read all","rawInput":{"command":["make","test"]}}`:                  false,
+		`{"toolCallId":"1","kind":"execute","title":"Read all","rawInput":{"command":["make",["test"]]}}`:                false,
+		codexCall("1", "make test; eval ls"): false,
 	} {
 		l, question := ask(call)
 		require.Equal(t, "new_approval", question.Type, "%s was answered by itself: %s", call, c.conversation(l.SessionID))
 		shown, err := s.command("approvals", "show", question.Data.ApprovalID)
 		require.NoError(t, err)
+		if strings.Contains(call, "eval") {
+			assert.Contains(t, shown, "/bin/bash -lc\n    | make test; eval ls\n", "a script can be read")
+		}
 		if odd {
 			assert.Contains(t, string(question.Raw), "input_ambiguity")
 			assert.Contains(t, shown, "programs may read this input differently", call)
@@ -108,6 +127,41 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
 		assert.Equal(t, "allowed", c.conversation(l.SessionID))
 	}
+	c.leave()
+}
+
+// Whoever was killed with an open question is answered when it asks the same
+// again, under an id and at a time of another turn.
+func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents(askingAgent)
+	asks := func(call string) {
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
+	}
+	asks(codexCall("1", "touch x"))
+	c := s.start()
+	c.subscribe()
+	l := c.launch("do it", "asking")
+	c.await("the question", func(e event) bool { return e.Type == "new_approval" })
+	c.crash()
+	asks(strings.NewReplacer("01a2026c-0176", "01a2026d-0001", "1795336962508", "1795336999999").Replace(codexCall("2", "touch x")))
+	c = s.start()
+	c.subscribe()
+	var open []string
+	for id, a := range c.pending() {
+		assert.True(t, a.Stale)
+		open = append(open, id)
+	}
+	require.Len(t, open, 1)
+	c.call("sendDecision", object{"approval_id": open[0], "decision": "approve"}, nil)
+	thread := c.pendingThread(open[0])
+	end := c.await("the end of the turn that goes on, or another question", func(e event) bool {
+		return e.Type == "new_approval" && e.Data.ApprovalID != open[0] || e.Type == "session_status_changed" && e.Data.ThreadID == thread && e.Data.State == "completed"
+	})
+	require.Equal(t, "completed", end.Data.State, "it was asked again: %s", end.Raw)
+	assert.Contains(t, c.conversation(end.Data.SessionID), "allowed")
+	assert.NotEqual(t, l.SessionID, end.Data.SessionID)
 	c.leave()
 }
 

@@ -35,7 +35,7 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 	}
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: spec.Type, CallID: spec.CallID, Tool: spec.Tool, Input: spec.Input, Title: spec.Title, Subject: spec.Subject,
-		Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: policy.Hash(spec.Tool, spec.Input),
+		Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: policy.Hash(spec.Tool, policy.Identity(spec.Input, spec.CallID)),
 	}
 	a.CallID = cmp.Or(a.CallID, a.ID)
 	err := in.runs.Write(ctx, func(t store.Tx) error {

@@ -20,9 +20,10 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	if input == nil {
 		input = p.ToolParams
 	}
+	done := policy.Identity(input, p.ToolUseID)
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
-		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: policy.Hash(p.ToolName, input), InputFixed: p.InputFixed, NameByKind: p.NameByKind,
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: policy.Hash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind,
 	}
 	switch {
 	case p.IsQuestion:
@@ -34,7 +35,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 			Diffs []catalog.FileDiff
 		}{p.Paths, p.Diffs}))
 	case len(p.Diffs) > 0: // an agent's input may name the file alone
-		a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", input), asJSON(diffsBeyondInput(p.Diffs, input)))
+		a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", done), asJSON(diffsBeyondInput(p.Diffs, input)))
 	}
 	for _, d := range p.Diffs {
 		a.Diffs = append(a.Diffs, domain.Diff(d))

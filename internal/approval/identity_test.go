@@ -110,3 +110,37 @@ func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
 	assert.Nil(t, told.Input)
 	assert.Equal(t, []any{short.Diffs, true}, []any{told.Diffs, told.Truncated})
 }
+
+// codexInput is the input of a command as codex gives it, in which it says when
+// and why it asks.
+const codexInput = `{"call_id":"call_1","turn_id":"01a2026c-0176","started_at_ms":1795336962508,"command":["/bin/bash","-lc","touch made.txt"],"cwd":"/p",` +
+	`"reason":"the prompt asks for it","proposed_execpolicy_amendment":["touch","made.txt"],"available_decisions":["approved","abort"],"parsed_cmd":[{"type":"unknown","cmd":"touch made.txt"}]}`
+
+// An agent that is started again asks under other ids and at another time.
+func TestAQuestionIsKnownAgainByWhatIsDone(t *testing.T) {
+	question := func(call string, changes ...string) string {
+		input := strings.NewReplacer(changes...).Replace(codexInput)
+		return approvalOf(catalog.RequestPermissionParams{ToolName: "Bash", ToolUseID: call, ToolInput: json.RawMessage(input)}).Question
+	}
+	first := question("call_1")
+	assert.Equal(t, first, question("call_2", "call_1", "call_2", "0176", "0177", "1795336962508", "1", "the prompt asks for it", "it was wanted", `"type":"unknown"`, `"type":"other"`))
+	assert.Equal(t, first, question("call_1", "touch made.txt\"],\"cwd", "touch  made.txt # now\"],\"cwd"))
+	for _, change := range [][]string{
+		{"touch made.txt\"],\"cwd", "touch other.txt\"],\"cwd"},
+		{`"cwd":"/p"`, `"cwd":"/q"`},
+		{"-lc", "-c"},
+		{`["approved","abort"]`, `["abort"]`},
+		{`"cwd"`, `"additional_permissions":{"network":true},"cwd"`},
+	} {
+		assert.NotEqual(t, first, question("call_1", change...), "%s", change)
+	}
+	// Of another tool these names may mean what is done.
+	assert.NotEqual(t, question("1"), question("1", "0176", "0177"))
+	plain := func(command string) string {
+		return approvalOf(catalog.RequestPermissionParams{ToolName: "Bash", ToolUseID: "x", ToolInput: asJSON(map[string]string{"command": command})}).Question
+	}
+	assert.Equal(t, plain("touch x"), plain(" touch   x"))
+	assert.Equal(t, policy.Hash("Bash", json.RawMessage(`{"command":"touch x"}`)), plain("touch x"), "as former versions have it")
+	assert.NotEqual(t, plain("touch 'a b'"), plain("touch a b"))
+	assert.NotEqual(t, plain("["+`"bash","-lc","x"]`), approvalOf(catalog.RequestPermissionParams{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":["bash","-lc","x"]}`)}).Question)
+}

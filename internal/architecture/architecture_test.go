@@ -66,20 +66,22 @@ internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
 internal/hub: internal/query internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
+internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/logging:
 internal/openjson:
 internal/openrpc: server server/schema
 internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
 internal/pending: frame
-internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/toolinput  # it asks nobody and keeps nothing
+internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/shellcommand internal/toolinput  # it asks nobody and keeps nothing
 internal/ownership:
 internal/project: internal/ownership
 internal/query: internal/conversation internal/domain internal/store internal/store/health
-internal/question: internal/visible
+internal/question: internal/shellcommand internal/visible
 internal/redact:
 internal/relay: frame server internal/pending
 internal/restricted: internal/domain
+internal/shellcommand:
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store

@@ -16,7 +16,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-// sendDecision answers a question.
+// answerApproval answers the question that an id names, as decide says.
+func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) wire.Decision) error {
+	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+		a, _, err := inbox.Find(ctx, c, id)
+		if err != nil {
+			return err
+		}
+		d := decide(a)
+		d.ID = a.ID
+		return sendDecision(ctx, cmd, s, c, d)
+	})
+}
+
 func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
 	r, raw, err := wire.Call[wire.Decided](ctx, c, "sendDecision", d)
 	if err != nil {
@@ -57,14 +69,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 				}
 				d.Input = json.RawMessage(input)
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				a, _, err := inbox.Find(ctx, c, args[0])
-				if err != nil {
-					return err
-				}
-				d.ID = a.ID
-				return sendDecision(ctx, cmd, s, c, d)
-			})
+			return answerApproval(cmd, s, args[0], func(wire.Approval) wire.Decision { return d })
 		},
 	}
 	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
@@ -83,14 +88,8 @@ func newDenyCommand(s *settings) *cobra.Command {
 		Args:              atLeast("ID", "REASON"),
 		ValidArgsFunction: completeFirst(s, approvalIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				a, _, err := inbox.Find(ctx, c, args[0])
-				if err != nil {
-					return err
-				}
-				d.ID, d.Comment = a.ID, strings.Join(args[1:], " ")
-				return sendDecision(ctx, cmd, s, c, d)
-			})
+			d.Comment = strings.Join(args[1:], " ")
+			return answerApproval(cmd, s, args[0], func(wire.Approval) wire.Decision { return d })
 		},
 	}
 	scopeFlag(cmd, &d)
@@ -106,19 +105,15 @@ func newRespondCommand(s *settings) *cobra.Command {
 		Args:              atLeast("ID", "TEXT"),
 		ValidArgsFunction: completeFirst(s, approvalIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				a, _, err := inbox.Find(ctx, c, args[0])
-				if err != nil {
-					return err
-				}
-				d := wire.Decision{ID: a.ID, Decision: "respond", Comment: strings.Join(args[1:], " ")}
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) wire.Decision {
+				d := wire.Decision{Decision: "respond", Comment: strings.Join(args[1:], " ")}
 				for i, o := range a.Options {
 					if d.Comment == strconv.Itoa(i+1) || d.Comment == o.OptionID || strings.EqualFold(d.Comment, o.Name) {
 						d.Option, d.Comment = o.OptionID, o.Name
 						break
 					}
 				}
-				return sendDecision(ctx, cmd, s, c, d)
+				return d
 			})
 		},
 	}

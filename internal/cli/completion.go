@@ -96,3 +96,20 @@ func methodNames(ctx context.Context, c *client.Client) []string {
 	}
 	return out
 }
+
+// agentFlag adds --agent, which completes by the configuration.
+func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
+	cmd.Flags().StringVar(name, "agent", "", usage)
+	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		_ = s.complete(cmd)
+		c, err := s.Config()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, a := range c.List() {
+			names = append(names, a.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}

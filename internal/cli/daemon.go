@@ -1,14 +1,6 @@
 package cli
 
-import (
-	"fmt"
-	"io"
-
-	"github.com/spf13/cobra"
-
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
-)
+import "github.com/spf13/cobra"
 
 const daemonHelp = `A daemon is a hub without an editor: what it runs goes on when editors close.
 Editors that you start in the project connect to it by themselves.
@@ -22,13 +14,4 @@ Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
 func newDaemonCommand(s *settings) *cobra.Command {
 	return group("daemon", "Start, inspect and stop a hub that outlives every editor", daemonHelp,
 		newDaemonStartCommand(s), newDaemonStopCommand(s), newDaemonStatusCommand(s), newDaemonLogsCommand(s))
-}
-
-// sayHub says what was done about a hub, or prints its status as JSON.
-func sayHub(out io.Writer, s *settings, hub wire.HubStatus, what string) error {
-	if s.json {
-		return output.Raw(out, hub.Raw)
-	}
-	_, err := fmt.Fprintf(out, "%s (process %d)\n", what, hub.PID)
-	return err
 }

@@ -51,3 +51,12 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 	}
 	return err
 }
+
+// sayHub says what was done about a hub, or prints its status as JSON.
+func sayHub(out io.Writer, s *settings, hub wire.HubStatus, what string) error {
+	if s.json {
+		return output.Raw(out, hub.Raw)
+	}
+	_, err := fmt.Fprintf(out, "%s (process %d)\n", what, hub.PID)
+	return err
+}

@@ -153,13 +153,3 @@ func inPlainWords(cmd *cobra.Command, err error) error {
 	}
 	return err
 }
-
-// group is a command that only has others below it.
-func group(use, title, help string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: title, Long: help, Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(commands...)
-	return cmd
-}

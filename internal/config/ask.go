@@ -2,12 +2,8 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // needTrust lists what a project's file asks for that waits until the user
@@ -63,12 +59,6 @@ func (l *layer) needTrust(below Limits, withValues bool) []Value {
 // raises reports whether a limit was given and is above another.
 func raises[T cmp.Ordered](limit *T, below T) bool { return limit != nil && *limit > below }
 
-// field is one key of [agents.NAME] that was given.
-type field struct {
-	name  string
-	value any
-}
-
 func (a agentTable) fields(withValues bool) []field {
 	var out []field
 	text := func(name string, s *string) {
@@ -99,34 +89,4 @@ func (a agentTable) fields(withValues bool) []field {
 		out = append(out, field{"mcp_servers." + s.Name, phrase(serverText(s, withValues))})
 	}
 	return out
-}
-
-// text is a rule in one line.
-func (r Rule) text() string {
-	s := fmt.Sprintf("%s tool %s", r.Effect, strconv.Quote(r.Tool))
-	for _, part := range []struct{ name, value string }{{"path", r.Path}, {"command", r.Command}, {"agent", r.Agent}} {
-		if part.value != "" {
-			s += fmt.Sprintf(", %s %s", part.name, strconv.Quote(part.value))
-		}
-	}
-	return s
-}
-
-// serverText is an MCP server in one line. The values of variables and headers
-// are shown only where the file is shown to be judged.
-func serverText(s catalog.MCPServer, withValues bool) string {
-	if s.Command == "" {
-		return fmt.Sprintf("%s %s%s", s.Type, strconv.Quote(s.URL), withText(" headers ", s.Headers, withValues))
-	}
-	return cmp.Or(s.Type, "stdio") + " " + ValueText(append([]string{s.Command}, s.Args...)) + withText(" env ", s.Env, withValues)
-}
-
-func withText(what string, m map[string]string, withValues bool) string {
-	if len(m) == 0 {
-		return ""
-	}
-	if !withValues {
-		m = hidden(m)
-	}
-	return what + ValueText(m)
 }

@@ -3,9 +3,7 @@ package config
 import (
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
-	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
@@ -44,13 +42,3 @@ func (i *Inspection) Trusted(s *trust.Store) (bool, error) { return s.Trusts(i.F
 // Trust remembers the file as it was inspected. If it has been changed since,
 // what it is now is not trusted.
 func (i *Inspection) Trust(s *trust.Store) error { return s.Trust(i.File, i.content) }
-
-// UserFile is the user's configuration, $XDG_CONFIG_HOME/duet/config.toml,
-// which need not exist.
-func UserFile(getenv func(string) string) (string, error) {
-	dir, err := project.ConfigHome(getenv)
-	if err != nil {
-		return "", fmt.Errorf("finding the user's configuration: %w", err)
-	}
-	return filepath.Join(dir, "config.toml"), nil
-}

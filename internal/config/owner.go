@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/ownership"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -40,4 +41,14 @@ func Owners(getenv func(string) string) project.Owners {
 		}
 		return readUser(file, getenv).safe
 	})}
+}
+
+// UserFile is the user's configuration, $XDG_CONFIG_HOME/duet/config.toml,
+// which need not exist.
+func UserFile(getenv func(string) string) (string, error) {
+	dir, err := project.ConfigHome(getenv)
+	if err != nil {
+		return "", fmt.Errorf("finding the user's configuration: %w", err)
+	}
+	return filepath.Join(dir, "config.toml"), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -100,4 +101,21 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// quoteShort is a value in a problem: quoted, so that it cannot play with a
+// terminal, and not too long.
+func quoteShort(s string) string {
+	const most = 40
+	return strconv.Quote(cutShort(s, most))
+}
+
+// cutShort is the beginning of a text, at most so many characters of it.
+func cutShort(s string, most int) string {
+	for i := range s {
+		if most--; most < 0 {
+			return s[:i] + "…"
+		}
+	}
+	return s
 }

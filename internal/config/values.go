@@ -1,63 +1,9 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 )
-
-// Value is one setting and where it comes from.
-type Value struct {
-	Key    string `json:"key"`   // such as limits.max_runs
-	Value  any    `json:"value"` // string, int, []string or map[string]string
-	Source string `json:"source"`
-	Waits  bool   `json:"waits_for_trust,omitempty"` // it has no effect until its file is trusted
-}
-
-// phrase is a string whose parts are quoted where they need to be.
-type phrase string
-
-// ValueText is a value as TOML would have it. Control characters are escaped,
-// so that a file cannot play with the terminal that it is shown on.
-func ValueText(v any) string {
-	switch v := v.(type) {
-	case string:
-		return strconv.Quote(v)
-	case phrase:
-		return string(v)
-	case []string:
-		words := make([]string, len(v))
-		for i, word := range v {
-			words[i] = strconv.Quote(word)
-		}
-		return "[" + strings.Join(words, ", ") + "]"
-	case map[string]string:
-		if len(v) == 0 {
-			return "{}"
-		}
-		pairs := make([]string, 0, len(v))
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			key := name
-			if checkVariable(name) != nil {
-				key = strconv.Quote(name)
-			}
-			pairs = append(pairs, key+" = "+strconv.Quote(v[name]))
-		}
-		return "{ " + strings.Join(pairs, ", ") + " }"
-	}
-	return fmt.Sprint(v)
-}
-
-// hidden is m with its values, which may be secrets, made unreadable.
-func hidden(m map[string]string) map[string]string {
-	out := make(map[string]string, len(m))
-	for name := range m {
-		out[name] = "…"
-	}
-	return out
-}
 
 // Values lists every setting that is in effect, and those that wait for trust,
 // with its source. Values of env and of headers are hidden.

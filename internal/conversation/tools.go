@@ -158,6 +158,16 @@ func (w *Writer) announceTool(t store.Tx, run domain.Run, before, item domain.It
 	return announce(t, run, changed)
 }
 
+// End closes what is open in a run that ends: its message, and tool calls, which
+// have failed.
+func (w *Writer) End(t store.Tx, run *domain.Run) error {
+	defer w.open.drop(t, run.ID)
+	if err := w.CloseMessage(t, run); err != nil {
+		return err
+	}
+	return w.failTools(t, *run)
+}
+
 // detailsOf are what a tool call touches, nil if that was never told.
 func detailsOf(item domain.Item) *domain.ToolDetails {
 	if details, ok := item.Data.(domain.ToolDetails); ok {

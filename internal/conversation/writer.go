@@ -103,16 +103,6 @@ func (w *Writer) CloseMessage(t store.Tx, run *domain.Run) error {
 // with the change nevertheless.
 func (w *Writer) Drop(t store.Tx, run int64) { w.open.drop(t, run) }
 
-// End closes what is open in a run that ends: its message, and tool calls, which
-// have failed.
-func (w *Writer) End(t store.Tx, run *domain.Run) error {
-	defer w.open.drop(t, run.ID)
-	if err := w.CloseMessage(t, run); err != nil {
-		return err
-	}
-	return w.failTools(t, *run)
-}
-
 // Prompt adds what the user said.
 func (w *Writer) Prompt(t store.Tx, run domain.Run, thread domain.Thread) error {
 	_, err := w.add(t, run, domain.MessageAdded{NativeSession: thread.NativeSession, Type: domain.ItemMessage, Role: "user", Text: run.Prompt})

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
@@ -60,27 +59,6 @@ func TakeOver(ctx context.Context, p project.Project, path string, log *slog.Log
 		taken.Now = taken.From
 	}
 	return taken, nil
-}
-
-// takeHistory takes the history of a database over into another one. was is
-// the path that it had in its own project, or "".
-func takeHistory(ctx context.Context, p project.Project, database, was string, into *sqlite.Store) (history.Result, error) {
-	from, err := sqlite.OpenForeign(ctx, database)
-	if err != nil {
-		return history.Result{}, err
-	}
-	defer from.Close()
-	return history.TakeOver(ctx, from, into, history.Options{Root: p.Root, Was: rootOf(was, p)})
-}
-
-// rootOf is the root of the project whose database had a path, or "" where the
-// state was not in the project.
-func rootOf(database string, p project.Project) string {
-	state := filepath.Dir(database)
-	if database == "" || filepath.Dir(p.StateDir) != p.Root || filepath.Base(state) != filepath.Base(p.StateDir) {
-		return ""
-	}
-	return filepath.Dir(state)
 }
 
 // How large a database may be, with its log, in bytes, and a conversation in it,

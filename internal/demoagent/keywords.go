@@ -8,13 +8,6 @@ import (
 	"strings"
 )
 
-// argument is what stands behind a keyword's colon.
-type argument struct {
-	n    int    // how many
-	rate int    // how many a second; 0 is as fast as possible
-	word string // as it was written
-}
-
 // effect is what a keyword does to the rest of the turn.
 type effect int
 
@@ -94,9 +87,6 @@ edits nothing.
 	return b.String()
 }
 
-// script is what the words of a prompt ask for.
-type script map[string]argument
-
 // parseScript finds the keywords that text begins with. It fails for one whose
 // argument is not what it takes; a word that lacks its argument is no keyword.
 // Sentences begin with some of these words too ("Fail early", "ask him"), so
@@ -154,8 +144,6 @@ func (s script) String() string {
 	}
 	return strings.Join(words, " ")
 }
-
-func (s script) has(name string) bool { _, ok := s[name]; return ok }
 
 // edits says whether the plan and the edit belong to the turn.
 func (s script) edits() bool {

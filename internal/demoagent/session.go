@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coder/acp-go-sdk"
 )
@@ -187,18 +186,6 @@ func (r *record) replay() []acp.SessionUpdate {
 		}
 	}
 	return updates
-}
-
-// cut is at most n bytes of text, without half a character at its end.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	n = max(0, n)
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }
 
 // store keeps sessions as files. It is safe for concurrent use as long as

@@ -13,15 +13,6 @@ func TypeOf(kind domain.EventKind) string { return eventTypes[kind] }
 // Data is what clients are sent of an event, as JSON.
 func Data(e domain.Event) json.RawMessage { return encode(data(e)) }
 
-// encode is what clients are sent, as JSON.
-func encode(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil { // raw JSON of somebody else's that is none
-		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
-	}
-	return b
-}
-
 // data is an event's payload with the members that clients see.
 func data(e domain.Event) any {
 	ids := idsOf(e.Ref)

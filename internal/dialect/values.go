@@ -123,3 +123,12 @@ func ItemData(data domain.ItemData) json.RawMessage {
 	}
 	return nil
 }
+
+// encode is what clients are sent, as JSON.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // raw JSON of somebody else's that is none
+		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
+	}
+	return b
+}

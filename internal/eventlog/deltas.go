@@ -44,14 +44,7 @@ func (d *deltas) due() (left time.Duration, waiting bool) {
 
 // merge keeps a delta until it is due. The first of a message is at once: it
 // shows that the agent has begun to write.
-func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta) error {
-	run, err := s.deltaRun(e.Run)
-	if store.IsDamaged(err) { // once: all its deltas are lost
-		return s.lost(e.Seq, e.Seq)
-	}
-	if err != nil || run.quiet {
-		return err
-	}
+func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta, run *deltaRun) error {
 	d := &s.deltas
 	isFirst := run.key != delta.Key
 	run.key = delta.Key

@@ -1,10 +1,6 @@
 package eventlog
 
-import (
-	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-)
+import "github.com/duet-rpc/duet-rpc/internal/domain"
 
 // replay brings what is in the log already, and what waits for a human.
 func (s *Subscription) replay() error {
@@ -106,43 +102,4 @@ func (s *Subscription) catchUp() error {
 		}
 	}
 	return s.lagged(&left)
-}
-
-// A span is a row of sequence numbers, both ends included; its zero value is none.
-type span struct{ from, to int64 }
-
-func (p *span) add(seq int64) {
-	if p.from == 0 {
-		p.from = seq
-	}
-	p.to = seq
-}
-
-// lagged tells which deltas were left out, if any were.
-func (s *Subscription) lagged(left *span) error {
-	if left.from == 0 {
-		return nil
-	}
-	gap := *left
-	*left = span{}
-	return s.send(Notice{Event: domain.Event{Seq: gap.to, Time: time.Now(), Payload: domain.Lagged{From: gap.from, To: gap.to}}})
-}
-
-// skipTo goes on behind what of the log cannot be read; 0: there is none.
-func (s *Subscription) skipTo(seq int64) error {
-	if seq <= s.cursor {
-		return nil
-	}
-	from := s.cursor + 1
-	s.cursor = seq
-	return s.lost(from, seq)
-}
-
-// lost tells that a part of the log cannot be read, whatever is wanted.
-func (s *Subscription) lost(from, to int64) error {
-	if err := s.flush(); err != nil { // numbers only rise
-		return err
-	}
-	damaged := domain.LogDamaged{From: from, To: to, Message: s.log.opts.Issue}
-	return s.send(Notice{Event: domain.Event{Seq: to, Time: time.Now(), Payload: damaged}})
 }

@@ -1,12 +1,9 @@
 package eventlog
 
 import (
-	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -61,67 +58,9 @@ type Subscription struct {
 	shown     map[string]bool // approvals that were shown as pending while their event was still to come
 }
 
-// Subscribe makes a subscription: those events that are wanted, first what is in
-// the log after Since, then what happens. Questions that wait for a human are
-// delivered too, as events without a number, unless the replay brings them.
-//
-// Nothing is delivered before Start. deliver is called by one goroutine and may
-// block; the subscription ends with ctx, with the log, when deliver returns an
-// error, or by Close. The error is a [*domain.Error].
-func (l *Log) Subscribe(ctx context.Context, want Subscribing, deliver func(context.Context, Notice) error) (*Subscription, error) {
-	s := &Subscription{
-		ID: "sub_" + uuid.NewString(), log: l, since: want.Since, deliver: deliver, wake: make(wake, 1), ended: make(chan struct{}),
-		deltas: deltas{pace: cmp.Or(want.Pace, DefaultPace)},
-	}
-	if want.Kinds != nil {
-		s.kinds = make(map[domain.EventKind]bool)
-		for _, k := range want.Kinds {
-			s.kinds[k] = true
-		}
-	}
-	if want.Run != "" {
-		var err error
-		if s.run, s.thread, err = l.opts.Runs.Scope(ctx, want.Run); err != nil {
-			return nil, err
-		}
-	}
-	last := l.Last()
-	if want.Since > last {
-		return nil, domain.Invalid("since", "a seq of this log", "one after its end")
-	}
-	s.cursor = want.Since
-	if want.Since < 0 {
-		s.cursor = last
-	}
-	s.ctx, s.cancel = context.WithCancel(ctx)
-	return s, nil
-}
-
 // From is the number of the last event that will not be delivered, for it was
 // there before. It may be asked before Start.
 func (s *Subscription) From() int64 { return s.cursor }
-
-// Start begins to deliver.
-func (s *Subscription) Start() {
-	if !s.started.CompareAndSwap(false, true) {
-		return
-	}
-	if !s.log.group.Go(s.serve) {
-		s.cancel()
-		close(s.ended)
-	}
-}
-
-func (s *Subscription) serve() {
-	defer close(s.ended)
-	defer s.cancel()
-	defer s.log.wakeUp(s.wake)()
-	defer s.log.admit(s)()
-	defer context.AfterFunc(s.log.ctx, s.cancel)() // a subscriber that does not read holds up nothing
-	if err := s.loop(); s.ctx.Err() == nil {
-		s.log.opts.Logger.Debug("a subscription ended", "id", s.ID, "err", err)
-	}
-}
 
 // Close ends the subscription and waits until deliver has returned.
 func (s *Subscription) Close() {
@@ -134,89 +73,9 @@ func (s *Subscription) Close() {
 // Done is closed when nothing more will be delivered.
 func (s *Subscription) Done() <-chan struct{} { return s.ended }
 
-// loop delivers until something ends it, and returns what.
-func (s *Subscription) loop() error {
-	if err := s.replay(); err != nil {
-		return err
-	}
-	for {
-		events, ok := s.log.recent(s.cursor, pageSize)
-		if !ok {
-			if err := s.catchUp(); err != nil {
-				return err
-			}
-			continue
-		}
-		for _, e := range events {
-			if err := s.take(e); err != nil {
-				return err
-			}
-		}
-		if len(events) > 0 {
-			continue
-		}
-		if err := s.wait(); err != nil {
-			return err
-		}
-	}
-}
-
-// wait waits for more, or until merged deltas are due.
-func (s *Subscription) wait() error {
-	var due <-chan time.Time
-	if left, waiting := s.deltas.due(); waiting {
-		if left <= 0 {
-			return s.flush()
-		}
-		timer := time.NewTimer(left)
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-s.ctx.Done():
-		return s.ctx.Err()
-	case <-s.wake:
-		for _, e := range s.unkept.take() {
-			if err := s.send(Notice{Event: e}); err != nil {
-				return err
-			}
-		}
-		return nil
-	case <-due:
-		return s.flush()
-	}
-}
-
 // wants reports whether the subscriber wants an event.
 func (s *Subscription) wants(e domain.Event) bool {
 	return (s.run == 0 || e.Run == s.run) && (s.thread == 0 || e.Thread == s.thread) && (s.kinds == nil || s.kinds[e.Payload.Kind()])
-}
-
-// take delivers an event, or merges it with others.
-func (s *Subscription) take(e domain.Event) error {
-	s.cursor = e.Seq
-	if e.Unreadable() { // nobody knows whose it was
-		return s.lost(e.Seq, e.Seq)
-	}
-	if !s.wants(e) {
-		return nil
-	}
-	switch p := e.Payload.(type) {
-	case domain.MessageDelta:
-		return s.merge(e, p)
-	case domain.ApprovalRequested:
-		if s.shown[p.ApprovalID] {
-			delete(s.shown, p.ApprovalID)
-			return nil
-		}
-		if s.announced != nil {
-			s.announced[p.ApprovalID] = true
-		}
-	}
-	if err := s.flush(); err != nil { // numbers only rise
-		return err
-	}
-	return s.send(Notice{Event: e})
 }
 
 func (s *Subscription) send(n Notice) error {

@@ -111,7 +111,7 @@ func newDesk(t *testing.T, secrets ...string) *desk {
 	d := &desk{}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.Intake = New(ctx, Options{Store: &d.disk, Runs: d, Health: d, Root: "/root"})
-	d.Intake.write = d.keep
+	d.recorder.write = d.keep
 	t.Cleanup(func() { d.Close(); cancel() })
 	var known redact.Secrets
 	for _, s := range secrets {

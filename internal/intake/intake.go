@@ -2,9 +2,7 @@ package intake
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
@@ -58,15 +56,11 @@ type Options struct {
 // An Intake takes in what agents report. Its methods may be called from any
 // goroutine.
 type Intake struct {
-	ctx      context.Context // ends with the hub
 	opts     Options
-	write    func(store.Tx, report) error // record, but in tests
-	log      *slog.Logger
+	runs     runs
+	recorder *recorder
 	queue    *queue
 	throttle *throttle
-
-	mu   sync.Mutex // guards runs
-	runs map[int64]*Run
 }
 
 // New makes an Intake. When ctx ends nothing is recorded, and executors are told
@@ -75,9 +69,9 @@ func New(ctx context.Context, opts Options) *Intake {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	in := &Intake{ctx: ctx, opts: opts, log: opts.Logger, throttle: newThrottle(ctx, opts.Logger), runs: make(map[int64]*Run)}
-	in.write = in.record
-	in.queue = newQueue(opts.Store, in)
+	in := &Intake{opts: opts, runs: runs{byID: make(map[int64]*Run)}, throttle: newThrottle(ctx, opts.Logger)}
+	in.recorder = newRecorder(ctx, opts, &in.runs)
+	in.queue = newQueue(opts.Store, in.recorder, in.throttle)
 	return in
 }
 
@@ -88,19 +82,13 @@ func (in *Intake) Close() { in.queue.close() }
 // Begin takes in what the agent of a run says from now on, until End. task is the
 // run's UUID; secrets are taken out of its reports.
 func (in *Intake) Begin(run int64, task string, secrets *redact.Secrets) *Run {
-	r := newRun(in, run, task, secrets)
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.runs[run] = r
+	r := newRun(in.queue, run, task, secrets)
+	in.runs.put(run, r)
 	return r
 }
 
 // End drops what the agent of a run says from now on: the run has ended.
-func (in *Intake) End(run int64) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	delete(in.runs, run)
-}
+func (in *Intake) End(run int64) { in.runs.remove(run) }
 
 // Join lets an executor be told to pause, and to go on, until leave is called:
 // when that returns it is told nothing more.
@@ -109,7 +97,7 @@ func (in *Intake) Join(e Executor) (leave func()) { return in.throttle.join(e) }
 // EndMessage lets what is held back of a run's message go on, before something
 // else than a report ends it.
 func (in *Intake) EndMessage(run int64) {
-	if r := in.run(run); r != nil {
+	if r := in.runs.get(run); r != nil {
 		r.endMessage()
 	}
 }
@@ -118,68 +106,7 @@ func (in *Intake) EndMessage(run int64) {
 // given the answer to an approval: whatever it reports next shows that the agent
 // has taken it.
 func (in *Intake) Answered(run int64, approval string) {
-	if r := in.run(run); r != nil {
+	if r := in.runs.get(run); r != nil {
 		r.answered(approval)
-	}
-}
-
-// run is a run that goes on, or nil.
-func (in *Intake) run(id int64) *Run {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.runs[id]
-}
-
-// recordAll keeps reports. One that makes no sense is logged and left out, and its
-// run will not have completed; it takes no other with it.
-func (in *Intake) recordAll(t store.Tx, reports []report) error {
-	for _, r := range reports {
-		if !in.opts.Runs.GoesOn(r.run) {
-			continue
-		}
-		if err := in.write(t, r); err != nil {
-			if store.IsFull(err) {
-				return err
-			}
-			in.log.Warn("a report of an agent was not taken", "kind", r.kind, "err", err)
-			in.refused(r.run, r.kind, err)
-		}
-	}
-	return nil
-}
-
-// errNotKept is why reports were refused that could not be kept; the log says
-// why.
-var errNotKept = errors.New("they could not be kept")
-
-// notRecorded notes, before the end of a run is kept in the same transaction
-// perhaps, that reports were not taken. An error of nil is a panic, which the
-// writer tells of.
-func (in *Intake) notRecorded(reports []report, err error) {
-	if store.IsFull(err) {
-		return // their runs are ended for that
-	}
-	for i := range reports {
-		if run := in.run(reports[i].run); run != nil {
-			run.refusals.add(errNotKept)
-		}
-	}
-}
-
-// lost is told that a transaction with reports failed.
-func (in *Intake) lost(err error) {
-	if store.IsFull(err) {
-		in.opts.Health.NoRoom(err)
-		return
-	}
-	in.log.Error("events of agents could not be kept", "err", err)
-	in.opts.Health.ReportsLost(err)
-}
-
-// delayed is told that a transaction could not begin.
-func (in *Intake) delayed(err error) {
-	in.log.Error("events of agents cannot be kept yet", "err", err)
-	if store.IsFull(err) {
-		in.opts.Health.NoRoom(err)
 	}
 }

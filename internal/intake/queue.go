@@ -28,8 +28,9 @@ const retryAfter = 100 * time.Millisecond
 // an event is committed and announced as soon as the writer gets to it, and
 // before anything that is asked of the writer later.
 type queue struct {
-	store  Queue
-	intake *Intake
+	store    Queue
+	recorder *recorder
+	throttle *throttle
 
 	// adding is held by who adds a report until the store was asked for it, so that
 	// nobody whose report goes along with others goes on before, and asks the
@@ -46,8 +47,8 @@ type queue struct {
 	retry   *time.Timer // asks again; nil while that is not needed
 }
 
-func newQueue(s Queue, in *Intake) *queue {
-	q := &queue{store: s, intake: in}
+func newQueue(s Queue, w *recorder, t *throttle) *queue {
+	q := &queue{store: s, recorder: w, throttle: t}
 	q.taken.L = &q.mu
 	return q
 }
@@ -66,7 +67,7 @@ func (q *queue) add(r report) {
 	q.asked = true
 	if !q.paused && (len(q.waiting) >= highWater || q.bytes >= highBytes) {
 		q.paused = true
-		q.intake.throttle.set(true)
+		q.throttle.set(true)
 	}
 	q.mu.Unlock()
 	if ask {
@@ -83,10 +84,10 @@ func (q *queue) ask() {
 		reports = q.take()
 		defer func() {
 			if !recorded {
-				q.intake.notRecorded(reports, err)
+				q.recorder.notRecorded(reports, err)
 			}
 		}()
-		err = q.intake.recordAll(t, reports)
+		err = q.recorder.recordAll(t, reports)
 		recorded = err == nil
 		return err
 	}, func(err error) {
@@ -94,11 +95,11 @@ func (q *queue) ask() {
 		case err == nil, errors.Is(err, store.ErrClosed):
 		case began:
 			if recorded { // in a transaction that was not committed
-				q.intake.notRecorded(reports, err)
+				q.recorder.notRecorded(reports, err)
 			}
-			q.intake.lost(err)
+			q.recorder.lost(err)
 		default: // they still wait
-			q.intake.delayed(err)
+			q.recorder.delayed(err)
 			q.askLater()
 		}
 		q.resume()
@@ -145,7 +146,7 @@ func (q *queue) resume() {
 	defer q.mu.Unlock()
 	if q.paused {
 		q.paused = false
-		q.intake.throttle.set(false)
+		q.throttle.set(false)
 	}
 }
 

@@ -11,22 +11,22 @@ import (
 // record keeps what a report says: in the conversation of its run, in the run, or
 // as an event alone. Of what it fails with, only that there is no room undoes the
 // change.
-func (in *Intake) record(t store.Tx, r report) error {
-	err := in.recordReport(t, r)
+func (w *recorder) record(t store.Tx, r report) error {
+	err := w.recordReport(t, r)
 	if err != nil {
-		in.opts.Conversation.Drop(t, r.run)
+		w.opts.Conversation.Drop(t, r.run)
 	}
 	return err
 }
 
-func (in *Intake) recordReport(t store.Tx, r report) error {
+func (w *recorder) recordReport(t store.Tx, r report) error {
 	switch r.kind {
 	case catalog.EventContentDelta:
-		return in.opts.Conversation.Delta(t, r.run, r.delta, false)
+		return w.opts.Conversation.Delta(t, r.run, r.delta, false)
 	case catalog.EventThinkingChunk:
-		return in.opts.Conversation.Delta(t, r.run, r.delta, true)
+		return w.opts.Conversation.Delta(t, r.run, r.delta, true)
 	}
-	run, err := t.Run(in.ctx, r.run)
+	run, err := t.Run(w.ctx, r.run)
 	if err != nil {
 		return err
 	}
@@ -35,19 +35,19 @@ func (in *Intake) recordReport(t store.Tx, r report) error {
 	}
 	switch r.kind {
 	case catalog.EventMessageStart, catalog.EventMessageStop:
-		return in.opts.Conversation.CloseMessage(t, &run)
+		return w.opts.Conversation.CloseMessage(t, &run)
 	case catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult:
 		return decoded(r, func(call catalog.ToolCall) error {
-			return in.opts.Conversation.Tool(t, &run, call, r.kind == catalog.EventToolResult)
+			return w.opts.Conversation.Tool(t, &run, call, r.kind == catalog.EventToolResult)
 		})
 	case catalog.EventPlan:
-		return decoded(r, func(plan catalog.Plan) error { return in.opts.Conversation.Plan(t, run, plan) })
+		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, run, plan) })
 	case catalog.EventFileChange:
-		return in.opts.Conversation.File(t, run, *r.change)
+		return w.opts.Conversation.File(t, run, *r.change)
 	case catalog.EventPermissionTaken:
-		return decoded(r, func(p catalog.PermissionTaken) error { return in.opts.Answers.Taken(t, run.ID, p.ApprovalIDs) })
+		return decoded(r, func(p catalog.PermissionTaken) error { return w.opts.Answers.Taken(t, run.ID, p.ApprovalIDs) })
 	case catalog.EventNativeSession:
-		return decoded(r, func(n catalog.NativeSession) error { return in.recordSession(t, run, n) })
+		return decoded(r, func(n catalog.NativeSession) error { return w.recordSession(t, run, n) })
 	case catalog.EventUsage:
 		return decoded(r, func(u catalog.Usage) error { return recordUsage(t, run, u) })
 	case catalog.EventProcess:
@@ -102,8 +102,8 @@ func recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
 }
 
 // recordSession keeps in which session of the agent's own a run is.
-func (in *Intake) recordSession(t store.Tx, run domain.Run, n catalog.NativeSession) error {
-	thread, err := t.Thread(in.ctx, run.Thread)
+func (w *recorder) recordSession(t store.Tx, run domain.Run, n catalog.NativeSession) error {
+	thread, err := t.Thread(w.ctx, run.Thread)
 	if err != nil {
 		return err
 	}
@@ -112,9 +112,9 @@ func (in *Intake) recordSession(t store.Tx, run domain.Run, n catalog.NativeSess
 	if err := t.UpdateThread(thread); err != nil {
 		return err
 	}
-	in.opts.Runs.Changed(t, run.ID)
+	w.opts.Runs.Changed(t, run.ID)
 	if replaced {
-		if err := in.opts.Conversation.SessionReplaced(t, run); err != nil {
+		if err := w.opts.Conversation.SessionReplaced(t, run); err != nil {
 			return err
 		}
 	}

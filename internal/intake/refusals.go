@@ -28,6 +28,9 @@ func (r *refusals) add(why error) {
 	r.count++
 }
 
+// addKind is add for a report of a kind.
+func (r *refusals) addKind(kind string, why error) { r.add(fmt.Errorf("%s: %w", kind, why)) }
+
 // judge is what an executor's result comes to: a run of which something is
 // missing has not completed, whatever its executor says.
 func (r *refusals) judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {

@@ -3,6 +3,7 @@ package intake
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -70,4 +71,14 @@ func (in *Intake) fileChange(data json.RawMessage) (*conversation.FileChange, er
 	c.Diff = diff.Unified(in.opts.Root, c.Path, c.Before, c.After)
 	c.Added, c.Removed = diff.Count(c.Diff)
 	return &c, nil
+}
+
+// encode is a value of the catalog as JSON. What an executor sent in the place of
+// JSON, and is none, is said in its place.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		b, _ = json.Marshal(map[string]string{"malformed": fmt.Sprint(err)})
+	}
+	return b
 }

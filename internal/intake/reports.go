@@ -2,8 +2,6 @@ package intake
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
@@ -16,7 +14,7 @@ func (in *Intake) ReportMessage(ctx context.Context, p catalog.ReportMessagePara
 	}
 	r, err := in.reportOf(run.id, p.EventType, p.EventData)
 	if err != nil {
-		run.refuse(p.EventType, err)
+		run.refusals.addKind(p.EventType, err)
 		return err
 	}
 	run.take(p.Sequence, r)
@@ -59,12 +57,8 @@ func (in *Intake) ReportCompletion(ctx context.Context, p catalog.ReportCompleti
 // runs was lost on the way: task is the run's UUID. The caller
 // knows that this executor has the run; of a run that has ended nothing is noted.
 func (in *Intake) ReportRefused(task string, why error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for _, run := range in.runs {
-		if run.task == task {
-			run.refusals.add(why)
-		}
+	for _, run := range in.runs.withTask(task) {
+		run.refusals.add(why)
 	}
 }
 
@@ -74,22 +68,5 @@ func (in *Intake) speaker(ctx context.Context, token, task string) (*Run, error)
 	if err != nil {
 		return nil, err
 	}
-	return in.run(id), nil
-}
-
-// refused notes that a report of a run was not taken.
-func (in *Intake) refused(run int64, kind string, err error) {
-	if r := in.run(run); r != nil {
-		r.refuse(kind, err)
-	}
-}
-
-// encode is a value of the catalog as JSON. What an executor sent in the place of
-// JSON, and is none, is said in its place.
-func encode(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		b, _ = json.Marshal(map[string]string{"malformed": fmt.Sprint(err)})
-	}
-	return b
+	return in.runs.get(id), nil
 }

@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -13,7 +12,7 @@ import (
 type Run struct {
 	id       int64
 	task     string // its UUID, by which its executor knows it
-	intake   *Intake
+	queue    *queue
 	refusals refusals
 
 	mu         sync.Mutex // guards the fields below, and keeps the order
@@ -23,9 +22,9 @@ type Run struct {
 	untold     []string // approvals whose answers the next report shows to be taken
 }
 
-func newRun(in *Intake, id int64, task string, secrets *redact.Secrets) *Run {
-	r := &Run{id: id, task: task, intake: in}
-	r.redactor = redactor{stream: redact.Stream{Secrets: secrets}, pass: in.queue.add}
+func newRun(q *queue, id int64, task string, secrets *redact.Secrets) *Run {
+	r := &Run{id: id, task: task, queue: q}
+	r.redactor = redactor{stream: redact.Stream{Secrets: secrets}, pass: q.add}
 	r.order = order{pass: r.redactor.take, refuse: r.refusals.add, late: r.skipMissing}
 	return r
 }
@@ -40,9 +39,6 @@ func (r *Run) take(sequence int64, what report) {
 	}
 	r.order.take(sequence, what)
 }
-
-// refuse notes that a report was not taken.
-func (r *Run) refuse(kind string, err error) { r.refusals.add(fmt.Errorf("%s: %w", kind, err)) }
 
 // answered is as of [Intake.Answered].
 func (r *Run) answered(approval string) {
@@ -67,7 +63,7 @@ func (r *Run) Finish() {
 	defer r.mu.Unlock()
 	r.order.finish()
 	r.redactor.flush()
-	r.intake.queue.askAgain()
+	r.queue.askAgain()
 }
 
 func (r *Run) endMessage() {

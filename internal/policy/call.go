@@ -7,6 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -18,19 +19,25 @@ type Call struct {
 	input      json.RawMessage // what the tool gets
 	hash       string          // by which the question is known again
 
-	command        string   // what it runs, where that is one text
-	commandNotText bool     // it runs something that is not simply one text
-	paths          []string // what it touches
-	pathNotText    bool     // it touches something that is not simply one text
-	files          []file   // paths, by all their names; Judge sets it
+	command        shellcommand.Command  // what it runs, where that is a text, or words
+	commandText    string                // as a rule for it alone says it; "" where none can
+	commandNotText bool                  // it runs something that is neither
+	extended       bool                  // it wants leave for more than to run that
+	dir            string                // in which it runs that; "": the session's
+	inside         func(dir string) bool // reports whether rules for commands are meant to hold there; Judge sets it
+	paths          []string              // what it touches
+	pathNotText    bool                  // it touches something that is not simply one text
+	files          []file                // paths, by all their names; Judge sets it
 
 	// ambiguity is why programs may read the input differently, "" if they do not.
 	ambiguity string
 	// alternatives are what else it may run and touch, if a program reads an
 	// ambiguous input in another way. Only deny rules look at them.
 	alternatives struct {
-		commands, paths []string
-		files           []file
+		commands []shellcommand.Command
+		texts    []string // of commands
+		paths    []string
+		files    []file
 	}
 
 	asAnyTool bool // it counts as each tool that it could be; see couldBeDenied
@@ -41,11 +48,9 @@ func CallOf(a domain.Approval) Call {
 	in := toolinput.Read(a.Input)
 	c := Call{
 		tool: a.Tool, toolByKind: a.NameByKind, kind: a.ToolKind, input: a.Input, hash: a.Question, paths: a.Paths,
-		command: in.Command(), commandNotText: in.CommandNotText, pathNotText: in.FileNotText, ambiguity: in.Ambiguity,
+		commandText: in.Command(), commandNotText: in.CommandNotText, pathNotText: in.FileNotText, ambiguity: in.Ambiguity,
 	}
-	if in.CommandNotText || in.Ambiguity != "" {
-		c.alternatives.commands = in.Commands
-	}
+	c.readCommand(in, a.Input)
 	if in.FileNotText {
 		c.alternatives.paths = in.Files
 		return c
@@ -56,6 +61,54 @@ func CallOf(a domain.Approval) Call {
 		}
 	}
 	return c
+}
+
+// readCommand reads what a call runs.
+func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
+	switch {
+	case in.Ambiguity != "" || in.CommandNotText && in.Words == nil:
+		c.alternatives.texts = in.Commands
+		for _, text := range in.Commands {
+			c.alternatives.commands = append(c.alternatives.commands, shellcommand.Read(text))
+		}
+		return
+	case in.Words != nil:
+		c.command, c.commandNotText = shellcommand.ReadWords(in.Words), false
+		if script, ok := c.command.Script(); ok {
+			c.commandText = script
+		}
+	default:
+		c.command = shellcommand.Read(c.commandText)
+	}
+	if c.command.IsNothing() {
+		return
+	}
+	members, _ := toolinput.Members(input) // it is an object: it has a command
+	for _, name := range []string{"cwd", "workdir"} {
+		if _, there := members[name]; there && string(members[name]) != "null" && toolinput.Take(members, name, &c.dir) != nil {
+			c.extended = true
+		}
+	}
+	for _, name := range []string{"additional_permissions", "network_approval_context"} { // codex
+		if value, there := members[name]; there && string(value) != "null" {
+			c.extended = true
+		}
+	}
+	if c.extended {
+		c.commandText = ""
+	}
+}
+
+// allowedBy reports whether rules for commands with these patterns allow what a
+// call runs.
+func (c Call) allowedBy(patterns ...shellcommand.Pattern) bool {
+	return !c.commandNotText && !c.extended && (c.dir == "" || c.inside != nil && c.inside(c.dir)) && c.command.AllowedBy(patterns, c.inside)
+}
+
+// couldRun reports whether what a call runs, or a part of it, could be what a
+// deny rule says, in any of the ways in which it can be read.
+func (c Call) couldRun(p shellcommand.Pattern) bool {
+	return c.command.CouldRun(p) || slices.ContainsFunc(c.alternatives.commands, func(command shellcommand.Command) bool { return command.CouldRun(p) })
 }
 
 // Ambiguity is why programs may read the input differently, "" if they do not.

@@ -64,8 +64,8 @@ func TestAnInputWithTwoReadingsIsAllowedByNothingAndDeniedByEither(t *testing.T)
 	}
 }
 
-// What runs as a list of words is not what a rule for a text says.
-func TestAListIsNoCommandThatARuleAllows(t *testing.T) {
+// A list of words is the command that it runs, and one of anything else is none.
+func TestAListIsTheCommandThatItRuns(t *testing.T) {
 	list := []config.Rule{
 		{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"},
 		{Effect: "allow", Tool: "Bash", Command: `\[*`, Source: "user"},
@@ -78,8 +78,12 @@ func TestAListIsNoCommandThatARuleAllows(t *testing.T) {
 		return domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(input)}
 	}
 	for input, want := range map[string]string{
-		`{"command":["ls"]}`:                      "",
-		`{"command":["/bin/bash","-lc","ls"]}`:    "",
+		`{"command":["ls"]}`:                      "true rule=user",
+		`{"command":["/bin/bash","-lc","ls"]}`:    "true rule=user",
+		`{"command":["ls",7]}`:                    "",
+		`{"command":["bash","-lc","ls",["x"]]}`:   "",
+		`{"command":["ls","x\u0000"]}`:            "",
+		`{"command":["/tmp/bash","-lc","id"]}`:    "",
 		`{"command":{"ls":1}}`:                    "",
 		`{"command":7}`:                           "",
 		`{"command":["rm","x"]}`:                  "false rule=user",

@@ -26,13 +26,13 @@ func IsForExactInput(r domain.Rule) bool { return strings.HasPrefix(r.Command, e
 // for each of them. effect is one of config's.
 func RulesFor(a domain.Approval, thread int64, effect string) []domain.Rule {
 	c := CallOf(a)
-	rule := domain.Rule{Thread: thread, Effect: effect, Tool: c.tool, Command: c.command}
-	if c.command == "" && (c.kind == "execute" || c.commandNotText) || c.IsAmbiguous() {
+	rule := domain.Rule{Thread: thread, Effect: effect, Tool: c.tool, Command: c.commandText}
+	if c.commandText == "" && (c.kind == "execute" || c.commandNotText || !c.command.IsNothing()) || c.IsAmbiguous() {
 		rule.Command = exactInput + a.Question
 	}
 	rules := []domain.Rule{rule}
 	if c.IsAmbiguous() {
-		for _, command := range c.alternatives.commands {
+		for _, command := range c.alternatives.texts {
 			if command != "" {
 				rule.Command = command
 				rules = append(rules, rule)

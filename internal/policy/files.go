@@ -44,6 +44,30 @@ func namesOf(root, base, p string) []string {
 	return names
 }
 
+// insideOf reports of a directory whether it is in the project, or in the
+// session's own, both as it is called and where its links lead.
+func insideOf(root, cwd string) func(dir string) bool {
+	return func(dir string) bool {
+		if !filepath.IsAbs(dir) {
+			if cwd == "" {
+				return false
+			}
+			dir = cwd + string(filepath.Separator) + dir
+		}
+		for _, base := range []string{root, cwd} {
+			if base != "" && isBelow(base, filepath.Clean(dir)) && isBelow(followLinks(base), followLinks(dir)) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func isBelow(base, p string) bool {
+	rel, err := filepath.Rel(base, p)
+	return err == nil && filepath.IsLocal(rel)
+}
+
 // touches reports whether the files of a call fit: for a deny rule one of
 // them by any of its names, for an allow rule all, both as they are called and
 // as what they are.

@@ -2,9 +2,11 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
 // matches reports whether text fits a glob; "" fits everything. Unlike a
@@ -18,32 +20,71 @@ func matches(glob, text string) bool {
 	return ok && err == nil
 }
 
-// matchesCommand reports whether a command fits a glob. To be allowed, one
-// that chains has to be what the rule says word for word.
-func matchesCommand(effect, glob, command string) bool {
-	return matches(glob, command) && (effect == config.EffectDeny || glob == "*" || glob == command || !chains(command))
+// A condition is what a rule says of a call that it is for in all other respects.
+type condition struct {
+	command *shellcommand.Pattern // of what it runs; nil: whatever that is
+	reason  string                // by which a ruling names the rule
 }
 
-// fitsTool reports whether a call fits a tool of a list, spelled as agents' own
-// lists are: Bash, Bash(git:*), Bash(make test), mcp__x__*.
-func (c Call) fitsTool(effect, pattern string) bool {
+// meets reports whether a call meets a condition by itself.
+func (c Call) meets(effect string, of condition) bool {
+	switch {
+	case of.command == nil:
+		return true
+	case effect == config.EffectAllow:
+		return c.allowedBy(*of.command)
+	}
+	return c.couldRun(*of.command)
+}
+
+// firstMet is the reason of the first condition that a call meets, or "". Of a
+// command with several parts each may be allowed by another rule; then it is the
+// reason of the first that is needed.
+func (c Call) firstMet(effect string, conditions []condition) string {
+	for _, of := range conditions {
+		if c.meets(effect, of) {
+			return of.reason
+		}
+	}
+	if effect != config.EffectAllow || len(conditions) < 2 {
+		return ""
+	}
+	patterns := make([]shellcommand.Pattern, len(conditions))
+	for i, of := range conditions {
+		patterns[i] = *of.command
+	}
+	if !c.allowedBy(patterns...) {
+		return ""
+	}
+	for i, of := range conditions {
+		if !c.allowedBy(slices.Delete(slices.Clone(patterns), i, i+1)...) {
+			return of.reason
+		}
+	}
+	return conditions[0].reason
+}
+
+// listed is the condition of a tool of a list, spelled as agents' own lists are:
+// Bash, Bash(git:*), Bash(make test), mcp__x__*. It is not ok if that is for other
+// calls.
+func (c Call) listed(effect, pattern string) (of condition, ok bool) {
+	of.reason = "rule=" + pattern
 	name, inner, _ := strings.Cut(pattern, "(")
 	inner = strings.TrimSuffix(inner, ")")
 	whole := inner == "" || inner == "*"
 	if name == "" || !c.isTool(effect, !whole, func(tool string) bool { return matches(strings.TrimSpace(name), tool) }) {
-		return false
+		return of, false
 	}
 	if effect == config.EffectAllow && c.IsAmbiguous() {
-		return false
+		return of, false
 	}
-	if whole {
-		return true
+	if whole || c.touches(effect, func(name string) bool { return name == inner }) {
+		return of, true
 	}
+	command := shellcommand.Exactly(inner)
 	if prefix, ok := strings.CutSuffix(inner, ":*"); ok {
-		return c.runs(effect, func(command string) bool {
-			return command == prefix || strings.HasPrefix(command, prefix+" ") && (effect == config.EffectDeny || !chains(command))
-		})
+		command = shellcommand.BeginsWith(prefix)
 	}
-	return c.runs(effect, func(command string) bool { return command == inner }) ||
-		c.touches(effect, func(name string) bool { return name == inner })
+	of.command = &command
+	return of, true
 }

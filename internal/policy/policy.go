@@ -1,13 +1,13 @@
 package policy
 
 import (
-	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
 // A Policy judges tool calls. Its methods may be called from any goroutine.
@@ -52,7 +52,8 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 		return Ruling{true, "mode=" + catalog.ModeBypass}
 	}
 	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
-	if len(in.Run.Tools) > 0 && !slices.ContainsFunc(in.Run.Tools, func(pattern string) bool { return c.fitsTool(config.EffectAllow, pattern) }) {
+	c.inside = insideOf(p.root, in.Thread.CWD)
+	if len(in.Run.Tools) > 0 && c.firstMet(config.EffectAllow, c.listedConditions(config.EffectAllow, in.Run.Tools)) == "" {
 		return Ruling{false, "rule=tools"}
 	}
 	if reason := p.matchRules(config.EffectDeny, c, in); reason != "" {
@@ -88,17 +89,12 @@ func (p *Policy) matchRules(effect string, c Call, in Situation) string {
 	if effect == config.EffectAllow {
 		listed = in.Thread.Settings.AllowedTools
 	}
-	for _, pattern := range listed {
-		if c.fitsTool(effect, pattern) {
-			return "rule=" + pattern
-		}
-	}
+	conditions := c.listedConditions(effect, listed)
 	for _, r := range in.Rules {
-		if r.Effect == effect && c.fitsDecided(r) {
-			if r.Thread != 0 {
-				return "rule=session"
+		if r.Effect == effect {
+			if of, ok := c.decided(r); ok {
+				conditions = append(conditions, of)
 			}
-			return "rule=project"
 		}
 	}
 	isRestricted := restricted.Marked(in.Run)
@@ -106,24 +102,50 @@ func (p *Policy) matchRules(effect string, c Call, in Situation) string {
 		if isRestricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
 			continue
 		}
-		if r.Effect == effect && (r.Agent == "" || r.Agent == in.Thread.Agent) && c.fitsConfigured(r) {
-			return "rule=" + r.Source
+		if r.Effect == effect && (r.Agent == "" || r.Agent == in.Thread.Agent) {
+			if of, ok := c.configured(r); ok {
+				conditions = append(conditions, of)
+			}
 		}
 	}
-	return ""
+	return c.firstMet(effect, conditions)
 }
 
-// fitsDecided reports whether a rule that somebody's decision has become is for
-// a call.
-func (c Call) fitsDecided(r domain.Rule) bool {
-	return c.isTool(r.Effect, r.Command != "", func(name string) bool { return name == r.Tool }) &&
-		(r.Command == "" || c.isInput(r.Effect, r.Command) || c.runs(r.Effect, func(command string) bool { return command == r.Command }))
+func (c Call) listedConditions(effect string, list []string) (conditions []condition) {
+	for _, pattern := range list {
+		if of, ok := c.listed(effect, pattern); ok {
+			conditions = append(conditions, of)
+		}
+	}
+	return conditions
 }
 
-// fitsConfigured reports whether a rule of the configuration is for a call,
-// whoever's agent makes it.
-func (c Call) fitsConfigured(r config.Rule) bool {
-	return c.isTool(r.Effect, r.Command != "" || r.Path != "", func(name string) bool { return matches(r.Tool, name) }) &&
-		(r.Command == "" || c.runs(r.Effect, func(command string) bool { return matchesCommand(r.Effect, r.Command, command) })) &&
-		(r.Path == "" || c.touches(r.Effect, func(name string) bool { return matches(r.Path, name) }))
+// decided is the condition of a rule that somebody's decision has become. It is
+// not ok if that is for other calls.
+func (c Call) decided(r domain.Rule) (of condition, ok bool) {
+	if of.reason = "rule=project"; r.Thread != 0 {
+		of.reason = "rule=session"
+	}
+	if !c.isTool(r.Effect, r.Command != "", func(name string) bool { return name == r.Tool }) {
+		return of, false
+	}
+	if r.Command != "" && !c.isInput(r.Effect, r.Command) {
+		command := shellcommand.Exactly(r.Command)
+		of.command = &command
+	}
+	return of, true
+}
+
+// configured is the condition of a rule of the configuration, whoever's agent
+// makes the call. It is not ok if that is for other calls.
+func (c Call) configured(r config.Rule) (of condition, ok bool) {
+	of.reason = "rule=" + r.Source
+	if !c.isTool(r.Effect, r.Command != "" || r.Path != "", func(name string) bool { return matches(r.Tool, name) }) {
+		return of, false
+	}
+	if r.Command != "" {
+		command := shellcommand.Glob(r.Command)
+		of.command = &command
+	}
+	return of, r.Path == "" || c.touches(r.Effect, func(name string) bool { return matches(r.Path, name) })
 }

@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
@@ -29,9 +28,4 @@ func (f finder) reserved(dir string) bool {
 		return true // as /tmp is
 	}
 	return ofSystem(dir)
-}
-
-// isBelow compares names.
-func isBelow(path, dir string) bool {
-	return strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }

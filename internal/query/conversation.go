@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -192,4 +193,19 @@ func chainOf[T any](ctx context.Context, q *Queries, s domain.Session, of func(c
 	}
 	slices.Reverse(parts)
 	return slices.Concat(parts...), nil
+}
+
+// Output is what the agent of one run said, without the runs before it.
+func (q *Queries) Output(ctx context.Context, s domain.Session) (string, error) {
+	items, err := q.Items(ctx, s.Run.ID)
+	if err != nil {
+		return "", health.Explain(err)
+	}
+	var texts []string
+	for _, i := range items {
+		if i.Kind == domain.ItemMessage && i.Role == "assistant" {
+			texts = append(texts, i.Content)
+		}
+	}
+	return strings.Join(texts, "\n\n"), nil
 }

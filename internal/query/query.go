@@ -5,7 +5,6 @@ package query
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -76,21 +75,6 @@ func (q *Queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Se
 func (q *Queries) Counts(ctx context.Context) (domain.Counts, error) {
 	c, err := q.store.Counts(ctx)
 	return c, health.Explain(err)
-}
-
-// Output is what the agent of one run said, without the runs before it.
-func (q *Queries) Output(ctx context.Context, s domain.Session) (string, error) {
-	items, err := q.Items(ctx, s.Run.ID)
-	if err != nil {
-		return "", health.Explain(err)
-	}
-	var texts []string
-	for _, i := range items {
-		if i.Kind == domain.ItemMessage && i.Role == "assistant" {
-			texts = append(texts, i.Content)
-		}
-	}
-	return strings.Join(texts, "\n\n"), nil
 }
 
 // Search finds items by words.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -29,6 +30,7 @@ type value struct {
 	opening byte     // { or [; 0 for anything else
 	text    string   // of a string
 	isText  bool
+	shell   string // that is given the text as a script, with its options
 	compact string // on one line, every character seen
 }
 
@@ -58,11 +60,37 @@ func inputLines(raw json.RawMessage, shown shownTexts, m visible.Marks) []Line {
 		if len(v.members) == 0 {
 			return nil
 		}
+		for i, x := range v.members {
+			if x.name == "command" {
+				v.members[i].value = scriptOf(x.value, m)
+			}
+		}
 		v.compact = compactOf(v, m)
 	}
 	var lines []Line
 	v.lines("  ", "", deepest, m, func(line string) { lines = append(lines, Line{Input, line}) })
 	return lines
+}
+
+// scriptOf is a list of words as the script that it gives to a shell, and which
+// shell that is, if it does nothing else: nobody reads a script well that is a
+// text in a list.
+func scriptOf(v value, m visible.Marks) value {
+	var words []string
+	for _, x := range v.members {
+		if !x.value.isText {
+			return v
+		}
+		words = append(words, x.value.text)
+	}
+	if v.opening != '[' {
+		return v
+	}
+	script, ok := shellcommand.ReadWords(words).Script()
+	if last := len(words) - 1; ok && words[last] == script {
+		return value{text: script, isText: true, shell: m.Line(strings.Join(words[:last], " ")), compact: v.compact}
+	}
+	return v
 }
 
 func decode(d *json.Decoder, m visible.Marks) (value, error) {
@@ -135,8 +163,8 @@ func quoted(text string, m visible.Marks) string {
 // it is. A text of several lines stands below that, behind a bar.
 func (v value) lines(indent, name string, depth int, m visible.Marks, add func(string)) {
 	switch {
-	case v.isText && strings.Contains(v.text, "\n"):
-		add(indent + strings.TrimSuffix(name, " "))
+	case v.isText && (v.shell != "" || strings.Contains(v.text, "\n")):
+		add(indent + strings.TrimSuffix(name+v.shell, " "))
 		for line := range strings.SplitSeq(v.text, "\n") {
 			add(indent + "  | " + m.Exact(line))
 		}
@@ -164,7 +192,7 @@ func (v value) lines(indent, name string, depth int, m visible.Marks, add func(s
 
 // hasLines tells whether a text of several lines is in it.
 func (v value) hasLines() bool {
-	return v.isText && strings.Contains(v.text, "\n") || slices.ContainsFunc(v.members, func(x member) bool { return x.value.hasLines() })
+	return v.shell != "" || v.isText && strings.Contains(v.text, "\n") || slices.ContainsFunc(v.members, func(x member) bool { return x.value.hasLines() })
 }
 
 // shownTexts are the names of files and the texts that diffs show whole.

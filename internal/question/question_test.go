@@ -33,6 +33,10 @@ func TestInput(t *testing.T) {
 		{"lines", `{"command":"a\nb\n"}`, "  \"command\":\n    | a\n    | b\n    | \n"},
 		{"a line that looks like a member", `{"a":"x\n  \"b\": 1"}`, "  \"a\":\n    | x\n    |   \"b\": 1\n"},
 		{"deep", `{"edits":[{"old":"a\nb"},{"x":[1,2]}],"ok":true}`, "  \"edits\": [\n    - {\n      \"old\":\n        | a\n        | b\n    }\n    - {\"x\":[1,2]}\n  ]\n  \"ok\": true\n"},
+		{"a script", `{"command":["/bin/bash","-lc","touch \"a\"\nrm \u202eb"],"cwd":"/p"}`, "  \"command\": /bin/bash -lc\n    | touch \"a\"\n    | rm ⟨U+202E⟩b\n  \"cwd\": \"/p\"\n"},
+		{"a script and more words", `{"command":["bash","-c","x","y"]}`, "  {\"command\":[\"bash\",\"-c\",\"x\",\"y\"]}\n"},
+		{"words", `{"command":["rm","-rf"]}`, "  {\"command\":[\"rm\",\"-rf\"]}\n"},
+		{"a list of others", `{"command":["bash","-c",["x"]]}`, "  {\"command\":[\"bash\",\"-c\",[\"x\"]]}\n"},
 		{"no object", `["rm","-rf"]`, "  [\"rm\",\"-rf\"]\n"},
 		{"no JSON", "{\x1b", "  {⟨U+001B⟩\n"},
 	} {

@@ -73,33 +73,3 @@ func (s *Stream) Border() (shown string) {
 	}
 	return s.Secrets.Text(shown)
 }
-
-// telling is how much of a secret is too much of it: a quarter, and no less than
-// Shortest. Keys begin with what says whose they are.
-func telling(secret string) int { return max(Shortest, len(secret)/4) }
-
-// Piece is Text for one of several texts among which a secret may have been
-// divided: an end that begins a secret, or a beginning that ends one, is taken out
-// too where it is at least a quarter of it, and Shortest.
-func (s *Secrets) Piece(text string) string {
-	k := s.known.Load()
-	if k == nil {
-		return text
-	}
-	text = s.Text(text)
-	for _, secret := range k.list {
-		for n := min(len(secret)-1, len(text)); n >= telling(secret); n-- {
-			if strings.HasPrefix(text, secret[len(secret)-n:]) {
-				text = Mark + text[n:]
-				break
-			}
-		}
-		for n := min(len(secret)-1, len(text)); n >= telling(secret); n-- {
-			if strings.HasSuffix(text, secret[:n]) {
-				text = text[:len(text)-n] + Mark
-				break
-			}
-		}
-	}
-	return text
-}

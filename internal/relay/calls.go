@@ -2,25 +2,11 @@ package relay
 
 import (
 	"bytes"
-	"encoding/json"
 
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/pending"
-)
-
-// codeHubLost tells a request that the hub it went to has gone.
-const codeHubLost = -32042
-
-func hubLost(why string) *jsonrpc2.Error {
-	data := json.RawMessage(`{"kind":"hub_lost","retry":true}`)
-	return &jsonrpc2.Error{Code: codeHubLost, Message: "Hub lost: " + why, Data: &data}
-}
-
-var (
-	lostUnanswered = hubLost("the process that runs the agents has gone before it answered; another one takes its place, so the request may be sent again")
-	lostUnsent     = hubLost("no process that runs the agents could be reached in time; the request was not carried out and may be sent again")
 )
 
 // A call is a request of the editor that the hub has not answered.

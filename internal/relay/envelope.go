@@ -136,3 +136,8 @@ func isResponse(m *frame.Message) bool { return m.Method == nil && (m.Result != 
 // wantsAnswer reports whether an object that is no response will be answered
 // with its id.
 func wantsAnswer(m *frame.Message) bool { return !isResponse(m) && frame.ValidID(m.ID) }
+
+func isShutdown(m *frame.Message) bool {
+	name := string(text(m.Method))
+	return name == "shutdown" || name == "exit"
+}

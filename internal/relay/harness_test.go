@@ -1,7 +1,6 @@
 package relay_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
 	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -91,17 +91,6 @@ func (w *wire) insist(message string) string {
 			return m
 		}
 	}
-}
-
-func member(t testing.TB, object, path string) json.RawMessage {
-	t.Helper()
-	at := json.RawMessage(object)
-	for name := range bytes.SplitSeq([]byte(path), []byte(".")) {
-		var m map[string]json.RawMessage
-		require.NoError(t, json.Unmarshal(at, &m), "%s", object)
-		at = m[string(name)]
-	}
-	return at
 }
 
 // setting is a relay between an editor and hubs that the test makes.
@@ -289,10 +278,10 @@ func standard(open chan struct{}) *server.Server {
 // assertLost asserts that a message is the answer of a request that was lost.
 func assertLost(t testing.TB, id, message string) {
 	t.Helper()
-	assert.Equal(t, id, string(member(t, message, "id")))
-	assert.Equal(t, "-32042", string(member(t, message, "error.code")))
-	assert.JSONEq(t, `{"kind":"hub_lost","retry":true}`, string(member(t, message, "error.data")))
-	assert.Contains(t, string(member(t, message, "error.message")), "sent again")
+	assert.Equal(t, id, string(jsontest.Member(t, message, "id")))
+	assert.Equal(t, "-32042", string(jsontest.Member(t, message, "error.code")))
+	assert.JSONEq(t, `{"kind":"hub_lost","retry":true}`, string(jsontest.Member(t, message, "error.data")))
+	assert.Contains(t, string(jsontest.Member(t, message, "error.message")), "sent again")
 }
 
 func request(id any, method, params string) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
 )
 
@@ -78,9 +79,9 @@ func TestRequestsForDescriptorsAreRefused(t *testing.T) {
 	for i, method := range []string{"spawn_terminal", "terminal.attach"} {
 		for _, params := range []string{`{"descriptor":true}`, `[{"terminal_id":"t","descriptor" : true,"cols":1}]`} {
 			answer := s.ask(request(i, method, params))
-			assert.Equal(t, "-32602", string(member(t, answer, "error.code")))
-			assert.Equal(t, `"descriptor"`, string(member(t, answer, "error.data.param")))
-			assert.Equal(t, fmt.Sprint(i), string(member(t, answer, "id")))
+			assert.Equal(t, "-32602", string(jsontest.Member(t, answer, "error.code")))
+			assert.Equal(t, `"descriptor"`, string(jsontest.Member(t, answer, "error.data.param")))
+			assert.Equal(t, fmt.Sprint(i), string(jsontest.Member(t, answer, "id")))
 		}
 	}
 	for i, passes := range []string{
@@ -108,8 +109,8 @@ func TestBadFramesAreAnsweredHere(t *testing.T) {
 		_, err := s.end.Write([]byte(c.sent))
 		require.NoError(t, err)
 		m := s.next()
-		assert.Equal(t, `"`+c.reason+`"`, string(member(t, m, "error.data.reason")))
-		assert.Equal(t, c.id, string(member(t, m, "id")))
+		assert.Equal(t, `"`+c.reason+`"`, string(jsontest.Member(t, m, "error.data.reason")))
+		assert.Equal(t, c.id, string(jsontest.Member(t, m, "id")))
 		good := request(1, "m", `[]`) // is what the hub gets next
 		s.send(good)
 		assert.Equal(t, good, hub.next())
@@ -164,7 +165,7 @@ func TestHubsDieUnderPipelinedRequests(t *testing.T) {
 	for range n {
 		m := s.next()
 		var id int
-		require.NoError(t, json.Unmarshal(member(t, m, "id"), &id))
+		require.NoError(t, json.Unmarshal(jsontest.Member(t, m, "id"), &id))
 		answered[id]++
 		if strings.Contains(m, "hub_lost") {
 			lost++
@@ -220,7 +221,7 @@ func TestRequestsOfTheHub(t *testing.T) {
 	s.await("connected")
 	s.await("connected")
 	hub.send(question) // it counts from 1, too
-	id := string(member(t, s.next(), "id"))
+	id := string(jsontest.Member(t, s.next(), "id"))
 	assert.NotEqual(t, "1", id, "the editor may still answer the first one")
 	s.send(answer, `[`+answer+`]`, response(id, `"mine"`))
 	assert.Equal(t, `[`+response("null", `"late"`)+`]`, hub.next())
@@ -277,7 +278,7 @@ func TestNothingOvertakesWhatWaited(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // a hub that is slow is not lost
 		for i := range 20 {
-			assert.Equal(t, fmt.Sprint(i), string(member(t, hub.next(), "id")))
+			assert.Equal(t, fmt.Sprint(i), string(jsontest.Member(t, hub.next(), "id")))
 		}
 	})
 }

@@ -1,11 +1,8 @@
 package relay
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
-
-	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -17,9 +14,6 @@ import (
 // meanwhile does not go to the hub, so that a request whose answer was an error
 // with retry is never carried out. The hub's own answers to what was answered
 // here already are dropped when they come.
-
-// codeHubSilent tells a request that the hub does not answer.
-const codeHubSilent = -32044
 
 // heartbeatLate is when a hub that is only to tell events should have said
 // something: it sends a heartbeat every 30 s.
@@ -101,14 +95,6 @@ func (r *Relay) watch(hub *link) {
 		if silent {
 			r.declareSilent(hub)
 		}
-	}
-}
-
-// expectSign tells watch that from now on something is expected of the hub.
-func (r *Relay) expectSign() {
-	select {
-	case r.expected <- struct{}{}:
-	default: // it knows
 	}
 }
 
@@ -195,41 +181,4 @@ type silenceBody struct {
 	Type      string            `json:"type"`
 	Timestamp time.Time         `json:"timestamp"`
 	Data      map[string]string `json:"data"`
-}
-
-func hubSilent(message string, retry bool) *jsonrpc2.Error {
-	data, _ := json.Marshal(struct {
-		Kind  string `json:"kind"`
-		Retry bool   `json:"retry"`
-	}{"hub_silent", retry})
-	return &jsonrpc2.Error{Code: codeHubSilent, Message: "Hub silent: " + message, Data: (*json.RawMessage)(&data)}
-}
-
-// unsentError is what a request is told that no hub got; r.mu is held.
-func (r *Relay) unsentError() *jsonrpc2.Error {
-	if r.silence != "" {
-		return hubSilent(r.silence+"; the request was not carried out and may be sent again", true)
-	}
-	if r.opts.Problem != nil {
-		if why := r.opts.Problem(); why != "" {
-			return hubLost(why + "; the request was not carried out and may be sent again")
-		}
-	}
-	return lostUnsent
-}
-
-// unsubscribeLate ends a subscription of which the editor was told that there is
-// none. r.mu is held.
-func (r *Relay) unsubscribeLate(resp *frame.Message) {
-	hub, id := r.current(), bytes.Clone(frame.Member(resp.Result, "subscription_id"))
-	if hub == nil || text(id) == nil {
-		return
-	}
-	r.subs.ended[string(id)] = struct{}{}
-	params := append(append([]byte(`{"subscription_id":`), id...), '}')
-	body := r.request("Unsubscribe", params, func(*frame.Message) { delete(r.subs.ended, string(id)) })
-	r.jobs.Go(func() { // not the goroutine that reads the hub
-		hub.send(body)
-		_ = hub.flush()
-	})
 }

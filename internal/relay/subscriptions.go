@@ -245,10 +245,18 @@ func isAboutSince(err []byte) bool {
 	return string(text(frame.Member(frame.Member(err, "data"), "param"))) == "since"
 }
 
-// current is the hub that is being read; r.mu is held, and its reader asks.
-func (r *Relay) current() *link {
-	if r.opening != nil {
-		return r.opening
+// unsubscribeLate ends a subscription of which the editor was told that there is
+// none. r.mu is held.
+func (r *Relay) unsubscribeLate(resp *frame.Message) {
+	hub, id := r.current(), bytes.Clone(frame.Member(resp.Result, "subscription_id"))
+	if hub == nil || text(id) == nil {
+		return
 	}
-	return r.hub
+	r.subs.ended[string(id)] = struct{}{}
+	params := append(append([]byte(`{"subscription_id":`), id...), '}')
+	body := r.request("Unsubscribe", params, func(*frame.Message) { delete(r.subs.ended, string(id)) })
+	r.jobs.Go(func() { // not the goroutine that reads the hub
+		hub.send(body)
+		_ = hub.flush()
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -199,8 +200,8 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 				for ids[label] == "" {
 					m := s.next()
 					if strings.Contains(m, `"result"`) {
-						require.NoError(t, json.Unmarshal(member(t, m, "result.subscription_id"), new(string)))
-						ids[label] = strings.Trim(string(member(t, m, "result.subscription_id")), `"`)
+						require.NoError(t, json.Unmarshal(jsontest.Member(t, m, "result.subscription_id"), new(string)))
+						ids[label] = strings.Trim(string(jsontest.Member(t, m, "result.subscription_id")), `"`)
 						continue
 					}
 					note(m)
@@ -379,11 +380,11 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`), request(3, "x", `[]`))
 		hub = s.hub()
 		restore := hub.next()
-		assert.Equal(t, `{"since":3}`, string(member(t, restore, "params")))
+		assert.Equal(t, `{"since":3}`, string(jsontest.Member(t, restore, "params")))
 		hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","event":{}}}`) // not known yet: as it is
 		assert.Contains(t, s.next(), `"two"`)
 		synctest.Wait() // what the relay would send now it has sent
-		hub.send(response(string(member(t, restore, "id")), `{"subscription_id":"two"}`))
+		hub.send(response(string(jsontest.Member(t, restore, "id")), `{"subscription_id":"two"}`))
 		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"two"}`), hub.next())
 		assert.Equal(t, request(3, "x", `[]`), hub.next())
 		hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","seq":3,"event":{}}}`, // it has had this
@@ -415,7 +416,7 @@ func TestASubscriptionThatIsDeniedIsAskedForAgain(t *testing.T) {
 		s.await("lost")
 		hub = s.hub()
 		for range 2 {
-			go hub.send(denied(string(member(t, hub.next(), "id"))))
+			go hub.send(denied(string(jsontest.Member(t, hub.next(), "id"))))
 		}
 		synctest.Wait()
 
@@ -428,11 +429,11 @@ func TestASubscriptionThatIsDeniedIsAskedForAgain(t *testing.T) {
 		began := time.Now()
 		again := hub.next()
 		assert.Equal(t, time.Second, time.Since(began))
-		go hub.send(denied(string(member(t, again, "id"))))
+		go hub.send(denied(string(jsontest.Member(t, again, "id"))))
 		again = hub.next()
 		assert.Equal(t, 2*time.Second, time.Since(began))
-		assert.Equal(t, `{"since":3}`, string(member(t, again, "params")))
-		hub.send(response(string(member(t, again, "id")), `{"subscription_id":"two"}`),
+		assert.Equal(t, `{"since":3}`, string(jsontest.Member(t, again, "params")))
+		hub.send(response(string(jsontest.Member(t, again, "id")), `{"subscription_id":"two"}`),
 			`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","seq":4,"event":{}}}`)
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":4,"event":{}}}`, s.next())
 	})

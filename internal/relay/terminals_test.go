@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 )
 
 // Terminals end with their hub, and who was to be told of their end is.
@@ -41,10 +43,10 @@ func TestTerminalsThatEndWithTheHub(t *testing.T) {
 	var ends []string
 	for range 2 {
 		m := s.next()
-		assert.JSONEq(t, `"event"`, string(member(t, m, "method")))
-		assert.JSONEq(t, `"terminal_exit"`, string(member(t, m, "params.event.type")))
-		assert.Regexp(t, `^"20.*Z"$`, string(member(t, m, "params.event.timestamp")))
-		ends = append(ends, string(member(t, m, "params.event.data")))
+		assert.JSONEq(t, `"event"`, string(jsontest.Member(t, m, "method")))
+		assert.JSONEq(t, `"terminal_exit"`, string(jsontest.Member(t, m, "params.event.type")))
+		assert.Regexp(t, `^"20.*Z"$`, string(jsontest.Member(t, m, "params.event.timestamp")))
+		ends = append(ends, string(jsontest.Member(t, m, "params.event.data")))
 	}
 	sort.Strings(ends)
 	assert.Equal(t, []string{

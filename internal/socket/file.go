@@ -43,8 +43,8 @@ func (l senders) Accept() (net.Conn, error) {
 // ReceivingFiles is a [FileConn] on conn, if it is of a Unix socket and the
 // system can pass files; else conn itself.
 func ReceivingFiles(conn net.Conn) net.Conn {
-	if c, ok := conn.(*net.UnixConn); ok {
-		return receiving(c)
+	if c, ok := conn.(*net.UnixConn); ok && passesFiles {
+		return NewFileConn(c)
 	}
 	return conn
 }
@@ -56,7 +56,7 @@ func ReceivingFiles(conn net.Conn) net.Conn {
 type FileConn struct {
 	net.Conn
 	unix *net.UnixConn
-	oob  []byte // only Read touches it
+	oob  []byte // a buffer of Read's
 
 	mu      sync.Mutex
 	closed  bool
@@ -80,7 +80,16 @@ func (c *FileConn) CloseWrite() error { return c.unix.CloseWrite() }
 // Read reads bytes as of [net.Conn] and queues the files that came with them.
 // A file that was sent with a payload is queued no later than the payload's
 // first byte is given.
-func (c *FileConn) Read(p []byte) (int, error) { return c.read(p) }
+func (c *FileConn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, files, err := readWithFiles(c.unix, p, &c.oob)
+	for _, f := range files {
+		c.keep(f)
+	}
+	return n, err
+}
 
 // NextFile is the oldest received file that has not been taken yet, which the
 // caller then owns, or [ErrNoFile]. It is closed in children (O_CLOEXEC).

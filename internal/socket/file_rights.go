@@ -56,35 +56,37 @@ func writeFile(conn *net.UnixConn, payload []byte, f *os.File) (n int, err error
 	return n, nil
 }
 
-// receiving is a FileConn on conn.
-func receiving(conn *net.UnixConn) net.Conn { return NewFileConn(conn) }
+// passesFiles says whether the system can pass open files.
+const passesFiles = true
 
-func (c *FileConn) read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	if c.oob == nil {
-		c.oob = make([]byte, unix.CmsgSpace(4*mostFilesAMessage))
+// readWithFiles reads bytes, and the files that were sent with them. oob is a
+// buffer that is kept for the next time.
+func readWithFiles(conn *net.UnixConn, p []byte, oob *[]byte) (n int, files []*os.File, err error) {
+	if *oob == nil {
+		*oob = make([]byte, unix.CmsgSpace(4*mostFilesAMessage))
 	}
 	// The descriptors are close-on-exec from the first moment where the
 	// system can do that, and before a child can be started elsewhere.
-	n, oobn, _, _, err := c.unix.ReadMsgUnix(p, c.oob)
+	n, oobn, _, _, err := conn.ReadMsgUnix(p, *oob)
 	n = max(n, 0) // it is -1 with some errors
 	if oobn > 0 {
-		if keepErr := c.keepRights(c.oob[:oobn]); err == nil {
-			err = keepErr
+		var rightsErr error
+		if files, rightsErr = filesOf((*oob)[:oobn]); err == nil {
+			err = rightsErr
 		}
 	}
 	if n == 0 && err == nil {
 		err = io.EOF
 	}
-	return n, err
+	return n, files, err
 }
 
-func (c *FileConn) keepRights(oob []byte) error {
+// filesOf are the files that a control message carries; some of them may be
+// there beside an error.
+func filesOf(oob []byte) (files []*os.File, err error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return fmt.Errorf("receiving a file: %w", err)
+		return nil, fmt.Errorf("receiving a file: %w", err)
 	}
 	for _, m := range messages {
 		if m.Header.Level != unix.SOL_SOCKET || m.Header.Type != unix.SCM_RIGHTS {
@@ -92,13 +94,13 @@ func (c *FileConn) keepRights(oob []byte) error {
 		}
 		fds, err := unix.ParseUnixRights(&m)
 		if err != nil {
-			return fmt.Errorf("receiving a file: %w", err)
+			return files, fmt.Errorf("receiving a file: %w", err)
 		}
 		for _, fd := range fds {
-			c.keep(newFile(fd))
+			files = append(files, newFile(fd))
 		}
 	}
-	return nil
+	return files, nil
 }
 
 // newFile makes an os.File of a descriptor. Its mode must be right before:

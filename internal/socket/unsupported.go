@@ -47,7 +47,9 @@ func writeFile(*net.UnixConn, []byte, *os.File) (int, error) {
 	return 0, unsupported("passing open files")
 }
 
-// receiving leaves conn as it is.
-func receiving(conn *net.UnixConn) net.Conn { return conn }
+// passesFiles says whether the system can pass open files.
+const passesFiles = false
 
-func (c *FileConn) read([]byte) (int, error) { return 0, unsupported("passing open files") }
+func readWithFiles(*net.UnixConn, []byte, *[]byte) (int, []*os.File, error) {
+	return 0, nil, unsupported("passing open files")
+}

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -11,47 +10,6 @@ import (
 // releaseWithin is how long an executor may take to end an agent that has
 // nothing to do: its own ladder is shorter.
 const releaseWithin = 10 * time.Second
-
-// An idleThread is a conversation of which no prompt runs, and whose agent
-// waits for the next one in an executor.
-type idleThread struct {
-	process *process
-	of      purpose
-	timer   *time.Timer // ends its agent
-	ending  bool        // its agent is being ended
-	works   bool        // its agent has a program in a terminal: it is no idle one
-}
-
-// idleThreads are the conversations that have nothing to do, the one that has
-// waited longest first. The supervisor's mu guards them.
-type idleThreads []*idleThread
-
-// of finds a conversation, or returns nil.
-func (l idleThreads) of(p *process, of purpose) *idleThread {
-	for _, i := range l {
-		if i.process == p && i.of == of {
-			return i
-		}
-	}
-	return nil
-}
-
-// remove takes a conversation out of the list.
-func (l *idleThreads) remove(gone *idleThread) {
-	gone.timer.Stop()
-	*l = slices.DeleteFunc(*l, func(i *idleThread) bool { return i == gone })
-}
-
-// surplus are those that have waited longest beyond so many.
-func (l idleThreads) surplus(most int) []*idleThread {
-	var idle []*idleThread
-	for _, i := range l {
-		if !i.ending && !i.works && !i.process.ending {
-			idle = append(idle, i)
-		}
-	}
-	return idle[:max(len(idle)-most, 0)]
-}
 
 // markIdle notes that a conversation has nothing to do, and ends the agents of
 // those that have waited too long, or of which there are too many. mu is held.

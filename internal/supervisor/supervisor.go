@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -111,158 +110,10 @@ func purposeOf(w catalog.LeaseRequest) purpose {
 	return purpose{kindACP, w.Thread}
 }
 
-// Acquire returns an executor for a purpose, and starts one if there is none.
-// It waits while there is no room for it.
-func (s *Supervisor) Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error) {
-	of := purposeOf(want)
-	p, err := s.choose(ctx, of, want)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-p.started:
-	case <-ctx.Done():
-		s.release(p, of)
-		return nil, ctx.Err()
-	}
-	if p.failure != nil {
-		s.release(p, of)
-		return nil, p.failure
-	}
-	return &lease{Executor: p.executor, process: p, release: sync.OnceFunc(func() { s.release(p, of) })}, nil
-}
-
-// HasRoom reports whether Acquire would not have to wait.
-func (s *Supervisor) HasRoom(want catalog.LeaseRequest) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, room := s.find(purposeOf(want))
-	return room || s.closed
-}
-
-// choose finds or makes the process for a purpose, and counts the use.
-func (s *Supervisor) choose(ctx context.Context, purpose purpose, want catalog.LeaseRequest) (*process, error) {
-	for {
-		s.mu.Lock()
-		if s.closed {
-			s.mu.Unlock()
-			return nil, errClosed
-		}
-		if c, room := s.find(purpose); room {
-			defer s.mu.Unlock()
-			p := c.use
-			if p == nil {
-				p = s.start(purpose, want, c.instead)
-			}
-			s.markBusy(p, purpose)
-			p.threads[purpose]++
-			p.use()
-			return p, nil
-		}
-		changed := s.changed
-		s.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// A choice is where there is room: in a process that is there, or else in a
-// new one, in a free place or instead of another.
-type choice struct{ use, instead *process }
-
-// find looks for room; mu is held.
-func (s *Supervisor) find(of purpose) (c choice, room bool) {
-	places := 1
-	if of.kind != kindCommand {
-		places = s.opts.Most - 1 // the one for commands is not theirs
-	}
-	taken := 0
-	var going, spare, shared, idle *process
-	for p := range s.processes {
-		switch {
-		case p.replaced, (p.kind == kindCommand) != (of.kind == kindCommand):
-			continue
-		case p.ending:
-			going = p
-		case p.has(of):
-			return choice{use: p}, true
-		case p.kind == of.kind && p.isSpare():
-			spare = p
-		case p.kind == of.kind && of.kind == kindACP && (shared == nil || p.uses < shared.uses):
-			shared = p
-		case p.uses == 0 && (idle == nil || p.idleSince.Before(idle.idleSince)):
-			idle = p
-		}
-		taken++
-	}
-	switch {
-	case spare != nil:
-		return choice{use: spare}, true
-	case taken < places:
-		return choice{}, true
-	case going != nil:
-		return choice{instead: going}, true
-	case shared != nil:
-		return choice{use: shared}, true
-	case idle != nil:
-		return choice{instead: idle}, true
-	}
-	return choice{}, false
-}
-
 // roomChanged wakes whoever waits for room; mu is held.
 func (s *Supervisor) roomChanged() {
 	close(s.changed)
 	s.changed = make(chan struct{})
-}
-
-// start makes a process and begins to start it, when the one that it replaces
-// has gone, which is ended.
-func (s *Supervisor) start(of purpose, want catalog.LeaseRequest, replaces *process) *process {
-	if replaces != nil {
-		replaces.replaced = true
-		if !replaces.ending {
-			replaces.ending = true
-			replaces.end("room for another")
-		}
-	}
-	p := &process{
-		supervisor: s, kind: of.kind, threads: make(map[purpose]int), started: make(chan struct{}), exited: make(chan struct{}),
-		command: s.opts.Command, replaces: replaces,
-	}
-	if want.Driver == "executor" {
-		p.command, p.foreign = want.Command, true
-	}
-	s.processes[p] = struct{}{}
-	s.work.Go(p.run)
-	return p
-}
-
-// release counts the end of a use.
-func (s *Supervisor) release(p *process, of purpose) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.uses--
-	p.threads[of]--
-	if p.ending {
-		return
-	}
-	if p.uses == 0 {
-		s.roomChanged()
-		p.idleSince = time.Now()
-	}
-	if of.thread != "" {
-		if p.threads[of] == 0 {
-			s.markIdle(p, of)
-		}
-		return // it has agents
-	}
-	if p.uses == 0 {
-		s.linger(p)
-	}
 }
 
 // forget removes a process that has ended.
@@ -280,33 +131,4 @@ func (s *Supervisor) forget(p *process) {
 			s.idle.remove(i)
 		}
 	}
-}
-
-// Close ends all executors with their agents, and waits until they are gone,
-// no longer than ctx lasts; then they are killed.
-func (s *Supervisor) Close(ctx context.Context) {
-	s.mu.Lock()
-	s.closed = true
-	s.roomChanged()
-	for _, i := range s.idle {
-		i.timer.Stop()
-	}
-	s.idle = nil
-	var all []*process
-	for p := range s.processes {
-		p.ending = true
-		all = append(all, p)
-	}
-	s.mu.Unlock()
-	for _, p := range all {
-		p.hangUp()
-	}
-	for _, p := range all {
-		select {
-		case <-p.exited:
-		case <-ctx.Done():
-			p.kill()
-		}
-	}
-	_ = s.work.Close(context.Background()) // all of it ends with the processes
 }

@@ -25,6 +25,9 @@ type Input struct {
 	// may stand for. Of a list they are its elements, and of a command's also
 	// all of them joined by spaces.
 	Commands, Files []string
+	// Words are those of a command that is a list of texts, and nothing else in any
+	// reading: a program and its arguments. Then CommandNotText is set too.
+	Words []string
 	// CommandNotText and FileNotText tell that there is such a member, and that it is
 	// not simply one text: nobody can say that it is what a rule allows.
 	CommandNotText, FileNotText bool
@@ -88,6 +91,10 @@ func (r *reader) top(i int) {
 		end := r.value(at)
 		switch folded(name) {
 		case foldedCommand:
+			in.Words = nil
+			if len(in.Commands) == 0 && !in.CommandNotText {
+				in.Words = textsOf(r.s[at:end])
+			}
 			in.Commands, in.CommandNotText = readings(in.Commands, in.CommandNotText, r.s[at:end], true)
 		case foldedFile:
 			in.Files, in.FileNotText = readings(in.Files, in.FileNotText, r.s[at:end], false)
@@ -132,6 +139,29 @@ func readings(texts []string, notText bool, value string, join bool) ([]string, 
 		texts = append(texts, value)
 	}
 	return texts, notText
+}
+
+// textsOf are the elements of a list, if it is one and all of them are texts.
+func textsOf(value string) (texts []string) {
+	if value[0] != '[' {
+		return nil
+	}
+	all := true
+	jsonwalk.Elements(value, 0, func(at int) int {
+		end := jsonwalk.Value(value, at)
+		if value[at] != '"' {
+			all = false
+			return end
+		}
+		text, whole := decodeString(value[at:end])
+		all = all && whole
+		texts = append(texts, text)
+		return end
+	})
+	if !all {
+		return nil
+	}
+	return texts
 }
 
 // value looks for what is in doubt inside of a value.

@@ -27,7 +27,8 @@ func TestAnInputThatAllProgramsReadAlike(t *testing.T) {
 		` { "file_path" : "/a" , "command" : null } `:    {Files: []string{"/a"}},
 		`{"command":"\ud83d\ude00 é\/\b\f\n\r\t\"\\"}`:   {Commands: []string{"😀 é/\b\f\n\r\t\"\\"}},
 		`{"command":["bash","-lc","rm x",7]}`:            {Commands: []string{"bash", "-lc", "rm x", "bash -lc rm x"}, CommandNotText: true},
-		`{"command":["rm"]}`:                             {Commands: []string{"rm"}, CommandNotText: true},
+		`{"command":["rm"]}`:                             {Commands: []string{"rm"}, CommandNotText: true, Words: []string{"rm"}},
+		`{"command":["bash","-lc","rm x"]}`:              {Commands: []string{"bash", "-lc", "rm x", "bash -lc rm x"}, CommandNotText: true, Words: []string{"bash", "-lc", "rm x"}},
 		`{"command":{"x":1}}`:                            {Commands: []string{`{"x":1}`}, CommandNotText: true},
 		`{"command":1e400}`:                              {Commands: []string{"1e400"}, CommandNotText: true},
 		`{"file_path":["a","b"]}`:                        {Files: []string{"a", "b"}, FileNotText: true},
@@ -49,6 +50,7 @@ func TestAnInputThatProgramsReadDifferently(t *testing.T) {
 	}{
 		`{"command":"a","Command":"b"}`:             {why: `"command" and "Command" differ in case only`, commands: []string{"a", "b"}},
 		`{"Command":"b"}`:                           {why: `"command" is spelled "Command"`, commands: []string{"b"}},
+		`{"command":["a"],"command":["b"]}`:         {why: `"command" stands there more than once`, commands: []string{"a", "b"}},
 		`{"command":"a","command":"b"}`:             {why: `"command" stands there more than once`, commands: []string{"a", "b"}},
 		`{"command":"a","c\u006fmmand":"b"}`:        {why: `"command" stands there more than once`, commands: []string{"a", "b"}},
 		`{"file_path":"a","FILE_PATH":["b"]}`:       {why: `"file_path" and "FILE_PATH" differ in case only`, files: []string{"a", "b"}},
@@ -70,6 +72,7 @@ func TestAnInputThatProgramsReadDifferently(t *testing.T) {
 		assert.Contains(t, got.Ambiguity, want.why, input)
 		assert.Equal(t, want.commands, got.Commands, input)
 		assert.Equal(t, want.files, got.Files, input)
+		assert.Empty(t, got.Words, input)
 	}
 	long := toolinput.Read([]byte(`{"` + strings.Repeat("é", 1000) + `":1,"` + strings.Repeat("é", 1000) + `":1}`))
 	assert.Less(t, len(long.Ambiguity), 200, "a human reads it")

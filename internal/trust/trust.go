@@ -67,31 +67,29 @@ func (s *Store) Revoke(path string) error {
 // Trusts tells whether the user trusts this content of the file, which has been
 // read: what is judged is what is used, whatever becomes of the file meanwhile.
 func (s *Store) Trusts(path string, content []byte) (bool, error) {
-	name, err := canonical(path)
-	if err != nil {
-		return false, fmt.Errorf("is the file trusted: %w", err)
-	}
-	file, err := s.read()
-	if err != nil {
-		return false, err
-	}
-	trusted, known := file.Files[name]
-	return known && trusted.SHA256 == contentHash(content), nil
+	trusted, known, err := s.find(path)
+	return known && trusted.SHA256 == contentHash(content), err
 }
 
 // Remembers tells whether the user trusts any content of the file, which may be
 // gone.
 func (s *Store) Remembers(path string) (bool, error) {
+	_, known, err := s.find(path)
+	return known, err
+}
+
+// find is what is remembered of a file.
+func (s *Store) find(path string) (remembered entry, known bool, err error) {
 	name, err := canonical(path)
 	if err != nil {
-		return false, fmt.Errorf("is the file trusted: %w", err)
+		return entry{}, false, fmt.Errorf("is the file trusted: %w", err)
 	}
 	file, err := s.read()
 	if err != nil {
-		return false, err
+		return entry{}, false, err
 	}
-	_, known := file.Files[name]
-	return known, nil
+	remembered, known = file.Files[name]
+	return remembered, known, nil
 }
 
 // Trust remembers this content of the file, which the user has seen.

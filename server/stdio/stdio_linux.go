@@ -37,9 +37,9 @@ func writeModeOf(fd int) writeMode {
 // the pipe was seen empty, as many small writes as it has slots cannot block,
 // and can do without RWF_NOWAIT, which costs a tenth of a microsecond, or the
 // poll(2) that older kernels need. It holds as long as nobody else writes to
-// the pipe; where standard error is the same one, it knows nothing.
+// the pipe; the zero value knows nothing.
 type pipeRoom struct {
-	slots int // 0: it knows nothing
+	slots int // 0: nothing is known
 	left  int // small writes that surely fit; below 0: how many to let pass before looking again
 }
 
@@ -49,7 +49,7 @@ const lookAgain = 32
 
 func pipeRoomOf(fd int) pipeRoom {
 	size, err := unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
-	if err != nil || sameDescription(fd, 2) {
+	if err != nil {
 		return pipeRoom{}
 	}
 	return pipeRoom{slots: size / surelyFits}

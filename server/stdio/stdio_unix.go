@@ -68,7 +68,11 @@ func newFDPair(in, out int) (*fdPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fdPair{in: in, out: out, mode: writeModeOf(out), room: pipeRoomOf(out), closing: closing}, nil
+	p := &fdPair{in: in, out: out, mode: writeModeOf(out), closing: closing}
+	if !sameDescription(out, 2) { // else others write to it
+		p.room = pipeRoomOf(out)
+	}
+	return p, nil
 }
 
 // Read implements server.Transport.

@@ -3,6 +3,7 @@ package acp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -293,4 +294,14 @@ func (a *agent) endTerminals() {
 	for _, t := range a.terminals {
 		t.proc.Kill()
 	}
+}
+
+// launchKey tells whether two prompts can share an agent.
+func launchKey(t *turn) string {
+	key, _ := json.Marshal(struct {
+		Launch      *catalog.AgentLaunch
+		CWD         string
+		Directories []string
+	}{t.Launch, t.Params.CWD, t.Conversation.AdditionalDirectories})
+	return string(key)
 }

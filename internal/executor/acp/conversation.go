@@ -1,10 +1,6 @@
 package acp
 
-import (
-	"encoding/json"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-)
+import "github.com/duet-rpc/duet-rpc/internal/catalog"
 
 // A conversation keeps the agent of one session of the hub from prompt to
 // prompt.
@@ -95,14 +91,4 @@ func (c *conversation) dismiss() {
 		c.agent.retire()
 		c.agent = nil
 	}
-}
-
-// launchKey tells whether two prompts can share an agent.
-func launchKey(t *turn) string {
-	key, _ := json.Marshal(struct {
-		Launch      *catalog.AgentLaunch
-		CWD         string
-		Directories []string
-	}{t.Launch, t.Params.CWD, t.Conversation.AdditionalDirectories})
-	return string(key)
 }

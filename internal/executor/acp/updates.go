@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -136,19 +135,4 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	if ended {
 		t.Files.Settle(known.paths...)
 	}
-}
-
-// present is nil for null.
-func present(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	return raw
-}
-
-func appendNew(list []string, s string) []string {
-	if s == "" || slices.Contains(list, s) {
-		return list
-	}
-	return append(list, s)
 }

@@ -1,6 +1,9 @@
 package acp
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // What is taken of an agent's answers. The SDK's own types refuse what they do
 // not know; an agent that is newer than they are has to work.
@@ -63,3 +66,18 @@ type (
 		} `json:"usage"`
 	}
 )
+
+// present is nil for null.
+func present(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+func appendNew(list []string, s string) []string {
+	if s == "" || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}

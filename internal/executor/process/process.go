@@ -45,19 +45,6 @@ type Process struct {
 	pipes  sync.WaitGroup // who reads its stderr; counted before it starts
 }
 
-// reap waits for the end of the process, ends what is left of its group, and
-// forgets it.
-func (p *Process) reap() {
-	p.reapGroup()
-	p.CloseInput() // whoever still writes to it is woken
-	if p.Mark != "" {
-		killMarked(p.Mark)
-	}
-	p.runner.forget(p)
-	close(p.done)
-	p.pipes.Wait()
-}
-
 // readStderr keeps the end of what the process complains of.
 func (p *Process) readStderr(f *os.File) {
 	defer f.Close()

@@ -180,3 +180,16 @@ func RandomID(prefix string) string {
 	rand.Read(b[:])
 	return prefix + hex.EncodeToString(b[:])
 }
+
+// reap waits for the end of the process, ends what is left of its group, and
+// forgets it.
+func (p *Process) reap() {
+	p.reapGroup()
+	p.CloseInput() // whoever still writes to it is woken
+	if p.Mark != "" {
+		killMarked(p.Mark)
+	}
+	p.runner.forget(p)
+	close(p.done)
+	p.pipes.Wait()
+}

@@ -7,24 +7,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// A loan is the time in which somebody else reads and writes a terminal,
-// by its descriptor.
-type loan struct {
-	printed  chan struct{} // closed when what was read before is reported
-	returned chan struct{} // closed at its end
-}
-
-func newLoan() *loan {
-	return &loan{printed: make(chan struct{}), returned: make(chan struct{})}
-}
-
-// loan is the one that lasts, or nil.
-func (t *terminal) loan() *loan {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.lent
-}
-
 // Descriptor stops the reading of a terminal and returns its descriptor, once
 // what was read before has been reported. The file is the caller's.
 func (s *Set) Descriptor(ctx context.Context, p catalog.TerminalDescriptorParams) (*os.File, error) {

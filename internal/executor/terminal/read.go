@@ -3,7 +3,6 @@ package terminal
 import (
 	"errors"
 	"os"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
@@ -117,18 +116,6 @@ func (t *terminal) drain(buf []byte, to chan<- piece) {
 			return
 		}
 	}
-}
-
-// limitRead makes reads end when they have to; t.mu is held.
-func (t *terminal) limitRead() {
-	var deadline time.Time
-	switch {
-	case t.lent != nil:
-		deadline = time.Unix(1, 0)
-	case t.proc.Ended():
-		deadline = time.Now().Add(process.DrainTime)
-	}
-	_ = t.tty.SetReadDeadline(deadline)
 }
 
 // mayRead waits while somebody else reads, and reports whether there is

@@ -6,12 +6,10 @@
 package terminal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -21,8 +19,6 @@ import (
 )
 
 const (
-	defaultCols = 80
-	defaultRows = 24
 	maxSize     = 1 << 15 // columns, or rows
 	maxTyped    = 1 << 20 // into a terminal whose program does not read, in bytes
 	hangupGrace = time.Second
@@ -86,73 +82,6 @@ type terminal struct {
 	typing  bool
 	ended   bool
 	lent    *loan // somebody else reads; nil if nobody does
-}
-
-// Spawn starts a program in a new terminal. If the descriptor is asked for, the
-// result has it, and the terminal is not read until Return.
-func (s *Set) Spawn(p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return catalog.SpawnTerminalResult{}, ErrClosed
-	}
-	s.work.Add(1) // so that Wait waits for what is being started
-	s.mu.Unlock()
-	defer s.work.Done()
-
-	env := process.NewEnvironment(map[string]string{"TERM": "xterm-256color"}, p.Env)
-	argv := commandLine(p)
-	path, err := env.Find(argv[0], p.CWD)
-	switch {
-	case err != nil && p.UseTmux:
-		return catalog.SpawnTerminalResult{}, internalError("tmux was not found: install it, or open the terminal without it", kindData{"tmux_not_found", "TMUX_NOT_FOUND"})
-	case err != nil:
-		return catalog.SpawnTerminalResult{}, internalError(fmt.Sprintf("the program %q was not found", argv[0]), kindData{Kind: "terminal_failed"})
-	}
-	t := &terminal{set: s, id: process.RandomID("term_"), over: make(chan struct{})}
-	result := catalog.SpawnTerminalResult{
-		TerminalID: t.id, Program: argv[0], Args: argv[1:], Cols: sizeOr(p.Cols, defaultCols), Rows: sizeOr(p.Rows, defaultRows),
-	}
-	err = t.start(&exec.Cmd{Path: path, Args: argv, Dir: p.CWD, Env: env.List()}, result.Cols, result.Rows)
-	if err == nil && p.Descriptor {
-		t.lent = newLoan()
-		if result.File, err = t.duplicate(); err != nil {
-			t.proc.Kill()
-			<-t.proc.Done()
-			t.tty.Close()
-		}
-	}
-	if err != nil {
-		return catalog.SpawnTerminalResult{}, internalError("the terminal could not be opened: "+withoutPath(err).Error(), kindData{Kind: "terminal_failed"})
-	}
-	result.PTYPID = t.proc.PID
-	s.mu.Lock()
-	s.terminals[t.id] = t
-	late := s.closed
-	s.mu.Unlock()
-	s.work.Go(t.follow)
-	if late {
-		t.close()
-	}
-	return result, nil
-}
-
-func sizeOr(n, value int) int {
-	if n <= 0 || n > maxSize {
-		return value
-	}
-	return n
-}
-
-func commandLine(p catalog.SpawnTerminalParams) []string {
-	if p.UseTmux {
-		argv := []string{"tmux", "new-session", "-A", "-s", cmp.Or(p.TmuxSessionName, "duet")}
-		if p.TmuxWindowName != "" {
-			argv = append(argv, "-n", p.TmuxWindowName)
-		}
-		return argv
-	}
-	return append([]string{cmp.Or(p.Shell, os.Getenv("SHELL"), "/bin/sh")}, p.Args...)
 }
 
 func (s *Set) find(id string) (*terminal, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,8 +19,8 @@ import (
 // stays short, and in a silence it is given back.
 func TestWriteAheadLogStaysShort(t *testing.T) {
 	s := openNew(t)
-	th := newThread(t, s, "")
-	run := addRun(t, s, th.ID, domain.Running)
+	th := storetest.NewThread(t, s, "")
+	run := storetest.AddRun(t, s, th.ID, domain.Running)
 	reading, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -35,7 +36,7 @@ func TestWriteAheadLogStaysShort(t *testing.T) {
 	text := strings.Repeat("what an agent says ", 200)
 	written, longest := int64(0), int64(0)
 	for written < 5*limit {
-		write(t, s, func(tx store.Tx) error {
+		storetest.Write(t, s, func(tx store.Tx) error {
 			for range 20 {
 				if _, err := tx.Append(domain.Event{Thread: th.ID, Run: run.ID, Payload: domain.MessageAdded{Text: text}}); err != nil {
 					return err

@@ -37,7 +37,7 @@ func TestARowOfTheLogThatNobodyCanHaveWrittenIsUnreadable(t *testing.T) {
 	s, err := Open(ctx, path, store.Options{Damaged: func(err error) { assert.True(t, store.IsDamaged(err)); noted++ }})
 	require.NoError(t, err)
 	defer s.Close()
-	events := allEvents(t, s)
+	events := storetest.AllEvents(t, s)
 	storetest.RequireGapless(t, events, len(rows))
 	last := len(rows) - 1
 	for i, e := range events[:last] {
@@ -55,5 +55,5 @@ func TestWhatIsNotKeptCannotBeAppended(t *testing.T) {
 		return err
 	})
 	assert.ErrorContains(t, err, "Lagged is not kept in the log")
-	storetest.RequireGapless(t, allEvents(t, s), 0)
+	storetest.RequireGapless(t, storetest.AllEvents(t, s), 0)
 }

@@ -198,26 +198,6 @@ const metaID = "database_id"
 // errReplaced says that a database is another one than the one that was meant.
 var errReplaced = errors.New("another database was written over the project's")
 
-// checkID compares the id that a database was made with. Its schema must have
-// been looked at.
-func checkID(ctx context.Context, db schema.Querier, version int, id string) error {
-	if id == "" {
-		return nil
-	}
-	if version == 0 {
-		return errReplaced // it has not even been begun
-	}
-	rows, err := db.QueryContext(ctx, "SELECT 1 FROM meta WHERE key = ? AND value = ?", metaID, id)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if !rows.Next() && rows.Err() == nil {
-		return errReplaced
-	}
-	return rows.Err()
-}
-
 // ID is the id that the database was made with, or "".
 func (f *Foreign) ID(ctx context.Context) (string, error) { return f.Meta(ctx, metaID) }
 

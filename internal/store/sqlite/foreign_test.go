@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 )
 
 func execute(t *testing.T, path, statements string) {
@@ -91,7 +92,7 @@ func TestASchemaInALog(t *testing.T) {
 func TestAForeignDatabaseIsOnlyRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	require.NoError(t, Create(ctx, path, "the id", func(s *Store) error {
-		addRun(t, s, newThread(t, s, "").ID, domain.Queued)
+		storetest.AddRun(t, s, storetest.NewThread(t, s, "").ID, domain.Queued)
 		return nil
 	}))
 	require.ErrorContains(t, Create(ctx, path, "another", nil), "exists")
@@ -156,7 +157,7 @@ func TestDirectoriesMove(t *testing.T) {
 		"/a/p": "/b/q", "/a/p/": "/b/q/", "/a/p/x": "/b/q/x", "/a/p2": "/a/p2", "/a": "/a", "/a/P/x": "/a/P/x", "/a/p/%_ä": "/b/q/%_ä",
 	}
 	ids := make(map[string]int64)
-	write(t, s, func(tx store.Tx) error {
+	storetest.Write(t, s, func(tx store.Tx) error {
 		for dir := range want {
 			th := domain.Thread{UUID: dir, CWD: dir}
 			if err := tx.InsertThread(&th); err != nil {
@@ -176,7 +177,7 @@ func TestDirectoriesMove(t *testing.T) {
 func TestFilesThatWereChangedMoveWithTheirProject(t *testing.T) {
 	s := openNew(t)
 	const run = 7
-	write(t, s, func(tx store.Tx) error {
+	storetest.Write(t, s, func(tx store.Tx) error {
 		for _, path := range []string{"/a/p/x", "/a/p2/x", "y", "/a/p/both", "/b/q/both"} {
 			if err := tx.PutChange(domain.Change{Run: run, Path: path}); err != nil {
 				return err

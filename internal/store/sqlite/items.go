@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"strings"
+	"sort"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
@@ -65,57 +65,6 @@ func (q eventQueries) HasOpenDeltas(ctx context.Context, run int64) (bool, error
 const openDeltas = ` WHERE run = ?1 AND key IS NOT NULL AND seq > coalesce(
 	(SELECT seq FROM items WHERE run = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
 
-// rankedAtMost is how many items a search ranks. To rank is to look at each of
-// them, and words that are in more of them tell little.
-const rankedAtMost = 1000
-
-// search finds items by words: all of them must be there, the last may be the
-// beginning of one. The best come first, or, where more than rankedAtMost are
-// found, the newest.
-func (q itemQueries) search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
-	match := matchQuery(words)
-	if match == "" {
-		return nil, nil
-	}
-	found, err := one(ctx, q.s, scanValue[int], "SELECT count(*) FROM (SELECT 1 FROM items_text WHERE items_text MATCH ? LIMIT ?)", match, rankedAtMost+1)
-	if err != nil {
-		return nil, err
-	}
-	rank, order := "items_text.rank", "items_text.rank"
-	if found > rankedAtMost {
-		rank, order = "0.0", "items_text.rowid DESC"
-	}
-	return all(ctx, q.s, func(row scanner) (h domain.Hit, err error) {
-		var snippet string
-		var rank float64
-		h.Item, err = scanItem(appended{row, []any{&snippet, &rank}})
-		h.Snippet, h.Rank = snippet, rank
-		return h, err
-	}, "SELECT "+itemColumns+`, snippet(items_text, -1, '«', '»', '…', 16), `+rank+`
-		FROM items_text JOIN items i ON i.id = items_text.rowid WHERE items_text MATCH ? ORDER BY `+order+` LIMIT ? OFFSET ?`, match, limit, offset)
-}
-
-// appended scans more columns behind those that are asked for.
-type appended struct {
-	row  scanner
-	more []any
-}
-
-func (a appended) Scan(into ...any) error { return a.row.Scan(append(into, a.more...)...) }
-
-// matchQuery quotes what a human typed, so that nothing in it is FTS5 syntax
-// (https://sqlite.org/fts5.html#full_text_query_syntax).
-func matchQuery(words string) string {
-	var terms []string
-	for _, w := range strings.Fields(strings.ReplaceAll(words, "\x00", " ")) { // a NUL would end the query
-		terms = append(terms, `"`+strings.ReplaceAll(w, `"`, `""`)+`"`)
-	}
-	if len(terms) == 0 {
-		return ""
-	}
-	return strings.Join(terms, " ") + "*"
-}
-
 // itemData is an item's column data.
 func itemData(i domain.Item) string { return asJSON(rowjson.ItemDataOf(i.Data), i.Data == nil) }
 
@@ -143,4 +92,55 @@ func (t *Tx) UpdateItem(i domain.Item) error {
 	return t.changeOne("an item", `UPDATE items SET seq = ?, content = ?, tool = ?, title = ?, tool_kind = ?, input = ?, status = ?, result = ?, data = ?, approval = ?, updated = ?,
 		indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?`,
 		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, itemData(i), i.Approval, nano(i.Updated), t.indexState(i), i.ID)
+}
+
+// noNotes is the condition that an item is none.
+const noNotes = " AND i.kind NOT IN ('plan', 'diff', 'approval')"
+
+// ItemsFrom lists items of a run, with notes or without, from the one on in
+// which the event is that has so many before it, until they are limit events, or
+// one more. before is how many events of the first are before that one. It looks
+// at few other items, wherever that is.
+func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, limit int) (items []domain.Item, before int, err error) {
+	p, err := s.placesOf(ctx, run)
+	if err != nil {
+		return nil, 0, err
+	}
+	var at place // the last that is not behind offset
+	if n := sort.Search(len(p.marks), func(n int) bool { return p.marks[n].count(notes) > offset }); n > 0 {
+		at = p.marks[n-1]
+	}
+	which := " FROM items i WHERE i.run = ? AND i.id > ?"
+	if !notes {
+		which += noNotes
+	}
+	which += " ORDER BY i.id LIMIT ?"
+	type step struct {
+		item   int64
+		events int
+	}
+	steps, err := all(ctx, s.s, func(row scanner) (one step, err error) {
+		err = row.Scan(&one.item, &one.events)
+		return one, err
+	}, "SELECT i.id, "+itemEvents+which, run, at.item, markEvery)
+	if err != nil {
+		return nil, 0, err
+	}
+	after, skip := at.item, offset-at.count(notes)
+	for _, one := range steps {
+		if one.events > skip {
+			break
+		}
+		skip -= one.events
+		after = one.item
+	}
+	items, err = all(ctx, s.s, scanItem, "SELECT "+itemColumns+which, run, after, limit+1)
+	for n, left := 0, limit+skip; n < len(items); n++ {
+		if left <= 0 {
+			items = items[:n]
+			break
+		}
+		left -= items[n].Events()
+	}
+	return items, skip, err
 }

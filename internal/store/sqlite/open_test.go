@@ -23,7 +23,7 @@ func database(t *testing.T) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
-	addRun(t, s, newThread(t, s, "").ID, domain.Queued)
+	storetest.AddRun(t, s, storetest.NewThread(t, s, "").ID, domain.Queued)
 	require.NoError(t, s.Close())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -75,10 +75,10 @@ func TestAnEmptyFileAndTheKnownVersionAreOpened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	require.NoError(t, os.WriteFile(path, nil, 0o644))
 	s := openAt(t, path)
-	write(t, s, storetest.AppendEvent("a"))
+	storetest.Write(t, s, storetest.AppendEvent("a"))
 	require.NoError(t, s.Close())
 	s = openAt(t, path)
-	storetest.RequireGapless(t, allEvents(t, s), 1)
+	storetest.RequireGapless(t, storetest.AllEvents(t, s), 1)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	if runtime.GOOS != "windows" {
@@ -101,14 +101,14 @@ func TestADatabaseWithALogIsNotTakenForCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
 	for range 50 {
-		write(t, s, storetest.AppendEvent("e"))
+		storetest.Write(t, s, storetest.AppendEvent("e"))
 	}
 	for _, suffix := range []string{"", "-wal"} { // as a kill would leave them
 		content, err := os.ReadFile(path + suffix)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path+".copy"+suffix, content, 0o600))
 	}
-	storetest.RequireGapless(t, allEvents(t, openAt(t, path+".copy")), 50)
+	storetest.RequireGapless(t, storetest.AllEvents(t, openAt(t, path+".copy")), 50)
 }
 
 // A database of an earlier format is brought to today's, with all it has.
@@ -118,8 +118,8 @@ func TestADatabaseOfAnEarlierFormat(t *testing.T) {
 		ofFormat(t, path, format, `INSERT INTO events (seq, at, type, thread, run, data) VALUES (1, 1, 'session_status_changed', 0, 0, '{"state":"queued"}')`)
 		assert.Equal(t, format, userVersion(t, path))
 		s := openAt(t, path)
-		storetest.RequireGapless(t, allEvents(t, s), 1)
-		write(t, s, func(tx store.Tx) error {
+		storetest.RequireGapless(t, storetest.AllEvents(t, s), 1)
+		storetest.Write(t, s, func(tx store.Tx) error {
 			return tx.InsertItem(&domain.Item{Thread: 1, Run: 1, Seq: 1, Kind: "plan", Content: "- [ ] Look"})
 		})
 		found, err := s.NotedItem(ctx, 1, "plan", "")

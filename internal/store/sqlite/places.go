@@ -12,9 +12,6 @@ import (
 // itemEvents is Item.Events in SQL, as the index items_run has it.
 const itemEvents = "CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'failed') OR result != '') THEN 2 ELSE 1 END"
 
-// noNotes is the condition that an item is none.
-const noNotes = " AND i.kind NOT IN ('plan', 'diff', 'approval')"
-
 const (
 	// markEvery is how many items are between two marks.
 	markEvery = 64
@@ -146,52 +143,4 @@ func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
 func (s *Store) Length(ctx context.Context, run int64, notes bool) (int, error) {
 	p, err := s.placesOf(ctx, run)
 	return p.end.count(notes), err
-}
-
-// ItemsFrom lists items of a run, with notes or without, from the one on in
-// which the event is that has so many before it, until they are limit events, or
-// one more. before is how many events of the first are before that one. It looks
-// at few other items, wherever that is.
-func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, limit int) (items []domain.Item, before int, err error) {
-	p, err := s.placesOf(ctx, run)
-	if err != nil {
-		return nil, 0, err
-	}
-	var at place // the last that is not behind offset
-	if n := sort.Search(len(p.marks), func(n int) bool { return p.marks[n].count(notes) > offset }); n > 0 {
-		at = p.marks[n-1]
-	}
-	which := " FROM items i WHERE i.run = ? AND i.id > ?"
-	if !notes {
-		which += noNotes
-	}
-	which += " ORDER BY i.id LIMIT ?"
-	type step struct {
-		item   int64
-		events int
-	}
-	steps, err := all(ctx, s.s, func(row scanner) (one step, err error) {
-		err = row.Scan(&one.item, &one.events)
-		return one, err
-	}, "SELECT i.id, "+itemEvents+which, run, at.item, markEvery)
-	if err != nil {
-		return nil, 0, err
-	}
-	after, skip := at.item, offset-at.count(notes)
-	for _, one := range steps {
-		if one.events > skip {
-			break
-		}
-		skip -= one.events
-		after = one.item
-	}
-	items, err = all(ctx, s.s, scanItem, "SELECT "+itemColumns+which, run, after, limit+1)
-	for n, left := 0, limit+skip; n < len(items); n++ {
-		if left <= 0 {
-			items = items[:n]
-			break
-		}
-		left -= items[n].Events()
-	}
-	return items, skip, err
 }

@@ -17,8 +17,8 @@ import (
 func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
-	th := newThread(t, s, "")
-	assert.Equal(t, "task-0001", domain.TaskName(addRun(t, s, th.ID, domain.Queued).Task))
+	th := storetest.NewThread(t, s, "")
+	assert.Equal(t, "task-0001", domain.TaskName(storetest.AddRun(t, s, th.ID, domain.Queued).Task))
 	err := s.Write(ctx, func(tx store.Tx) error {
 		r := storetest.NewRun(th.ID, domain.Queued)
 		if err := tx.InsertRun(&r); err != nil {
@@ -27,15 +27,15 @@ func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
 		return errors.New("aborted")
 	})
 	require.EqualError(t, err, "aborted")
-	second := addRun(t, s, th.ID, domain.Queued)
+	second := storetest.AddRun(t, s, th.ID, domain.Queued)
 	assert.EqualValues(t, 2, second.Task, "one that nobody was told does not count")
-	write(t, s, func(tx store.Tx) error {
+	storetest.Write(t, s, func(tx store.Tx) error {
 		_, err := tx.(*Tx).exec("DELETE FROM runs WHERE id = ?", second.ID)
 		return err
 	})
 	require.NoError(t, s.Close())
 	s = openAt(t, path)
-	third := addRun(t, s, th.ID, domain.Queued)
+	third := storetest.AddRun(t, s, th.ID, domain.Queued)
 	assert.EqualValues(t, 3, third.Task)
 	assert.Equal(t, third.ID, third.Task)
 	assert.Equal(t, "task-12345", domain.TaskName(12345))
@@ -44,13 +44,13 @@ func TestTaskNumbersAreNeverUsedAgain(t *testing.T) {
 func TestACallThatSeveralApprovalsHaveIsNotGuessed(t *testing.T) {
 	s := openNew(t)
 	set := func(what string) {
-		write(t, s, func(tx store.Tx) error {
+		storetest.Write(t, s, func(tx store.Tx) error {
 			_, err := tx.(*Tx).exec("UPDATE approvals SET " + what)
 			return err
 		})
 	}
 	for _, id := range []string{"a0", "a1", "a2"} {
-		write(t, s, func(tx store.Tx) error {
+		storetest.Write(t, s, func(tx store.Tx) error {
 			return tx.InsertApproval(&domain.Approval{ID: id, CallID: "call", Status: domain.ApprovalPending})
 		})
 	}
@@ -70,15 +70,15 @@ func TestACallThatSeveralApprovalsHaveIsNotGuessed(t *testing.T) {
 // without reading it.
 func TestValuesThatEarlierProgramsWroteAreRead(t *testing.T) {
 	s := openNew(t)
-	th := newThread(t, s, "")
-	r := addRun(t, s, th.ID, domain.Running)
+	th := storetest.NewThread(t, s, "")
+	r := storetest.AddRun(t, s, th.ID, domain.Running)
 	item := domain.Item{Thread: th.ID, Run: r.ID, Kind: domain.ItemTool}
-	write(t, s, func(tx store.Tx) error {
+	storetest.Write(t, s, func(tx store.Tx) error {
 		return errors.Join(tx.InsertApproval(&domain.Approval{ID: "a", Thread: th.ID, Run: r.ID}), tx.InsertItem(&item))
 	})
 	set := func(what, value string) {
 		t.Helper()
-		write(t, s, func(tx store.Tx) error {
+		storetest.Write(t, s, func(tx store.Tx) error {
 			_, err := tx.(*Tx).exec("UPDATE "+what+" = ?", value)
 			return err
 		})

@@ -75,24 +75,6 @@ const (
 	readyItems = "indexed != 1 AND indexed = 0"
 )
 
-// Search finds items by words: all of them must be there, the last may be the
-// beginning of one. The best come first; where there are very many, the
-// newest, with rank 0.
-func (s *Store) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
-	for {
-		waiting, err := s.unindexed(ctx, everything)
-		if err != nil {
-			return nil, err
-		}
-		if !waiting {
-			return s.search(ctx, words, limit, offset)
-		}
-		if err := s.index(ctx, everything); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // unindexed reports whether something is to be indexed.
 func (s *Store) unindexed(ctx context.Context, want string) (bool, error) {
 	some, err := all(ctx, s.s, scanValue[int64], "SELECT id FROM items WHERE "+want+" LIMIT 1")
@@ -101,14 +83,7 @@ func (s *Store) unindexed(ctx context.Context, want string) (bool, error) {
 
 // index puts some items into the index, and waits for it.
 func (s *Store) index(ctx context.Context, want string) error {
-	done := make(chan error, 1)
-	s.Enqueue(func(t store.Tx) error { return t.(*Tx).indexSome(want) }, func(err error) { done <- err })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return s.await(ctx, &operation{change: func(t store.Tx) error { return t.(*Tx).indexSome(want) }})
 }
 
 // indexLoop keeps the index up to date while nothing else is written.

@@ -96,8 +96,14 @@ func newWriter(ctx context.Context, db *sql.DB, opts store.Options) (*writer, er
 // is returned. change runs in the writer's goroutine; it must not keep the Tx.
 // If ctx ends first, the change may still be made.
 func (s *Store) Write(ctx context.Context, change func(store.Tx) error) error {
+	return s.await(ctx, &operation{change: change, durable: true})
+}
+
+// await has the writer do something, and waits for that as long as ctx lasts.
+func (s *Store) await(ctx context.Context, op *operation) error {
 	done := make(chan error, 1)
-	s.writer.add(&operation{change: change, durable: true, done: func(err error) { done <- err }})
+	op.done = func(err error) { done <- err }
+	s.writer.add(op)
 	select {
 	case err := <-done:
 		return err

@@ -12,8 +12,8 @@ import (
 
 func TestAFullDiskChangesNothing(t *testing.T) {
 	s := openNew(t)
-	write(t, s, storetest.AppendEvent("before"))
-	write(t, s, func(store.Tx) error { // on the writer's own connection
+	storetest.Write(t, s, storetest.AppendEvent("before"))
+	storetest.Write(t, s, func(store.Tx) error { // on the writer's own connection
 		_, err := s.writer.conn.ExecContext(ctx, "PRAGMA max_page_count = 1") // what there is stays the least
 		return err
 	})
@@ -22,7 +22,7 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 		big[i] = 'x'
 	}
 	others := make(chan error, 2)
-	begun, release := held(s)
+	begun, release := storetest.Held(s)
 	<-begun
 	s.Enqueue(storetest.AppendEvent("beside"), func(err error) { others <- err })
 	full := make(chan error, 1)
@@ -39,9 +39,9 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 
 	_, err = s.writer.conn.ExecContext(ctx, "PRAGMA max_page_count = 1000000")
 	require.NoError(t, err)
-	write(t, s, func(tx store.Tx) error { return tx.SetMeta("big", string(big)) })
-	write(t, s, storetest.AppendEvent("after"))
-	storetest.RequireGapless(t, allEvents(t, s), 2)
+	storetest.Write(t, s, func(tx store.Tx) error { return tx.SetMeta("big", string(big)) })
+	storetest.Write(t, s, storetest.AppendEvent("after"))
+	storetest.RequireGapless(t, storetest.AllEvents(t, s), 2)
 	assert.False(t, store.IsFull(nil))
 	assert.False(t, store.IsFull(store.ErrNotFound))
 	assert.NotZero(t, s.FreeBytes())

@@ -53,14 +53,14 @@ func testAnEventIsReadAsItWasAppended(t *testing.T, k kind) {
 		if _, delta := p.(domain.MessageDelta); !delta {
 			e.Ref = domain.RunRef{SessionID: "s", RunID: "r", Task: 3}
 		}
-		write(t, s, func(tx store.Tx) (err error) {
+		Write(t, s, func(tx store.Tx) (err error) {
 			e.Time = tx.Now()
 			e.Seq, err = tx.Append(e)
 			return err
 		})
 		appended = append(appended, e)
 	}
-	events := allEvents(t, s)
+	events := AllEvents(t, s)
 	require.Len(t, events, len(appended))
 	for i, e := range events {
 		assert.True(t, appended[i].Time.Equal(e.Time))

@@ -38,7 +38,7 @@ func testAnApprovalIsReadAsItWasAsked(t *testing.T, k kind) {
 			Response: "r", Option: "o", UpdatedInput: json.RawMessage("{}"), InputFixed: true, NameByKind: true, AwaitedBy: 4, Reopens: "x", Reopened: "y",
 		},
 	} {
-		write(t, s, func(tx store.Tx) error { return tx.InsertApproval(&a) })
+		Write(t, s, func(tx store.Tx) error { return tx.InsertApproval(&a) })
 		got, err := s.Approval(ctx, a.ID)
 		require.NoError(t, err)
 		assert.Equal(t, a, got)
@@ -47,7 +47,7 @@ func testAnApprovalIsReadAsItWasAsked(t *testing.T, k kind) {
 
 func testAnItemIsReadAsItWasWritten(t *testing.T, k kind) {
 	s := k.openNew(t)
-	r := addRun(t, s, newThread(t, s, "").ID, domain.Running)
+	r := AddRun(t, s, NewThread(t, s, "").ID, domain.Running)
 	kinds := map[string][]domain.ItemData{
 		domain.ItemMessage: {nil},
 		domain.ItemTool:    {toolDetails(), domain.ToolDetails{}, nil},
@@ -61,7 +61,7 @@ func testAnItemIsReadAsItWasWritten(t *testing.T, k kind) {
 	for kind, list := range kinds {
 		for _, data := range list {
 			i := domain.Item{Thread: r.Thread, Run: r.ID, Kind: kind, Key: "k", Input: json.RawMessage(`{"a":1.50}`), Data: data, Created: time.Unix(1, 0).UTC(), Updated: time.Unix(2, 0).UTC()}
-			write(t, s, func(tx store.Tx) error { return tx.InsertItem(&i) })
+			Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&i) })
 			written = append(written, i)
 		}
 	}
@@ -71,7 +71,7 @@ func testAnItemIsReadAsItWasWritten(t *testing.T, k kind) {
 
 	for i := range written {
 		written[i].Data = kinds[written[i].Kind][0]
-		write(t, s, func(tx store.Tx) error { return tx.UpdateItem(written[i]) })
+		Write(t, s, func(tx store.Tx) error { return tx.UpdateItem(written[i]) })
 	}
 	found, err = s.ItemsOfRun(ctx, r.ID)
 	require.NoError(t, err)

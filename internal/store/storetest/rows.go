@@ -15,9 +15,9 @@ import (
 
 func testEveryAliasFindsItsRun(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := newThread(t, s, "conversation")
-	first := addRun(t, s, th.ID, domain.Completed, func(r *domain.Run) { r.CallerID = "mine" })
-	last := addRun(t, s, th.ID, domain.Queued)
+	th := NewThread(t, s, "conversation")
+	first := AddRun(t, s, th.ID, domain.Completed, func(r *domain.Run) { r.CallerID = "mine" })
+	last := AddRun(t, s, th.ID, domain.Queued)
 	for alias, want := range map[string]int64{
 		first.UUID: first.ID, first.SessionID: first.ID, first.RunID: first.ID, "task-0001": first.ID, "mine": first.ID,
 		last.UUID: last.ID, "task-0002": last.ID, th.UUID: last.ID, "conversation": last.ID,
@@ -37,7 +37,7 @@ func testEveryAliasFindsItsRun(t *testing.T, k kind) {
 
 func testAThreadWithoutRunsNamesNone(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := newThread(t, s, "")
+	th := NewThread(t, s, "")
 	_, err := s.Find(ctx, th.UUID)
 	assert.ErrorIs(t, err, store.ErrNotFound)
 }
@@ -47,22 +47,22 @@ func testStartableIsByPriorityThenAgeAndOneOfAThread(t *testing.T, k kind) {
 	priority := func(n int) func(*domain.Run) { return func(r *domain.Run) { r.Priority = n } }
 	threads := make([]domain.Thread, 6)
 	for i := range threads {
-		threads[i] = newThread(t, s, "")
+		threads[i] = NewThread(t, s, "")
 	}
-	old := addRun(t, s, threads[0].ID, domain.Queued)
-	addRun(t, s, threads[0].ID, domain.Queued) // behind old
-	high := addRun(t, s, threads[1].ID, domain.Queued, priority(5))
-	addRun(t, s, threads[2].ID, domain.Queued)
-	urgent := addRun(t, s, threads[2].ID, domain.Queued, priority(1)) // overtakes in its own thread too
-	low := addRun(t, s, threads[3].ID, domain.Queued, priority(-1))
+	old := AddRun(t, s, threads[0].ID, domain.Queued)
+	AddRun(t, s, threads[0].ID, domain.Queued) // behind old
+	high := AddRun(t, s, threads[1].ID, domain.Queued, priority(5))
+	AddRun(t, s, threads[2].ID, domain.Queued)
+	urgent := AddRun(t, s, threads[2].ID, domain.Queued, priority(1)) // overtakes in its own thread too
+	low := AddRun(t, s, threads[3].ID, domain.Queued, priority(-1))
 	for i, busy := range []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting} {
-		th := newThread(t, s, fmt.Sprint("busy", i))
-		addRun(t, s, th.ID, busy)
-		addRun(t, s, th.ID, domain.Queued, priority(100))
+		th := NewThread(t, s, fmt.Sprint("busy", i))
+		AddRun(t, s, th.ID, busy)
+		AddRun(t, s, th.ID, domain.Queued, priority(100))
 	}
-	addRun(t, s, threads[4].ID, domain.Draft, priority(100))
-	addRun(t, s, threads[5].ID, domain.Completed)
-	ended := addRun(t, s, threads[5].ID, domain.Queued)
+	AddRun(t, s, threads[4].ID, domain.Draft, priority(100))
+	AddRun(t, s, threads[5].ID, domain.Completed)
+	ended := AddRun(t, s, threads[5].ID, domain.Queued)
 
 	list, err := s.Startable(ctx, 10)
 	require.NoError(t, err)
@@ -85,12 +85,12 @@ func testStartableIsByPriorityThenAgeAndOneOfAThread(t *testing.T, k kind) {
 
 func testSessionsAreFilteredAndPaged(t *testing.T, k kind) {
 	s := k.openNew(t)
-	a, b := newThread(t, s, ""), newThread(t, s, "")
+	a, b := NewThread(t, s, ""), NewThread(t, s, "")
 	b.Archived = true
-	write(t, s, func(tx store.Tx) error { return tx.UpdateThread(b) })
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateThread(b) })
 	for i := range 10 {
 		th := []domain.Thread{a, b}[i%2]
-		addRun(t, s, th.ID, []domain.State{domain.Completed, domain.Failed, domain.Queued}[i%3], func(r *domain.Run) {
+		AddRun(t, s, th.ID, []domain.State{domain.Completed, domain.Failed, domain.Queued}[i%3], func(r *domain.Run) {
 			r.Agent = []string{"x", "y"}[i/5]
 			r.Source = []string{"task", "chat"}[i%2]
 			r.Parent = int64(i / 2) // 0 for the first two
@@ -138,10 +138,10 @@ func testSessionsAreFilteredAndPaged(t *testing.T, k kind) {
 
 func testRunsOfAThread(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := newThread(t, s, "")
-	one := addRun(t, s, th.ID, domain.Completed)
-	two := addRun(t, s, th.ID, domain.Running)
-	addRun(t, s, th.ID, domain.Draft)
+	th := NewThread(t, s, "")
+	one := AddRun(t, s, th.ID, domain.Completed)
+	two := AddRun(t, s, th.ID, domain.Running)
+	AddRun(t, s, th.ID, domain.Draft)
 	list, err := s.RunsOfThread(ctx, th.ID, 0)
 	require.NoError(t, err)
 	assert.Len(t, list, 3)
@@ -155,11 +155,11 @@ func testRunsOfAThread(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Len(t, list, 2)
 	code := func(c string) func(*domain.Run) { return func(r *domain.Run) { r.ErrorCode = c } }
-	addRun(t, s, th.ID, domain.Failed, code("FULL"))
-	three := addRun(t, s, th.ID, domain.Failed, code("FULL"))
-	addRun(t, s, th.ID, domain.Failed, code("ELSE"))
-	addRun(t, s, th.ID, domain.TimedOut, code("FULL"))
-	four := addRun(t, s, th.ID, domain.Failed, code("FULL"))
+	AddRun(t, s, th.ID, domain.Failed, code("FULL"))
+	three := AddRun(t, s, th.ID, domain.Failed, code("FULL"))
+	AddRun(t, s, th.ID, domain.Failed, code("ELSE"))
+	AddRun(t, s, th.ID, domain.TimedOut, code("FULL"))
+	four := AddRun(t, s, th.ID, domain.Failed, code("FULL"))
 	list, err = s.RunsFailedWith(ctx, "FULL", three.ID)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
@@ -172,17 +172,17 @@ func testRunsOfAThread(t *testing.T, k kind) {
 
 func testSearchTakesWhatPeopleType(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := newThread(t, s, "")
-	r := addRun(t, s, th.ID, domain.Running)
+	th := NewThread(t, s, "")
+	r := AddRun(t, s, th.ID, domain.Running)
 	add := func(content string) domain.Item {
 		i := domain.Item{Thread: th.ID, Run: r.ID, Kind: "message", Content: content, Created: time.Now(), Updated: time.Now()}
-		write(t, s, func(tx store.Tx) error { return tx.InsertItem(&i) })
+		Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&i) })
 		return i
 	}
 	greeting := add("Grüße aus Köln, said the C++ compiler's author")
 	add(`a "quoted phrase" and file_name.go:12`)
 	tool := domain.Item{Thread: th.ID, Run: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending", Created: time.Now(), Updated: time.Now()}
-	write(t, s, func(tx store.Tx) error { return tx.InsertItem(&tool) })
+	Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&tool) })
 
 	for words, want := range map[string]int{
 		"Grüße": 1, "grusse": 0, "gruße": 1, "KOLN": 1, "köl": 1, "ln": 0, "author köln": 1, "köln nothing": 0,
@@ -203,7 +203,7 @@ func testSearchTakesWhatPeopleType(t *testing.T, k kind) {
 	assert.Equal(t, greeting.ID, hits[0].ID)
 
 	tool.Result, tool.Status = "beta.txt", "completed"
-	write(t, s, func(tx store.Tx) error { return tx.UpdateItem(tool) })
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateItem(tool) })
 	for words, want := range map[string]int{"alpha": 0, "beta": 1, "list": 1} {
 		hits, err := s.Search(ctx, words, 10, 0)
 		require.NoError(t, err)
@@ -226,7 +226,7 @@ func testSearchTakesWhatPeopleType(t *testing.T, k kind) {
 func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
 	s := k.openNew(t)
 	for i, status := range []string{domain.ApprovalPending, domain.ApprovalDenied} {
-		write(t, s, func(tx store.Tx) error {
+		Write(t, s, func(tx store.Tx) error {
 			return tx.InsertApproval(&domain.Approval{
 				ID: fmt.Sprint("a", i), Thread: 1, Run: int64(i + 1), Type: domain.FunctionCall, CallID: "call", Status: status, Paths: []string{"x"},
 				Created: time.Unix(int64(i+1), 0), Input: []byte(`{"a":1}`),
@@ -237,7 +237,7 @@ func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Equal(t, "a0", a.ID, "the one that waits before a later one that does not")
 	a.Status, a.Carried, a.Question, a.Decided = domain.ApprovalApproved, true, "q", time.Unix(9, 0)
-	write(t, s, func(tx store.Tx) error { return tx.UpdateApproval(a) })
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateApproval(a) })
 	other, err := s.Approval(ctx, "a1")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"call.a1", "call"}, []string{other.CallID, other.ToolUseID()}, "no two have the same")
@@ -246,7 +246,7 @@ func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
 	assert.Equal(t, "a1", other.ID)
 	for i, taken := range []string{"a0", "call.a1"} { // an id of another one, of either kind
 		id := fmt.Sprint("b", i)
-		write(t, s, func(tx store.Tx) error {
+		Write(t, s, func(tx store.Tx) error {
 			return tx.InsertApproval(&domain.Approval{ID: id, CallID: taken, Status: domain.ApprovalDenied})
 		})
 		found, err := s.Approval(ctx, id)
@@ -270,7 +270,7 @@ func testAnApprovalIsFoundByItsCallToo(t *testing.T, k kind) {
 func testAChangeKeepsWhatTheFileWasAtFirst(t *testing.T, k kind) {
 	s := k.openNew(t)
 	text := func(s string) *string { return &s }
-	put := func(c domain.Change) { write(t, s, func(tx store.Tx) error { return tx.PutChange(c) }) }
+	put := func(c domain.Change) { Write(t, s, func(tx store.Tx) error { return tx.PutChange(c) }) }
 	put(domain.Change{Run: 1, Path: "b", After: text("1"), Seq: 1, Updated: time.Unix(1, 0)})
 	put(domain.Change{Run: 1, Path: "a", Before: text("0"), After: text("1"), Seq: 2, Updated: time.Unix(1, 0)})
 	put(domain.Change{Run: 1, Path: "a", Before: text("1"), After: nil, Seq: 3, Updated: time.Unix(2, 0)})
@@ -286,7 +286,7 @@ func testAChangeKeepsWhatTheFileWasAtFirst(t *testing.T, k kind) {
 func testRulesAndKeyAccesses(t *testing.T, k kind) {
 	s := k.openNew(t)
 	for range 2 { // the same rule once
-		write(t, s, func(tx store.Tx) error {
+		Write(t, s, func(tx store.Tx) error {
 			return errors.Join(tx.PutRule(domain.Rule{Thread: 1, Effect: "allow", Tool: "Write"}), tx.PutRule(domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm"}))
 		})
 	}
@@ -298,7 +298,7 @@ func testRulesAndKeyAccesses(t *testing.T, k kind) {
 	assert.Len(t, rules, 1, "only the project's")
 
 	for i := range 3 {
-		write(t, s, func(tx store.Tx) error { return tx.NoteKeyAccess(int64(i), "anthropic", "configured") })
+		Write(t, s, func(tx store.Tx) error { return tx.NoteKeyAccess(int64(i), "anthropic", "configured") })
 	}
 	accesses, err := s.KeyAccesses(ctx, 2)
 	require.NoError(t, err)
@@ -309,19 +309,19 @@ func testRulesAndKeyAccesses(t *testing.T, k kind) {
 
 func testProcessesAndPaths(t *testing.T, k kind) {
 	s := k.openNew(t)
-	write(t, s, func(tx store.Tx) error {
+	Write(t, s, func(tx store.Tx) error {
 		return errors.Join(tx.PutProcess(domain.Process{PID: 5, Mark: "m", Run: 1}), tx.PutProcess(domain.Process{PID: 6, Mark: "m", Run: 2}), tx.PutProcess(domain.Process{PID: 7, Mark: "n", Run: 2}))
 	})
 	list, err := s.Processes(ctx)
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []domain.Process{{PID: 6, Mark: "m", Run: 2}, {PID: 7, Mark: "n", Run: 2}}, list)
-	write(t, s, func(tx store.Tx) error { return tx.DropProcess("m") })
+	Write(t, s, func(tx store.Tx) error { return tx.DropProcess("m") })
 	list, err = s.Processes(ctx)
 	require.NoError(t, err)
 	assert.Len(t, list, 1)
 
 	for range 2 {
-		newThread(t, s, "")
+		NewThread(t, s, "")
 	}
 	paths, err := s.RecentPaths(ctx, 10)
 	require.NoError(t, err)
@@ -331,16 +331,16 @@ func testProcessesAndPaths(t *testing.T, k kind) {
 
 func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := newThread(t, s, "")
-	r := addRun(t, s, th.ID, domain.Running)
+	th := NewThread(t, s, "")
+	r := AddRun(t, s, th.ID, domain.Running)
 	delta := func(key, text string) {
-		write(t, s, func(tx store.Tx) error {
+		Write(t, s, func(tx store.Tx) error {
 			_, err := tx.Append(domain.Event{Run: r.ID, Thread: th.ID, Payload: domain.MessageDelta{Key: key, Text: text}})
 			return err
 		})
 	}
 	delta("1", "a")
-	write(t, s, func(tx store.Tx) error {
+	Write(t, s, func(tx store.Tx) error {
 		seq, err := tx.Append(domain.Event{Run: r.ID, Payload: domain.MessageAdded{Type: "message", Key: "1", Text: "a"}})
 		if err != nil {
 			return err

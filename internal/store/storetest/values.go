@@ -4,58 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
-
-func write(t *testing.T, s store.Store, change func(store.Tx) error) {
-	t.Helper()
-	require.NoError(t, s.Write(ctx, change))
-}
-
-func newThread(t *testing.T, s store.Store, alias string) domain.Thread {
-	t.Helper()
-	th := domain.Thread{UUID: uuid.NewString(), CWD: "/p", Agent: "a", Created: time.Unix(1, 0), Active: time.Unix(1, 0)}
-	write(t, s, func(tx store.Tx) error {
-		if err := tx.InsertThread(&th); err != nil {
-			return err
-		}
-		if alias != "" {
-			if err := tx.SetAlias(alias, 0, th.ID); err != nil {
-				return err
-			}
-		}
-		return tx.SetAlias(th.UUID, 0, th.ID)
-	})
-	return th
-}
-
-// NewRun is a run of a thread, as change makes it. It is in no store yet.
-func NewRun(thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
-	r := domain.Run{
-		UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread, Prompt: "p", Agent: "a",
-		Source: "task", State: state, Created: time.Unix(1, 0), Active: time.Unix(1, 0),
-	}
-	for _, f := range change {
-		f(&r)
-	}
-	return r
-}
-
-func addRun(t *testing.T, s store.Store, thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
-	t.Helper()
-	r := NewRun(thread, state, change...)
-	write(t, s, func(tx store.Tx) error { return tx.InsertRun(&r) })
-	return r
-}
 
 // named is an event that can be told from others, by nameOf.
 func named(name string) domain.Event {
@@ -75,13 +32,6 @@ func AppendEvent(name string) func(store.Tx) error {
 	}
 }
 
-func allEvents(t *testing.T, s store.Store) []domain.Event {
-	t.Helper()
-	list, err := s.Events(ctx, 0, 1_000_000)
-	require.NoError(t, err)
-	return list
-}
-
 // RequireGapless requires as many events, with the numbers from 1 on.
 func RequireGapless(t *testing.T, events []domain.Event, want int) {
 	t.Helper()
@@ -91,30 +41,20 @@ func RequireGapless(t *testing.T, events []domain.Event, want int) {
 	}
 }
 
-func held(s store.Store) (begun <-chan struct{}, release func()) {
-	in, out := make(chan struct{}), make(chan struct{})
-	s.Enqueue(func(store.Tx) error {
-		close(in)
-		<-out
-		return nil
-	}, func(error) {})
-	return in, sync.OnceFunc(func() { close(out) })
-}
-
 func testAStoreKeepsWhatItWasGiven(t *testing.T, k kind) {
 	path := filepath.Join(t.TempDir(), "with space & ünïcode?")
 	require.NoError(t, os.Mkdir(path, 0o700))
 	s := k.openAt(t, path)
 	assert.Equal(t, path, filepath.Dir(s.Path()))
-	th := newThread(t, s, "")
+	th := NewThread(t, s, "")
 	until := time.Unix(500, 0).UTC()
 	th.Settings = domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &until, AllowedTools: []string{"Bash(git:*)"}, MCPServers: []domain.MCPServer{
 		{Name: "a <b>", Command: "c", Args: []string{"-x", ""}, Env: map[string]string{"K": "v"}},
 		{Name: "b", Type: "http", URL: "http://localhost", Headers: map[string]string{"H": "v"}},
 	}}
 	th.Title, th.NativeSession, th.Archived = "Ti\"tle", "native-1", true
-	write(t, s, func(tx store.Tx) error { return tx.UpdateThread(th) })
-	r := addRun(t, s, th.ID, domain.Queued, func(r *domain.Run) {
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateThread(th) })
+	r := AddRun(t, s, th.ID, domain.Queued, func(r *domain.Run) {
 		r.Tools, r.Timeout, r.Quiet, r.Tokens = []string{"Read"}, time.Minute, true, domain.Tokens{Input: 3, CostUSD: 0.5}
 		r.Progress, r.Metadata = []byte(`{"percent":1}`), []byte(`{"a":[1]}`)
 	})
@@ -149,7 +89,7 @@ func testMetaIsEmptyUntilItIsSet(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Empty(t, v)
 	for i := range 2 {
-		write(t, s, func(tx store.Tx) error { return tx.SetMeta("k", fmt.Sprint(i)) })
+		Write(t, s, func(tx store.Tx) error { return tx.SetMeta("k", fmt.Sprint(i)) })
 	}
 	v, err = s.Meta(ctx, "k")
 	require.NoError(t, err)

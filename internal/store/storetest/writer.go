@@ -49,7 +49,7 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 	}
 	all.Wait()
 	const kept = writers / 2 * each
-	list := allEvents(t, s)
+	list := AllEvents(t, s)
 	RequireGapless(t, list, kept)
 	require.NoError(t, s.Close())
 	require.Len(t, announced, kept)
@@ -59,8 +59,8 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 	}
 
 	s = k.openAt(t, path)
-	write(t, s, AppendEvent("after"))
-	RequireGapless(t, allEvents(t, s), kept+1)
+	Write(t, s, AppendEvent("after"))
+	RequireGapless(t, AllEvents(t, s), kept+1)
 	last, err := s.LastSeq(ctx)
 	require.NoError(t, err)
 	assert.EqualValues(t, kept+1, last)
@@ -70,7 +70,7 @@ func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 // nothing.
 func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 	s := k.openNew(t)
-	begun, release := held(s)
+	begun, release := Held(s)
 	<-begun
 	var results []error // by the writer's goroutine
 	var order []string
@@ -97,7 +97,7 @@ func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 	enqueue("panic", nil)
 	enqueue("two", nil)
 	release()
-	write(t, s, func(tx store.Tx) error { assert.EqualValues(t, 2, tx.Seq()); return nil })
+	Write(t, s, func(tx store.Tx) error { assert.EqualValues(t, 2, tx.Seq()); return nil })
 
 	require.Len(t, results, 4)
 	assert.NoError(t, results[0])
@@ -110,7 +110,7 @@ func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 		require.NoError(t, err)
 		assert.Equal(t, want, got, name)
 	}
-	RequireGapless(t, allEvents(t, s), 2)
+	RequireGapless(t, AllEvents(t, s), 2)
 }
 
 // Who remembers what a change has done is told when that is undone, and before
@@ -120,7 +120,7 @@ func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
 	s, err := k.open(ctx, t.TempDir(), store.Options{RolledBack: func() { order = append(order, "rolled back") }})
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
-	begun, release := held(s)
+	begun, release := Held(s)
 	<-begun
 	for _, name := range []string{"one", "fails", "panics", "two"} {
 		s.Enqueue(func(tx store.Tx) error {
@@ -135,7 +135,7 @@ func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
 		}, func(error) {})
 	}
 	release()
-	write(t, s, func(store.Tx) error { return nil })
+	Write(t, s, func(store.Tx) error { return nil })
 	assert.Equal(t, []string{"one", "fails", "rolled back", "panics", "rolled back", "two"}, order)
 	order = nil
 	full := s.Write(ctx, func(store.Tx) error { return fmt.Errorf("a page: %w", store.ErrFull) }) // ends the transaction
@@ -146,34 +146,34 @@ func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
 func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
 	var order []string
 	s := k.openNew(t, func(events []domain.Event) { order = append(order, "announced "+nameOf(events[0])) })
-	write(t, s, func(tx store.Tx) error {
+	Write(t, s, func(tx store.Tx) error {
 		for _, n := range []string{"1", "2"} {
 			tx.AfterCommit(func() { order = append(order, "after "+n) })
 		}
 		return AppendEvent("e")(tx)
 	})
 	assert.Equal(t, []string{"announced e", "after 1", "after 2"}, order)
-	write(t, s, func(store.Tx) error { return nil })
+	Write(t, s, func(store.Tx) error { return nil })
 	assert.Len(t, order, 3, "a change without events announces nothing")
 }
 
 func testWriteReturnsWhenItsContextEnds(t *testing.T, k kind) {
 	s := k.openNew(t)
-	begun, release := held(s)
+	begun, release := Held(s)
 	defer release()
 	<-begun
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	require.ErrorIs(t, s.Write(ended, AppendEvent("late")), context.Canceled)
 	release()
-	write(t, s, AppendEvent("next"))
-	RequireGapless(t, allEvents(t, s), 2) // it was made nevertheless, as documented
+	Write(t, s, AppendEvent("next"))
+	RequireGapless(t, AllEvents(t, s), 2) // it was made nevertheless, as documented
 }
 
 func testCloseCommitsWhatIsQueued(t *testing.T, k kind) {
 	path := t.TempDir()
 	s := k.openAt(t, path)
-	begun, release := held(s)
+	begun, release := Held(s)
 	<-begun
 	const queued = 1025 // several transactions
 	done := make(chan error, queued)
@@ -190,5 +190,5 @@ func testCloseCommitsWhatIsQueued(t *testing.T, k kind) {
 	assert.ErrorIs(t, s.Write(ctx, AppendEvent("too late")), store.ErrClosed)
 	s.Enqueue(AppendEvent("too late"), func(err error) { done <- err })
 	assert.ErrorIs(t, <-done, store.ErrClosed)
-	RequireGapless(t, allEvents(t, k.openAt(t, path)), queued)
+	RequireGapless(t, AllEvents(t, k.openAt(t, path)), queued)
 }

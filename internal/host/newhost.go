@@ -1,0 +1,59 @@
+package host
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// newHost makes a host of the project that is claimed. Nothing is done before
+// [host.begin].
+func newHost(s *Settings, log *logging.Log, c *claim, kind string) *host {
+	h := &host{settings: s, log: log, kind: kind, claim: c, idle: make(chan struct{}, 1)}
+	h.life = newLife(projectParts{h}, log.Logger)
+	h.linger = linger{count: h.connections, alone: h.life.alone}
+	h.srv = server.New(newRegistry(h), server.Options{
+		Limits:    s.Limits,
+		Logger:    log.Logger,
+		Grace:     handlerGrace,
+		Released:  debug.FreeOSMemory,
+		ConnEnded: h.linger.connectionEnded,
+		Trace:     traceOf(log),
+	})
+	h.sockets = sockets{server: h.srv, log: log.Logger, extra: s.Listen, serving: &h.serving}
+	return h
+}
+
+// newRegistry registers every method.
+func newRegistry(h *host) *server.Registry {
+	reg := server.NewRegistry()
+	workspaces := handlers.NewWorkspaces()
+	handlers.RegisterCore(reg, handlers.Core{
+		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Issues: h.issues,
+		Trust: func() error { return trustWorkspace(h.settings, h.log) },
+		Busy:  h.busy, Drain: h.drain, Others: func() bool { return h.connections() > 1 }, Workspaces: workspaces,
+	})
+	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: h.Hub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
+		Kind: h.kind, Sockets: h.sockets.paths,
+	})
+	if h.settings.TestMethods {
+		handlers.RegisterTestMethods(reg)
+	}
+	return reg
+}
+
+// traceOf logs the messages of connections, if that is wanted; else it is nil.
+func traceOf(log *logging.Log) func(c *server.Conn, sent bool, message []byte) {
+	messages := log.Messages()
+	if messages == nil {
+		return nil
+	}
+	return func(c *server.Conn, sent bool, message []byte) {
+		messages(fmt.Sprintf("connection %d", c.Number()), sent, message)
+	}
+}

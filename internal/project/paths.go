@@ -1,0 +1,62 @@
+package project
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// SameFile reports whether two paths lead to the same file or directory; false where
+// one of them leads nowhere.
+func SameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// StateHome is the directory of the state that belongs to no project's own
+// directory: $XDG_STATE_HOME/duet, by default ~/.local/state/duet (XDG Base
+// Directory Specification, which also says that a relative path is ignored).
+// Links in the part of it that exists are resolved.
+func StateHome(getenv func(string) string) (string, error) {
+	return xdg(getenv, "XDG_STATE_HOME", ".local", "state")
+}
+
+// ConfigHome is the directory of the user's configuration:
+// $XDG_CONFIG_HOME/duet, by default ~/.config/duet.
+func ConfigHome(getenv func(string) string) (string, error) {
+	return xdg(getenv, "XDG_CONFIG_HOME", ".config")
+}
+
+func xdg(getenv func(string) string, name string, underHome ...string) (string, error) {
+	base := getenv(name)
+	if !filepath.IsAbs(base) {
+		home := getenv("HOME")
+		if home == "" {
+			home, _ = os.UserHomeDir()
+		}
+		if !filepath.IsAbs(home) {
+			return "", fmt.Errorf("neither %s nor HOME names a directory: set one of them", name)
+		}
+		base = filepath.Join(append([]string{home}, underHome...)...)
+	}
+	return resolve(filepath.Join(base, "duet")), nil
+}
+
+// resolve follows the links of the part of path that exists.
+func resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(resolve(parent), filepath.Base(path))
+}
+
+// isBelow compares names.
+func isBelow(path, dir string) bool {
+	return strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+}

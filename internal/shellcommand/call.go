@@ -1,0 +1,209 @@
+package shellcommand
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A call is a simple command: what it runs, and what is set for it.
+type call struct {
+	assigns      []assignment
+	words        []word
+	redirections []string
+	says         []string // operators of redirections
+	source       string
+}
+
+// An assignment sets a variable, for one command or for those that follow.
+type assignment struct{ name, bare string }
+
+func (r *reader) assign(a *syntax.Assign) assignment {
+	if a.Name == nil || a.Array != nil || a.Index != nil || a.Append {
+		r.doubt()
+		return assignment{name: "?", bare: "?="}
+	}
+	value := word{texts: []string{""}, isLiteral: true}
+	if a.Value != nil {
+		value = r.word(a.Value)
+	}
+	if !value.isLiteral {
+		r.doubt()
+	}
+	return assignment{a.Name.Value, a.Name.Value + "=" + value.bare}
+}
+
+// isHarmless reports whether a variable changes at most how a program writes.
+// Of all others it is not known: there is a program that runs what they say.
+func (a assignment) isHarmless() bool {
+	switch a.name {
+	case "CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "TERM", "TZ", "LANG", "LC_ALL", "GOOS", "GOARCH",
+		"CGO_ENABLED", "RUST_BACKTRACE", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "DEBIAN_FRONTEND":
+		return true
+	}
+	return false
+}
+
+// call adds a simple command.
+func (r *reader) call(c call) {
+	p := r.part(c)
+	if len(r.parts) == 0 && !r.repeated {
+		p.changesTo = changesTo(c)
+	}
+	r.parts = append(r.parts, p)
+	r.deniesCall(c)
+}
+
+// changesTo is the directory to which a call does nothing but to change, "" if
+// it does more, or perhaps.
+func changesTo(c call) string {
+	if len(c.words) != 2 || len(c.assigns)+len(c.redirections) > 0 || !c.words[0].is("cd") || !c.words[1].isLiteral || c.words[1].expands {
+		return ""
+	}
+	dir := c.words[1].text()
+	if dir == "" || strings.HasPrefix(dir, "-") || strings.HasPrefix(dir, "+") || slices.Contains(strings.Split(dir, "/"), "..") {
+		return ""
+	}
+	return dir
+}
+
+// part is a simple command as a part.
+func (r *reader) part(c call) Part {
+	var set []string
+	p := Part{source: c.source, says: slices.Clone(c.says)}
+	for _, a := range c.assigns {
+		if len(c.words) == 0 || !a.isHarmless() {
+			set = append(set, a.bare)
+			p.says = append(p.says, a.name+"=")
+		}
+	}
+	p.Text = strings.Join(slices.DeleteFunc([]string{strings.Join(set, " "), join(c.words), strings.Join(c.redirections, " ")}, func(s string) bool { return s == "" }), " ")
+	if len(c.words) == 0 {
+		return p
+	}
+	plain := len(set) == 0 && len(c.redirections) == 0
+	name := c.words[0]
+	if !name.isLiteral || name.expands || !isName(name.text()) {
+		r.doubt()
+		return p
+	}
+	p.says = append(p.says, mustSay(c.words)...)
+	if !plain {
+		return p
+	}
+	if program, script, ok := scriptOf(c.words); ok {
+		p.script = script
+		for _, shell := range dialectsOf(program) {
+			inner := r.inner(shell)
+			inner.readText(script)
+			if inner.isUnclear() {
+				p.runs = nil
+				return p
+			}
+			p.runs = append(p.runs, inner.parts...)
+		}
+		return p
+	}
+	if rest, ok := runsRest(c.words); ok && r.nesting < mostNesting {
+		inner := r.inner(r.shell)
+		inner.words(rest, name.text() == "env")
+		if !inner.isUnclear() {
+			p.runs = inner.parts
+		}
+	}
+	return p
+}
+
+// readWords reads the words of a program.
+func (r *reader) readWords(words []word) {
+	r.words(words, false)
+	if r.stdin {
+		r.readPiped()
+	}
+}
+
+// words reads a command with its arguments; if env runs it, it may set variables
+// before.
+func (r *reader) words(words []word, byEnv bool) {
+	c := call{words: words, source: join(words)}
+	for byEnv && len(c.words) > 0 {
+		name, value, isSet := strings.Cut(c.words[0].text(), "=")
+		if !isSet || !syntax.ValidName(name) || !c.words[0].isLiteral {
+			break
+		}
+		c.assigns = append(c.assigns, assignment{name, name + "=" + quote(value)})
+		c.words = c.words[1:]
+	}
+	r.call(c)
+}
+
+// isName reports whether a text can be the name of a program: nothing that some
+// shell takes for anything else.
+func isName(text string) bool {
+	return text != "" && !strings.HasPrefix(text, "=") && !strings.HasPrefix(text, "%") && !strings.HasPrefix(text, "-") && !strings.Contains(text, "=")
+}
+
+var duration = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?[smhd]?$`)
+
+// runsRest are the words that a command runs as they stand there, if it does
+// nothing else.
+func runsRest(words []word) ([]word, bool) {
+	skip := 1
+	switch words[0].text() {
+	case "command", "exec", "nohup", "time", "env", "nice":
+	case "timeout":
+		if len(words) < 2 || !words[1].isLiteral || !duration.MatchString(words[1].text()) {
+			return nil, false
+		}
+		skip = 2
+	default:
+		return nil, false
+	}
+	if len(words) <= skip || !words[skip].isLiteral || strings.HasPrefix(words[skip].text(), "-") {
+		return nil, false
+	}
+	return words[skip:], true
+}
+
+// trustedShells are the directories whose shells are what they are called.
+var trustedShells = []string{"/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"}
+
+// scriptOf is the script that words give to a shell that can be read, if they do
+// nothing but that.
+func scriptOf(words []word) (program, script string, ok bool) {
+	if len(words) < 3 || !words[0].isLiteral {
+		return "", "", false
+	}
+	program = words[0].text()
+	if dir := path.Dir(program); dialectsOf(program) == nil || strings.Contains(program, "/") && !slices.Contains(trustedShells, dir) {
+		return "", "", false
+	}
+	given := false
+	rest := words[1:]
+	for len(rest) > 0 {
+		option := rest[0]
+		if !option.isLiteral || option.expands {
+			return "", "", false
+		}
+		text := option.text()
+		if !strings.HasPrefix(text, "-") {
+			break
+		}
+		rest = rest[1:]
+		switch text {
+		case "--login", "--norc", "--noprofile", "--posix":
+			continue
+		}
+		if len(text) < 2 || strings.Trim(text[1:], "lceux") != "" {
+			return "", "", false
+		}
+		given = given || strings.Contains(text, "c")
+	}
+	if !given || len(rest) == 0 || !rest[0].isLiteral || rest[0].expands {
+		return "", "", false
+	}
+	return program, rest[0].text(), true
+}

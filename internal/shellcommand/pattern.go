@@ -1,0 +1,211 @@
+package shellcommand
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Pattern is what a rule says of commands. The zero value fits nothing.
+type Pattern struct {
+	text   string
+	glob   bool // * ? and [ stand for others; as everywhere in commands, * for slashes too
+	prefix bool // what begins with the text fits, too, if a blank follows
+}
+
+// Glob is the pattern of a rule of the configuration: git *.
+func Glob(text string) Pattern { return Pattern{text: text, glob: true} }
+
+// Exactly is the pattern for one command alone.
+func Exactly(text string) Pattern { return Pattern{text: text} }
+
+// BeginsWith is the pattern for a command with any arguments more.
+func BeginsWith(text string) Pattern { return Pattern{text: text, prefix: true} }
+
+// isEverything reports whether it fits whatever there is.
+func (p Pattern) isEverything() bool { return p.glob && (p.text == "*" || p.text == "") }
+
+// fits reports whether a text fits in which nothing is left open.
+func (p Pattern) fits(text string) bool {
+	switch {
+	case p.isEverything():
+		return true
+	case p.glob:
+		const slash = "\x00"
+		ok, err := path.Match(strings.ReplaceAll(p.text, "/", slash), strings.ReplaceAll(text, "/", slash))
+		return ok && err == nil
+	case p.prefix && strings.HasPrefix(text, p.text+" "):
+		return true
+	}
+	return text == p.text
+}
+
+// allows reports whether a rule with the pattern allows a part for itself: it
+// fits whatever the part is in the end, and says itself what it has to.
+func (p Pattern) allows(part Part) bool {
+	for _, word := range part.says {
+		if !p.says(word) {
+			return false
+		}
+	}
+	return p.covers(part.Text, false) || strings.ContainsAny(p.text, `'"\`) && !isOpenIn(part.Text) && p.fits(part.source)
+}
+
+// isOpenIn reports whether something is left open in a text.
+func isOpenIn(text string) bool {
+	return strings.ContainsRune(text, Anything) || strings.ContainsRune(text, AnyWord)
+}
+
+// says reports whether a word stands in the pattern itself: at its beginning, if
+// it is the name of a command, else as a word. Of a variable it is enough that
+// it is set.
+func (p Pattern) says(word string) bool {
+	fields := strings.Fields(p.text)
+	switch {
+	case len(fields) == 0:
+		return false
+	case strings.HasSuffix(word, "="):
+		return slices.ContainsFunc(fields, func(f string) bool { return strings.HasPrefix(f, word) })
+	case strings.ContainsAny(word[:1], "<>&"):
+		return slices.ContainsFunc(fields, func(f string) bool { return strings.Contains(f, word) })
+	case strings.HasPrefix(word, "-"):
+		return slices.Contains(fields, word)
+	}
+	for _, f := range fields { // behind what is set for it
+		if f == word {
+			return true
+		}
+		if name, _, isSet := strings.Cut(f, "="); !isSet || name == "" {
+			return false
+		}
+	}
+	return false
+}
+
+// covers reports whether a text fits in which something may be left open:
+// whatever that is or, if anyOf is true, for one thing that it could be. Then
+// some of what the pattern says itself has to be in what is known of the text:
+// else every text would fit in which something is left open.
+func (p Pattern) covers(text string, anyOf bool) bool {
+	if !isOpenIn(text) {
+		return p.fits(text)
+	}
+	if len(text) > mostOpenText {
+		if !anyOf {
+			return false
+		}
+		text = strings.ToValidUTF8(text[:mostOpenText], "") + string(Anything)
+	}
+	m := matcher{tokens: p.tokens(), text: []rune(text), anyOf: anyOf}
+	return m.match(position{said: !anyOf})
+}
+
+// mostOpenText is how many bytes of a text are looked at in which something is
+// left open; the rest may be anything.
+const mostOpenText = 4 << 10
+
+// A token of a pattern fits one character, or with star any number of them.
+type token struct {
+	star  bool
+	char  rune   // if there is no class
+	class string // ? or [...] or \x
+}
+
+func (t token) fits(r rune) bool {
+	if t.class == "" {
+		return t.char == r
+	}
+	if r == '/' {
+		r = 0
+	}
+	ok, err := path.Match(strings.ReplaceAll(t.class, "/", "\x00"), string(r))
+	return ok && err == nil
+}
+
+func (p Pattern) tokens() (all []token) {
+	text := p.text
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		switch {
+		case !p.glob:
+			all = append(all, token{char: r})
+		case r == '*':
+			all = append(all, token{star: true})
+		case r == '?':
+			all = append(all, token{class: "?"})
+		case r == '\\' && n < len(text):
+			r, m := utf8.DecodeRuneInString(text[n:])
+			all = append(all, token{char: r})
+			n += m
+		case r == '[':
+			if end := strings.IndexByte(text[2:], ']'); len(text) > 2 && end >= 0 {
+				n = end + 3
+				all = append(all, token{class: text[:n]})
+			} else {
+				all = append(all, token{char: r})
+			}
+		default:
+			all = append(all, token{char: r})
+		}
+		text = text[n:]
+	}
+	if p.prefix {
+		all = append(all, token{char: ' '}, token{star: true})
+	}
+	return all
+}
+
+// A matcher holds a text in which something is left open against a pattern.
+type matcher struct {
+	tokens []token
+	text   []rune
+	anyOf  bool
+	failed map[position]bool
+}
+
+// A position is how far a matcher has come.
+type position struct {
+	token, char int
+	said        bool // something that the pattern says itself was in the text
+}
+
+func (m *matcher) match(at position) bool {
+	if at.token == len(m.tokens) && at.char == len(m.text) {
+		return at.said
+	}
+	if m.failed[at] {
+		return false
+	}
+	if m.matchFrom(at) {
+		return true
+	}
+	if m.failed == nil {
+		m.failed = make(map[position]bool)
+	}
+	m.failed[at] = true
+	return false
+}
+
+func (m *matcher) matchFrom(at position) bool {
+	nextToken := position{at.token + 1, at.char, at.said}
+	nextChar := position{at.token, at.char + 1, at.said}
+	isOpen := at.char < len(m.text) && (m.text[at.char] == Anything || m.text[at.char] == AnyWord)
+	if isOpen && m.anyOf {
+		if m.match(nextChar) { // it is empty, or comes to its end
+			return true
+		}
+		if at.token < len(m.tokens) && !m.tokens[at.token].star && (m.text[at.char] == Anything || !m.tokens[at.token].fits(' ')) && m.match(nextToken) {
+			return true
+		}
+	}
+	if at.token == len(m.tokens) {
+		return false
+	}
+	token := m.tokens[at.token]
+	if token.star {
+		return m.match(nextToken) || at.char < len(m.text) && m.match(nextChar)
+	}
+	return at.char < len(m.text) && !isOpen && token.fits(m.text[at.char]) &&
+		m.match(position{at.token + 1, at.char + 1, at.said || token.class == ""})
+}
