@@ -62,24 +62,26 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	b.mu.Lock()
 	m := b.members[conn]
 	if m == nil {
-		m = newMember(conn.Done(), func(message *dialect.Notification) error {
-			return conn.Send(context.WithoutCancel(ctx), message)
+		m = newMember(func(ctx context.Context, message *dialect.Notification) error {
+			return conn.Send(ctx, message)
 		})
-		b.members[conn] = m
 		m.replaying = since != nil
 		last := h.Events().Last()
 		m.expect(last)
-		go func() {
+		started := conn.Go(func(ctx context.Context) {
 			if since != nil {
-				if err := m.replay(context.WithoutCancel(ctx), h.Events(), *since, last); err != nil {
+				if err := m.replay(ctx, h.Events(), *since, last); err != nil && ctx.Err() == nil {
 					b.log.Warn("not all that became of tasks can be told again", "err", err)
 				}
 			}
-			m.run()
+			m.run(ctx)
 			b.mu.Lock()
 			delete(b.members, conn)
 			b.mu.Unlock()
-		}()
+		})
+		if started {
+			b.members[conn] = m
+		}
 	}
 	b.mu.Unlock()
 	m.hold(1)

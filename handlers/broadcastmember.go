@@ -24,8 +24,7 @@ const (
 // A member is a connection that gets broadcasts: a bounded queue, and a
 // goroutine (run) that sends from it at the pace of the peer.
 type member struct {
-	done <-chan struct{} // the connection has ended
-	send func(*dialect.Notification) error
+	send func(context.Context, *dialect.Notification) error
 
 	wake chan struct{} // something has changed
 
@@ -88,8 +87,8 @@ func (m *member) replay(ctx context.Context, events *eventlog.Log, since, upTo i
 	return err
 }
 
-func newMember(done <-chan struct{}, send func(*dialect.Notification) error) *member {
-	return &member{done: done, send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
+func newMember(send func(context.Context, *dialect.Notification) error) *member {
+	return &member{send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
 }
 
 // hold begins or ends to hold back what comes from now on. What waits already
@@ -152,8 +151,8 @@ func (m *member) putLocked(n note) bool {
 	return true
 }
 
-// run sends until the connection ends.
-func (m *member) run() {
+// run sends until ctx, which is the connection's, ends.
+func (m *member) run(ctx context.Context) {
 	defer close(m.ended)
 	sent := make(map[int64]time.Time) // when output of a task was sent last
 	for {
@@ -166,7 +165,7 @@ func (m *member) run() {
 			select {
 			case <-m.wake:
 			case <-due:
-			case <-m.done:
+			case <-ctx.Done():
 				return
 			}
 			continue
@@ -178,7 +177,7 @@ func (m *member) run() {
 		} else if n.last {
 			delete(sent, n.task)
 		}
-		if m.send(message) != nil {
+		if m.send(ctx, message) != nil {
 			return
 		}
 	}

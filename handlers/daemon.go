@@ -129,6 +129,7 @@ func (m daemon) status(ctx context.Context, _ none) (statusResult, error) {
 	h, err := m.Hub(ctx)
 	if err == nil {
 		s, err = h.Status(ctx)
+		err = h.OrEnding(ctx, err)
 	}
 	if err != nil {
 		if hubKind(err) == "" {

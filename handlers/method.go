@@ -38,7 +38,7 @@ func handle[P, R any](reg *server.Registry, d Domain, f dialect.Family, name str
 		}
 		result, err := h(ctx, hb, p)
 		if err != nil {
-			return none, f.Error(err)
+			return none, f.Error(hb.OrEnding(ctx, err))
 		}
 		return result, nil
 	}, options...)

@@ -32,8 +32,9 @@ type said struct {
 // started runs a member whose peer takes what take lets through.
 func started(take func()) (m *member, got *[]said, end func()) {
 	list := []said{}
-	begin, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
-	m = newMember(done, func(message *dialect.Notification) error {
+	begin, ended := time.Now(), make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	m = newMember(func(_ context.Context, message *dialect.Notification) error {
 		take()
 		params, err := json.Marshal(message.Params)
 		list = append(list, said{time.Since(begin), message.Method, string(params)})
@@ -41,10 +42,10 @@ func started(take func()) (m *member, got *[]said, end func()) {
 	})
 	go func() {
 		defer close(ended)
-		m.run()
+		m.run(ctx)
 	}()
 	return m, &list, func() {
-		close(done)
+		cancel()
 		<-ended
 	}
 }
@@ -217,7 +218,7 @@ func played(t *testing.T, put func(*terminalFeed)) []string {
 	put(f)
 	f.put(terminalEnd())
 	f.put(terminalOutput("behind the end", "utf-8"))
-	f.run(context.Background(), nil)
+	f.run(context.Background())
 	return got
 }
 
@@ -271,7 +272,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 		}, slog.New(slog.DiscardHandler))
 		go func() {
 			defer close(took)
-			f.run(context.Background(), nil)
+			f.run(context.Background())
 		}()
 		for range 40 {
 			f.put(terminalOutput(part, "utf-8"))
@@ -283,7 +284,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
-		goOn, gone, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		goOn, ended := make(chan struct{}), make(chan struct{})
 		f := newTerminalFeed(dialect.LSP, 0, func(_ context.Context, messages ...any) error {
 			<-goOn
 			kind, _ := eventOf(t, messages[0])
@@ -292,7 +293,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 		}, slog.New(slog.DiscardHandler))
 		go func() {
 			defer close(ended)
-			f.run(context.Background(), gone)
+			f.run(context.Background())
 		}()
 		for range 2 {
 			began := time.Now()
@@ -324,13 +325,14 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTerminalFeed(dialect.LSP, 0, func(context.Context, ...any) error { return nil }, slog.New(slog.DiscardHandler))
-		gone, ended := make(chan struct{}), make(chan struct{})
+		ctx, gone := context.WithCancel(context.Background())
+		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			f.run(context.Background(), gone)
+			f.run(ctx)
 		}()
 		synctest.Wait()
-		close(gone)
+		gone()
 		<-ended
 		f.put(terminalOutput("x", "utf-8"))
 		assert.Empty(t, f.queue, "nobody will take it")
@@ -359,7 +361,7 @@ func TestHeartbeats(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				s.live(ctx, nil, nil)
+				s.live(ctx, nil)
 			}()
 			time.Sleep(heartbeatEvery - time.Second)
 			require.NoError(t, s.deliver(ctx, eventlog.Notice{Event: domain.Event{Payload: domain.PlanChanged{}}}))

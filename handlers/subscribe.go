@@ -21,7 +21,7 @@ const heartbeatEvery = 30 * time.Second
 
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
-	s := &subscriptions{hub: d.Hub, watching: w, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
+	s := &subscriptions{next: d.NextHub, watching: w, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, dialect.Session, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
@@ -31,7 +31,7 @@ func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
 
 // subscriptions are those of all connections.
 type subscriptions struct {
-	hub      func(context.Context) (*hub.Hub, error)
+	next     func(context.Context, *hub.Hub) (*hub.Hub, error) // see [Domain]
 	watching *watching
 
 	mu    sync.Mutex // guards the fields below
@@ -153,18 +153,15 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		return subscribeResult{}, err
 	}
 	server.AfterReply(ctx, func() {
-		feed.Start()
-		go func() {
-			defer s.forget(sub.id, conn)
-			defer cancel()
-			for h := h; feed != nil; h, feed = s.again(alive, h, want, sub) {
-				sub.live(alive, conn.Done(), feed.Done())
-				if !h.Lost() {
-					cancel()
-				}
-				feed.Close()
-			}
-		}()
+		started := conn.Go(func(connected context.Context) {
+			defer context.AfterFunc(connected, cancel)()
+			feed.Start()
+			s.serve(alive, h, want, sub, feed)
+		})
+		if !started {
+			s.forget(sub.id, conn)
+			cancel()
+		}
 	})
 	result := subscribeResult{SubscriptionID: sub.id, Message: "Subscription established. Waiting for events..."}
 	if sub.dialect.TellsSeq {
@@ -174,28 +171,37 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	return result, nil
 }
 
+// serve keeps a subscription until ctx, its connection or its feed ends.
+func (s *subscriptions) serve(ctx context.Context, h *hub.Hub, want eventlog.Subscribing, sub *subscription, feed *eventlog.Subscription) {
+	defer s.forget(sub.id, sub.conn)
+	defer sub.cancel()
+	for feed != nil {
+		sub.live(ctx, feed.Done())
+		if !h.Lost() {
+			sub.cancel()
+		}
+		feed.Close()
+		h, feed = s.again(ctx, h, want, sub)
+	}
+}
+
 // again subscribes anew where the hub was lost, as soon as there is another: to
 // all that it tells, since its log is another one too.
 func (s *subscriptions) again(ctx context.Context, lost *hub.Hub, want eventlog.Subscribing, sub *subscription) (*hub.Hub, *eventlog.Subscription) {
-	want.Since = 0
-	for ctx.Err() == nil {
-		h, err := s.hub(ctx)
-		if err == nil && h != lost {
-			feed, err := h.Events().Subscribe(ctx, want, sub.deliver)
-			if err != nil {
-				return nil, nil // the session is not there any more
-			}
-			feed.Start()
-			return h, feed
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		case <-sub.conn.Done():
-			return nil, nil
-		}
+	if ctx.Err() != nil {
+		return nil, nil
 	}
-	return nil, nil
+	h, err := s.next(ctx, lost)
+	if err != nil {
+		return nil, nil // nobody waits for it any more
+	}
+	want.Since = 0
+	feed, err := h.Events().Subscribe(ctx, want, sub.deliver)
+	if err != nil {
+		return nil, nil // the session is not there any more
+	}
+	feed.Start()
+	return h, feed
 }
 
 type unsubscribeParams struct {

@@ -80,9 +80,8 @@ func sendEvent(ctx context.Context, send func(context.Context, ...any) error, d 
 
 func (s *subscription) touch() { s.last.Store(int64(time.Since(s.began))) }
 
-// live sends heartbeats until the subscription, its connection or its
-// feed ends.
-func (s *subscription) live(ctx context.Context, done, ended <-chan struct{}) {
+// live sends heartbeats until ctx or the feed ends.
+func (s *subscription) live(ctx context.Context, ended <-chan struct{}) {
 	for {
 		quiet := time.Since(s.began) - time.Duration(s.last.Load())
 		if quiet >= heartbeatEvery {
@@ -95,8 +94,6 @@ func (s *subscription) live(ctx context.Context, done, ended <-chan struct{}) {
 		select {
 		case <-time.After(heartbeatEvery - quiet):
 		case <-ctx.Done():
-			return
-		case <-done:
 			return
 		case <-ended:
 			return

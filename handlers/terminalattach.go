@@ -147,23 +147,27 @@ func (t terminals) begin(ctx context.Context, view *terminal.View, feed *termina
 	}
 	w := &watch{conn: server.ConnFrom(ctx), id: view.Terminal.ID, view: view, feed: feed}
 	t.watching.add(w)
-	alive := context.WithoutCancel(ctx) // the view outlives the request
 	server.AfterReply(ctx, func() {
-		go func() {
-			feed.run(alive, w.conn.Done())
+		if !w.conn.Go(func(ctx context.Context) { t.show(ctx, w) }) {
+			feed.finish()
 			view.Close()
-			if !feed.exitQueued() {
-				t.watching.remove(w)
-				return
-			}
-			select { // the log tells of the end, too, and is not to repeat it
-			case <-w.conn.Done():
-			case <-time.After(exitEchoWithin):
-			}
 			t.watching.remove(w)
-		}()
+		}
 	})
 	return nil
+}
+
+// show sends what a terminal prints until it, its connection or the watch ends.
+func (t terminals) show(ctx context.Context, w *watch) {
+	defer t.watching.remove(w)
+	w.feed.run(ctx)
+	w.view.Close()
+	if w.feed.exitQueued() {
+		select { // the log tells of the end, too, and is not to repeat it
+		case <-ctx.Done():
+		case <-time.After(exitEchoWithin):
+		}
+	}
 }
 
 // exitEchoWithin is how long the log's word of a terminal's end may come

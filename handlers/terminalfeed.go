@@ -131,7 +131,7 @@ func (f *terminalFeed) last() *terminalPiece {
 }
 
 // run sends until the terminal has ended or the connection has.
-func (f *terminalFeed) run(ctx context.Context, done <-chan struct{}) {
+func (f *terminalFeed) run(ctx context.Context) {
 	defer f.finish()
 	for {
 		piece, more := f.take()
@@ -141,7 +141,7 @@ func (f *terminalFeed) run(ctx context.Context, done <-chan struct{}) {
 			}
 			select {
 			case <-f.wake:
-			case <-done:
+			case <-ctx.Done():
 				return
 			}
 			continue

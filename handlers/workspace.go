@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/server"
@@ -33,11 +34,13 @@ func (w *Workspaces) trust(conn *server.Conn, trusted bool) {
 	if _, known := w.restricted[conn]; known {
 		return
 	}
-	w.restricted[conn] = struct{}{}
-	go func() {
-		<-conn.Done()
+	started := conn.Go(func(ctx context.Context) {
+		<-ctx.Done()
 		w.trust(conn, true)
-	}()
+	})
+	if started {
+		w.restricted[conn] = struct{}{}
+	}
 }
 
 func (w *Workspaces) isRestricted(conn *server.Conn) bool {

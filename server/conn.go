@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/pending"
 )
 
@@ -35,6 +36,12 @@ type Conn struct {
 	inlineCtx context.Context
 	cancel    context.CancelCauseFunc
 	after     afterwards // of inline handlers; for readLoop alone
+
+	// connected is the context of the goroutines of Go. It outlives baseCtx: what
+	// they send still goes out beside the last replies.
+	connected  context.Context
+	disconnect context.CancelCauseFunc
+	owned      background.Group // the goroutines of Go
 
 	closing     atomic.Bool            // a final method is being served: messages are dropped
 	final       tasks                  // its goroutine
@@ -83,6 +90,7 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 	// Handlers outlive ctx by the grace that they are given.
 	base := context.WithValue(context.WithoutCancel(ctx), connKey{}, c)
 	c.baseCtx, c.cancel = context.WithCancelCause(base)
+	c.connected, c.disconnect = context.WithCancelCause(base)
 	c.inlineCtx = context.WithValue(context.WithValue(c.baseCtx, inlineKey{}, true), afterKey{}, &c.after)
 	return c
 }
@@ -158,3 +166,12 @@ func (s connSource) Read(p []byte) (int, error) {
 }
 
 func (s connSource) SetReadDeadline(t time.Time) error { return s.c.t.SetReadDeadline(t) }
+
+// Go runs f in a goroutine of the connection, for what outlives a request, such
+// as a subscription. The connection has ended only when f has returned: ctx ends
+// when nothing more can be sent, and f is waited for without a limit, so it must
+// not wait for [Conn.Done]. ctx knows the connection ([ConnFrom]). Go reports
+// whether it started f: where the connection has ended it does nothing.
+func (c *Conn) Go(f func(ctx context.Context)) bool {
+	return c.owned.Go(func() { f(c.connected) })
+}

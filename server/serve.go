@@ -104,6 +104,8 @@ func (c *Conn) serve(ctx context.Context) error {
 	if !outlives {
 		c.out.writers.Wait()
 	}
+	c.disconnect(errEnded)
+	c.owned.Close(context.Background()) // no error: it waits for as long as they take
 	c.srv.forget(c)
 	close(c.done)
 	return err

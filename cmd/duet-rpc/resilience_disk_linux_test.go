@@ -1,11 +1,15 @@
 package main_test
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -132,6 +136,9 @@ func TestAFullDisk(t *testing.T) {
 			status, issues := c.issues()
 			assert.Equal(t, "degraded", status)
 			assert.Contains(t, strings.Join(issues, "\n"), "disk is full")
+			found, err := s.command("doctor")
+			assert.ErrorContains(t, err, "something is wrong: hub")
+			assert.Regexp(t, `(?m)^wrong +hub +process \d+, .*: the disk is full; free some space`, found)
 
 			// While there is no room: a request says so, and none hangs.
 			s.fill()
@@ -217,4 +224,72 @@ func (s *site) readOnly(t testing.TB) {
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = syscall.Unmount(s.root, syscall.MNT_DETACH) })
+}
+
+// Where there is no room even for the end of a session, a prompt ends all the
+// same when it is told to.
+func TestAPromptEndsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.smallDisk("12m")
+	l := s.launch()
+	cmd := exec.Command(program, append([]string{"prompt", "--yes", "stream:10000000@2000"}, l.args...)...)
+	cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer cmd.Process.Kill()
+	said, read := &strings.Builder{}, make(chan struct{})
+	begun, full := make(chan struct{}), make(chan struct{})
+	begins, isFull := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(full) })
+	comes := func(what <-chan struct{}) {
+		t.Helper()
+		select {
+		case <-what:
+		case <-time.After(watchdog / 3):
+			cmd.Process.Kill()
+			<-read
+			require.Fail(t, "it is not said", said.String())
+		}
+	}
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			fmt.Fprintln(said, lines.Text())
+			switch {
+			case strings.Contains(lines.Text(), "— task-0001 · "):
+				begins()
+			case strings.Contains(lines.Text(), "the disk is full: what runs is ended"):
+				isFull()
+			}
+		}
+	}()
+	comes(begun)
+	stop, filled := make(chan struct{}), make(chan struct{})
+	go func() { // all that the hub gives up, too, as soon as it does
+		defer close(filled)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.fill()
+			}
+		}
+	}()
+	defer func() {
+		close(stop)
+		<-filled
+	}()
+	comes(full)
+	_ = cmd.Process.Signal(syscall.SIGTERM) // where there was some room left it ends by itself
+	select {
+	case <-read:
+	case <-time.After(watchdog / 3):
+		cmd.Process.Signal(syscall.SIGQUIT)
+		<-read
+		t.Error("it does not end", said)
+	}
+	assert.Error(t, cmd.Wait())
+	assert.NotContains(t, said.String(), "others have joined")
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // awaitAnswer waits for a human.
@@ -37,7 +36,7 @@ func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered ch
 		// Any answer would be taken for a human's: the agent would go on without
 		// what it asked for, before it is ended.
 		<-ctx.Done()
-		return catalog.RequestPermissionResult{}, health.ErrClosing
+		return catalog.RequestPermissionResult{}, domain.ErrEnding
 	case <-ctx.Done(): // the agent asks no more, or has gone
 		in.awaitEnd(a.Run)
 		if in.ctx.Err() == nil {

@@ -28,7 +28,7 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/attach internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/attach internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
 internal/cli/daemon: client internal/cli/wire internal/config internal/host internal/project internal/socket
 internal/cli/doctor: frame internal/cli/output internal/cli/wire internal/config internal/database internal/host internal/logging internal/origin internal/project internal/socket
@@ -97,7 +97,7 @@ internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
 internal/visible:
 internal/witness:  # for tests
-server: frame server/schema internal/pending
+server: frame internal/background server/schema internal/pending
 server/passfd: server
 server/schema: frame
 server/stdio: server

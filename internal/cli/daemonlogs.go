@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
@@ -37,16 +38,26 @@ func newDaemonLogsCommand(s *settings) *cobra.Command {
 				return err
 			}
 			defer file.Close()
+			var written <-chan struct{}
+			if watch, err := filewatch.Written(file.Name()); err == nil {
+				defer watch.Close()
+				written = watch.C
+			}
 			lines := &output.LogLines{Out: cmd.OutOrStdout(), JSON: s.json}
 			defer lines.Close()
 			for {
 				if _, err := io.Copy(lines, file); err != nil || !follow {
 					return err
 				}
+				var again <-chan time.Time
+				if written == nil { // nothing tells here
+					again = time.After(200 * time.Millisecond)
+				}
 				select {
 				case <-cmd.Context().Done():
 					return nil
-				case <-time.After(200 * time.Millisecond): // a file that grows tells nobody
+				case <-written:
+				case <-again:
 				}
 			}
 		},

@@ -12,8 +12,8 @@ daemon runs already, nothing is started. If an editor's process is the hub, the
 command fails, since what that process runs ends with the editor. The daemon runs
 until daemon stop or a signal.
 
-Exit status: 0 if a daemon answers, and listens on each --listen; 1 if not. With
---foreground 0 once it has been stopped.`
+Exit status: 0 if a daemon answers, has sessions, and listens on each --listen; 1
+if not. With --foreground 0 once it has been stopped.`
 
 func newDaemonStartCommand(s *settings) *cobra.Command {
 	var foreground bool

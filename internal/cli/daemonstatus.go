@@ -44,8 +44,9 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 	x := hub.Subsystems
 	up := (time.Duration(hub.UptimeSeconds) * time.Second).String()
 	fmt.Fprintf(out, "process %d, %s, up %s, %s\n", hub.PID, hub.Version, up, hub.Health)
-	_, err := fmt.Fprintf(out, "%d running (at most %d), %d queued, %d questions open, %d clients\n",
-		x.Supervisor.Running, x.Supervisor.MaxConcurrency, x.Supervisor.Queued, x.Approvals.Pending, x.IPC.Clients)
+	_, err := fmt.Fprintf(out, "%d running (at most %d), %d queued, %s, %s\n",
+		x.Supervisor.Running, x.Supervisor.MaxConcurrency, x.Supervisor.Queued,
+		output.Count(x.Approvals.Pending, "question open", "questions open"), output.Count(x.IPC.Clients, "client"))
 	for _, issue := range hub.Issues {
 		fmt.Fprintf(out, "! %s\n", output.Line(issue))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -17,8 +18,9 @@ func notifyEnd(signals chan<- os.Signal) {
 func untilInterrupted(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals, stopped := make(chan os.Signal, 2), make(chan struct{})
+	var taking sync.WaitGroup
 	notifyEnd(signals)
-	go func() {
+	taking.Go(func() {
 		select {
 		case <-signals:
 			cancel()
@@ -30,8 +32,8 @@ func untilInterrupted(parent context.Context) (ctx context.Context, stop func())
 			os.Exit(int(statusInterrupted))
 		case <-stopped:
 		}
-	}()
-	return ctx, func() { signal.Stop(signals); close(stopped); cancel() }
+	})
+	return ctx, func() { signal.Stop(signals); close(stopped); taking.Wait(); cancel() }
 }
 
 // interrupts are the signals that ask a command to end which looks at them
@@ -39,8 +41,9 @@ func untilInterrupted(parent context.Context) (ctx context.Context, stop func())
 // process at once. stop gives the signals back.
 func interrupts() (taken <-chan os.Signal, stop func()) {
 	signals, stopped, next := make(chan os.Signal, 2), make(chan struct{}), make(chan os.Signal, 1)
+	var taking sync.WaitGroup
 	notifyEnd(signals)
-	go func() {
+	taking.Go(func() {
 		for {
 			select {
 			case sig := <-signals:
@@ -53,8 +56,8 @@ func interrupts() (taken <-chan os.Signal, stop func()) {
 				return
 			}
 		}
-	}()
-	return next, func() { signal.Stop(signals); close(stopped) }
+	})
+	return next, func() { signal.Stop(signals); close(stopped); taking.Wait() }
 }
 
 // orInterrupted does something that a signal ends by calling cancel.

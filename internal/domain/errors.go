@@ -47,6 +47,9 @@ func Errorf(kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
+// ErrEnding says that the hub ends: nothing more is begun, or kept.
+var ErrEnding = Errorf(KindUnavailable, "duet-rpc is ending; connect again in a moment, and try again")
+
 // Invalid is an error of KindInvalid: what a parameter has to be, and what it
 // was instead. accepted are the values that would do, where they can be listed.
 func Invalid(param, expected, received string, accepted ...string) *Error {

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Watch tells of changes of one directory.
+// A Watch tells of changes of one directory, or one file.
 type Watch struct {
 	// C has one in it when something may have been removed or replaced: the
-	// directory, one that leads to it, or an entry of it. It is never closed.
+	// directory, one that leads to it, or an entry of it; or when the file was
+	// written. It is never closed.
 	C <-chan struct{}
 
 	file    *os.File
@@ -35,10 +36,35 @@ func Directory(path string) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newWatch(fd), nil
+}
+
+// Written watches a file, which may have been written before: who looks at it
+// after Written has returned misses nothing. An error is [ErrBlind], or the
+// file's. Who has made a watch closes it.
+func Written(path string) (*Watch, error) {
+	if isElsewhere(path) {
+		return nil, ErrBlind
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBlind, err)
+	}
+	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_MODIFY); err != nil {
+		unix.Close(fd)
+		if errors.Is(err, unix.ENOSPC) {
+			err = fmt.Errorf("%w: %w", ErrBlind, err)
+		}
+		return nil, &os.PathError{Op: "watch", Path: path, Err: err}
+	}
+	return newWatch(fd), nil
+}
+
+func newWatch(fd int) *Watch {
 	changes := make(chan struct{}, 1)
 	w := &Watch{C: changes, file: os.NewFile(uintptr(fd), "inotify")} // it does not block, so that Close ends a Read
 	w.reading.Go(func() { w.read(changes) })
-	return w, nil
+	return w
 }
 
 // listen makes a descriptor from which changes can be read.

@@ -129,3 +129,21 @@ func TestDirectoryThatCannotBeWatched(t *testing.T) {
 	_, err = Directory(file)
 	assert.ErrorContains(t, err, "not a directory")
 }
+
+func TestWritingToAFileIsTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	file, err := os.Create(path)
+	require.NoError(t, err)
+	defer file.Close()
+	w, err := Written(path)
+	require.NoError(t, err)
+	defer w.Close()
+	assert.Empty(t, w.C)
+	for range 3 {
+		_, err = file.WriteString("line\n")
+		require.NoError(t, err)
+		assert.True(t, told(w))
+	}
+	_, err = Written(filepath.Join(t.TempDir(), "none"))
+	assert.Error(t, err)
+}

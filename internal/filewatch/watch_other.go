@@ -8,5 +8,8 @@ type Watch struct{ C <-chan struct{} }
 // Directory gives ErrBlind.
 func Directory(string) (*Watch, error) { return nil, ErrBlind }
 
+// Written gives ErrBlind.
+func Written(string) (*Watch, error) { return nil, ErrBlind }
+
 // Close does nothing.
 func (*Watch) Close() error { return nil }

@@ -183,5 +183,6 @@ func (a *attachment) become(c *claim, problem string) server.Transport {
 	a.host.problem = problem
 	a.process.hub.Store(a.host)
 	a.host.begin(a.ctx, true) // somebody waits for it
-	return a.host.pipe()
+	near, _ := a.host.pipe()
+	return near
 }

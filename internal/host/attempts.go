@@ -14,10 +14,11 @@ type attempts[H any] struct {
 	needed      chan struct{}     // has one in it when the next attempt is wanted
 	unavailable func(error) error // an error as it is told to who asks
 
-	mu     sync.Mutex  // guards the fields below
-	latest *attempt[H] // nil before the first
-	number int         // of the latest
-	ending bool        // there is to be no other
+	mu     sync.Mutex    // guards the fields below
+	latest *attempt[H]   // nil before the first
+	number int           // of the latest
+	ending bool          // there is to be no other
+	newer  chan struct{} // closed when there is another than the latest; nil unless somebody waits
 }
 
 // An attempt is one of them. Its result may be read when done is closed.
@@ -54,6 +55,54 @@ func (t *attempts[H]) get(ctx context.Context) (hub H, err error) {
 	}
 }
 
+// next waits for a hub that is not known, for who has seen one go. As long as the
+// hub cannot be opened it has it tried again when the last failure is not
+// believed any more: what keeps a database from being opened may be anything, and
+// nothing tells that it is mended. The error is that of ctx.
+func (t *attempts[H]) next(ctx context.Context, known func(H) bool) (hub H, err error) {
+	for {
+		newer := t.change()
+		latest := t.want()
+		select {
+		case <-latest.done:
+		case <-ctx.Done():
+			return hub, ctx.Err()
+		}
+		var again <-chan time.Time
+		switch {
+		case latest.err == nil && !known(latest.hub):
+			return latest.hub, nil
+		case latest.err != nil && latest.number > 0:
+			again = time.After(time.Until(latest.ended.Add(openAgainAfter + time.Millisecond)))
+		}
+		select {
+		case <-newer:
+		case <-again:
+		case <-ctx.Done():
+			return hub, ctx.Err()
+		}
+	}
+}
+
+// change is closed when there is another attempt than the latest.
+func (t *attempts[H]) change() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.newer == nil {
+		t.newer = make(chan struct{})
+	}
+	return t.newer
+}
+
+// replace makes an attempt the latest; mu is held.
+func (t *attempts[H]) replace(one *attempt[H]) {
+	t.latest = one
+	if t.newer != nil {
+		close(t.newer)
+		t.newer = nil
+	}
+}
+
 // want is the latest attempt, or the next one, if that is due.
 func (t *attempts[H]) want() *attempt[H] {
 	t.mu.Lock()
@@ -61,9 +110,9 @@ func (t *attempts[H]) want() *attempt[H] {
 	due := t.latest == nil || t.latest.failed() && time.Since(t.latest.ended) > openAgainAfter
 	switch {
 	case t.ending && t.latest == nil:
-		t.latest = t.refusal(errEnding)
+		t.replace(t.refusal(errEnding))
 	case due && !t.ending:
-		t.latest = &attempt[H]{done: make(chan struct{})}
+		t.replace(&attempt[H]{done: make(chan struct{})})
 		select {
 		case t.needed <- struct{}{}:
 		default:
@@ -84,7 +133,7 @@ func (t *attempts[H]) begin() *attempt[H] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.latest == nil || t.latest.over() {
-		t.latest = &attempt[H]{done: make(chan struct{})}
+		t.replace(&attempt[H]{done: make(chan struct{})})
 	}
 	t.number++
 	t.latest.number = t.number
@@ -104,7 +153,7 @@ func (t *attempts[H]) settle(one *attempt[H], hub H, err error) {
 func (t *attempts[H]) refuse(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.latest = t.refusal(err)
+	t.replace(t.refusal(err))
 }
 
 // refusal is an attempt that was not made; it is never due for another.

@@ -18,7 +18,8 @@ import (
 // process.
 type Connection struct {
 	*client.Client
-	host *host // nil: another process is the hub
+	host   *host           // nil: another process is the hub
+	served <-chan struct{} // closed when the host has nothing more to do with the connection
 }
 
 // Connect connects to the hub that runs. Where none does it starts a daemon, if
@@ -74,12 +75,13 @@ func hostHere(ctx context.Context, s *Settings, log *logging.Log, c *claim, prob
 		h.close()
 		return nil, err
 	}
-	connection, err := client.Dial(ctx, client.OverTransport(h.pipe(), frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))
+	pipe, served := h.pipe()
+	connection, err := client.Dial(ctx, client.OverTransport(pipe, frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		h.close()
 		return nil, err
 	}
-	return &Connection{connection, h}, nil
+	return &Connection{connection, h, served}, nil
 }
 
 // Close ends the connection, and the hub if it is here. What others who joined
@@ -91,6 +93,11 @@ func (c *Connection) Close(interrupts <-chan os.Signal, note func(string)) {
 		return
 	}
 	defer c.host.close()
+	select {
+	case <-c.served: // or it would be taken for one of others
+	case <-interrupts:
+		return
+	}
 	if !c.host.linger.editorGone() || !c.host.busy() {
 		return
 	}

@@ -76,11 +76,16 @@ func (h *host) serveEditor(ctx context.Context, t server.Transport) {
 	}
 }
 
-// pipe is a connection to the host inside the process.
-func (h *host) pipe() server.Transport {
+// pipe is a connection to the host inside the process; served is closed when the
+// host's side of it has ended, and counts no more.
+func (h *host) pipe() (near server.Transport, served <-chan struct{}) {
 	near, far := server.Pipe()
-	h.serving.Go(func() { h.serveEditor(h.life.ctx, far) })
-	return near
+	ended := make(chan struct{})
+	h.serving.Go(func() {
+		defer close(ended)
+		h.serveEditor(h.life.ctx, far)
+	})
+	return near, ended
 }
 
 // stayForOthers returns when the editor has gone and nobody is connected any
@@ -95,6 +100,15 @@ func (h *host) stayForOthers() {
 // Hub waits for the hub. Its error is a *domain.Error of KindUnavailable.
 func (h *host) Hub(ctx context.Context) (*hub.Hub, error) {
 	open, err := h.life.attempts.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return open.hub, nil
+}
+
+// nextHub waits for another hub than one that was lost. Its error is that of ctx.
+func (h *host) nextHub(ctx context.Context, lost *hub.Hub) (*hub.Hub, error) {
+	open, err := h.life.attempts.next(ctx, func(open *openHub) bool { return open.hub == lost })
 	if err != nil {
 		return nil, err
 	}

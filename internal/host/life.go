@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -94,7 +95,8 @@ const (
 // errLost says why there is no hub any more.
 var errLost = errors.New("the project's .duet was removed or replaced while duet-rpc used it, and what ran has ended; try again in a moment")
 
-var errEnding = errors.New("duet-rpc is ending")
+// errEnding says why there is no hub any more, and no other will be opened.
+var errEnding error = domain.ErrEnding
 
 func newLife[H opened](p parts[H], log *slog.Logger) *life[H] {
 	l := &life[H]{

@@ -263,7 +263,7 @@ func TestFailureOfALife(t *testing.T) {
 		s.claims(&project.HeldError{PID: 7})
 		s.at(2 * time.Second)
 		require.ErrorAs(s.t, s.ask(), new(*project.HeldError))
-		s.requiresEnd("0s claim: broken", "2s claim: process 7 holds ", "2s release: duet-rpc is ending")
+		s.requiresEnd("0s claim: broken", "2s claim: process 7 holds ", "2s release: "+errEnding.Error())
 	})
 }
 
@@ -288,14 +288,48 @@ func TestLossOfTheFiles(t *testing.T) {
 		synctest.Wait()
 		s.requires("1m0.3s unlisten: false", "1m0.3s close", fmt.Sprint("1m0.3s release: ", errLost))
 	})
+	play(t, "who has seen a hub go is told of the next one", script{}, func(s *stage) {
+		require.NoError(s.t, s.ask())
+		lost := s.hubs[0]
+		at := make(chan time.Duration, 1)
+		go func() {
+			hub, err := s.attempts.next(s.t.Context(), func(h *playedHub) bool { return h == lost })
+			assert.NoError(s.t, err)
+			assert.NotSame(s.t, lost, hub)
+			at <- time.Since(s.began)
+		}()
+		s.at(time.Minute)
+		assert.Empty(s.t, at, "it is still there")
+		s.opens(errors.New("not whole yet"))
+		s.lose()
+		s.at(time.Minute + 10*time.Second)
+		s.opens(nil)
+		s.forget()
+		next := time.Minute + claimAgainAfter
+		for next <= time.Minute+10*time.Second {
+			next += openAgainAfter + time.Millisecond
+		}
+		assert.Equal(s.t, next, <-at, "it is tried again as soon as the last failure is not believed any more")
+	})
+	play(t, "who waits for the next hub waits no longer than it wants", script{}, func(s *stage) {
+		lose(s)
+		ctx, cancel := context.WithTimeout(s.t.Context(), claimAgainAfter/2)
+		defer cancel()
+		_, err := s.attempts.next(ctx, func(*playedHub) bool { return false })
+		require.ErrorIs(s.t, err, context.DeadlineExceeded)
+		hub, err := s.attempts.next(s.t.Context(), func(*playedHub) bool { return false })
+		require.NoError(s.t, err)
+		assert.Same(s.t, s.hubs[1], hub)
+		assert.Equal(s.t, time.Minute+claimAgainAfter, time.Since(s.began))
+	})
 	play(t, "the project has gone", script{gone: true}, func(s *stage) {
 		lose(s)
-		s.requiresEnd("1m0.3s release: duet-rpc is ending")
+		s.requiresEnd("1m0.3s release: " + errEnding.Error())
 	})
 	play(t, "another process is the hub now", script{}, func(s *stage) {
 		lose(s)
 		s.claims(&project.HeldError{PID: 7})
-		s.requiresEnd("1m0.3s claim: process 7 holds ", "1m0.3s release: duet-rpc is ending")
+		s.requiresEnd("1m0.3s claim: process 7 holds ", "1m0.3s release: "+errEnding.Error())
 	})
 	play(t, "they cannot be used yet", script{}, func(s *stage) {
 		lose(s)
@@ -318,38 +352,38 @@ func TestStopOfALife(t *testing.T) {
 		s.stop(false)
 		s.at(time.Millisecond)
 		s.stop(false) // no hurry either
-		s.requiresEnd("1s drained", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: duet-rpc is ending")
+		s.requiresEnd("1s drained", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: "+errEnding.Error())
 	})
 	play(t, "when it does not finish", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(false)
-		s.requiresEnd("15s drained in part", "15s note the stop", "15s interrupt within 2s", "15s close", "15s release: duet-rpc is ending")
+		s.requiresEnd("15s drained in part", "15s note the stop", "15s interrupt within 2s", "15s close", "15s release: "+errEnding.Error())
 	})
 	play(t, "with force", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(true)
-		s.requiresEnd("0s note the stop", "0s interrupt within 2s", "0s close", "0s release: duet-rpc is ending")
+		s.requiresEnd("0s note the stop", "0s interrupt within 2s", "0s close", "0s release: "+errEnding.Error())
 	})
 	play(t, "with force at last", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(false)
 		s.at(time.Second)
 		s.stop(true)
-		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: duet-rpc is ending")
+		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: "+errEnding.Error())
 	})
 	play(t, "a signal hurries it", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(false)
 		s.at(time.Second)
 		s.signal()
-		s.requiresEnd("1s drained in part", "1s interrupt within 400ms", "1s close", "1s release: duet-rpc is ending")
+		s.requiresEnd("1s drained in part", "1s interrupt within 400ms", "1s close", "1s release: "+errEnding.Error())
 	})
 	play(t, "the files are lost meanwhile", script{draining: time.Hour}, func(s *stage) {
 		serve(s)
 		s.stop(false)
 		s.at(time.Second)
 		s.lose()
-		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: duet-rpc is ending")
+		s.requiresEnd("1s drained in part", "1s note the stop", "1s interrupt within 2s", "1s close", "1s release: "+errEnding.Error())
 	})
 	play(t, "while the hub is being opened", script{opening: time.Minute}, func(s *stage) {
 		s.attempts.want()
@@ -357,7 +391,7 @@ func TestStopOfALife(t *testing.T) {
 		s.stop(false)
 		synctest.Wait()
 		require.Error(s.t, s.ctx.Err(), "it is not waited for by who is connected")
-		s.requiresEnd("0s listen", "1s note the stop", "1m0s open: <nil>", "1m0s close", "1m0s release: duet-rpc is ending")
+		s.requiresEnd("0s listen", "1s note the stop", "1m0s open: <nil>", "1m0s close", "1m0s release: "+errEnding.Error())
 	})
 }
 
@@ -394,7 +428,7 @@ func TestEndOfALifeInEveryState(t *testing.T) {
 				c.to(s)
 				synctest.Wait()
 				s.forget()
-				want := append(end(s), "release: duet-rpc is ending")
+				want := append(end(s), "release: "+errEnding.Error())
 				<-s.over
 				var did []string
 				for _, one := range s.did {

@@ -38,7 +38,7 @@ func newRegistry(h *host) *server.Registry {
 		Busy:  h.busy, Drain: h.drain, Others: func() bool { return h.connections() > 1 }, Workspaces: workspaces,
 	})
 	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
-		Hub: h.Hub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
+		Hub: h.Hub, NextHub: h.nextHub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
 		Kind: h.kind, Sockets: h.sockets.paths,
 	})
 	if h.settings.TestMethods {

@@ -28,7 +28,7 @@ func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
 	case <-ctx.Done():
 		return s, ctx.Err()
 	case <-h.ctx.Done():
-		return s, errClosing
+		return s, domain.ErrEnding
 	}
 }
 

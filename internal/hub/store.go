@@ -13,11 +13,18 @@ import (
 // stored makes an error of the store one for users.
 func stored(err error) error { return health.Explain(err) }
 
-var errClosing = health.ErrClosing
-
 // isClosed reports whether err means that the hub is closing.
 func isClosed(err error) bool {
-	return errors.Is(err, errClosing) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
+	return errors.Is(err, domain.ErrEnding) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
+}
+
+// OrEnding is the error of a request, or that the hub is ending where that is what
+// cut the request short, which ctx, its own, did not.
+func (h *Hub) OrEnding(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil && h.ctx.Err() != nil {
+		return domain.ErrEnding
+	}
+	return err
 }
 
 // find is the run that an id of any kind names, also inside a change.

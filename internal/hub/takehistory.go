@@ -23,7 +23,7 @@ func (i *historyIntake) begin(ctx context.Context) (taking context.Context, rele
 	defer i.mu.Unlock()
 	switch {
 	case i.closed:
-		return nil, nil, errClosing
+		return nil, nil, domain.ErrEnding
 	case i.cancel != nil:
 		return nil, nil, domain.Errorf(domain.KindBadState, "a history is being taken over already; try again when that is done")
 	}

@@ -98,7 +98,7 @@ func (r *reader) part(c call) Part {
 		p.script = script
 		for _, shell := range dialectsOf(program) {
 			inner := r.inner(shell)
-			inner.readText(script)
+			r.read(inner, script)
 			if inner.isUnclear() {
 				p.runs = nil
 				return p

@@ -3,8 +3,6 @@ package shellcommand
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // A Command is what an agent wants run, read once. The zero value is nothing.
@@ -53,7 +51,7 @@ func ReadWords(argv []string) Command {
 		words[i] = literal(text)
 	}
 	c := Command{Text: join(words)}
-	r := newReader(bash)
+	r := newScriptReader(bash)
 	r.readWords(words)
 	c.take(r)
 	if script := onlyScript(c.readings); script != "" {
@@ -75,7 +73,7 @@ func (c Command) IsNothing() bool { return c.Text == "" }
 
 func (c *Command) readScript(text string, shells []dialect) {
 	for _, shell := range shells {
-		r := newReader(shell)
+		r := newScriptReader(shell)
 		r.readText(text)
 		c.take(r)
 	}
@@ -102,14 +100,4 @@ func onlyScript(readings []reading) string {
 		script = r.parts[0].script
 	}
 	return script
-}
-
-// isPlain reports whether a text has no character that shells, terminals or
-// systems treat in their own ways: controls, and white space that only some take
-// for a blank.
-func isPlain(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		return r != '\n' && r != '\t' && unicode.IsControl(r) || r > unicode.MaxASCII && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)) ||
-			r == Anything || r == AnyWord
-	})
 }

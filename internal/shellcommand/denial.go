@@ -118,7 +118,7 @@ func (r *reader) mayBeScript(w word) {
 	for _, text := range w.texts {
 		if r.nesting < mostNesting && *r.left > 0 && strings.ContainsAny(text, " \t\n;&|$`<>(){}'\"\\") {
 			inner := r.inner(bash)
-			inner.readText(text)
+			r.read(inner, text)
 			r.denies(inner.denial...)
 		}
 	}

@@ -2,6 +2,9 @@ package shellcommand
 
 import (
 	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -31,4 +34,14 @@ func dialectsOf(program string) []dialect {
 		return []dialect{zsh, bash}
 	}
 	return nil
+}
+
+// isPlain reports whether a text has no character that shells, terminals or
+// systems treat in their own ways: controls, and white space that only some take
+// for a blank.
+func isPlain(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return r != '\n' && r != '\t' && unicode.IsControl(r) || r > unicode.MaxASCII && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)) ||
+			r == Anything || r == AnyWord
+	})
 }

@@ -6,31 +6,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A reader takes a script apart as one shell would.
-type reader struct {
-	reading
-	shell   dialect
-	nesting int
-	left    *int // parts that may still come
-
-	values   map[string][]string // of variables that the script sets to texts
-	repeated bool                // what comes may run more than once, or later
-	stdin    bool                // a shell reads its script from somewhere else
-	piped    []string            // what is written, perhaps for it
+// newScriptReader is a reader that can read scripts.
+func newScriptReader(shell dialect) *reader {
+	r := newReader(shell)
+	r.read = (*reader).readText
+	return r
 }
-
-func newReader(shell dialect) *reader {
-	left := mostParts
-	return &reader{shell: shell, left: &left, values: make(map[string][]string)}
-}
-
-// inner is a reader for what a part of the script runs.
-func (r *reader) inner(shell dialect) *reader {
-	return &reader{shell: shell, nesting: r.nesting + 1, left: r.left, values: r.values, repeated: r.repeated || len(r.parts) > 0}
-}
-
-// doubt notes that it cannot be told what would run.
-func (r *reader) doubt() { r.unclear = true }
 
 // readText reads a script as far as it can be parsed: a shell runs the lines
 // before its mistakes.

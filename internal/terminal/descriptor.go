@@ -73,7 +73,7 @@ func (r *Registry) descriptor(ctx context.Context, term *terminal, view *View) (
 		}
 	})
 	if !asks {
-		return nil, domain.Errorf(domain.KindUnavailable, "duet-rpc is ending")
+		return nil, domain.ErrEnding
 	}
 	select {
 	case a := <-answered:

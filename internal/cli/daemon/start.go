@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -31,6 +32,9 @@ func Start(ctx context.Context, s *host.Settings, p project.Project) (status wir
 func checkWanted(hub wire.HubStatus, s *host.Settings) error {
 	if hub.Hub == config.HubEmbedded {
 		return fmt.Errorf("the hub here is process %d, which an editor or a command started, and what runs in it ends with it; close that and try again, or set hub = \"daemon\" in your configuration", hub.PID)
+	}
+	if hub.Subsystems.Store.Path == "" && len(hub.Issues) > 0 {
+		return fmt.Errorf("the hub here (process %d) runs, but %s; stop it and start it again when that is mended: duet-rpc daemon stop", hub.PID, strings.Join(hub.Issues, "; "))
 	}
 	for _, path := range s.Listen {
 		if !slices.ContainsFunc(hub.Subsystems.IPC.Sockets, func(socket string) bool { return project.SameFile(socket, path) }) {

@@ -57,6 +57,9 @@ func checkHub(s *host.Settings, p project.Project) Finding {
 	switch {
 	case err == nil:
 		f.Found = fmt.Sprintf("process %d, %s", status.PID, status.Version)
+		if len(status.Issues) > 0 { // they say what to do
+			f.State, f.Found = Wrong, f.Found+": "+strings.Join(status.Issues, "; ")
+		}
 	case errors.As(err, &nobody) && host.WantsDaemon(s):
 		f.Found = "none runs here; an editor or a prompt starts a daemon"
 	case errors.As(err, &nobody):

@@ -58,8 +58,9 @@ type asker struct {
 	expected   expected
 	continued  <-chan os.Signal // after we were stopped
 	silence    <-chan string    // what is to be said of a hub that does not answer
-	interrupt  func()           // what a signal asks for
+	interrupt  func(os.Signal)  // does what a signal asks for
 	interrupts bool             // it was asked for
+	isToEnd    bool             // not by somebody at the terminal, who could ask again
 }
 
 func newAsker(o Options, view *View, c *client.Client) *asker {
@@ -178,7 +179,7 @@ func (a *asker) page(q asked) {
 		case sig := <-a.Signals:
 			if sig != os.Interrupt {
 				paging.Stop()
-				a.interrupt()
+				a.interrupt(sig)
 			}
 		}
 	}

@@ -27,6 +27,10 @@ type Options struct {
 	Continued bool // the session goes on with a conversation
 }
 
+// endWithin is how long a process that was told to end waits for the end of its
+// session: longer than an agent is given to end.
+const endWithin = 15 * time.Second
+
 // Attend shows a session to its end, with the agent's questions put to whoever
 // sits at the terminal. It returns the session as it has ended, and whether it
 // was interrupted from here. c must not reconnect to another hub.
@@ -48,11 +52,15 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	a.silence = silence
 	running.Go(func() { watchSilence(ctx, ping(c), o.SilentAfter, o.WhySilent, silence) })
 	refused := make(chan error, 1)
-	a.interrupt = func() {
+	var overdue <-chan time.Time
+	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
 			o.EndNow()
 		}
-		a.interrupts = true
+		a.interrupts, a.isToEnd = true, sig != os.Interrupt
+		if a.isToEnd {
+			overdue = time.After(endWithin)
+		}
 		view.Note("interrupting; press C-c again to end at once")
 		running.Go(func() { // a second signal is looked at meanwhile
 			refused <- c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil)
@@ -89,12 +97,18 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 			a.next()
 		case text := <-silence:
 			view.Note(text)
-		case <-o.Signals:
-			a.interrupt()
+		case sig := <-o.Signals:
+			a.interrupt(sig)
 		case err := <-refused:
-			if err != nil {
+			switch {
+			case err == nil:
+			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
+				return session, a.interrupts, err // the end of the session may never come
+			default:
 				view.Note(wire.Refusal(err).Error())
 			}
+		case <-overdue:
+			return session, a.interrupts, errors.New("the session was interrupted, and its end has not come; the hub may not be able to keep it")
 		case <-sub.Done():
 			return session, a.interrupts, errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
 		case <-ctx.Done():

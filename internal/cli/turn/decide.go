@@ -62,8 +62,8 @@ func (a *asker) send(ctx context.Context, d wire.Decision, result any) error {
 			return err
 		case text := <-a.silence:
 			a.view.Note(text)
-		case <-a.Signals:
-			a.interrupt()
+		case sig := <-a.Signals:
+			a.interrupt(sig)
 		}
 	}
 }

@@ -23,7 +23,8 @@ type HubStatus struct {
 		Supervisor struct{ Running, Queued, MaxConcurrency int }
 		Approvals  struct{ Pending int }
 		Store      struct {
-			LastSeq int64 `json:"last_seq"`
+			Path    string // "": sessions are not available, and Issues say why
+			LastSeq int64  `json:"last_seq"`
 		}
 	} `json:"subsystems"`
 	Raw json.RawMessage `json:"-"` // all of it, as it came

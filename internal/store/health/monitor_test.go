@@ -223,7 +223,7 @@ func TestWhatElseIsWrong(t *testing.T) {
 func TestWhatUsersAreTold(t *testing.T) {
 	other := errors.New("other")
 	for err, text := range map[error]string{
-		store.ErrClosed:               "duet-rpc is ending",
+		store.ErrClosed:               "duet-rpc is ending; connect again in a moment, and try again",
 		store.ErrFull:                 "the disk is full: nothing was changed",
 		&store.LostError{Err: other}:  "nothing of this was kept: try again",
 		store.ErrLocked:               "another process has the database",

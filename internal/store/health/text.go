@@ -37,9 +37,6 @@ func (m *Monitor) Issues() []string {
 	return list
 }
 
-// ErrClosing says that the store is closed, or about to be.
-var ErrClosing = domain.Errorf(domain.KindUnavailable, "duet-rpc is ending")
-
 // Explain makes an error of the store one for users, where it is one of those that
 // the store names ([store.ErrFull] and so on); others stay as they are.
 func Explain(err error) error {
@@ -47,7 +44,7 @@ func Explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, store.ErrClosed):
-		return ErrClosing
+		return domain.ErrEnding
 	case store.IsFull(err):
 		return unavailable("the disk is full: nothing was changed; free some space and try again", err)
 	case store.IsLost(err):

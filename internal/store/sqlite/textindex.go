@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -89,11 +90,12 @@ func (s *Store) index(ctx context.Context, want string) error {
 // indexLoop keeps the index up to date while nothing else is written.
 func (s *Store) indexLoop() {
 	ctx, cancel := context.WithCancel(background)
-	defer cancel()
-	go func() { // it ends with the writer
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		<-s.writer.ended
 		cancel()
-	}()
+	})
+	defer watching.Wait()
 	for {
 		select {
 		case <-s.writer.indexDue:

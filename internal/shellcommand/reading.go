@@ -30,3 +30,33 @@ type reading struct {
 }
 
 func (r *reading) isUnclear() bool { return r.unclear || len(r.parts) == 0 }
+
+// A reader takes a script apart as one shell would.
+type reader struct {
+	reading
+	shell   dialect
+	nesting int
+	left    *int // parts that may still come
+
+	// read has a reader read a script. It is the top of what reads one, and scripts
+	// are in scripts.
+	read func(r *reader, text string)
+
+	values   map[string][]string // of variables that the script sets to texts
+	repeated bool                // what comes may run more than once, or later
+	stdin    bool                // a shell reads its script from somewhere else
+	piped    []string            // what is written, perhaps for it
+}
+
+func newReader(shell dialect) *reader {
+	left := mostParts
+	return &reader{shell: shell, left: &left, values: make(map[string][]string)}
+}
+
+// inner is a reader for what a part of the script runs.
+func (r *reader) inner(shell dialect) *reader {
+	return &reader{shell: shell, nesting: r.nesting + 1, left: r.left, read: r.read, values: r.values, repeated: r.repeated || len(r.parts) > 0}
+}
+
+// doubt notes that it cannot be told what would run.
+func (r *reader) doubt() { r.unclear = true }

@@ -1,0 +1,40 @@
+package main_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What a daemon logs is printed as it comes.
+func TestTheLogOfADaemonIsFollowed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	path := filepath.Join(s.state(), "logs", "daemon.log")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	log, err := os.Create(path)
+	require.NoError(t, err)
+	defer log.Close()
+	l := s.launch()
+	cmd := exec.Command(program, append([]string{"daemon", "logs", "-f"}, l.args...)...)
+	cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	lines := bufio.NewScanner(out)
+	for _, line := range []string{"level=INFO msg=one", "level=INFO msg=two", "level=INFO msg=three"} {
+		_, err = log.WriteString(line + "\n")
+		require.NoError(t, err)
+		require.True(t, lines.Scan())
+		assert.Contains(t, lines.Text(), line)
+	}
+}

@@ -1,0 +1,56 @@
+package handlers_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+)
+
+// While a hub waits for what runs to end it can answer, and says that it ends.
+func TestAHubThatEndsSaysSo(t *testing.T) {
+	stopped, goOn := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if x.Prompt == "quick" {
+			return quick(ctx, x)
+		}
+		<-ctx.Done()
+		close(stopped)
+		<-goOn
+		return done
+	})
+	c := w.connect(frame.LSP)
+	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"quick"}`), "session_id")
+	c.ask("launchSession", `{"query":"long"}`)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		assert.NoError(t, w.hub.Close())
+	}()
+	defer func() {
+		close(goOn)
+		<-closed
+	}()
+	<-stopped
+	for method, params := range map[string]string{
+		"launchSession":      `{"query":"p"}`,
+		"continueSession":    `{"session_id":"` + id + `","query":"p"}`,
+		"interruptSession":   `{"session_id":"` + id + `"}`,
+		"updateSessionTitle": `{"session_id":"` + id + `","title":"p"}`,
+		"archiveSession":     `{"session_id":"` + id + `","archived":true}`,
+		"sendDecision":       `{"approval_id":"x","decision":"approve"}`,
+		"createApproval":     `{"session_id":"` + id + `","tool_name":"x","tool_input":{}}`,
+		"execute_prompt":     `{"prompt":"p"}`,
+		"task.submit":        `{"prompt":"p"}`,
+		"task.cancel":        `{"taskId":"task-0002"}`,
+		"chat.send":          `{"message":"p"}`,
+	} {
+		e := c.fail(method, params)
+		assert.Equal(t, "subsystem_unavailable", e.Data["kind"], method)
+		assert.Contains(t, e.Message, "duet-rpc is ending; connect again in a moment, and try again", method)
+	}
+}

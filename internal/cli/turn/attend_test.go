@@ -1,0 +1,89 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// lines is where a view prints to, for who waits for it.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+// attended is a session that goes on until end is called, in a hub that answers
+// an attempt to interrupt it with an error.
+func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines, end func(), ended <-chan error) {
+	t.Helper()
+	reg := server.NewRegistry()
+	server.Handle(reg, "ping", func(context.Context, struct{}) (bool, error) { return true, nil })
+	server.Handle(reg, "Subscribe", func(context.Context, json.RawMessage) (map[string]any, error) {
+		return map[string]any{"subscription_id": "sub", "seq": 0}, nil
+	})
+	server.Handle(reg, "Unsubscribe", func(context.Context, json.RawMessage) (bool, error) { return true, nil })
+	server.Handle(reg, "interruptSession", func(context.Context, json.RawMessage) (bool, error) { return false, refusal })
+	server.Handle(reg, "getSessionState", func(context.Context, json.RawMessage) (map[string]any, error) {
+		return map[string]any{"session": members{"id": "s", "status": "completed"}}, nil
+	})
+	near, far := server.Pipe()
+	conn := server.New(reg, server.Options{}).Connect(t.Context(), far, frame.LSP)
+	c, err := client.Dial(t.Context(), client.OverTransport(near, frame.LSP))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		<-conn.Done()
+	})
+	taken, over, said := make(chan os.Signal), make(chan error, 1), make(lines, 100)
+	go func() {
+		_, interrupted, err := Attend(t.Context(), c, NewView(said, said, true, false), wire.Session{ID: "s"}, Options{
+			Signals: taken, EndNow: func() { t.Error("there was one signal") }, SilentAfter: time.Hour, WhySilent: func() string { return "" },
+		})
+		assert.True(t, interrupted)
+		over <- err
+	}()
+	return taken, said, func() {
+		require.NoError(t, conn.Notify(t.Context(), "event", members{
+			"subscription_id": "sub", "seq": 1, "event": members{"type": wire.EventStatus, "data": members{"session_id": "s", "state": "completed"}},
+		}))
+	}, over
+}
+
+// Where the disk is full the end of a session cannot be kept, so it does not come.
+func TestAProcessThatIsToEndDoesNotWaitForWhatCannotBeInterrupted(t *testing.T) {
+	full := server.NewError(-32603, "the disk is full", map[string]string{"kind": "subsystem_unavailable"})
+	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		signals, _, _, ended := attended(t, full)
+		signals <- sig
+		select {
+		case err := <-ended:
+			assert.ErrorContains(t, err, "the disk is full")
+		case <-time.After(10 * time.Second):
+			require.Failf(t, "it does not end", "after a %v", sig)
+		}
+	}
+	over := server.NewError(-32603, "it has ended", map[string]string{"kind": "session_not_running"})
+	for sig, refusal := range map[os.Signal]error{os.Interrupt: full, syscall.SIGTERM: over} {
+		signals, said, end, ended := attended(t, refusal)
+		signals <- sig
+		for text := ""; !strings.Contains(text, "the disk is full") && !strings.Contains(text, "it has ended"); text += <-said {
+		}
+		assert.Empty(t, ended, "whoever has pressed C-c may do it again; where the session is over its end comes")
+		end()
+		assert.NoError(t, <-ended, sig)
+	}
+}
