@@ -78,8 +78,13 @@ func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 
 func TestAForkBeginsInNoModeInWhichToolsMayPassUnasked(t *testing.T) {
 	for _, c := range []struct{ asked, is, want string }{
-		{"plan", "", "plan"}, {"plan", "plan", "plan"}, {"plan", "acceptEdits", "default"}, {"code", "code", "default"}, {"code", "", "default"},
-		{"bypassPermissions", "", "default"}, {"default", "plan", "default"},
+		{"plan", "", "plan"},
+		{"plan", "plan", "plan"},
+		{"plan", "acceptEdits", "default"},
+		{"code", "code", "default"},
+		{"code", "", "default"},
+		{"bypassPermissions", "", "default"},
+		{"default", "plan", "default"},
 	} {
 		run := domain.Run{Mode: c.asked, AgentMode: c.is}
 		forkMode(&run)
