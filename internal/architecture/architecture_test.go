@@ -21,22 +21,26 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: internal/jsonwalk internal/query server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+handlers: internal/agentsetting internal/jsonwalk internal/query server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
 internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/attach internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/attach internal/cli/candidate internal/cli/flagvalue internal/cli/sessionview internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
+internal/cli/candidate: client internal/cli/attach internal/cli/output internal/cli/wire
 internal/cli/daemon: client internal/cli/wire internal/config internal/host internal/project internal/socket
 internal/cli/doctor: frame internal/cli/output internal/cli/wire internal/config internal/database internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
+internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
 internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/question
 internal/cli/output: internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
+internal/cli/sessionview: internal/cli/output internal/cli/wire
 internal/cli/tty:
 internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
 internal/cli/wire: client internal/cli/output
@@ -64,7 +68,7 @@ internal/filewatch:
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/query internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
+internal/hub: internal/agentsetting internal/query internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
