@@ -53,7 +53,7 @@ type Executor struct {
 	closing bool       // no new prompts or terminals
 	tasks   map[string]*task.Task
 	stopped map[string]time.Time // when it was said of tasks that had not come
-	idle    chan struct{} // closed when tasks is empty; nil if nobody waits
+	idle    chan struct{}        // closed when tasks is empty; nil if nobody waits
 	work    sync.WaitGroup
 }
 

@@ -39,6 +39,9 @@ func (c *changing) Generation() uint64 {
 	return c.generation
 }
 
+// Watch tells nothing.
+func (c *changing) Watch() (changed <-chan struct{}, stop func()) { return nil, func() {} }
+
 func (c *changing) timesLooked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
