@@ -44,7 +44,7 @@ internal/cli/sessionview: internal/cli/output internal/cli/wire
 internal/cli/tty:
 internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
 internal/cli/wire: client internal/cli/output
-internal/config: internal/catalog internal/config/bounded internal/ownership internal/project internal/trust
+internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configwatch: internal/background
 internal/conversation: internal/catalog internal/domain internal/store
