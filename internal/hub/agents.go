@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -84,21 +83,8 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 	if a.Driver == "executor" {
 		return nil
 	}
-	env := make(map[string]string, len(a.Env)+len(a.EnvFrom))
-	for _, name := range a.EnvFrom {
-		if value := h.opts.Getenv(name); value != "" {
-			env[name] = value
-		}
-	}
-	for name, value := range a.Env {
-		env[name] = value
-	}
-	command := slices.Clone(a.Command)
-	if a.Path != "" {
-		command[0] = a.Path // where it was found, whatever PATH says there
-	}
 	return &catalog.AgentLaunch{
-		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Files: a.Files, Env: env, Keys: a.Keys, Root: h.opts.Root,
+		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Prompt: a.Prompt, History: a.History, Files: a.Files, Env: a.Variables(h.opts.Getenv), Keys: a.Keys, Root: h.opts.Root,
 		StateDir: filepath.Dir(h.opts.Database),
 	}
 }
