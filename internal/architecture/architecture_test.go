@@ -29,7 +29,7 @@ internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
 internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
-internal/cli/agents: internal/cli/output internal/cli/tty internal/config internal/signin
+internal/cli/agents: internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/signin
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
 internal/cli/daemon: client internal/cli/wire internal/config internal/host internal/project internal/socket
 internal/cli/doctor: frame internal/cli/output internal/cli/wire internal/config internal/database internal/host internal/logging internal/origin internal/project internal/socket
@@ -80,6 +80,7 @@ internal/project: internal/ownership
 internal/query: internal/conversation internal/domain internal/store internal/store/health
 internal/question: internal/shellcommand internal/visible
 internal/redact:
+internal/registry:  # what somebody else says of agents
 internal/relay: frame server internal/pending
 internal/restricted: internal/domain
 internal/shellcommand:

@@ -53,7 +53,7 @@ Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 			return printAgents(cmd.OutOrStdout(), list)
 		},
 	}
-	cmd.AddCommand(newCheck(o), newLogin(o), newLogout(o))
+	cmd.AddCommand(newCheck(o), newLogin(o), newLogout(o), newAdd(o))
 	return cmd
 }
 
