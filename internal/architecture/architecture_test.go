@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: internal/jsonwalk internal/query server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+handlers: internal/jsonwalk internal/query server server/passfd internal/approval internal/catalog internal/config internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/signin internal/terminal
 internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
@@ -84,7 +84,7 @@ internal/registry:  # what somebody else says of agents
 internal/relay: frame server internal/pending
 internal/restricted: internal/domain
 internal/shellcommand:
-internal/signin: internal/executor/process
+internal/signin: internal/config internal/executor/process
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store

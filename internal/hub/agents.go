@@ -11,9 +11,11 @@ import (
 )
 
 // agent finds an agent, with an error that says what to do.
-func (h *Hub) agent(name string) (config.Agent, error) { return agentIn(h.opts.Agents, name) }
+func (h *Hub) agent(name string) (config.Agent, error) { return AgentIn(h.opts.Agents, name) }
 
-func agentIn(agents Agents, name string) (config.Agent, error) {
+// AgentIn finds an agent of a configuration. Errors are of
+// [domain.KindUnknownAgent], KindNotTrusted or KindExecutor, and say what to do.
+func AgentIn(agents Agents, name string) (config.Agent, error) {
 	agent, err := agents.Resolve(name)
 	var unknown *config.UnknownAgentError
 	var untrusted *config.NotTrustedError
@@ -40,7 +42,7 @@ func (h *Hub) agentFor(restricted bool, name string) (config.Agent, error) {
 	if err != nil {
 		return config.Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
-	agent, err := agentIn(c, name)
+	agent, err := AgentIn(c, name)
 	var untrusted *config.NotTrustedError
 	if errors.As(err, &untrusted) {
 		return agent, &domain.Error{Kind: domain.KindNotTrusted, Err: err, Message: fmt.Sprintf(

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -75,14 +76,33 @@ func (r Report) Find(id string) (Method, error) {
 			return m, nil
 		}
 	}
-	var ids []string
+	unknown := &UnknownMethodError{ID: id}
 	for _, m := range r.Methods {
-		ids = append(ids, m.ID)
+		unknown.Known = append(unknown.Known, m.ID)
 	}
-	if id == "" {
-		return Method{}, fmt.Errorf("say which way: %s", strings.Join(ids, ", "))
+	return Method{}, unknown
+}
+
+// An UnknownMethodError says that an agent offers other ways to sign in, or
+// several and none was named.
+type UnknownMethodError struct {
+	ID    string
+	Known []string
+}
+
+func (e *UnknownMethodError) Error() string {
+	if e.ID == "" {
+		return "say which way: " + strings.Join(e.Known, ", ")
 	}
-	return Method{}, fmt.Errorf("there is no way %q to sign in; there are %s", text(id), strings.Join(ids, ", "))
+	return fmt.Sprintf("there is no way %s to sign in; there are %s", e.Received(), strings.Join(e.Known, ", "))
+}
+
+// Received is what was named, in words.
+func (e *UnknownMethodError) Received() string {
+	if e.ID == "" {
+		return "none"
+	}
+	return strconv.Quote(text(e.ID))
 }
 
 // How long an agent may take.

@@ -47,28 +47,10 @@ func toCheck(c *config.Config, names []string) ([]config.Agent, error) {
 // toAsk is an agent that can be asked about itself.
 func toAsk(c *config.Config, name string) (config.Agent, error) {
 	a, err := c.Resolve(name)
-	switch {
-	case err != nil:
-		return a, err
-	case a.Driver != config.DriverACP:
-		return a, fmt.Errorf("%s has the driver %q; only those that speak the Agent Client Protocol can be asked", a.Name, a.Driver)
-	case a.CLI != "":
-		return a, fmt.Errorf("%s is installed and its adapter is not: %s", a.Name, a.Install())
-	case !a.Available:
-		return a, fmt.Errorf("%s is not installed: %s", a.Name, a.Install())
+	if err == nil {
+		err = signin.Askable(a)
 	}
-	return a, nil
-}
-
-// launchOf is how an agent is started to be asked, and which of its keys could
-// not be had.
-func launchOf(ctx context.Context, c *config.Config, a config.Agent) (signin.Launch, []string) {
-	env := a.Variables(os.Getenv)
-	keys, missing := c.FetchKeys(ctx, a, os.Getenv)
-	for name, key := range keys {
-		env[name] = key
-	}
-	return signin.Launch{Name: a.Name, Command: a.StartCommand(), Environment: env}, missing
+	return a, err
 }
 
 // checkAll asks agents, several at once.
@@ -81,7 +63,7 @@ func checkAll(ctx context.Context, c *config.Config, agents []config.Agent) []ch
 		work.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			launch, missing := launchOf(ctx, c, a)
+			launch, missing := signin.LaunchOf(ctx, c, a, os.Getenv)
 			checked[i] = checkedAgent{Name: a.Name, Missing: missing}
 			report, err := signin.Check(ctx, launch, slog.New(slog.DiscardHandler))
 			if err != nil {

@@ -5,6 +5,7 @@ package agents
 import (
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,7 @@ Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 			if err != nil {
 				return err
 			}
-			list := listAgents(c)
+			list := c.Describe()
 			if o.JSON() {
 				return output.JSON(cmd.OutOrStdout(), list)
 			}
@@ -133,7 +134,7 @@ func (o Options) launch(cmd *cobra.Command, name string) (signin.Launch, error) 
 	if err != nil {
 		return signin.Launch{}, err
 	}
-	launch, _ := launchOf(cmd.Context(), c, a) // keys that are missing are told by who needs them
+	launch, _ := signin.LaunchOf(cmd.Context(), c, a, os.Getenv) // keys that are missing are told by who needs them
 	return launch, nil
 }
 
