@@ -108,9 +108,11 @@ type dayScenario struct {
 }
 
 var dayScenarios = []dayScenario{
+	{"Plan mode is left by an answer, and then a file is written", playPlan},
 	{"A command is denied, with a reason", playDenial},
 	{"A rule denies a command", playRule},
 	{"A command is allowed for good", playAlways},
+	{"A model that it does not have", playUnknownModel},
 	{"A slash command", playSlashCommand},
 	{"Interrupted while it talks", playInterrupt},
 	{"The hub is killed (`kill -9`) while a question is open", playKill},
