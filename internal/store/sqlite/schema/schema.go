@@ -170,4 +170,17 @@ CREATE INDEX approvals_waiting ON approvals (thread) WHERE status = 'pending';
 `, `
 -- Session tokens are in memory alone: executors end with the process that started them.
 DROP TABLE tokens;
+`, `
+-- The plan that an agent asks to carry out, and why a rule or a mode decided as it did. Rules may be for files, and for patterns of commands.
+ALTER TABLE approvals ADD COLUMN plan TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN explanation TEXT NOT NULL DEFAULT '';
+ALTER TABLE rules RENAME TO former_rules;
+CREATE TABLE rules (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	thread INTEGER NOT NULL, effect TEXT NOT NULL, tool TEXT NOT NULL, command TEXT NOT NULL DEFAULT '', pattern INTEGER NOT NULL DEFAULT 0,
+	path TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
+	UNIQUE (thread, effect, tool, command, pattern, path)
+);
+INSERT INTO rules (id, thread, effect, tool, command, created) SELECT id, thread, effect, tool, command, created FROM former_rules;
+DROP TABLE former_rules;
 `}
