@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 func TestATurnWithPermissionAndDiff(t *testing.T) {
@@ -267,10 +269,9 @@ func TestWhatADeadAgentLeavesIsEnded(t *testing.T) {
 // requireGone requires that a process that carries no mark is gone (on Linux).
 func requireGone(t *testing.T, pid string) {
 	t.Helper()
-	assert.Eventually(t, func() bool {
-		line, err := os.ReadFile("/proc/" + pid + "/cmdline")
-		return err != nil || len(line) == 0 // a zombie has none
-	}, 5*time.Second, 10*time.Millisecond, "the whole group is ended")
+	n, err := strconv.Atoi(pid)
+	require.NoError(t, err)
+	witness.AwaitExit(t, n)
 }
 
 func TestAnAnswerRightBeforeTheEndCounts(t *testing.T) {
