@@ -35,30 +35,35 @@ func (c *client) completes(l launched) {
 	require.Equal(c.t, "completed", end.Data.State, "%s", end.Raw)
 }
 
+// playDenial has a person deny a command and say why: the agent is told with its
+// next prompt, since none takes a reason with the decision.
 func playDenial(t *testing.T, a dayAgent) string {
 	s := a.site(t)
 	c := s.open()
 	l := c.launch("run: touch made", s.agent)
 	question := s.asksToRun(c, l.SessionID)
-	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "another name, please"}, nil)
+	var decided struct {
+		Success bool
+		Next    string `json:"told_session_id"`
+	}
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "say: another name, please", "tell": true}, &decided)
+	require.True(t, decided.Success)
 	c.awaitEnd(l.SessionID)
 	assert.False(t, s.exists("made"))
-	assert.Empty(t, c.pending())
 	goesOn := "The tool said: "
 	if a.denialEnds {
 		assert.NotContains(t, c.conversation(l.SessionID), goesOn)
 	} else {
 		assert.Contains(t, c.conversation(l.SessionID), goesOn)
 	}
-	// It is there for the next prompt.
-	l = c.next(l, "say: hello")
-	c.completes(l)
-	assert.Contains(t, c.conversation(l.SessionID), "hello")
+	c.completes(launched{SessionID: decided.Next})
+	assert.Contains(t, s.model.Heard(), "say: another name, please")
+	assert.Empty(t, c.pending())
 	s.close(c)
 	if a.denialEnds {
-		return "yes: its turn ends"
+		return "yes: its turn ends, and its next prompt is the reason"
 	}
-	return "yes: its turn goes on"
+	return "yes: its turn goes on, and its next prompt is the reason"
 }
 
 // playRule has a rule of the user that denies what the agent would run.
@@ -80,9 +85,22 @@ func playRule(t *testing.T, a dayAgent) string {
 	for _, e := range c.seen() {
 		require.NotEqual(t, "new_approval", e.Type, "%s", e.Raw)
 	}
-	for _, call := range c.toolCalls(l.SessionID) { // some do not tell of one that they do not run
-		assert.Equal(t, []string{"Bash", "failed"}, []string{call.Tool, call.Status})
+	var said struct {
+		Events []struct {
+			By      string `json:"refused_by"`
+			Refusal string `json:"refusal"`
+		}
 	}
+	c.call("getConversation", object{"session_id": l.SessionID}, &said)
+	var refusals []string
+	for _, e := range said.Events {
+		if e.By != "" {
+			refusals = append(refusals, e.By+" "+e.Refusal)
+		}
+	}
+	require.NotEmpty(t, refusals, "%v", said)
+	assert.Contains(t, refusals[0], "touch *")
+	assert.Contains(t, refusals[0], "config.toml")
 	s.close(c)
 	return "yes"
 }
