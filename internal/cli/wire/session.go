@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
@@ -50,9 +51,17 @@ type Session struct {
 	AgentSession string  `json:"claude_session_id"`
 	TotalTokens  int     `json:"total_tokens"`
 	Cost         float64 `json:"cost_usd"`
-	Result       *struct {
+	Silence
+	Result *struct {
 		Result string `json:"result"`
 	} `json:"result"`
+}
+
+// A Silence is that the agent of a session gives no sign of life.
+type Silence struct {
+	SilentSince time.Time `json:"silent_since"` // zero: it is not silent
+	SilentNote  string    `json:"silent_note"`  // what it has complained of since
+	SilentTool  string    `json:"silent_tool"`  // the tool call that it is in the middle of
 }
 
 // Outcome is how it ended, in words.

@@ -130,7 +130,7 @@ func (a *agent) readOutput(toSDK *io.PipeWriter) {
 	f := filter{
 		sdk:      toSDK,
 		update:   a.update,
-		response: a.responses.forward,
+		response: a.responded,
 		request:  a.admit,
 		refuse:   a.refuse,
 		garbage: func(line []byte) {
@@ -176,12 +176,24 @@ func (r pausedReader) Read(p []byte) (int, error) {
 
 func (a *agent) update(update []byte, repaired bool) {
 	t := a.current.Load()
-	if t == nil || a.loading.Load() {
+	if t == nil {
+		return
+	}
+	t.silence.sign()
+	if a.loading.Load() {
 		return
 	}
 	if mode := t.update(update, repaired); mode != "" {
 		a.mode.Store(&mode)
 	}
+}
+
+// responded notes that the agent has answered a call.
+func (a *agent) responded() {
+	if t := a.current.Load(); t != nil {
+		t.silence.sign()
+	}
+	a.responses.forward()
 }
 
 // admit counts a request that the SDK is to be given; serve counts it off.
@@ -255,6 +267,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
+	t.silence.begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.current.Store(t)
 	t.Started(a.proc)
 }
