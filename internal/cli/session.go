@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
 				t := output.NewTable(cmd.OutOrStdout(), "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 				for _, x := range r.Sessions {
-					t.Row(x.ID, x.TaskID, x.Status, x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
+					t.Row(x.ID, x.TaskID, statusOf(x), x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
 				}
 				return t.Flush()
 			})
@@ -50,6 +51,14 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
 	return cmd
+}
+
+// statusOf is a session's status, and that its agent gives no sign of life.
+func statusOf(x wire.Session) string {
+	if x.SilentSince.IsZero() {
+		return x.Status
+	}
+	return x.Status + ", silent for " + output.Age(x.SilentSince.Format(time.RFC3339Nano))
 }
 
 func newSessionShowCommand(s *settings) *cobra.Command {
@@ -68,7 +77,10 @@ func newSessionShowCommand(s *settings) *cobra.Command {
 }
 
 func printSession(cmd *cobra.Command, x wire.Session) error {
-	tokens, cost := "", ""
+	tokens, cost, silence := "", "", ""
+	if !x.SilentSince.IsZero() {
+		silence = output.Silence(x.Agent, x.SilentSince, x.SilentTool, x.SilentNote)
+	}
 	if x.TotalTokens > 0 {
 		tokens = fmt.Sprint(x.TotalTokens)
 	}
@@ -77,7 +89,7 @@ func printSession(cmd *cobra.Command, x wire.Session) error {
 	}
 	out := cmd.OutOrStdout()
 	err := output.Fields(out, output.Field{"session", x.ID}, output.Field{"task", x.TaskID}, output.Field{"conversation", x.ThreadID}, output.Field{"continues", x.ParentID},
-		output.Field{"status", x.Status}, output.Field{"agent", x.Agent}, output.Field{"model", x.Model}, output.Field{"mode", x.Mode}, output.Field{"title", x.Title},
+		output.Field{"status", x.Status}, output.Field{"silence", silence}, output.Field{"agent", x.Agent}, output.Field{"model", x.Model}, output.Field{"mode", x.Mode}, output.Field{"title", x.Title},
 		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", x.CreatedAt}, output.Field{"ended", x.CompletedAt},
 		output.Field{"stop reason", x.StopReason}, output.Field{"error", x.Error}, output.Field{"error code", x.ErrorCode},
 		output.Field{"agent's session", x.AgentSession}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
