@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -240,6 +241,7 @@ func TestAPromptEndsOnAFullDisk(t *testing.T) {
 	defer cmd.Process.Kill()
 	said, read := &strings.Builder{}, make(chan struct{})
 	begun, full := make(chan struct{}), make(chan struct{})
+	begins, isFull := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(full) })
 	comes := func(what <-chan struct{}) {
 		t.Helper()
 		select {
@@ -256,9 +258,9 @@ func TestAPromptEndsOnAFullDisk(t *testing.T) {
 			fmt.Fprintln(said, lines.Text())
 			switch {
 			case strings.Contains(lines.Text(), "— task-0001 · "):
-				close(begun)
+				begins()
 			case strings.Contains(lines.Text(), "the disk is full: what runs is ended"):
-				close(full)
+				isFull()
 			}
 		}
 	}()

@@ -27,6 +27,7 @@ const (
 	TypeLagged       = "lagged"
 	TypeLogDamaged   = "log_damaged"
 	TypeSecret       = "secret_requested"
+	TypeAgentSession = "agent_session"
 )
 
 // EventTypes are those that a subscription can choose. There is no event of some
@@ -34,7 +35,7 @@ const (
 var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
-	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret,
+	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
 	TypeSilent,
 }
 
@@ -50,6 +51,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventSettings:          TypeSettings,
 	domain.EventNativeSession:     TypeSettings,
 	domain.EventAgentMode:         TypeSettings,
+	domain.EventAgentSession:      TypeAgentSession,
 	domain.EventPlan:              TypePlan,
 	domain.EventUsage:             TypeUsage,
 	domain.EventFileChange:        TypeDiff,

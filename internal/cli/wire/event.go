@@ -22,13 +22,14 @@ const (
 	EventTerminalExit = "terminal_exit"
 	EventError        = "task_error"
 	EventSilent       = "agent_silent"
+	EventAgentSession = "agent_session"
 )
 
 // EventTypes are all types that can be subscribed to.
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, "usage", EventDiff,
 	EventTerminal, EventTerminalExit, "task_progress", EventError, "agent_update", "gate_result", "build_progress", client.TypeLagged,
-	client.TypeLogDamaged, "secret_requested", EventSilent,
+	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent,
 }
 
 // EventData is what is read of an event, whatever its type; docs/protocol.md
@@ -42,6 +43,8 @@ type EventData struct {
 	Reason    string `json:"reason"`
 	Error     string `json:"error"`
 	AgentMode string `json:"agent_mode"`
+
+	AgentSession
 
 	MessageID  string     `json:"message_id"`
 	Delta      string     `json:"delta"`

@@ -97,7 +97,11 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 		c.agent.begin(t)
 	}
 	a := c.agent
-	defer a.current.Store(nil)
+	c.working.Store(a)
+	defer func() {
+		c.working.Store(nil)
+		a.current.Store(nil)
+	}()
 	finished := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { a.guard(t, finished) })
