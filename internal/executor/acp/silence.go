@@ -160,6 +160,9 @@ func (s *silence) sign() {
 }
 
 func (s *silence) signLocked() {
+	if s.stderr == nil { // it has not begun
+		return
+	}
 	s.last = time.Now()
 	s.heard = s.stderr.ComplaintBytes()
 	if s.told == nil {

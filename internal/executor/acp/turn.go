@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/coder/acp-go-sdk"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
@@ -17,6 +19,7 @@ type turn struct {
 	answers  deliveries
 	tools    toolCalls
 	silence  *silence
+	servers  []acp.McpServer // that the agent is told of; nil: not yet put together
 
 	// An agent tells what its session has cost; the turn's share is what was
 	// added to it.
