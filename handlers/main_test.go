@@ -24,6 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -112,6 +113,7 @@ type executors struct {
 	catalog.Executor
 	daemon catalog.Daemon
 	play   play
+	set    func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is told
 
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc
@@ -145,6 +147,13 @@ func (x *executors) StopTask(_ context.Context, p catalog.StopTaskParams) (catal
 		return catalog.StopTaskResult{Stopped: true}, nil
 	}
 	return catalog.StopTaskResult{}, nil
+}
+
+func (x *executors) SetSession(_ context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
+	if x.set == nil {
+		return catalog.SetSessionResult{Status: catalog.SessionIdle}, nil
+	}
+	return x.set(p), nil
 }
 
 func (x *executors) SpawnTerminal(context.Context, catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
@@ -241,6 +250,15 @@ type client struct {
 func (w *world) connect(f frame.Framing) *client {
 	w.t.Helper()
 	return connectTo(w.t, w.srv, f)
+}
+
+// until waits until the store says that something is so, and looks whenever an
+// event was announced.
+func (w *world) until(isSo func() bool, what string) {
+	w.t.Helper()
+	var announced witness.Witness
+	defer w.hub.Events().Watch(func(domain.Event, domain.Session) { announced.Note(func() {}) }).Stop()
+	announced.Await(w.t, isSo, what)
 }
 
 func connectTo(t *testing.T, srv *server.Server, f frame.Framing) *client {

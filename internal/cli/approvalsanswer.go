@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -98,7 +99,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 		Example: "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session\n" +
 			"  duet-rpc approvals approve 7787605b --scope project --pattern 'git log *'\n  duet-rpc approvals approve 7787605b --option 2",
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("edit-input") {
 				if !json.Valid([]byte(input)) || !strings.HasPrefix(strings.TrimSpace(input), "{") {
@@ -124,7 +125,7 @@ func newDenyCommand(s *settings) *cobra.Command {
 		Long:              "Deny what an agent asks. Few agents are told the reason with that; with --tell it is\ntheir next prompt then.\n" + hubStatusHelp,
 		Example:           "  duet-rpc approvals deny 7787605b\n  duet-rpc approvals deny 7787605b --tell use a branch",
 		Args:              atLeast("ID"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if d.Comment = strings.Join(args[1:], " "); d.Comment == "" && d.Tell {
 				return errors.New("--tell: there is nothing to tell; say it behind the id")
@@ -144,7 +145,7 @@ func newRespondCommand(s *settings) *cobra.Command {
 		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
 			"by the number that approvals show gives it, or in your own words.\n" + hubStatusHelp,
 		Args:              atLeast("ID", "TEXT"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) {
 				d := wire.Decision{Decision: "respond", Comment: strings.Join(args[1:], " ")}

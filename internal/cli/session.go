@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -19,7 +18,7 @@ by that of its conversation, which means the last session in it.
 func newSessionCommand(s *settings) *cobra.Command {
 	return group("session", "Start, list, continue and interrupt sessions in the project's hub", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionShowCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
-		newSessionForkCommand(s), newSessionInterruptCommand(s))
+		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s))
 }
 
 func newSessionListCommand(s *settings) *cobra.Command {
@@ -36,11 +35,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
-				t := output.NewTable(cmd.OutOrStdout(), "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
-				for _, x := range r.Sessions {
-					t.Row(x.ID, x.TaskID, x.Status, x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
-				}
-				return t.Flush()
+				return sessionview.List(cmd.OutOrStdout(), r.Sessions)
 			})
 		},
 	}
@@ -58,45 +53,19 @@ func newSessionShowCommand(s *settings) *cobra.Command {
 		Short:             "Show a session and the agent's last message",
 		Long:              "Show a session and the agent's last message.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
-				return printSession(cmd, r.Session)
+				return sessionview.Print(cmd.OutOrStdout(), r.Session)
 			})
 		},
 	}
 }
 
-func printSession(cmd *cobra.Command, x wire.Session) error {
-	tokens, cost := "", ""
-	if x.TotalTokens > 0 {
-		tokens = fmt.Sprint(x.TotalTokens)
-	}
-	if x.Cost > 0 {
-		cost = fmt.Sprintf("$%.4f", x.Cost)
-	}
-	out := cmd.OutOrStdout()
-	err := output.Fields(out, output.Field{"session", x.ID}, output.Field{"task", x.TaskID}, output.Field{"conversation", x.ThreadID}, output.Field{"continues", x.ParentID},
-		output.Field{"status", x.Status}, output.Field{"agent", x.Agent}, output.Field{"model", x.Model}, output.Field{"mode", x.Mode}, output.Field{"title", x.Title},
-		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", x.CreatedAt}, output.Field{"ended", x.CompletedAt},
-		output.Field{"stop reason", x.StopReason}, output.Field{"error", x.Error}, output.Field{"error code", x.ErrorCode},
-		output.Field{"agent's session", x.AgentSession}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
-	if x.Result != nil {
-		output.Body(out, x.Result.Result)
-	}
-	return err
-}
-
 func newSessionLaunchCommand(s *settings) *cobra.Command {
-	var p struct {
-		Query string   `json:"query"`
-		Agent string   `json:"agent,omitempty"`
-		CWD   string   `json:"working_dir,omitempty"`
-		Title string   `json:"title,omitempty"`
-		Model string   `json:"model,omitempty"`
-		Mode  string   `json:"permission_mode,omitempty"`
-		Dirs  []string `json:"additional_directories,omitempty"`
-	}
+	var agent, cwd, title string
+	var dirs []string
+	var a agentSettings
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
@@ -105,22 +74,29 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
 			"arguments, or standard input if there are none.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if p.Query, err = promptText(cmd.InOrStdin(), args); err != nil {
+			params := map[string]any{}
+			if params["query"], err = promptText(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
-			if p.CWD, err = fullPath(p.CWD); err != nil {
+			if cwd, err = fullPath(cwd); err != nil {
 				return err
 			}
-			return startWork(cmd, s, "launchSession", p, wait)
+			if len(dirs) > 0 {
+				params["additional_directories"] = dirs
+			}
+			members := map[string]string{"agent": agent, "working_dir": cwd, "title": title, "permission_mode": a.mode, "model": a.model}
+			if err := wire.Wanted(params, members, a.options); err != nil {
+				return err
+			}
+			return startWork(cmd, s, "launchSession", params, wait)
 		},
 	}
-	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
-	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which the agent works (default: the project's root)")
-	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
-	cmd.Flags().StringVar(&p.Model, "model", "", "a model that the agent knows")
-	oneOf(cmd, &p.Mode, "mode", "what the agent may do without asking", wire.Modes...)
+	agentFlag(cmd, s, &agent, "the agent to run (default: the configured one)")
+	cmd.Flags().StringVar(&cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
+	cmd.Flags().StringVar(&title, "title", "", "a title for it")
+	a.addFlags(cmd, s, knownByFlag)
 	directories(cmd, "cwd", "add-dir")
-	cmd.Flags().StringArrayVar(&p.Dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
+	cmd.Flags().StringArrayVar(&dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
 	waitFlag(cmd, &wait)
 	return cmd
 }
@@ -149,7 +125,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 	cmd := &cobra.Command{
 		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: startingDaemon(),
 		Args:              atLeast("ID"),
-		ValidArgsFunction: completeFirst(s, taskIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if p.Query, err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
@@ -168,7 +144,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 		Short:             "Interrupt a session; it can be continued",
 		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "interruptSession", map[string]string{"session_id": args[0]}, func(r struct {
 				Success bool

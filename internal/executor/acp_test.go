@@ -38,7 +38,7 @@ func TestATurnWithPermissionAndDiff(t *testing.T) {
 	assert.Equal(t, []catalog.ReportCompletionParams{{SessionToken: p.SessionToken, TaskID: p.TaskID, Status: catalog.StatusCompleted, TokenUsage: result.TokenUsage}},
 		h.ends, "reported before it is answered")
 	assert.Equal(t, []string{
-		"process", "native_session", "mode", "content_block_delta", "tool_call", "tool_result", "file_change", "content_block_delta", "usage",
+		"process", "native_session", "session", "mode", "content_block_delta", "tool_call", "tool_result", "file_change", "content_block_delta", "usage",
 	}, h.types())
 	for i, r := range h.reports {
 		assert.EqualValues(t, i+1, r.Sequence)
@@ -385,9 +385,21 @@ func TestStopping(t *testing.T) {
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, prompt(t, "plain", "edit")).Status)
 		assert.Contains(t, h.text(), `"outcome":"cancelled"`)
 	})
+	t.Run("before its prompt has come", func(t *testing.T) {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+		require.NoError(t, err)
+		assert.True(t, stopped.Stopped)
+		p := prompt(t, "plain", "hang")
+		assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
+		assert.Empty(t, h.text(), "no agent was started for it")
+		p.TaskID, p.Prompt = "task-2", "env"
+		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "others go on")
+	})
 	t.Run("nobody", func(t *testing.T) {
 		x := newExecutor(t, newHub(), executor.Options{})
-		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "no"})
+		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{})
 		require.NoError(t, err)
 		assert.False(t, stopped.Stopped)
 	})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -12,9 +11,11 @@ import (
 )
 
 // agent finds an agent, with an error that says what to do.
-func (h *Hub) agent(name string) (config.Agent, error) { return agentIn(h.opts.Agents, name) }
+func (h *Hub) agent(name string) (config.Agent, error) { return AgentIn(h.opts.Agents, name) }
 
-func agentIn(agents Agents, name string) (config.Agent, error) {
+// AgentIn finds an agent of a configuration. Errors are of
+// [domain.KindUnknownAgent], KindNotTrusted or KindExecutor, and say what to do.
+func AgentIn(agents Agents, name string) (config.Agent, error) {
 	agent, err := agents.Resolve(name)
 	var unknown *config.UnknownAgentError
 	var untrusted *config.NotTrustedError
@@ -32,28 +33,6 @@ func agentIn(agents Agents, name string) (config.Agent, error) {
 	return agent, nil
 }
 
-func checkMode(mode string) (string, error) {
-	switch mode {
-	case "":
-		return catalog.ModeDefault, nil
-	case catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan:
-		return mode, nil
-	}
-	return "", domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode),
-		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
-}
-
-// checkHeld refuses plan mode for an agent that cannot be held to it: a plain
-// command asks nobody before it acts.
-func (h *Hub) checkHeld(name, mode string) error {
-	agent, err := h.agent(name)
-	if err != nil || agent.Driver != "command" || mode != catalog.ModePlan {
-		return nil
-	}
-	return domain.Invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode),
-		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass)
-}
-
 // agentFor finds an agent for somebody who may be restricted.
 func (h *Hub) agentFor(restricted bool, name string) (config.Agent, error) {
 	if !restricted || h.opts.Restricted == nil {
@@ -63,7 +42,7 @@ func (h *Hub) agentFor(restricted bool, name string) (config.Agent, error) {
 	if err != nil {
 		return config.Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
-	agent, err := agentIn(c, name)
+	agent, err := AgentIn(c, name)
 	var untrusted *config.NotTrustedError
 	if errors.As(err, &untrusted) {
 		return agent, &domain.Error{Kind: domain.KindNotTrusted, Err: err, Message: fmt.Sprintf(
@@ -84,29 +63,8 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 	if a.Driver == "executor" {
 		return nil
 	}
-	env := make(map[string]string, len(a.Env)+len(a.EnvFrom))
-	for _, name := range a.EnvFrom {
-		if value := h.opts.Getenv(name); value != "" {
-			env[name] = value
-		}
-	}
-	for name, value := range a.Env {
-		env[name] = value
-	}
-	command := slices.Clone(a.Command)
-	if a.Path != "" {
-		command[0] = a.Path // where it was found, whatever PATH says there
-	}
 	return &catalog.AgentLaunch{
-		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Files: a.Files, Env: env, Keys: a.Keys, Root: h.opts.Root,
+		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Prompt: a.Prompt, History: a.History, Files: a.Files, Env: a.Variables(h.opts.Getenv), Keys: a.Keys, Root: h.opts.Root,
 		StateDir: filepath.Dir(h.opts.Database),
 	}
-}
-
-// asking is a permission mode without what passes unasked.
-func asking(mode string) string {
-	if mode == catalog.ModeBypass || mode == catalog.ModeAcceptEdits {
-		return catalog.ModeDefault
-	}
-	return mode
 }

@@ -12,7 +12,7 @@ import (
 // following is a run after another one of a thread that may do what that one might.
 func following(thread domain.Thread, from domain.Run, prompt, agent string) domain.Run {
 	run := newRun(LaunchSpec{Prompt: prompt, Mode: thread.ModeAfter(from), Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
-	run.Parent = from.ID
+	run.Parent, run.AgentMode = from.ID, thread.AgentModeAfter(from)
 	return run
 }
 
@@ -71,7 +71,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			run.Tools = spec.Tools
 		}
 		if thread.ID != from.Thread {
-			run.Mode = asking(run.Mode)
+			forkMode(&run)
 		}
 		restricted.Carry(ctx, &run)
 		return h.add(t, &run, thread, false)

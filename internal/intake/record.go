@@ -57,9 +57,9 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 			return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
 		})
 	case catalog.EventMode:
-		return decoded(r, func(m catalog.Mode) error {
-			return announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available})
-		})
+		return decoded(r, func(m catalog.Mode) error { return w.recordMode(t, run, m) })
+	case catalog.EventSession:
+		return decoded(r, func(s catalog.Session) error { return w.recordAgentSession(t, run, s) })
 	case kindProgress:
 		run.Progress = r.data
 		if err := t.UpdateRun(run); err != nil {
@@ -130,12 +130,6 @@ func decoded[T any](r report, record func(T) error) error {
 		return err
 	}
 	return record(v)
-}
-
-// announce adds an event of a run to the log.
-func announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
-	return err
 }
 
 // object is raw JSON if it is an object that has members, else nil.

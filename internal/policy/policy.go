@@ -34,6 +34,8 @@ type Situation struct {
 	Run    domain.Run    // whose agent calls the tool
 	Rules  []domain.Rule // what people have decided for the conversation and the project
 	Now    time.Time
+
+	AgentModes []string // the IDs of those that the agent has; nil if it has none, or nobody was told
 }
 
 // A Ruling is what the policy says of a call without asking anybody.
@@ -52,7 +54,8 @@ func (r Ruling) IsSettled() bool { return r.Reason != "" }
 func (p *Policy) Judge(c Call, in Situation) Ruling {
 	s := in.Thread.Settings
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || in.Now.Before(*s.SkipPermissionsUntil))
-	if bypass || in.Run.Mode == catalog.ModeBypass {
+	mode := in.mode()
+	if bypass || mode == catalog.ModeBypass {
 		return Ruling{true, "mode=" + catalog.ModeBypass, "the session asks nobody for permission"}
 	}
 	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
@@ -69,9 +72,9 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 		}
 	}
 	switch {
-	case !c.IsAmbiguous() && (in.Run.Mode == catalog.ModeAcceptEdits || s.AutoAcceptEdits) && c.edits():
+	case !c.IsAmbiguous() && (mode == catalog.ModeAcceptEdits || s.AutoAcceptEdits) && c.edits():
 		return Ruling{true, "mode=" + catalog.ModeAcceptEdits, "the session accepts edits without being asked"}
-	case in.Run.Mode == catalog.ModePlan && c.changesSomething():
+	case mode == catalog.ModePlan && c.changesSomething():
 		return Ruling{false, "mode=" + catalog.ModePlan, "the session is in plan mode, in which nothing is changed or run"}
 	}
 	return Ruling{}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+const sessionSetHelp = `Set the agent of a session to a mode, a model, or values of its own options;
+"duet-rpc session show" lists those that it has. An agent that works takes them at
+once, or refuses them, and then nothing is changed; any other gets them with the
+next prompt. An option without a value is not asked for any more.
+`
+
+func newSessionSetCommand(s *settings) *cobra.Command {
+	var a agentSettings
+	cmd := &cobra.Command{
+		Use:               "set ID",
+		Short:             "Set a session's agent to a mode, a model or an option",
+		Long:              sessionSetHelp + hubStatusHelp,
+		Example:           "  duet-rpc session set task-0001 --mode plan\n  duet-rpc session set task-0001 --model opus --option thinking=high",
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.isEmpty() {
+				return errors.New("say what to set: --mode, --model or --option")
+			}
+			params := map[string]any{"session_id": args[0]}
+			if err := a.params(params); err != nil {
+				return err
+			}
+			return askHub(cmd, s, "session.set", params, func(r struct {
+				Live    bool
+				Session wire.Session
+			},
+			) error {
+				when := "from the next prompt on"
+				if r.Live {
+					when = "now"
+				}
+				progress(cmd, s, "%s is set %s", args[0], when)
+				return nil
+			})
+		},
+	}
+	a.addFlags(cmd, s, knownByID)
+	return cmd
+}
+
+func newSessionCommandsCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:               "commands ID",
+		Short:             "List the slash commands of a session's agent",
+		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
+				return sessionview.Commands(cmd.OutOrStdout(), r.Session)
+			})
+		},
+	}
+}

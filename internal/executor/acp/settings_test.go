@@ -1,0 +1,79 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+)
+
+// reports collects what a hub is told.
+type reports struct {
+	task.Hub
+	events []catalog.ReportMessageParams
+}
+
+func (r *reports) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
+	r.events = append(r.events, p)
+	return nil
+}
+
+// What an agent tells between two prompts, or while it replays its session, is
+// told with the next prompt.
+func TestSettingsThatNobodyWasTold(t *testing.T) {
+	hub := &reports{}
+	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}))
+	defer turn.Close()
+	a := &agent{}
+	a.update([]byte(`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"review"},17,{"description":"no name"}]}`), false)
+	a.current.Store(turn)
+	a.loading.Store(true)
+	a.update([]byte(`{"sessionUpdate":"current_mode_update","currentModeId":"code"}`), false)
+	a.update([]byte(`{"sessionUpdate":"config_option_update","configOptions":"what"}`), false)
+	a.update([]byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"replayed"}}`), false)
+	assert.Empty(t, hub.events)
+	a.reportSettings(turn)
+	require.Len(t, hub.events, 2)
+	var told catalog.Session
+	require.NoError(t, json.Unmarshal(hub.events[0].EventData, &told))
+	assert.Equal(t, catalog.Session{Mode: &catalog.Selection{Current: "code"}, Commands: []catalog.Command{{Name: "review"}}}, told)
+	assert.Equal(t, catalog.EventMode, hub.events[1].EventType)
+	a.reportChanged(turn)
+	assert.Len(t, hub.events, 2, "it is told once")
+}
+
+// Gemini CLI says in a message in which mode it is now. Of other agents, and of modes
+// that it does not have, that is a message.
+func TestAModeThatIsSaid(t *testing.T) {
+	const said = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] %s"}}`
+	for _, c := range []struct{ agent, mode, becomes string }{
+		{"gemini-cli", "default", "default"},
+		{"gemini-cli", "default, and more", "plan"},
+		{"another", "default", "plan"},
+	} {
+		t.Run(c.agent+" "+c.mode, func(t *testing.T) {
+			hub := &reports{}
+			turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}))
+			a := &agent{}
+			a.settings.introduced(&catalog.AgentInfo{Name: c.agent})
+			a.settings.opened(sessionResult{Modes: &catalog.Selection{Current: "plan", Choices: []catalog.Choice{{ID: "plan"}, {ID: "default"}}}}, true)
+			a.current.Store(turn)
+			a.update(fmt.Appendf(nil, said, c.mode), false)
+			turn.Close()
+			var text strings.Builder
+			for _, e := range hub.events {
+				text.Write(e.EventData)
+			}
+			assert.Equal(t, c.becomes, a.settings.now.Mode.Current)
+			assert.Equal(t, c.becomes == "plan", strings.Contains(text.String(), "MODE_UPDATE"), "%s", text.String())
+		})
+	}
+}
