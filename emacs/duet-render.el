@@ -307,7 +307,8 @@ It is shown relative to ROOT where it is inside."
         (why (duet-tool-refusal tool)))
     (duet-visible-line
      (concat "not run: denied" (if (equal by "user") "" (concat " by " by))
-             (if why (concat ": " why) "")))))
+             ;; That stands for no reason.
+             (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 
 (defun duet-render-beside (input diffs)
   "Return what of INPUT, what a tool gets, cannot be read in DIFFS.
