@@ -176,7 +176,7 @@ func refusedBy(d wire.EventData) string {
 	if d.RefusedBy == "user" {
 		text = "denied"
 	}
-	if d.Refusal != "" {
+	if d.Refusal != "" && d.Refusal != "denied" { // which stands for no reason
 		text += ": " + output.Line(d.Refusal)
 	}
 	return text
