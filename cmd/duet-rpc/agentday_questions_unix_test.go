@@ -4,8 +4,8 @@ package main_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,35 +35,77 @@ func (c *client) completes(l launched) {
 	require.Equal(c.t, "completed", end.Data.State, "%s", end.Raw)
 }
 
-// playDenial has a person deny a command and say why: the agent is told with its
-// next prompt, since none takes a reason with the decision.
+// transcript is all that stands in the conversation of a session, whoever said it.
+func (c *client) transcript(session string) string {
+	c.t.Helper()
+	var r struct {
+		Events []struct{ Content string }
+	}
+	c.call("getConversation", object{"session_id": session}, &r)
+	var all strings.Builder
+	for _, e := range r.Events {
+		all.WriteString(e.Content + "\n")
+	}
+	return all.String()
+}
+
+// refusals are who did not let tool calls of a session run, and why.
+func (c *client) refusals(session string) (list []string) {
+	c.t.Helper()
+	var r struct {
+		Events []struct {
+			Type string `json:"event_type"`
+			By   string `json:"refused_by"`
+			Why  string `json:"refusal"`
+		}
+	}
+	c.call("getConversation", object{"session_id": session}, &r)
+	for _, e := range r.Events {
+		if e.Type == "tool_result" && e.By != "" {
+			list = append(list, e.By+": "+e.Why)
+		}
+	}
+	return list
+}
+
 func playDenial(t *testing.T, a dayAgent) string {
 	s := a.site(t)
 	c := s.open()
 	l := c.launch("run: touch made", s.agent)
 	question := s.asksToRun(c, l.SessionID)
-	var decided struct {
-		Success bool
-		Next    string `json:"told_session_id"`
+	var told struct {
+		SessionID string `json:"told_session_id"`
 	}
-	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "say: another name, please", "tell": true}, &decided)
-	require.True(t, decided.Success)
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "say: another name, please", "tell": true}, &told)
 	c.awaitEnd(l.SessionID)
+	const ended = "The denial ended the turn"
 	assert.False(t, s.exists("made"))
+	assert.Empty(t, c.pending())
 	goesOn := "The tool said: "
 	if a.denialEnds {
 		assert.NotContains(t, c.conversation(l.SessionID), goesOn)
+		assert.Contains(t, c.transcript(l.SessionID), ended)
 	} else {
+		assert.NotContains(t, c.transcript(l.SessionID), ended)
 		assert.Contains(t, c.conversation(l.SessionID), goesOn)
 	}
-	c.completes(launched{SessionID: decided.Next})
-	assert.Contains(t, s.model.Heard(), "say: another name, please")
-	assert.Empty(t, c.pending())
+	for _, call := range c.refusals(l.SessionID) {
+		assert.Equal(t, "user: say: another name, please", call)
+	}
+	// The reason is the next prompt, as it was wanted.
+	require.NotEmpty(t, told.SessionID)
+	c.completes(launched{SessionID: told.SessionID})
+	assert.Contains(t, c.transcript(told.SessionID), "and I did not give it: say: another name, please")
+	l.SessionID = told.SessionID
+	// It is there for the next prompt.
+	l = c.next(l, "say: hello")
+	c.completes(l)
+	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
 	if a.denialEnds {
-		return "yes: its turn ends, and its next prompt is the reason"
+		return "yes: its turn ends, which is said; it is told why with its next prompt"
 	}
-	return "yes: its turn goes on, and its next prompt is the reason"
+	return "yes: its turn goes on; it is told why with its next prompt"
 }
 
 // playRule has a rule of the user that denies what the agent would run.
@@ -85,22 +127,14 @@ func playRule(t *testing.T, a dayAgent) string {
 	for _, e := range c.seen() {
 		require.NotEqual(t, "new_approval", e.Type, "%s", e.Raw)
 	}
-	var said struct {
-		Events []struct {
-			By      string `json:"refused_by"`
-			Refusal string `json:"refusal"`
-		}
+	for _, call := range c.toolCalls(l.SessionID) { // some do not tell of one that they do not run
+		assert.Equal(t, []string{"Bash", "failed"}, []string{call.Tool, call.Status})
 	}
-	c.call("getConversation", object{"session_id": l.SessionID}, &said)
-	var refusals []string
-	for _, e := range said.Events {
-		if e.By != "" {
-			refusals = append(refusals, e.By+" "+e.Refusal)
-		}
+	refusals := c.refusals(l.SessionID)
+	require.NotEmpty(t, refusals)
+	for _, why := range refusals {
+		assert.Regexp(t, `^rule=user: .*config.toml, line \d+: deny tool "Bash", command "touch \*"$`, why)
 	}
-	require.NotEmpty(t, refusals, "%v", said)
-	assert.Contains(t, refusals[0], "touch *")
-	assert.Contains(t, refusals[0], "config.toml")
 	s.close(c)
 	return "yes"
 }
@@ -174,7 +208,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 	if a.subHangs {
 		require.Eventually(t, func() bool { return slices.Equal(s.model.Prompts(), []string{"run: touch made"}) }, watchdog/3, pollEvery,
 			"the sub-agent does not begin")
-		time.Sleep(2 * time.Second) // for a question that does not come
+		c.awaitSilence(l, func(s silence) bool { return s.Tool != "" }) // which is told at least
 		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 		require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
 	} else {

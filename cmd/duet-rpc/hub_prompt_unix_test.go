@@ -84,7 +84,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			p.sees("+Turn 1: hello")
 			p.sees("Allow? ")
 			p.types("maybe")
-			p.sees("please type y, n, a or e")
+			p.sees("please type y, n, a, p, a number up to 4 or e")
 			p.types("y")
 			p.sees("completed; go on with: duet-rpc prompt --continue task-0001")
 			said, status := p.ends()

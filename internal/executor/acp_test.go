@@ -310,6 +310,32 @@ func TestHowAgentsFail(t *testing.T) {
 	}
 }
 
+// Agents say nothing of servers that do not start.
+func TestServersThatWillNotBeThereAreReported(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "forgetful", "echo") // so it is told of them twice
+	program := filepath.Join(p.CWD, "server")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700))
+	require.NoError(t, os.WriteFile(program+".txt", nil, 0o600))
+	h.context.NativeSessionID = "before"
+	h.context.MCPServers = []catalog.MCPServer{
+		{Name: "there", Command: "sh"}, {Name: "here", Command: "./server"}, {Name: "own-path", Command: "server", Env: map[string]string{"PATH": p.CWD}},
+		{Name: "missing", Command: "no-such-server"}, {Name: "text", Command: program + ".txt"}, {Name: "remote", Type: "http", URL: "http://localhost:1"},
+	}
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	var said []string
+	for _, e := range h.errors {
+		assert.Equal(t, task.CodeMCPServer, e.Error.Code)
+		said = append(said, e.Error.Message)
+	}
+	assert.Equal(t, []string{
+		`the MCP server missing will not start: the program "no-such-server" was not found; install it, or correct its command in the configuration`,
+		`the MCP server text will not start: the program "` + program + `.txt" is no file that may be run; install it, or correct its command in the configuration`,
+		"fake cannot use the MCP server remote, and goes on without it: the agent does not take servers of the type http",
+	}, said)
+}
+
 func TestAProgramThatIsNotThere(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})

@@ -35,6 +35,7 @@ type View struct {
 	tools    map[string]bool // the tool calls whose beginning was shown
 	lastTool string
 	plan     map[string]string // the line that was shown for each step
+	silence  agentSilence
 }
 
 // NewView makes a view. Colours are used on a terminal; with json each event is
@@ -89,6 +90,10 @@ func (v *View) show(e client.Event) meaning {
 		line, _ := json.Marshal(map[string]any{"seq": e.Seq, "type": e.Type, "timestamp": e.Timestamp, "data": e.Data}) // it came as JSON
 		fmt.Fprintf(v.out, "%s\n", line)
 	}
+	v.hideSilence()
+	if e.Type == wire.EventStatus && d.State != "running" {
+		v.silence.stop()
+	}
 	switch {
 	case e.Type == wire.EventApproval:
 		return questionAsked
@@ -119,6 +124,8 @@ func (v *View) showText(kind string, d wire.EventData) {
 			v.diffs[d.Diff] = true
 			v.showDiff(d)
 		}
+	case wire.EventSilent:
+		v.agentSilent(d)
 	case wire.EventError:
 		v.Note("error: " + d.Message)
 	case wire.EventTerminal:
@@ -169,7 +176,7 @@ func refusedBy(d wire.EventData) string {
 	if d.RefusedBy == "user" {
 		text = "denied"
 	}
-	if d.Refusal != "" {
+	if d.Refusal != "" && d.Refusal != "denied" { // which stands for no reason
 		text += ": " + output.Line(d.Refusal)
 	}
 	return text

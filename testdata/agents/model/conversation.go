@@ -18,7 +18,6 @@ type conversation struct {
 	aside  string // what to say if it is none with a person
 	plans  string // the file in which the agent wants a plan
 	turns  []turn
-	last   string // what the user, or the agent, has said last
 }
 
 // A turn is an instruction and what came of it.
@@ -65,7 +64,6 @@ func (c *conversation) instructed(text string) {
 // told adds a text of the user, or of the agent on the user's behalf.
 func (c *conversation) told(text string) {
 	c.instructed(text)
-	c.last = text
 	switch found := verbs.FindStringSubmatch(text); {
 	case found != nil:
 		c.turns = append(c.turns, turn{verb: found[1], words: strings.TrimSpace(found[2])})

@@ -29,7 +29,6 @@ type Model struct {
 	mu       sync.Mutex // guards the fields below
 	serial   int
 	heard    []string       // the prompts in the conversation, as it was told last
-	last     string         // the last text in it
 	images   [][]byte       // the images in it
 	offered  []string       // the tools in it
 	refusals map[string]int // how often a prompt was answered with an error
@@ -118,7 +117,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	aside := len(c.tools) == 0 // agents also ask for a title and the like
 	if !aside {
 		m.mu.Lock()
-		m.heard, m.last, m.images, m.offered = c.prompts(), c.last, c.images, c.tools
+		m.heard, m.images, m.offered = c.prompts(), c.images, c.tools
 		m.mu.Unlock()
 	}
 	m.answer(w, r, a, c, aside)
@@ -191,13 +190,6 @@ func (m *Model) Prompts() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.heard
-}
-
-// Heard is the last text of the user in the conversation, when the agent asked last.
-func (m *Model) Heard() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.last
 }
 
 // Images are those in the conversation when the agent asked last.
