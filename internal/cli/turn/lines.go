@@ -60,3 +60,11 @@ func (v *View) endLine() {
 		v.midLine = false
 	}
 }
+
+// hideSilence takes the line that counts away.
+func (v *View) hideSilence() {
+	if v.silence.shown {
+		fmt.Fprint(v.side, "\r\x1b[K")
+		v.silence.shown = false
+	}
+}
