@@ -22,6 +22,10 @@ var lineColors = map[question.Kind]string{
 	question.Heading: bold, question.Input: "", question.FileName: bold, question.Hunk: cyan, question.Added: green, question.Removed: red, question.Remark: dim,
 }
 
+// Note says something. Only its first line is at the margin, where ours are: the
+// text may be an agent's.
+func (v *View) Note(text string) { v.aside("— "+output.Indented(text), dim) }
+
 // lines prints lines that were laid out.
 func (v *View) lines(list []question.Line) {
 	v.endLine()
