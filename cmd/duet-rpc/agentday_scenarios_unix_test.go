@@ -3,6 +3,8 @@
 package main_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,4 +138,47 @@ func playSignIn(t *testing.T, a dayAgent) string {
 	assert.Equal(t, "AGENT_AUTH_REQUIRED", end.Data.ErrorCode)
 	s.close(c)
 	return "yes: told at once"
+}
+
+// While the API is down the agent tries again for minutes. That it says nothing is
+// told, and what it prints; it can be interrupted.
+func playOutage(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	l := c.launch("fail: 500", s.agent)
+	type silence struct {
+		Since time.Time `json:"since"`
+		Note  string    `json:"note"`
+		Ended bool      `json:"ended"`
+	}
+	told := func(what string, fits func(silence) bool) {
+		c.await(what, func(e event) bool {
+			var told silence
+			if e.Type != "agent_silent" || e.Data.SessionID != l.SessionID || json.Unmarshal(e.Raw, &told) != nil {
+				return false
+			}
+			t.Logf("%s", e.Raw)
+			return fits(told)
+		})
+	}
+	told("silence", func(s silence) bool {
+		return !s.Ended && !strings.HasPrefix(s.Note, "it is starting") && (s.Note != "" || !a.mutters)
+	})
+	var state struct {
+		Session struct {
+			SilentSince *time.Time `json:"silent_since"`
+		} `json:"session"`
+	}
+	c.call("getSessionState", object{"session_id": l.SessionID}, &state)
+	assert.NotNil(t, state.Session.SilentSince)
+	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
+	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+	state.Session.SilentSince = nil
+	c.call("getSessionState", object{"session_id": l.SessionID}, &state)
+	assert.Nil(t, state.Session.SilentSince)
+	s.close(c)
+	if a.mutters {
+		return "yes: its silence is told, and what it prints"
+	}
+	return "yes: its silence is told"
 }

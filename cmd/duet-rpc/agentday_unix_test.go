@@ -32,6 +32,7 @@ type dayAgent struct {
 	denialEnds bool // its turn
 	forgets    bool // the prompt of an interrupted turn
 	givesUp    bool // on a 429
+	mutters    bool // of a 500, on its standard error
 
 	command      string // a slash command that it tells of, and
 	commandless  string // why that is not the project's own
@@ -61,12 +62,12 @@ func dayAgents() []dayAgent {
 	return []dayAgent{
 		old, current,
 		{
-			name: "Codex", folder: "codex-acp", packaged: "@zed-industries/codex-acp", site: newCodexSite,
+			name: "Codex", folder: "codex-acp", packaged: "@zed-industries/codex-acp", site: newCodexSite, mutters: true,
 			planless: "it has no plan mode", denialEnds: true, givesUp: true, unsigned: "Authentication required",
 			command: "review", commandless: "the user's own are not told", prompt: "/review say: looks good", says: "looks good",
 		},
 		{
-			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
+			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite, mutters: true,
 			leaves: []string{"Allow", "Reject"}, forgets: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			sub: "its own policy refuses the sub-agent that could run one",
@@ -105,6 +106,7 @@ var dayScenarios = []dayScenario{
 	{"A slash command", playSlashCommand},
 	{"Interrupted while it talks", playInterrupt},
 	{"The API says once that it is too much (429)", playTooMuch},
+	{"The API fails again and again (500)", playOutage},
 	{"Nobody has signed in", playSignIn},
 }
 

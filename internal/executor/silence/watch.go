@@ -139,8 +139,8 @@ func (s *Watch) look() time.Duration {
 		told.ToolID, told.Tool = call.id, call.title
 	case s.programs > 0:
 		told.Tool = "a program in a terminal"
-	case told.Note == "" && s.starting():
-		told.Note = "it is starting, or opening its session"
+	case s.starting():
+		told.Note = strings.TrimSuffix("it is starting, or opening its session\n"+told.Note, "\n")
 	}
 	s.told, s.said = &told, 0
 	s.tell(told)

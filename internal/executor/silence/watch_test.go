@@ -191,5 +191,9 @@ func TestASilentStartIsSaidToBeOne(t *testing.T) {
 		w.starting.Store(true)
 		pass(6 * time.Second)
 		assert.Equal(t, "it is starting, or opening its session", w.told()[0].Note)
+		w.Sign()
+		w.stderr.say("waiting for a login")
+		pass(6 * time.Second)
+		assert.Equal(t, "it is starting, or opening its session\nwaiting for a login", w.told()[2].Note)
 	})
 }
