@@ -66,10 +66,6 @@ func (v *View) End(s wire.Session) {
 	v.Note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", s.Outcome(), s.TaskID))
 }
 
-// Note says something. Only its first line is at the margin, where ours are: the
-// text may be an agent's.
-func (v *View) Note(text string) { v.aside("— "+output.Indented(text), dim) }
-
 // A meaning is what an event asks of whoever follows a turn, once it is shown.
 type meaning int
 

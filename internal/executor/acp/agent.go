@@ -183,7 +183,7 @@ func (a *agent) update(update []byte, repaired bool) {
 	if t == nil {
 		return
 	}
-	t.silence.sign()
+	t.silence.Sign()
 	if a.loading.Load() {
 		return
 	}
@@ -196,7 +196,7 @@ func (a *agent) update(update []byte, repaired bool) {
 // responded notes that the agent has answered a call.
 func (a *agent) responded() {
 	if t := a.current.Load(); t != nil {
-		t.silence.sign()
+		t.silence.Sign()
 	}
 	a.responses.Forward()
 }
@@ -272,7 +272,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
-	t.silence.begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
+	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.current.Store(t)
 	t.Started(a.proc)
 }
