@@ -59,6 +59,7 @@ type agent struct {
 	responses responses
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
+	variables []string            // names of those that it has, keys among them
 
 	mu        sync.Mutex // guards terminals
 	terminals map[string]*agentTerminal
@@ -82,7 +83,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	life, cancel := context.WithCancel(d.ctx)
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
-		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env),
+		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), variables: variablesOf(env),
 		terminals: make(map[string]*agentTerminal),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)

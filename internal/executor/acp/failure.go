@@ -19,12 +19,12 @@ func (a *agent) failure(err error) *task.Failure {
 	if !errors.As(err, &wire) {
 		return &task.Failure{Code: task.CodeAgent, Message: a.name + ": " + err.Error()}
 	}
-	if wire.Code == acp.NewAuthRequired(nil).Code {
+	if wantsSignIn(err) {
 		ways := []string{}
 		for _, m := range a.info.AuthMethods {
 			ways = append(ways, m.Name)
 		}
-		message := fmt.Sprintf("%s wants you to log in: %s. Log in with the agent's own command line in a terminal, or configure its key, and try again", a.name, wire.Message)
+		message := fmt.Sprintf("%s wants you to log in: %s. Do that with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or configure its key, and try again", a.name, wire.Message, a.name)
 		if len(ways) > 0 {
 			message += " (it offers: " + strings.Join(ways, ", ") + ")"
 		}

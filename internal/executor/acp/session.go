@@ -68,7 +68,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	if t.Conversation.SystemPrompt != "" && claude { // its own way to be told
 		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
 	}
-	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionNew, request)
+	result, err := a.newSession(request)
 	switch {
 	case err != nil:
 		return nil, a.failure(err)

@@ -44,7 +44,10 @@ type (
 		} `json:"agentCapabilities"`
 		AgentInfo   *catalog.AgentInfo `json:"agentInfo"`
 		AuthMethods []struct {
-			Name string `json:"name"`
+			ID        string          `json:"id"`
+			Name      string          `json:"name"`
+			Type      string          `json:"type"`
+			Variables json.RawMessage `json:"vars"` // of type env_var
 		} `json:"authMethods"`
 	}
 	sessionResult struct {
