@@ -7,6 +7,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -19,7 +20,7 @@ func (a *agent) failure(err error) *task.Failure {
 	if !errors.As(err, &wire) {
 		return &task.Failure{Code: task.CodeAgent, Message: a.name + ": " + err.Error()}
 	}
-	if wantsSignIn(err) {
+	if authmethod.IsRequired(err) {
 		ways := []string{}
 		for _, m := range a.info.AuthMethods {
 			ways = append(ways, m.Name)

@@ -7,6 +7,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 )
 
 // What the SDK cannot say to an agent.
@@ -42,13 +43,8 @@ type (
 				SSE  bool `json:"sse"`
 			} `json:"mcpCapabilities"`
 		} `json:"agentCapabilities"`
-		AgentInfo   *catalog.AgentInfo `json:"agentInfo"`
-		AuthMethods []struct {
-			ID        string          `json:"id"`
-			Name      string          `json:"name"`
-			Type      string          `json:"type"`
-			Variables json.RawMessage `json:"vars"` // of type env_var
-		} `json:"authMethods"`
+		AgentInfo   *catalog.AgentInfo  `json:"agentInfo"`
+		AuthMethods []authmethod.Method `json:"authMethods"`
 	}
 	sessionResult struct {
 		SessionID     string
