@@ -128,7 +128,7 @@ func (a *agent) readOutput(toSDK *io.PipeWriter) {
 	f := filter{
 		sdk:      toSDK,
 		update:   a.update,
-		response: a.responses.forward,
+		response: a.responded,
 		request:  a.admit,
 		refuse:   a.refuse,
 		garbage: func(line []byte) {
@@ -180,13 +180,25 @@ func (a *agent) update(update []byte, repaired bool) {
 	}
 	isSetting := a.settings.update(kind, update) // also in a replay, and between prompts
 	t := a.current.Load()
-	if t == nil || a.loading.Load() {
+	if t == nil {
+		return
+	}
+	t.silence.sign()
+	if a.loading.Load() {
 		return
 	}
 	if isSetting {
 		a.reportChanged(t)
 	}
 	t.update(kind, update, repaired)
+}
+
+// responded notes that the agent has answered a call.
+func (a *agent) responded() {
+	if t := a.current.Load(); t != nil {
+		t.silence.sign()
+	}
+	a.responses.forward()
 }
 
 // admit counts a request that the SDK is to be given; serve counts it off.
@@ -260,6 +272,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
+	t.silence.begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.current.Store(t)
 	t.Started(a.proc)
 }

@@ -118,7 +118,7 @@ func (h *busyHub) ReportMessage(_ context.Context, p catalog.ReportMessageParams
 // a second on one core.
 func BenchmarkFilter(b *testing.B) {
 	hub := &busyHub{}
-	t := newTurn(task.New(b.Context(), b.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", SessionToken: "token", Launch: &catalog.AgentLaunch{}}))
+	t := newTurn(task.New(b.Context(), b.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", SessionToken: "token", Launch: &catalog.AgentLaunch{}}), Options{})
 	defer t.Close()
 	update, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{
 		"sessionId": "0123456789", "update": map[string]any{
