@@ -285,6 +285,13 @@ func TestAnAnswerRightBeforeTheEndCounts(t *testing.T) {
 	}
 }
 
+// codex does not use the key that it has before it is told to.
+func TestAnAgentThatHasItsKeyIsToldToUseIt(t *testing.T) {
+	h := newHub()
+	result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "keyed", "echo"))
+	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+}
+
 func TestHowAgentsFail(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, word, code string
@@ -293,7 +300,7 @@ func TestHowAgentsFail(t *testing.T) {
 		{"crash", "plain", "crash", task.CodeExited, []string{"exited with status 3", "the sky is falling"}},
 		{"error", "plain", "error", task.CodeAgent, []string{"no credit left"}},
 		{"malformed error", "plain", "badresult", task.CodeAgent, []string{"malformed"}},
-		{"login", "locked", "echo", task.CodeAuthRequired, []string{"log in", "Fake login"}},
+		{"login", "locked", "echo", task.CodeAuthRequired, []string{"log in", "duet-rpc agents login", "Fake login"}},
 		{"silence", "silent", "echo", task.CodeTimeout, []string{"initialize", "waiting for a login"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -320,8 +327,12 @@ func TestServersThatWillNotBeThereAreReported(t *testing.T) {
 	require.NoError(t, os.WriteFile(program+".txt", nil, 0o600))
 	h.context.NativeSessionID = "before"
 	h.context.MCPServers = []catalog.MCPServer{
-		{Name: "there", Command: "sh"}, {Name: "here", Command: "./server"}, {Name: "own-path", Command: "server", Env: map[string]string{"PATH": p.CWD}},
-		{Name: "missing", Command: "no-such-server"}, {Name: "text", Command: program + ".txt"}, {Name: "remote", Type: "http", URL: "http://localhost:1"},
+		{Name: "there", Command: "sh"},
+		{Name: "here", Command: "./server"},
+		{Name: "own-path", Command: "server", Env: map[string]string{"PATH": p.CWD}},
+		{Name: "missing", Command: "no-such-server"},
+		{Name: "text", Command: program + ".txt"},
+		{Name: "remote", Type: "http", URL: "http://localhost:1"},
 	}
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
 	var said []string

@@ -19,6 +19,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
@@ -61,6 +62,7 @@ type agent struct {
 	responses linefilter.Responses
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
+	has       map[string]bool     // names of variables: which it has, keys among them
 
 	mu        sync.Mutex // guards terminals
 	terminals map[string]*agentTerminal
@@ -84,7 +86,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	life, cancel := context.WithCancel(d.ctx)
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
-		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env),
+		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
 		terminals: make(map[string]*agentTerminal),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/wireerror"
 )
@@ -27,12 +28,12 @@ func (a *agent) failure(err error) *task.Failure {
 func (a *agent) failureOf(wire *acp.RequestError) *task.Failure {
 	text := wireerror.Text(wire)
 	switch {
-	case wire.Code == acp.NewAuthRequired(nil).Code:
+	case authmethod.IsRequired(wire):
 		ways := []string{}
 		for _, m := range a.info.AuthMethods {
 			ways = append(ways, m.Name)
 		}
-		message := fmt.Sprintf("%s wants you to log in: %s. Log in with the agent's own command line in a terminal, or configure its key, and try again", a.name, text)
+		message := fmt.Sprintf("%s wants you to log in: %s. Do that with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or configure its key, and try again", a.name, text, a.name)
 		if len(ways) > 0 {
 			message += " (it offers: " + strings.Join(ways, ", ") + ")"
 		}
@@ -43,7 +44,7 @@ func (a *agent) failureOf(wire *acp.RequestError) *task.Failure {
 			a.name, strings.TrimRight(text, "."), wireerror.MissingVariable(text))}
 	case wireerror.RefusesKey(wire.Code, text):
 		return &task.Failure{Code: task.CodeAuthRequired, Message: fmt.Sprintf(
-			"%s: %s. The model's API does not take the key or login of the agent: log in with the agent's own command line in a terminal, or correct its key, and try again", a.name, strings.TrimRight(text, "."))}
+			"%s: %s. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or correct its key, and try again", a.name, strings.TrimRight(text, "."), a.name)}
 	case wireerror.TooMany(wire.Code, text):
 		return &task.Failure{Code: task.CodeAgent, Message: fmt.Sprintf("%s: %s. The model's API takes no more requests for now: wait a while and continue, or look at your plan's limits", a.name, strings.TrimRight(text, "."))}
 	}
