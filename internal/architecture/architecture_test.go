@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: internal/jsonwalk internal/query server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
+handlers: internal/jsonwalk internal/query server server/passfd internal/approval internal/catalog internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
 internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
@@ -43,7 +43,8 @@ internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configwatch: internal/background
-internal/conversation: internal/catalog internal/domain internal/store
+internal/content: internal/catalog internal/domain
+internal/conversation: internal/catalog internal/content internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
@@ -64,8 +65,8 @@ internal/filewatch:
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/query internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
-internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
+internal/hub: internal/query internal/approval internal/background internal/catalog internal/config internal/configwatch internal/content internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
+internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/logging:

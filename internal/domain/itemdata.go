@@ -14,12 +14,17 @@ type ItemData interface {
 type ToolDetails struct {
 	Paths    []string // files
 	Diffs    []Diff
-	Terminal string // in which it runs, or ""
+	Terminal string  // in which it runs, or ""
+	Blocks   []Block // what it gave back that is no text
 }
+
+// MessageContent is what a message has beside its text (ItemMessage).
+type MessageContent struct{ Blocks []Block }
 
 // Equal reports whether two say the same.
 func (d ToolDetails) Equal(other ToolDetails) bool {
-	return d.Terminal == other.Terminal && slices.Equal(d.Paths, other.Paths) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal)
+	return d.Terminal == other.Terminal && slices.Equal(d.Paths, other.Paths) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal) &&
+		slices.EqualFunc(d.Blocks, other.Blocks, Block.same)
 }
 
 // Plan is an agent's plan, whole (ItemPlan).
@@ -52,7 +57,8 @@ type ApprovalNote struct {
 	Delivery   string // what became of the answer, where the agent is not known to have taken it
 }
 
-func (ToolDetails) itemData()  {}
-func (Plan) itemData()         {}
-func (FileNote) itemData()     {}
-func (ApprovalNote) itemData() {}
+func (ToolDetails) itemData()    {}
+func (MessageContent) itemData() {}
+func (Plan) itemData()           {}
+func (FileNote) itemData()       {}
+func (ApprovalNote) itemData()   {}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -131,16 +132,37 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
+	blocks, err := h.promptContent(live.ctx, run)
+	if err != nil {
+		return result, err
+	}
 	stream := !run.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
 		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent),
-		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream,
+		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks,
 	})
 	if reported := live.reports.Completion(); err != nil && reported != nil {
 		return *reported, nil
 	}
 	return result, err
+}
+
+// promptContent is what goes with a run's prompt, with its bytes.
+func (h *Hub) promptContent(ctx context.Context, run domain.Run) ([]catalog.ContentBlock, error) {
+	var blocks []catalog.ContentBlock
+	for _, b := range run.Content {
+		c := domain.Content{Block: b}
+		if b.Attachment != "" {
+			kept, err := h.store.Attachment(ctx, b.Attachment)
+			if err != nil {
+				return nil, err
+			}
+			c.Data = kept.Data
+		}
+		blocks = append(blocks, content.Write(c))
+	}
+	return blocks, nil
 }
 
 // finish brings a run to the end that its executor reported.

@@ -18,15 +18,17 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if failed != nil {
 		return "", failed
 	}
+	with, failed := promptContent(a.name, a.info.AgentCapabilities.PromptCapabilities, t.Params.Content)
+	if failed != nil {
+		return "", failed
+	}
 	if failed := a.choose(t); failed != nil {
 		return "", failed
 	}
 	if t.Stopped() {
 		return "", nil
 	}
-	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, acp.PromptRequest{
-		SessionId: a.session, Prompt: append(opening, acp.TextBlock(t.Params.Prompt)),
-	})
+	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, promptRequest{a.session, promptBlocks(append(opening, acp.TextBlock(t.Params.Prompt)), with)})
 	if err != nil {
 		return "", a.failure(err)
 	}

@@ -20,6 +20,7 @@ type toolCall struct {
 	input       json.RawMessage
 	paths       []string
 	diffs       []catalog.FileDiff
+	todo        bool // it is opencode's todowrite, by its first title: later ones count what is done
 	repaired    bool // what the agent said of it was no UTF-8, so it is not what it runs
 }
 
@@ -56,6 +57,7 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if u.Title != "" {
 		t.title = u.Title
 	}
+	t.todo = t.todo || strings.EqualFold(u.Title, "todowrite")
 	if u.Kind != "" {
 		t.kind = u.Kind
 	}

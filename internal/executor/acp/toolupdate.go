@@ -25,7 +25,9 @@ type toolUpdate struct {
 	RawOutput  json.RawMessage
 	Meta       json.RawMessage
 
-	repaired bool // it came as no UTF-8
+	repaired bool                   // it came as no UTF-8
+	blocks   []catalog.ContentBlock // of Content, what is no text; nil if Content was not told
+	unread   []json.RawMessage      // of Content, what nobody knows
 }
 
 // toolContent is what a tool call shows.
@@ -64,6 +66,9 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 		}
 		u.Locations = append(u.Locations, path)
 	}
+	if content != nil {
+		u.blocks = []catalog.ContentBlock{}
+	}
 	u.Content = make([]toolContent, len(content))
 	for i, item := range content {
 		if m, err = toolinput.Members(item); err != nil {
@@ -78,8 +83,24 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 		if err != nil {
 			return err
 		}
+		if c.Type == "content" {
+			u.keep(c.Content)
+		}
 	}
 	return nil
+}
+
+// keep takes content that is no text.
+func (u *toolUpdate) keep(raw json.RawMessage) {
+	var text chunkText
+	if json.Unmarshal(raw, &text) == nil && text.Type == "text" {
+		return
+	}
+	if block, ok := contentBlock(raw); ok {
+		u.blocks = append(u.blocks, block)
+	} else {
+		u.unread = append(u.unread, raw)
+	}
 }
 
 // call is the update in the hub's terms.
@@ -87,6 +108,7 @@ func (u *toolUpdate) call() catalog.ToolCall {
 	c := catalog.ToolCall{
 		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
 		Input: present(u.RawInput), ParentID: metaString(u.Meta, "claudeCode", "parentToolUseId"),
+		Content: u.blocks,
 	}
 	for _, l := range u.Locations {
 		c.Paths = appendNew(c.Paths, l)
@@ -113,6 +135,9 @@ func (u *toolUpdate) result() json.RawMessage {
 		if b.Type == "content" && json.Unmarshal(b.Content, &block) == nil && block.Type == "text" {
 			texts = append(texts, block.Text)
 		}
+	}
+	if len(u.blocks) > 0 && len(texts) == 0 { // the raw output would be their bytes again
+		return nil
 	}
 	if len(texts) > 0 {
 		text, _ := task.JSON(strings.Join(texts, "\n"))

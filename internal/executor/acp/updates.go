@@ -12,11 +12,14 @@ import (
 
 // chunk is the update of the kinds that end in _chunk.
 type chunk struct {
-	MessageID *string `json:"messageId"`
-	Content   struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	} `json:"content"`
+	MessageID *string         `json:"messageId"`
+	Content   json.RawMessage `json:"content"`
+}
+
+// chunkText is the content of a chunk that is a text.
+type chunkText struct {
+	Type string  `json:"type"`
+	Text *string `json:"text"`
 }
 
 // update reports a session/update of the agent. What is not known, or does
@@ -28,7 +31,7 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 	switch kind {
 	case "agent_message_chunk":
 		t.delivered(t.answers.agentActed())
-		known = t.chunk(raw, t.Text)
+		known = t.chunk(raw, t.Text) || t.contentChunk(raw)
 	case "agent_thought_chunk":
 		t.delivered(t.answers.agentActed())
 		known = t.chunk(raw, t.thought)
@@ -60,15 +63,32 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 
 func (t *turn) chunk(raw []byte, take func(id, text string)) bool {
 	var c chunk
-	if json.Unmarshal(raw, &c) != nil || c.Content.Type != "text" || c.Content.Text == nil {
+	var said chunkText
+	if json.Unmarshal(raw, &c) != nil || json.Unmarshal(c.Content, &said) != nil || said.Type != "text" || said.Text == nil {
 		return false
 	}
-	id := ""
-	if c.MessageID != nil {
-		id = *c.MessageID
-	}
-	take(id, *c.Content.Text)
+	take(c.id(), *said.Text)
 	return true
+}
+
+// contentChunk reports a chunk that is no text.
+func (t *turn) contentChunk(raw []byte) bool {
+	var c chunk
+	if json.Unmarshal(raw, &c) != nil {
+		return false
+	}
+	block, ok := contentBlock(c.Content)
+	if ok {
+		t.Content(c.id(), block)
+	}
+	return ok
+}
+
+func (c *chunk) id() string {
+	if c.MessageID == nil {
+		return ""
+	}
+	return *c.MessageID
 }
 
 func (t *turn) thought(id, text string) {
@@ -105,6 +125,14 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	t.EndMessage()
 	call := u.call()
 	known := t.tools.note(u, call)
+	for _, unread := range u.unread {
+		t.Event(catalog.EventRaw, unread)
+	}
+	if known.todo {
+		if plan := todoList(call.Input); plan != nil {
+			t.Event(catalog.EventPlan, *plan)
+		}
+	}
 	t.Files.Mention(known.kind, u.Status, call.Paths, call.Diffs)
 	ended := u.Status == "completed" || u.Status == "failed"
 	if first || u.Title != "" || u.Kind != "" {

@@ -21,6 +21,10 @@ type (
 		Terminal bool                       `json:"terminal"`
 		Session  json.RawMessage            `json:"session"`
 	}
+	promptRequest struct {
+		SessionID acp.SessionId `json:"sessionId"`
+		Prompt    []any         `json:"prompt"`
+	}
 )
 
 // booleanOptions says that options that are true or false are understood.
@@ -31,7 +35,8 @@ var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
 type (
 	initializeResult struct {
 		AgentCapabilities struct {
-			LoadSession         bool `json:"loadSession"`
+			LoadSession         bool               `json:"loadSession"`
+			PromptCapabilities  promptCapabilities `json:"promptCapabilities"`
 			SessionCapabilities struct {
 				Resume                json.RawMessage `json:"resume"`
 				AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
@@ -46,6 +51,11 @@ type (
 		AuthMethods []struct {
 			Name string `json:"name"`
 		} `json:"authMethods"`
+	}
+	promptCapabilities struct {
+		Image           bool `json:"image"`
+		Audio           bool `json:"audio"`
+		EmbeddedContext bool `json:"embeddedContext"`
 	}
 	sessionResult struct {
 		SessionID     string

@@ -30,6 +30,8 @@ func ItemDataOf(data domain.ItemData) any {
 	switch d := data.(type) {
 	case domain.ToolDetails:
 		return ToolDetailsOf(d)
+	case domain.MessageContent:
+		return messageContent{BlocksOf(d.Blocks)}
 	case domain.Plan:
 		return PlanOf(d)
 	case domain.FileNote:
@@ -50,6 +52,8 @@ func ItemData(kind string, data []byte) domain.ItemData {
 	switch kind {
 	case domain.ItemTool:
 		return read[ToolDetails](data).Value()
+	case domain.ItemMessage:
+		return domain.MessageContent{Blocks: Blocks(read[messageContent](data).Blocks)}
 	case domain.ItemPlan:
 		return read[Plan](data).Value()
 	case domain.ItemFile:

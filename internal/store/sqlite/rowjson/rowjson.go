@@ -74,16 +74,17 @@ type ToolDetails struct {
 	Paths    []string `json:"paths,omitempty"`
 	Diffs    []Diff   `json:"diffs,omitempty"`
 	Terminal string   `json:"terminal,omitempty"`
+	Blocks   []Block  `json:"blocks,omitempty"`
 }
 
 // ToolDetailsOf are a tool call's details as rows have them.
 func ToolDetailsOf(d domain.ToolDetails) ToolDetails {
-	return ToolDetails{d.Paths, DiffsOf(d.Diffs), d.Terminal}
+	return ToolDetails{d.Paths, DiffsOf(d.Diffs), d.Terminal, BlocksOf(d.Blocks)}
 }
 
 // Value is the details as the program has them.
 func (d ToolDetails) Value() domain.ToolDetails {
-	return domain.ToolDetails{Paths: d.Paths, Diffs: Diffs(d.Diffs), Terminal: d.Terminal}
+	return domain.ToolDetails{Paths: d.Paths, Diffs: Diffs(d.Diffs), Terminal: d.Terminal, Blocks: Blocks(d.Blocks)}
 }
 
 // Plan is an agent's plan.

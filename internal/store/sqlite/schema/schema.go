@@ -176,4 +176,8 @@ ALTER TABLE runs ADD COLUMN agent_mode TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN agent_model TEXT NOT NULL DEFAULT '';
 CREATE TABLE agent_sessions (thread INTEGER PRIMARY KEY, agent TEXT NOT NULL, seen INTEGER NOT NULL, session TEXT NOT NULL);
 CREATE INDEX agent_sessions_agent ON agent_sessions (agent, seen);
+`, `
+-- What prompts, messages and tool calls have beside text: the blocks of a prompt (package rowjson), and the bytes of all of them.
+ALTER TABLE runs ADD COLUMN content TEXT NOT NULL DEFAULT '';
+CREATE TABLE attachments (id TEXT PRIMARY KEY, mime TEXT NOT NULL, created INTEGER NOT NULL, data BLOB NOT NULL);
 `}
