@@ -18,7 +18,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if failed != nil {
 		return "", failed
 	}
-	with, failed := promptContent(a.name, a.info.AgentCapabilities.PromptCapabilities, t.Params.Content)
+	with, failed := a.info.AgentCapabilities.PromptCapabilities.ForPrompt(a.name, t.Params.Content)
 	if failed != nil {
 		return "", failed
 	}
@@ -28,7 +28,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if t.Stopped() {
 		return "", nil
 	}
-	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, promptRequest{a.session, promptBlocks(append(opening, acp.TextBlock(t.Params.Prompt)), with)})
+	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, promptRequest{a.session, append(opening, acp.TextBlock(t.Params.Prompt)), with})
 	if err != nil {
 		return "", a.failure(err)
 	}

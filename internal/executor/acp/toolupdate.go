@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -96,7 +97,7 @@ func (u *toolUpdate) keep(raw json.RawMessage) {
 	if json.Unmarshal(raw, &text) == nil && text.Type == "text" {
 		return
 	}
-	if block, ok := contentBlock(raw); ok {
+	if block, ok := blocks.Read(raw); ok {
 		u.blocks = append(u.blocks, block)
 	} else {
 		u.unread = append(u.unread, raw)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 )
 
 // chunk is the update of the kinds that end in _chunk.
@@ -77,7 +78,7 @@ func (t *turn) contentChunk(raw []byte) bool {
 	if json.Unmarshal(raw, &c) != nil {
 		return false
 	}
-	block, ok := contentBlock(c.Content)
+	block, ok := blocks.Read(c.Content)
 	if ok {
 		t.Content(c.id(), block)
 	}
@@ -129,7 +130,7 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 		t.Event(catalog.EventRaw, unread)
 	}
 	if known.todo {
-		if plan := todoList(call.Input); plan != nil {
+		if plan := blocks.Todos(call.Input); plan != nil {
 			t.Event(catalog.EventPlan, *plan)
 		}
 	}

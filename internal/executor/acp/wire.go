@@ -7,6 +7,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 )
 
 // What the SDK cannot say to an agent.
@@ -21,11 +22,26 @@ type (
 		Terminal bool                       `json:"terminal"`
 		Session  json.RawMessage            `json:"session"`
 	}
-	promptRequest struct {
-		SessionID acp.SessionId `json:"sessionId"`
-		Prompt    []any         `json:"prompt"`
-	}
 )
+
+// A promptRequest is a prompt with what goes with it.
+type promptRequest struct {
+	session acp.SessionId
+	texts   []acp.ContentBlock
+	with    []catalog.ContentBlock
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r promptRequest) MarshalJSON() ([]byte, error) {
+	prompt := make([]any, 0, len(r.texts)+len(r.with))
+	for _, b := range r.texts {
+		prompt = append(prompt, b)
+	}
+	for _, b := range r.with {
+		prompt = append(prompt, b)
+	}
+	return json.Marshal(map[string]any{"sessionId": r.session, "prompt": prompt})
+}
 
 // booleanOptions says that options that are true or false are understood.
 var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
@@ -35,8 +51,8 @@ var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
 type (
 	initializeResult struct {
 		AgentCapabilities struct {
-			LoadSession         bool               `json:"loadSession"`
-			PromptCapabilities  promptCapabilities `json:"promptCapabilities"`
+			LoadSession         bool                `json:"loadSession"`
+			PromptCapabilities  blocks.Capabilities `json:"promptCapabilities"`
 			SessionCapabilities struct {
 				Resume                json.RawMessage `json:"resume"`
 				AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
@@ -51,11 +67,6 @@ type (
 		AuthMethods []struct {
 			Name string `json:"name"`
 		} `json:"authMethods"`
-	}
-	promptCapabilities struct {
-		Image           bool `json:"image"`
-		Audio           bool `json:"audio"`
-		EmbeddedContext bool `json:"embeddedContext"`
 	}
 	sessionResult struct {
 		SessionID     string

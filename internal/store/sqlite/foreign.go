@@ -164,12 +164,12 @@ const agentSettingsFormat = 12
 // has attachments.
 const contentFormat = 13
 
-// Attachment is as of [store.ItemReader]; databases of earlier formats have none.
-func (f *Foreign) Attachment(ctx context.Context, id string) (domain.Attachment, error) {
+// AttachmentPart is as of [store.ItemReader]; databases of earlier formats have none.
+func (f *Foreign) AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error) {
 	if f.Version < contentFormat {
-		return domain.Attachment{}, store.ErrNotFound
+		return domain.AttachmentInfo{}, nil, store.ErrNotFound
 	}
-	return f.itemQueries.Attachment(ctx, id)
+	return f.itemQueries.AttachmentPart(ctx, id, offset, limit)
 }
 
 // NewestThreads lists the threads in which something happened last.

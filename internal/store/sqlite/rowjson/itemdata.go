@@ -53,7 +53,9 @@ func ItemData(kind string, data []byte) domain.ItemData {
 	case domain.ItemTool:
 		return read[ToolDetails](data).Value()
 	case domain.ItemMessage:
-		return domain.MessageContent{Blocks: Blocks(read[messageContent](data).Blocks)}
+		if blocks := read[messageContent](data).Blocks; blocks != nil {
+			return domain.MessageContent{Blocks: Blocks(blocks)}
+		}
 	case domain.ItemPlan:
 		return read[Plan](data).Value()
 	case domain.ItemFile:

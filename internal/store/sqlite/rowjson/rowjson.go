@@ -107,15 +107,3 @@ func PlanOf(p domain.Plan) Plan {
 func (p Plan) Value() domain.Plan {
 	return domain.Plan{Entries: converted(p.Entries, func(e planEntry) domain.PlanEntry { return domain.PlanEntry(e) })}
 }
-
-// converted is a list of the same length; nil of nil.
-func converted[From, To any](list []From, convert func(From) To) []To {
-	if list == nil {
-		return nil
-	}
-	is := make([]To, len(list))
-	for i, v := range list {
-		is[i] = convert(v)
-	}
-	return is
-}
