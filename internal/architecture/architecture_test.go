@@ -87,11 +87,12 @@ internal/shellcommand:
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema
+internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement
 internal/store/sqlite/dbfile:  # files, not SQL
 internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
 internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database
 internal/store/sqlite/schema:
+internal/store/sqlite/statement: internal/store internal/store/sqlite/dbfile internal/store/sqlite/schema
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store

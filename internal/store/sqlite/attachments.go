@@ -4,22 +4,23 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-func scanAttachment(row scanner) (a domain.Attachment, err error) {
+func scanAttachment(row statement.Scanner) (a domain.Attachment, err error) {
 	err = row.Scan(&a.ID, &a.MIMEType, &a.Data)
 	return a, err
 }
 
 // Attachment is as of [store.ItemReader].
 func (q itemQueries) Attachment(ctx context.Context, id string) (domain.Attachment, error) {
-	return one(ctx, q.s, scanAttachment, "SELECT id, mime, data FROM attachments WHERE id = ?", id)
+	return statement.One(ctx, q.s, scanAttachment, "SELECT id, mime, data FROM attachments WHERE id = ?", id)
 }
 
 // AttachmentPart is as of [store.ItemReader].
 func (q itemQueries) AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error) {
 	var part []byte
-	info, err := one(ctx, q.s, func(row scanner) (a domain.AttachmentInfo, err error) {
+	info, err := statement.One(ctx, q.s, func(row statement.Scanner) (a domain.AttachmentInfo, err error) {
 		err = row.Scan(&a.ID, &a.MIMEType, &a.Size, &part)
 		return a, err
 	}, "SELECT id, mime, length(data), substr(data, ?, ?) FROM attachments WHERE id = ?", offset+1, limit, id)

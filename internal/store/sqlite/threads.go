@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 const threadColumns = `t.id, t.uuid, t.title, t.cwd, t.agent, t.native_session, t.mode, t.model, t.settings, t.parent, t.fork_run, t.archived, t.created, t.active`
@@ -29,7 +30,7 @@ func (r *threadRow) thread() domain.Thread {
 	return t
 }
 
-func scanThread(row scanner) (domain.Thread, error) {
+func scanThread(row statement.Scanner) (domain.Thread, error) {
 	var r threadRow
 	err := row.Scan(r.fields()...)
 	return r.thread(), err
@@ -37,13 +38,13 @@ func scanThread(row scanner) (domain.Thread, error) {
 
 // Thread finds a thread by its row.
 func (q threadQueries) Thread(ctx context.Context, id int64) (domain.Thread, error) {
-	return one(ctx, q.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id = ?", id)
+	return statement.One(ctx, q.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id = ?", id)
 }
 
 // RecentPaths are the directories of threads, the last used first, with how
 // often each was used.
 func (q threadQueries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
-	return all(ctx, q.s, func(row scanner) (p domain.RecentPath, err error) {
+	return statement.All(ctx, q.s, func(row statement.Scanner) (p domain.RecentPath, err error) {
 		var used int64
 		err = row.Scan(&p.Path, &used, &p.Count)
 		p.LastUsed = fromNano(used)
