@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -19,7 +20,8 @@ by that of its conversation, which means the last session in it.
 func newSessionCommand(s *settings) *cobra.Command {
 	return group("session", "Start, list, continue and interrupt sessions in the project's hub", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionShowCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
-		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s))
+		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
+		newSessionAttachmentCommand(s))
 }
 
 func newSessionListCommand(s *settings) *cobra.Command {
@@ -95,17 +97,23 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	var agent, cwd, title string
 	var dirs []string
 	var a agentSettings
+	var with attachments
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
 		Annotations: startingDaemon(),
 		Short:       "Start a session, and print its id",
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
-			"arguments, or standard input if there are none.\n" + hubStatusHelp,
+			"arguments, or standard input if there are none.\n\n" + filesHelp + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
 			if params["query"], err = promptText(cmd.InOrStdin(), args); err != nil {
 				return err
+			}
+			if content, err := with.content(cmd, s, args); err != nil {
+				return err
+			} else if content != nil {
+				params["content"] = content
 			}
 			if cwd, err = fullPath(cwd); err != nil {
 				return err
@@ -128,6 +136,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
 	cmd.Flags().StringVar(&title, "title", "", "a title for it")
 	a.addFlags(cmd, s, knownByFlag)
+	with.addFlags(cmd)
 	directories(cmd, "cwd", "add-dir")
 	cmd.Flags().StringArrayVar(&dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
 	waitFlag(cmd, &wait)
@@ -153,7 +162,10 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 		ID    string `json:"session_id"`
 		Query string `json:"query"`
 		Fork  bool   `json:"fork,omitempty"`
+
+		Content []attachment.Block `json:"content,omitempty"`
 	}{Fork: fork}
+	var with attachments
 	var wait bool
 	cmd := &cobra.Command{
 		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: startingDaemon(),
@@ -163,10 +175,14 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 			if p.Query, err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
 			}
+			if p.Content, err = with.content(cmd, s, args[1:]); err != nil {
+				return err
+			}
 			p.ID = args[0]
 			return startWork(cmd, s, "continueSession", p, wait)
 		},
 	}
+	with.addFlags(cmd)
 	waitFlag(cmd, &wait)
 	return cmd
 }

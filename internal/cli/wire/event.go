@@ -54,6 +54,12 @@ type EventData struct {
 	ToolTitle  string     `json:"tool_title"`
 	ToolStatus string     `json:"tool_status"`
 	Entries    []PlanStep `json:"entries"`
+	ParentTool string     `json:"parent_tool_use_id"`
+
+	Attachments []Attachment `json:"attachments"`
+	ToolData    struct {
+		Attachments []Attachment `json:"attachments"`
+	} `json:"tool_data"`
 
 	Path      string `json:"path"`
 	Diff      string `json:"diff"`
