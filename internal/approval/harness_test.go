@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +31,8 @@ const within = 20 * time.Second
 // life of runs, and the transcript.
 type harness struct {
 	*Inbox
-	store store.Store
+	store   store.Store
+	written witness.Witness // hears of each change of the store
 
 	mu      sync.Mutex // guards the fields below
 	rules   []config.Rule
@@ -68,6 +70,7 @@ func (h *harness) setRules(rules ...config.Rule) {
 }
 
 func (h *harness) Write(ctx context.Context, change func(store.Tx) error) error {
+	defer h.written.Note(func() {})
 	return h.store.Write(ctx, func(t store.Tx) error { return change(countingTx{t, h}) })
 }
 
@@ -209,7 +212,7 @@ func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionP
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	require.Eventually(t, func() bool {
+	h.written.Await(t, func() bool {
 		list, err := h.Pending(context.Background(), run.UUID)
 		require.NoError(t, err)
 		for _, a := range list {
@@ -219,7 +222,7 @@ func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionP
 			}
 		}
 		return false
-	}, within, time.Millisecond)
+	}, "the question")
 	return asked, answered
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -61,7 +62,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 			"project. With --edit-input the tool runs with another input.\n" + hubStatusHelp,
 		Example:           "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session",
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("edit-input") {
 				if !json.Valid([]byte(input)) || !strings.HasPrefix(strings.TrimSpace(input), "{") {
@@ -86,7 +87,7 @@ func newDenyCommand(s *settings) *cobra.Command {
 		Long:              "Deny what an agent asks, and tell it why.\n" + hubStatusHelp,
 		Example:           "  duet-rpc approvals deny 7787605b use a branch",
 		Args:              atLeast("ID", "REASON"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d.Comment = strings.Join(args[1:], " ")
 			return answerApproval(cmd, s, args[0], func(wire.Approval) wire.Decision { return d })
@@ -103,7 +104,7 @@ func newRespondCommand(s *settings) *cobra.Command {
 		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
 			"by the number that approvals show gives it, or in your own words.\n" + hubStatusHelp,
 		Args:              atLeast("ID", "TEXT"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return answerApproval(cmd, s, args[0], func(a wire.Approval) wire.Decision {
 				d := wire.Decision{Decision: "respond", Comment: strings.Join(args[1:], " ")}

@@ -386,9 +386,21 @@ func TestStopping(t *testing.T) {
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, prompt(t, "plain", "edit")).Status)
 		assert.Contains(t, h.text(), `"outcome":"cancelled"`)
 	})
+	t.Run("before its prompt has come", func(t *testing.T) {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+		require.NoError(t, err)
+		assert.True(t, stopped.Stopped)
+		p := prompt(t, "plain", "hang")
+		assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
+		assert.Empty(t, h.text(), "no agent was started for it")
+		p.TaskID, p.Prompt = "task-2", "env"
+		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "others go on")
+	})
 	t.Run("nobody", func(t *testing.T) {
 		x := newExecutor(t, newHub(), executor.Options{})
-		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "no"})
+		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{})
 		require.NoError(t, err)
 		assert.False(t, stopped.Stopped)
 	})

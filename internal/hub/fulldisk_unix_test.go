@@ -103,10 +103,10 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err, "what there is can be read")
 	assert.Len(t, list, 2)
-	assert.Eventually(t, func() bool { // what is kept is announced a moment later
+	until(t, h, func() bool { // what is kept is announced a moment later
 		kept, err := h.store.LastSeq(context.Background())
 		return err == nil && kept == h.events.Last()
-	}, within, time.Millisecond, "nothing was announced that is not kept")
+	}, "nothing was announced that is not kept")
 
 	<-stopped // agents are ended before there is room to say so
 	<-stopped

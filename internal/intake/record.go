@@ -132,12 +132,6 @@ func decoded[T any](r report, record func(T) error) error {
 	return record(v)
 }
 
-// announce adds an event of a run to the log.
-func announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
-	return err
-}
-
 // object is raw JSON if it is an object that has members, else nil.
 func object(raw json.RawMessage) json.RawMessage {
 	if len(raw) > 2 && raw[0] == '{' {

@@ -66,12 +66,13 @@ func TestWhatAPromptMentions(t *testing.T) {
 		names   string
 		outside []string
 	}{
-		"see @a.txt, and (@a.txt) @a.txt.":                     {"resource a.txt", nil},
-		"from below: @b.txt and @sub/b.txt":                    {"resource b.txt", nil},
-		"@a.png @fits @long @x.bin":                            {"image a.png, resource fits, resource_link long, resource_link x.bin", nil},
-		"mail me@a.txt, @nobody, @ and @sub":                   {"", nil},
-		"@../secret, " + "@link and @" + dir + "/secret":       {"", []string{"../secret,", "link"}},
-		"@" + root + "/a.txt":                                  {"resource a.txt", nil},
+		"see @a.txt, and (@a.txt) @a.txt.":          {"resource a.txt", nil},
+		"from below: @b.txt and @sub/b.txt":         {"resource b.txt", nil},
+		"@a.png @fits @long @x.bin":                 {"image a.png, resource fits, resource_link long, resource_link x.bin", nil},
+		"mail me@a.txt, @nobody, @ and @sub":        {"", nil},
+		"@../secret, @link and @" + dir + "/secret": {"", []string{"../secret"}}, // the same file
+		"@link":               {"", []string{"link"}},
+		"@" + root + "/a.txt": {"resource a.txt", nil},
 		"@-1,7 +1,7 @@ as in a diff @param @a.txt:3 @override": {"", nil},
 	} {
 		blocks, outside := Mentioned(text, filepath.Join(root, "sub"), root)

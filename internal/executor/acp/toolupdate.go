@@ -93,7 +93,7 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 
 // keep takes content that is no text.
 func (u *toolUpdate) keep(raw json.RawMessage) {
-	var text chunkText
+	var text saidText
 	if json.Unmarshal(raw, &text) == nil && text.Type == "text" {
 		return
 	}

@@ -13,12 +13,12 @@ import (
 
 // chunk is the update of the kinds that end in _chunk.
 type chunk struct {
-	MessageID *string         `json:"messageId"`
-	Content   json.RawMessage `json:"content"`
+	MessageID *string  `json:"messageId"`
+	Content   saidText `json:"content"`
 }
 
-// chunkText is the content of a chunk that is a text.
-type chunkText struct {
+// saidText is content that is a text.
+type saidText struct {
 	Type string  `json:"type"`
 	Text *string `json:"text"`
 }
@@ -64,11 +64,10 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 
 func (t *turn) chunk(raw []byte, take func(id, text string)) bool {
 	var c chunk
-	var said chunkText
-	if json.Unmarshal(raw, &c) != nil || json.Unmarshal(c.Content, &said) != nil || said.Type != "text" || said.Text == nil {
+	if json.Unmarshal(raw, &c) != nil || c.Content.Type != "text" || c.Content.Text == nil {
 		return false
 	}
-	take(c.id(), *said.Text)
+	take(c.id(), *c.Content.Text)
 	return true
 }
 
@@ -78,7 +77,7 @@ func (t *turn) contentChunk(raw []byte) bool {
 	if json.Unmarshal(raw, &c) != nil {
 		return false
 	}
-	block, ok := blocks.Read(c.Content)
+	block, ok := blocks.Read(frame.Member(raw, "content"))
 	if ok {
 		t.Content(c.id(), block)
 	}
