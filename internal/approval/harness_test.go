@@ -38,6 +38,8 @@ type harness struct {
 	rules   []config.Rule
 	read    map[string]int // approvals that changes have read, by the query
 	resumed []string       // prompts
+	told    []string       // prompts
+	refused []string       // tool calls
 	notes   []string
 	gone    chan struct{} // of AgentEnded
 	foreign bool
@@ -96,6 +98,20 @@ func (h *harness) Resume(_ store.Tx, _ domain.Run, prompt string, _ bool) error 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.resumed = append(h.resumed, prompt)
+	return nil
+}
+
+func (h *harness) Tell(_ store.Tx, _ domain.Run, prompt string, _ bool) (domain.Run, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = append(h.told, prompt)
+	return domain.Run{Task: int64(len(h.told))}, nil
+}
+
+func (h *harness) RefuseTool(_ store.Tx, _ domain.Run, a domain.Approval, why string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = append(h.refused, a.ToolUseID()+": "+a.DecidedBy+": "+why)
 	return nil
 }
 

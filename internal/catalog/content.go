@@ -31,6 +31,5 @@ type Resource struct {
 // MessageContent is a part of what an agent says that is no text. It stands by
 // itself, between messages.
 type MessageContent struct {
-	MessageID string       `json:"message_id,omitempty" doc:"The agent's own id of the message."`
-	Content   ContentBlock `json:"content"`
+	Content ContentBlock `json:"content"`
 }

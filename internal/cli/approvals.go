@@ -130,11 +130,14 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					{"asked", a.CreatedAt},
 					{"deadline", a.Deadline},
 					{"decided by", a.DecidedBy},
+					{"because", a.Explanation},
+					{"rule, session", a.Rules["session"].Text},
+					{"rule, project", a.Rules["project"].Text},
 					{"comment", a.Comment},
 					{"response", a.Response},
 				}
 				for i, o := range a.Options {
-					fields = append(fields, output.Field{"option " + strconv.Itoa(i+1), o.Name})
+					fields = append(fields, output.Field{"option " + strconv.Itoa(i+1), o.InWords()})
 				}
 				text := &strings.Builder{}
 				_ = output.Fields(text, fields...)                      // a Builder takes all

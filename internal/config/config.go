@@ -113,4 +113,6 @@ type Rule struct {
 	Command string // glob over the commands that it runs
 	Agent   string // the name of an agent
 	Source  string // user or project
+	File    string // in which it stands, as people are told of it; "": in none
+	Line    int    // of File, from 1
 }

@@ -65,7 +65,7 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 	w.write(w.project, text)
 	assert.Len(t, l.Rules(), 2)
 	w.write(w.user, "default_agent = \n")
-	assert.Equal(t, []config.Rule{{Effect: "deny", Tool: "Read", Source: "project"}}, l.Rules())
+	assert.Equal(t, []config.Rule{{Effect: "deny", Tool: "Read", Source: "project", File: ".duet.toml", Line: 9}}, l.Rules())
 	assert.Empty(t, l.Keys())
 	_, err = l.Resolve("")
 	var wrong *config.Error

@@ -67,9 +67,9 @@ func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
 		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"2","status":"completed","content":[{"type":"content","content":{"type":"text","text":"\u001b[32mPASS\u001b[0m"}}]}`),
 	)
 	assert.Equal(t, []string{
-		`{"message_id":"m","content":{"type":"image","mimeType":"image/png","data":"AAEC"}}`,
-		`{"message_id":"m","content":{"type":"resource","resource":{"uri":"file:///a","text":"hello"}}}`,
-		`{"message_id":"m","content":{"type":"resource_link","uri":"file:///a","name":"a"}}`,
+		`{"content":{"type":"image","mimeType":"image/png","data":"AAEC"}}`,
+		`{"content":{"type":"resource","resource":{"uri":"file:///a","text":"hello"}}}`,
+		`{"content":{"type":"resource_link","uri":"file:///a","name":"a"}}`,
 	}, h.data("content"))
 	assert.Len(t, h.data("raw"), 3, "content that nobody knows goes on as it came")
 	results := h.data("tool_result")

@@ -160,6 +160,10 @@ func (v *View) showItem(d wire.EventData) {
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
 		}
+		if d.RefusedBy != "" && d.ToolStatus == "failed" {
+			v.aside(v.nested(d)+"⊘ "+tool+" — not run, "+refusedBy(d), dim)
+			return
+		}
 		v.aside(v.nested(d)+mark+tool, dim)
 		v.showAttachments("tool", d.ToolData.Attachments)
 	case "system":
@@ -193,6 +197,30 @@ func (v *View) showAttachments(role string, list []wire.Attachment) {
 		}
 		v.aside("  "+line, dim)
 	}
+}
+
+// refusedBy says who did not let a tool run, and why.
+func refusedBy(d wire.EventData) string {
+	text := "denied by " + d.RefusedBy
+	if d.RefusedBy == "user" {
+		text = "denied"
+	}
+	if d.Refusal != "" {
+		text += ": " + output.Line(d.Refusal)
+	}
+	return text
+}
+
+// refusal tells of what a rule or a mode has denied, so that nobody was asked.
+func (v *View) refusal(d wire.EventData) {
+	if d.Decision != "denied" || v.json || !strings.HasPrefix(d.DecidedBy, "rule=") && !strings.HasPrefix(d.DecidedBy, "mode=") {
+		return
+	}
+	text := "not asked: " + output.Line(cmp.Or(d.Title, d.ToolName)) + " is denied by " + d.DecidedBy
+	if d.Explanation != "" {
+		text += " (" + output.Line(d.Explanation) + ")"
+	}
+	v.Note(text)
 }
 
 // showPlan shows the steps of a plan that are new or have changed.

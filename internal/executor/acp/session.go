@@ -8,6 +8,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/transcript"
 )
@@ -28,12 +29,15 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if t.Stopped() {
 		return "", nil
 	}
-	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, promptRequest{a.session, append(opening, acp.TextBlock(t.Params.Prompt)), with})
+	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with})
 	if err != nil {
 		return "", a.failure(err)
 	}
 	if result.StopReason != "cancelled" && !t.Stopped() {
 		t.delivered(t.answers.turnEnded())
+	}
+	if !t.Stopped() && t.answers.endedByDenial() {
+		t.Event(catalog.EventDenialEndedTurn, struct{}{})
 	}
 	if u := result.Usage; u != nil {
 		t.Usage(catalog.TokenUsage{

@@ -26,9 +26,8 @@ type toolUpdate struct {
 	RawOutput  json.RawMessage
 	Meta       json.RawMessage
 
-	repaired bool                   // it came as no UTF-8
-	blocks   []catalog.ContentBlock // of Content, what is no text; nil if Content was not told
-	unread   []json.RawMessage      // of Content, what nobody knows
+	repaired bool // it came as no UTF-8
+	strange  bool // it has content that nobody knows
 }
 
 // toolContent is what a tool call shows.
@@ -67,9 +66,6 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 		}
 		u.Locations = append(u.Locations, path)
 	}
-	if content != nil {
-		u.blocks = []catalog.ContentBlock{}
-	}
 	u.Content = make([]toolContent, len(content))
 	for i, item := range content {
 		if m, err = toolinput.Members(item); err != nil {
@@ -84,24 +80,8 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 		if err != nil {
 			return err
 		}
-		if c.Type == "content" {
-			u.keep(c.Content)
-		}
 	}
 	return nil
-}
-
-// keep takes content that is no text.
-func (u *toolUpdate) keep(raw json.RawMessage) {
-	var text saidText
-	if json.Unmarshal(raw, &text) == nil && text.Type == "text" {
-		return
-	}
-	if block, ok := blocks.Read(raw); ok {
-		u.blocks = append(u.blocks, block)
-	} else {
-		u.unread = append(u.unread, raw)
-	}
 }
 
 // call is the update in the hub's terms.
@@ -109,7 +89,6 @@ func (u *toolUpdate) call() catalog.ToolCall {
 	c := catalog.ToolCall{
 		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
 		Input: present(u.RawInput), ParentID: metaString(u.Meta, "claudeCode", "parentToolUseId"),
-		Content: u.blocks,
 	}
 	for _, l := range u.Locations {
 		c.Paths = appendNew(c.Paths, l)
@@ -121,6 +100,10 @@ func (u *toolUpdate) call() catalog.ToolCall {
 			c.Diffs = append(c.Diffs, catalog.FileDiff{Path: b.Path, OldText: b.OldText, NewText: b.NewText})
 		case "terminal":
 			c.Terminal = b.TerminalID
+		case "content":
+			var known bool
+			c.Content, known = blocks.Add(c.Content, b.Content)
+			u.strange = u.strange || !known
 		}
 	}
 	return c
@@ -128,6 +111,18 @@ func (u *toolUpdate) call() catalog.ToolCall {
 
 // result is the text of the tool's content, or else its raw output.
 func (u *toolUpdate) result() json.RawMessage {
+	if text := u.text(); text != "" {
+		raw, _ := task.JSON(text)
+		return raw
+	}
+	if len(u.call().Content) > 0 { // the raw output would be its bytes again
+		return nil
+	}
+	return present(u.RawOutput)
+}
+
+// text is what the tool's content says, "" if there is no text in it.
+func (u *toolUpdate) text() string {
 	var texts []string
 	for _, b := range u.Content {
 		var block struct {
@@ -137,14 +132,7 @@ func (u *toolUpdate) result() json.RawMessage {
 			texts = append(texts, block.Text)
 		}
 	}
-	if len(u.blocks) > 0 && len(texts) == 0 { // the raw output would be their bytes again
-		return nil
-	}
-	if len(texts) > 0 {
-		text, _ := task.JSON(strings.Join(texts, "\n"))
-		return text
-	}
-	return present(u.RawOutput)
+	return strings.Join(texts, "\n")
 }
 
 // metaString is the string at meta.family.name, or empty.

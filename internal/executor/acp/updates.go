@@ -13,14 +13,11 @@ import (
 
 // chunk is the update of the kinds that end in _chunk.
 type chunk struct {
-	MessageID *string  `json:"messageId"`
-	Content   saidText `json:"content"`
-}
-
-// saidText is content that is a text.
-type saidText struct {
-	Type string  `json:"type"`
-	Text *string `json:"text"`
+	MessageID *string `json:"messageId"`
+	Content   struct {
+		Type string  `json:"type"`
+		Text *string `json:"text"`
+	} `json:"content"`
 }
 
 // update reports a session/update of the agent. What is not known, or does
@@ -32,7 +29,7 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 	switch kind {
 	case "agent_message_chunk":
 		t.delivered(t.answers.agentActed())
-		known = t.chunk(raw, t.Text) || t.contentChunk(raw)
+		known = t.chunk(raw, t.Text) || t.content(raw)
 	case "agent_thought_chunk":
 		t.delivered(t.answers.agentActed())
 		known = t.chunk(raw, t.thought)
@@ -43,6 +40,7 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 		if known = json.Unmarshal(raw, &u) == nil && u.ToolCallID != ""; known {
 			u.repaired = repaired
 			t.toolUpdate(&u, kind == "tool_call")
+			known = !u.strange
 		}
 	case "plan":
 		var p struct {
@@ -67,28 +65,21 @@ func (t *turn) chunk(raw []byte, take func(id, text string)) bool {
 	if json.Unmarshal(raw, &c) != nil || c.Content.Type != "text" || c.Content.Text == nil {
 		return false
 	}
-	take(c.id(), *c.Content.Text)
+	id := ""
+	if c.MessageID != nil {
+		id = *c.MessageID
+	}
+	take(id, *c.Content.Text)
 	return true
 }
 
-// contentChunk reports a chunk that is no text.
-func (t *turn) contentChunk(raw []byte) bool {
-	var c chunk
-	if json.Unmarshal(raw, &c) != nil {
-		return false
-	}
+// content reports a chunk that is no text.
+func (t *turn) content(raw []byte) bool {
 	block, ok := blocks.Read(frame.Member(raw, "content"))
 	if ok {
-		t.Content(c.id(), block)
+		t.Content(block)
 	}
 	return ok
-}
-
-func (c *chunk) id() string {
-	if c.MessageID == nil {
-		return ""
-	}
-	return *c.MessageID
 }
 
 func (t *turn) thought(id, text string) {
@@ -125,13 +116,8 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	t.EndMessage()
 	call := u.call()
 	known := t.tools.note(u, call)
-	for _, unread := range u.unread {
-		t.Event(catalog.EventRaw, unread)
-	}
-	if known.todo {
-		if plan := blocks.Todos(call.Input); plan != nil {
-			t.Event(catalog.EventPlan, *plan)
-		}
+	if plan := blocks.Todos(call.Input); known.todo && plan != nil {
+		t.Event(catalog.EventPlan, *plan)
 	}
 	t.Files.Mention(known.kind, u.Status, call.Paths, call.Diffs)
 	ended := u.Status == "completed" || u.Status == "failed"

@@ -24,25 +24,6 @@ type (
 	}
 )
 
-// A promptRequest is a prompt with what goes with it.
-type promptRequest struct {
-	session acp.SessionId
-	texts   []acp.ContentBlock
-	with    []catalog.ContentBlock
-}
-
-// MarshalJSON implements json.Marshaler.
-func (r promptRequest) MarshalJSON() ([]byte, error) {
-	prompt := make([]any, 0, len(r.texts)+len(r.with))
-	for _, b := range r.texts {
-		prompt = append(prompt, b)
-	}
-	for _, b := range r.with {
-		prompt = append(prompt, b)
-	}
-	return json.Marshal(map[string]any{"sessionId": r.session, "prompt": prompt})
-}
-
 // booleanOptions says that options that are true or false are understood.
 var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
 

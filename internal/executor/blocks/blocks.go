@@ -33,6 +33,16 @@ func Read(raw json.RawMessage) (b catalog.ContentBlock, ok bool) {
 	return b, false
 }
 
+// Add adds content of a tool's that is no text to a list. known is false for content of
+// a type that nobody knows.
+func Add(list []catalog.ContentBlock, raw json.RawMessage) (_ []catalog.ContentBlock, known bool) {
+	b, ok := Read(raw)
+	if ok {
+		list = append(list, b)
+	}
+	return list, ok || b.Type == "text"
+}
+
 // Capabilities say what an agent takes in prompts beside text and links.
 type Capabilities struct {
 	Image           bool `json:"image"`

@@ -131,12 +131,12 @@ func (r *Reporter) Text(id, text string) {
 }
 
 // Content reports a part of what the agent says that is no text.
-func (r *Reporter) Content(id string, block catalog.ContentBlock) {
+func (r *Reporter) Content(block catalog.ContentBlock) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.messages++
 	r.open = false
-	r.event(catalog.EventContent, catalog.MessageContent{MessageID: id, Content: block})
+	r.event(catalog.EventContent, catalog.MessageContent{Content: block})
 }
 
 // EndMessage notes that what comes next is another message.

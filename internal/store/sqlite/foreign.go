@@ -163,7 +163,7 @@ const agentSettingsFormat = 12
 
 // contentFormat is the first format whose runs have the column content, and that
 // has attachments.
-const contentFormat = 13
+const contentFormat = 14
 
 // AttachmentPart is as of [store.ItemReader]; databases of earlier formats have none.
 func (f *Foreign) AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error) {
