@@ -42,7 +42,7 @@ others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 The prompt is the arguments, or standard input if there are none. The session
 is kept: continue it with --continue and any of its ids, or "last".
 
-` + filesHelp + `
+` + attachment.Help + `
 Exit status: 0 if the agent completed; 1 if it failed or somebody else ended
 it; 130 if you interrupted it (C-c; press it twice to end at once).`
 
@@ -50,8 +50,7 @@ it; 130 if you interrupted it (C-c; press it twice to end at once).`
 type promptOptions struct {
 	agent, cwd, from string
 	set              agentSettings
-	with             attachments
-	content          []attachment.Block
+	with             attachment.Flags
 	yes, deny        bool
 }
 
@@ -67,7 +66,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.content, err = o.with.content(cmd, s, args); err != nil {
+			if err := o.with.Read(cmd, s, args); err != nil {
 				return err
 			}
 			return runPrompt(cmd, s, o, text)
@@ -79,7 +78,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.StringVar(&o.from, "continue", "", "continue a session: any of its ids, or last")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
-	o.with.addFlags(cmd)
+	o.with.Add(cmd)
 	directories(cmd, "cwd")
 	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.Known, error) {
 		if o.from == "" {
@@ -186,9 +185,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			return started, err
 		}
 		params := map[string]any{"query": text}
-		if o.content != nil {
-			params["content"] = o.content
-		}
+		o.with.Into(params)
 		members := map[string]string{"agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
 		if err := wire.Wanted(params, members, o.set.options); err != nil {
 			return started, err
@@ -209,9 +206,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		}
 	}
 	params := map[string]any{"session_id": o.from, "query": text}
-	if o.content != nil {
-		params["content"] = o.content
-	}
+	o.with.Into(params)
 	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", params)
 	return started, err
 }

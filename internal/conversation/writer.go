@@ -134,19 +134,6 @@ func (w *Writer) Content(t store.Tx, run *domain.Run, list []domain.Content) err
 	return err
 }
 
-// Attach keeps the bytes of content.
-func Attach(t store.Tx, list []domain.Content) error {
-	for _, c := range list {
-		if c.Attachment == "" {
-			continue
-		}
-		if err := t.PutAttachment(c.Attached()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Message adds a whole message, behind the one that is open, and changes run to
 // what is known then. kind is the caller's name for what it is.
 func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (domain.Item, error) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/content"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -132,7 +132,7 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
-	blocks, err := h.promptContent(live.ctx, run)
+	blocks, err := conversation.PromptContent(live.ctx, h.store, run)
 	if err != nil {
 		return result, err
 	}
@@ -146,23 +146,6 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 		return *reported, nil
 	}
 	return result, err
-}
-
-// promptContent is what goes with a run's prompt, with its bytes.
-func (h *Hub) promptContent(ctx context.Context, run domain.Run) ([]catalog.ContentBlock, error) {
-	var blocks []catalog.ContentBlock
-	for _, b := range run.Content {
-		c := domain.Content{Block: b}
-		if b.Attachment != "" {
-			kept, err := h.store.Attachment(ctx, b.Attachment)
-			if err != nil {
-				return nil, err
-			}
-			c.Data = kept.Data
-		}
-		blocks = append(blocks, content.Write(c))
-	}
-	return blocks, nil
 }
 
 // finish brings a run to the end that its executor reported.
