@@ -74,7 +74,7 @@ func dayAgents() []dayAgent {
 			sub: "it does not pass the question on, and does not wait", subSays: "agent_id",
 		},
 		{
-			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite, mutters: true,
+			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
 			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, untold: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
