@@ -57,9 +57,10 @@ internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
-internal/executor/acp: frame internal/catalog internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/toolinput
+internal/executor/acp: frame internal/catalog internal/executor/plan internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/shellcommand internal/toolinput
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/executortest: internal/catalog internal/witness  # for tests
+internal/executor/plan: internal/toolinput
 internal/executor/process: internal/catalog
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace
 internal/executor/terminal: server internal/catalog internal/executor/process
