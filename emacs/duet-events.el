@@ -184,6 +184,13 @@ The events that tell of it may come after the reply that did."
      (when-let ((mode (duet-get-string data :mode :current)))
        (duet-session-set-agent-mode session mode)))
     ("usage" (duet-session-add-usage session data))
+    ("agent_silent"
+     (when-let ((run (duet-session-run session (duet-get-string data :session_id))))
+       (duet-run-be-silent run
+                           (and (not (eq (duet-get data :ended) t))
+                                (duet-get-string data :since))
+                           (duet-get-string data :note)
+                           (duet-get-string data :tool_title))))
     ((or "task_progress" "agent_update" "gate_result" "build_progress"))
     (_ (duet-log "An event of a type that is not known: %s" type)))
   (duet-model-announce (duet-session-model session) 'session session))

@@ -28,7 +28,8 @@
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
-;;                       duet-header.el, looks: duet-render.el, duet-markup.el,
+;;                       duet-header.el, agents that say nothing:
+;;                       duet-silence.el, looks: duet-render.el, duet-markup.el,
 ;;                       duet-lines.el, duet-visible.el, what RET visits:
 ;;                       duet-visit.el, what the mouse wheel does: duet-scroll.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
@@ -48,6 +49,7 @@
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-terminal.el    the server's terminals
 ;;   duet-agents.el      which agents there are
+;;   duet-login.el       signing in to agents
 ;;   duet-settings.el    what a session's agent is set to, and can be
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
@@ -70,6 +72,7 @@
 (require 'duet-prompts)
 (require 'duet-quit)
 (require 'duet-secrets)
+(require 'duet-silence)
 (require 'duet-trust)
 (require 'duet-menu-bar)
 
@@ -83,6 +86,8 @@
 (autoload 'duet-rules "duet-rules" "List what was decided for good." t)
 (autoload 'duet-agents "duet-agents" "List the agents." t)
 (autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
+(autoload 'duet-login "duet-login" "Sign in to an agent." t)
+(autoload 'duet-logout "duet-login" "Sign out of an agent." t)
 (autoload 'duet-send-region "duet-ask" "Begin a prompt with the region." t)
 (autoload 'duet-ask-about-error "duet-ask" "Begin a prompt about a mistake." t)
 

@@ -28,6 +28,15 @@ type acpAgent struct {
 	left    string // the terminal of "leftover"
 	choosy  *choosyAgent
 	offered json.RawMessage
+	keyed   bool // it was told to use its key
+}
+
+// keyVariable is the variable in which a fake agent has its key, if it has one.
+func keyVariable(kind string) string {
+	if kind == "keyed" {
+		return playAgent // any that is set will do
+	}
+	return "NOBODY_HAS_THIS"
 }
 
 type wire struct {
@@ -37,6 +46,7 @@ type wire struct {
 		SessionID      string `json:"sessionId"`
 		CWD            string `json:"cwd"`
 		ModeID         string `json:"modeId"`
+		MethodID       string `json:"methodId"`
 		ModelID        string `json:"modelId"`
 		ConfigID       string `json:"configId"`
 		Type           string `json:"type"`
@@ -82,11 +92,15 @@ func fakeAgent() {
 			}
 			a.reply(m.ID, map[string]any{
 				"protocolVersion": 1, "agentCapabilities": capabilities,
-				"authMethods": []any{map[string]any{"id": "x", "name": "Fake login", "type": "of-the-future"}},
+				"authMethods": []any{
+					map[string]any{"id": "x", "name": "Fake login", "type": "of-the-future", "vars": "odd"},
+					map[string]any{"id": "no", "name": "Another key", "type": "env_var", "vars": []any{map[string]any{"name": playAgent}, map[string]any{"name": "NOBODY_HAS_THIS"}}},
+					map[string]any{"id": "key", "name": "Key", "type": "env_var", "vars": []any{map[string]any{"name": keyVariable(kind)}, map[string]any{"name": "NOR_THIS", "optional": true}}},
+				},
 			})
 		case "session/new":
 			a.cwd = m.Params.CWD
-			if kind == "locked" {
+			if kind == "locked" || kind == "keyed" && !a.keyed {
 				a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32000, "message": "Authentication required"}})
 				continue
 			}
@@ -100,6 +114,9 @@ func fakeAgent() {
 					map[string]any{"type": "select", "id": "model", "name": "Model", "category": "model", "currentValue": "small", "options": []any{map[string]any{"value": "big", "name": "Big"}}},
 				},
 			})
+		case "authenticate":
+			a.keyed = m.Params.MethodID == "key"
+			a.reply(m.ID, map[string]any{})
 		case "session/resume":
 			a.cwd, a.session = m.Params.CWD, m.Params.SessionID
 			a.reply(m.ID, map[string]any{})
@@ -228,6 +245,15 @@ func (a *acpAgent) prompt(m wire) {
 		a.text("hanging")
 		for a.read().Method != "session/cancel" {
 		}
+		done["stopReason"] = "cancelled"
+	case "mutter", "dangle": // for good, or until somebody answers
+		if words[0] == "dangle" {
+			a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Look into it", "kind": "think", "status": "in_progress"})
+		}
+		fmt.Fprintln(os.Stderr, "\x1b[31mAPI error 500\x1b[0m, trying again")
+		for a.read().Method != "session/cancel" {
+		}
+		a.text("well")
 		done["stopReason"] = "cancelled"
 	case "deaf", "stubborn":
 		if words[0] == "stubborn" {

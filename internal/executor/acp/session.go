@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"encoding/json"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/transcript"
 )
@@ -65,13 +67,13 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 		return nil, a.exited()
 	}
 	request := acp.NewSessionRequest{
-		Cwd: t.Params.CWD, McpServers: a.mcpServers(t.Conversation.MCPServers), AdditionalDirectories: a.directories(t),
+		Cwd: t.Params.CWD, McpServers: a.mcpServers(t), AdditionalDirectories: a.directories(t),
 	}
 	claude := a.info.AgentInfo != nil && strings.Contains(strings.ToLower(a.info.AgentInfo.Name), "claude")
 	if t.Conversation.SystemPrompt != "" && claude { // its own way to be told
 		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
 	}
-	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionNew, request)
+	result, err := a.newSession(request)
 	switch {
 	case err != nil:
 		return nil, a.failure(err)
@@ -96,6 +98,20 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	return opening, nil
 }
 
+// newSession opens a session. An agent that was given its key and does not use it
+// before it is told to (codex) is told so.
+func (a *agent) newSession(request acp.NewSessionRequest) (sessionResult, error) {
+	patience := 4 * a.driver.opts.StartTimeout
+	result, err := callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
+	if method := authmethod.WithKey(a.info.AuthMethods, a.has); method != "" && authmethod.IsRequired(err) {
+		_, refused := callWithin[json.RawMessage](a, patience, acp.AgentMethodAuthenticate, acp.AuthenticateRequest{MethodId: method})
+		if refused == nil {
+			return callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
+		}
+	}
+	return result, err
+}
+
 func (a *agent) initialize(files string) *task.Failure {
 	info, err := callWithin[initializeResult](a, a.driver.opts.StartTimeout, acp.AgentMethodInitialize, initializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
@@ -118,7 +134,7 @@ func (a *agent) initialize(files string) *task.Failure {
 // resume resumes the agent's own session, or loads it, and reports whether it
 // is there.
 func (a *agent) resume(t *turn, id acp.SessionId) bool {
-	servers, directories := a.mcpServers(t.Conversation.MCPServers), a.directories(t)
+	servers, directories := a.mcpServers(t), a.directories(t)
 	var result sessionResult
 	var err error
 	switch c := a.info.AgentCapabilities; {

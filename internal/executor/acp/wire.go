@@ -7,6 +7,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 )
 
 // What the SDK cannot say to an agent.
@@ -42,10 +43,8 @@ type (
 				SSE  bool `json:"sse"`
 			} `json:"mcpCapabilities"`
 		} `json:"agentCapabilities"`
-		AgentInfo   *catalog.AgentInfo `json:"agentInfo"`
-		AuthMethods []struct {
-			Name string `json:"name"`
-		} `json:"authMethods"`
+		AgentInfo   *catalog.AgentInfo  `json:"agentInfo"`
+		AuthMethods []authmethod.Method `json:"authMethods"`
 	}
 	sessionResult struct {
 		SessionID     string
