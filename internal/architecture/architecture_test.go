@@ -60,12 +60,13 @@ internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
-internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/authmethod internal/executor/blocks internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/toolinput
+internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/authmethod internal/executor/blocks internal/executor/plan internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/shellcommand internal/toolinput
 internal/executor/acp/linefilter: frame
 internal/executor/authmethod:
 internal/executor/blocks: internal/catalog internal/executor/task
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/executortest: internal/catalog internal/witness  # for tests
+internal/executor/plan: internal/toolinput
 internal/executor/process: internal/catalog
 internal/executor/silence: internal/catalog
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace

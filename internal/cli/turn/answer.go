@@ -134,10 +134,6 @@ func (a *asker) withPattern(q asked, text string) (d wire.Decision, again bool) 
 	return wire.Decision{Decision: "approve", Scope: a.scope, Pattern: text}, false
 }
 
-// tells reports whether what a person says to a question would not reach the agent
-// but by a prompt.
-func tells(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
-
 // responseOf makes a decision of the answer to a question that is not about a
 // tool: the number of an option, or words.
 func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {

@@ -251,6 +251,10 @@ func (a *asker) promptFor(q asked) string {
 	return "Allow? " + keys + ": "
 }
 
+// tells reports whether what a person says to a question would not reach the agent
+// but by a prompt.
+func tells(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
+
 // read reads a line of the terminal whenever one is asked for. What came with
 // it is thrown away: it was typed before the next question was asked. It ends
 // with the process: nothing else ends a read of a terminal.
