@@ -107,7 +107,9 @@
 
 (cl-defstruct (duet-tool (:include duet-message) (:copier nil))
   "A tool call."
-  id name title tool-kind status input result paths diffs terminal approval)
+  id name title tool-kind status input result paths diffs terminal approval
+  (refused-by nil :documentation "Who did not let it run, as the protocol has it.")
+  (refusal nil :documentation "Why, in words."))
 
 (cl-defstruct (duet-approval (:copier nil))
   "A question that waits, or waited, for an answer."

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -172,4 +173,17 @@ func resultOf(s domain.Session) *sessionResult {
 		r.DurationMS = *took
 	}
 	return r
+}
+
+// modeInForce is the permission mode of a session's conversation. An agent that has
+// left plan mode, or has entered it, is in another one than people have asked for.
+func modeInForce(s domain.Session) string {
+	asked, is := s.Thread.Mode, s.Thread.AgentModeAfter(s.Run)
+	switch {
+	case asked == "", asked == catalog.ModePlan && is != "" && is != catalog.ModePlan:
+		return catalog.ModeDefault
+	case is == catalog.ModePlan:
+		return is
+	}
+	return asked
 }

@@ -310,12 +310,12 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 	if err != nil {
 		return stateResult{}, err
 	}
-	told, err := h.AgentSession(ctx, found)
+	known, err := h.AgentSession(ctx, found)
 	if err != nil {
 		return stateResult{}, err
 	}
 	one := []*session{s.session(h, found)}
-	one[0].describe(h, told)
+	one[0].describe(known)
 	fit(one, room(ctx))
 	return stateResult{*one[0]}, nil
 }

@@ -27,6 +27,9 @@ const (
 	// PermissionTaken, before what shows it. An executor that leaves it out is
 	// taken to have passed answers on when it reports anything later.
 	EventPermissionTaken = "permission_taken"
+	// An empty object, at the end of a turn that an agent ended because it was
+	// denied permission.
+	EventDenialEndedTurn = "denial_ended_turn"
 )
 
 // ContentDelta is a piece of a message or a thought.

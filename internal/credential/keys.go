@@ -187,7 +187,7 @@ func (k *Keys) WithoutKeys(p catalog.RequestPermissionParams, thread int64) cata
 	if s.None() {
 		return p
 	}
-	p.ToolInput, p.ToolParams, p.Title = s.JSON(p.ToolInput), s.JSON(p.ToolParams), s.Piece(p.Title)
+	p.ToolInput, p.ToolParams, p.Title, p.Plan = s.JSON(p.ToolInput), s.JSON(p.ToolParams), s.Piece(p.Title), s.Piece(p.Plan)
 	p.Diffs = slices.Clone(p.Diffs)
 	for i, d := range p.Diffs {
 		if d.OldText != nil {

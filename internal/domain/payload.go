@@ -68,6 +68,9 @@ type ApprovalRequested struct {
 	Options       []Option
 	Paths         []string
 	Diffs         []Diff
+	Plan          string // as of Approval
+	TakesComment  bool
+	Rule          *RulePreview // nil: no rule can be made of it
 	Stale         bool
 	Reopens       string
 	Reopened      string
@@ -89,6 +92,7 @@ type ApprovalResolved struct {
 	Title       string
 	Tool        string
 	InputEdited bool
+	Explanation string // as of Approval
 }
 
 // SettingsChanged says which settings of a thread were changed; a nil field was

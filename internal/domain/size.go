@@ -112,7 +112,7 @@ func sizeOfOptions(options []Option) (n int) {
 
 // Size is as of ItemData.
 func (d ToolDetails) Size() int {
-	n := len(d.Terminal) + SizeOfDiffs(d.Diffs)
+	n := len(d.Terminal) + len(d.Refusal) + SizeOfDiffs(d.Diffs)
 	for _, p := range d.Paths {
 		n += len(p) + 4
 	}
@@ -132,7 +132,7 @@ func (n FileNote) Size() int { return fieldsSize + len(n.Path) }
 
 // Size is as of ItemData.
 func (n ApprovalNote) Size() int {
-	return fieldsSize + len(n.Title) + len(n.Response) + len(n.Delivery)
+	return fieldsSize + len(n.Title) + len(n.Response) + len(n.Explanation) + len(n.Delivery)
 }
 
 // Size is about how many bytes its texts are.

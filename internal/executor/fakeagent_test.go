@@ -146,6 +146,28 @@ func (a *acpAgent) prompt(m wire) {
 			map[string]any{"optionId": "red", "name": "Red", "kind": "choice"},
 		})
 		a.text("answer " + string(result))
+	case "deny-cancelled", "deny-end", "deny-says", "deny-tries":
+		call := func(id, update, status string) {
+			a.update(map[string]any{"sessionUpdate": update, "toolCallId": id, "title": "x", "kind": "execute", "status": status})
+		}
+		if words[0] != "deny-cancelled" {
+			call("d1", "tool_call", "pending")
+		}
+		a.ask(map[string]any{"toolCallId": "d1", "kind": "execute", "title": "x"}, []any{
+			map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"}, map[string]any{"optionId": "n", "name": "No", "kind": "reject_once"},
+		})
+		if words[0] == "deny-cancelled" {
+			done["stopReason"] = "cancelled"
+			break
+		}
+		call("d1", "tool_call_update", "failed")
+		switch words[0] {
+		case "deny-says":
+			a.text("then not")
+		case "deny-tries":
+			call("d2", "tool_call", "pending")
+			call("d2", "tool_call_update", "completed")
+		}
 	case "tools": // each line is the request for leave for one, as it goes over the wire
 		content, _ := os.ReadFile(filepath.Join(a.cwd, "requests"))
 		for line := range bytes.Lines(content) {

@@ -47,6 +47,8 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return w.opts.Conversation.File(t, run, *r.change)
 	case catalog.EventPermissionTaken:
 		return decoded(r, func(p catalog.PermissionTaken) error { return w.opts.Answers.Taken(t, run.ID, p.ApprovalIDs) })
+	case catalog.EventDenialEndedTurn:
+		return w.opts.Conversation.DenialEndedTurn(t, &run)
 	case catalog.EventNativeSession:
 		return decoded(r, func(n catalog.NativeSession) error { return w.recordSession(t, run, n) })
 	case catalog.EventUsage:
@@ -143,12 +145,6 @@ func decoded[T any](r report, record func(T) error) error {
 		return err
 	}
 	return record(v)
-}
-
-// announce adds an event of a run to the log.
-func announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
-	return err
 }
 
 // object is raw JSON if it is an object that has members, else nil.

@@ -156,10 +156,38 @@ func (v *View) showItem(d wire.EventData) {
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
 		}
+		if d.RefusedBy != "" && d.ToolStatus == "failed" {
+			v.aside("⊘ "+tool+" — not run, "+refusedBy(d), dim)
+			return
+		}
 		v.aside(mark+tool, dim)
 	case "system":
 		v.Note(d.Content)
 	}
+}
+
+// refusedBy says who did not let a tool run, and why.
+func refusedBy(d wire.EventData) string {
+	text := "denied by " + d.RefusedBy
+	if d.RefusedBy == "user" {
+		text = "denied"
+	}
+	if d.Refusal != "" && d.Refusal != "denied" { // which stands for no reason
+		text += ": " + output.Line(d.Refusal)
+	}
+	return text
+}
+
+// refusal tells of what a rule or a mode has denied, so that nobody was asked.
+func (v *View) refusal(d wire.EventData) {
+	if d.Decision != "denied" || v.json || !strings.HasPrefix(d.DecidedBy, "rule=") && !strings.HasPrefix(d.DecidedBy, "mode=") {
+		return
+	}
+	text := "not asked: " + output.Line(cmp.Or(d.Title, d.ToolName)) + " is denied by " + d.DecidedBy
+	if d.Explanation != "" {
+		text += " (" + output.Line(d.Explanation) + ")"
+	}
+	v.Note(text)
 }
 
 // showPlan shows the steps of a plan that are new or have changed.

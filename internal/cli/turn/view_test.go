@@ -41,6 +41,8 @@ func TestWhatAnAgentSaysAndDoesIsShown(t *testing.T) {
 		happened(t, wire.EventConversation, members{"event_type": "tool_call", "tool_id": "b", "tool_name": "Bash"}),
 		happened(t, wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}),
 		happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "a", "tool_name": "Read", "tool_status": "failed"}),
+		happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "c", "tool_name": "Bash", "tool_status": "failed", "refused_by": "mode=plan", "refusal": "it is in plan mode"}),
+		happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "d", "tool_name": "Bash", "tool_status": "failed", "refused_by": "user", "refusal": "not now"}),
 		happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "It came whole."}),
 		happened(t, wire.EventPlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two"}}}),
 		happened(t, wire.EventPlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}}}),
@@ -55,6 +57,8 @@ func TestWhatAnAgentSaysAndDoesIsShown(t *testing.T) {
 	assert.Equal(t, `● Read x
 ● Bash
 ✗ Read
+⊘ Bash — not run, denied by mode=plan: it is in plan mode
+⊘ Bash — not run, denied: not now
 ☑ one
 ☐ two
 ▶ two

@@ -55,6 +55,8 @@ type EventData struct {
 	ToolName   string     `json:"tool_name"`
 	ToolTitle  string     `json:"tool_title"`
 	ToolStatus string     `json:"tool_status"`
+	RefusedBy  string     `json:"refused_by"`
+	Refusal    string     `json:"refusal"`
 	Entries    []PlanStep `json:"entries"`
 
 	Path      string `json:"path"`
@@ -64,12 +66,13 @@ type EventData struct {
 	Binary    bool   `json:"binary"`
 	Truncated bool   `json:"truncated"`
 
-	ApprovalID string `json:"approval_id"`
-	Title      string `json:"title"`
-	Decision   string `json:"decision"`
-	DecidedBy  string `json:"decided_by"`
-	Comment    string `json:"comment"`
-	Response   string `json:"response_text"`
+	ApprovalID  string `json:"approval_id"`
+	Title       string `json:"title"`
+	Decision    string `json:"decision"`
+	DecidedBy   string `json:"decided_by"`
+	Explanation string `json:"explanation"`
+	Comment     string `json:"comment"`
+	Response    string `json:"response_text"`
 
 	TerminalID string `json:"terminal_id"`
 	Data       string `json:"data"`

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -126,3 +127,18 @@ type TaskState struct {
 
 // Outcome is how it ended, in words.
 func (t TaskState) Outcome() string { return outcome(t.State, t.Error, t.ErrorCode) }
+
+// Named is the session that somebody means: by any of its ids, or as last.
+func Named(ctx context.Context, c *client.Client, id string) (string, error) {
+	if id != "last" {
+		return id, nil
+	}
+	list, _, err := Call[struct{ Sessions []Session }](ctx, c, "listSessions", map[string]int{"limit": 1})
+	if err != nil {
+		return "", err
+	}
+	if len(list.Sessions) == 0 {
+		return "", errors.New("there is no session yet to continue")
+	}
+	return list.Sessions[0].ID, nil
+}

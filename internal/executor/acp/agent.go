@@ -173,6 +173,9 @@ func (r pausedReader) Read(p []byte) (int, error) {
 func (a *agent) update(update []byte, repaired bool) {
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
+	if mode := a.settings.spokenMode(kind, update); mode != nil {
+		kind, update = "current_mode_update", mode
+	}
 	isSetting := a.settings.update(kind, update) // also in a replay, and between prompts
 	t := a.current.Load()
 	if t == nil {

@@ -33,6 +33,9 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if result.StopReason != "cancelled" && !t.Stopped() {
 		t.delivered(t.answers.turnEnded())
 	}
+	if !t.Stopped() && t.answers.endedByDenial() {
+		t.Event(catalog.EventDenialEndedTurn, struct{}{})
+	}
 	if u := result.Usage; u != nil {
 		t.Usage(catalog.TokenUsage{
 			InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
@@ -36,7 +37,7 @@ func (r *runRow) fields() []any {
 
 func (r *runRow) run() domain.Run {
 	run := r.Run
-	run.Tools, run.Tokens = fromJSON[[]string](r.tools), domain.Tokens(fromJSON[tokensText](r.tokens))
+	run.Tools, run.Tokens = fromJSON[[]string](r.tools), domain.Tokens(fromJSON[rowjson.Tokens](r.tokens))
 	run.Progress, run.Metadata = r.progress.Raw(), r.metadata.Raw()
 	run.Timeout = time.Duration(r.timeout)
 	run.Created, run.Started, run.Ended, run.Active = fromNano(r.created), fromNano(r.started), fromNano(r.ended), fromNano(r.active)
@@ -325,7 +326,7 @@ func mutable(r domain.Run) []any {
 	return []any{
 		r.Title, r.Agent, r.Source, string(r.State), r.Priority, r.Mode, asJSON(r.Tools, len(r.Tools) == 0), int64(r.Timeout), r.Quiet,
 		nano(r.Created), nano(r.Started), nano(r.Ended), nano(r.Active), r.Error, r.ErrorCode, r.Stop, r.Result, r.Messages,
-		asJSON(tokensText(r.Tokens), r.Tokens == domain.Tokens{}), string(r.Progress), string(r.Metadata),
+		asJSON(rowjson.Tokens(r.Tokens), r.Tokens == domain.Tokens{}), string(r.Progress), string(r.Metadata),
 		r.AgentMode, r.Model,
 	}
 }

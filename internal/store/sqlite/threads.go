@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
@@ -25,7 +26,7 @@ func (r *threadRow) fields() []any {
 
 func (r *threadRow) thread() domain.Thread {
 	t := r.Thread
-	t.Settings = fromJSON[settingsText](r.settings).settings()
+	t.Settings = fromJSON[rowjson.Settings](r.settings).Value()
 	t.Created, t.Active = fromNano(r.created), fromNano(r.active)
 	return t
 }
@@ -56,7 +57,7 @@ func (q threadQueries) RecentPaths(ctx context.Context, limit int) ([]domain.Rec
 func (t *Tx) InsertThread(th *domain.Thread) error {
 	result, err := t.exec(`INSERT INTO threads (uuid, title, cwd, agent, native_session, mode, model, settings, parent, fork_run, archived, created, active)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		th.UUID, th.Title, th.CWD, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(settingsTextOf(th.Settings), false), th.Parent, th.ForkRun,
+		th.UUID, th.Title, th.CWD, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(rowjson.SettingsOf(th.Settings), false), th.Parent, th.ForkRun,
 		th.Archived, nano(th.Created), nano(th.Active))
 	if err != nil {
 		return err
@@ -68,5 +69,5 @@ func (t *Tx) InsertThread(th *domain.Thread) error {
 // UpdateThread writes everything of a thread that can change.
 func (t *Tx) UpdateThread(th domain.Thread) error {
 	return t.changeOne("a thread", `UPDATE threads SET title = ?, agent = ?, native_session = ?, mode = ?, model = ?, settings = ?, archived = ?, active = ? WHERE id = ?`,
-		th.Title, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(settingsTextOf(th.Settings), false), th.Archived, nano(th.Active), th.ID)
+		th.Title, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(rowjson.SettingsOf(th.Settings), false), th.Archived, nano(th.Active), th.ID)
 }
