@@ -320,8 +320,12 @@ func TestServersThatWillNotBeThereAreReported(t *testing.T) {
 	require.NoError(t, os.WriteFile(program+".txt", nil, 0o600))
 	h.context.NativeSessionID = "before"
 	h.context.MCPServers = []catalog.MCPServer{
-		{Name: "there", Command: "sh"}, {Name: "here", Command: "./server"}, {Name: "own-path", Command: "server", Env: map[string]string{"PATH": p.CWD}},
-		{Name: "missing", Command: "no-such-server"}, {Name: "text", Command: program + ".txt"}, {Name: "remote", Type: "http", URL: "http://localhost:1"},
+		{Name: "there", Command: "sh"},
+		{Name: "here", Command: "./server"},
+		{Name: "own-path", Command: "server", Env: map[string]string{"PATH": p.CWD}},
+		{Name: "missing", Command: "no-such-server"},
+		{Name: "text", Command: program + ".txt"},
+		{Name: "remote", Type: "http", URL: "http://localhost:1"},
 	}
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
 	var said []string
