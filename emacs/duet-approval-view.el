@@ -48,11 +48,13 @@
         (key #'duet-approval-respond "answer")
       (concat (string-join `(,(key #'duet-approval-approve "approve")
                              ,(key #'duet-approval-deny "deny")
+                             ,(key #'duet-approval-deny-and-tell "tell why not")
                              ,@(and (duet-approval-editable-p approval)
                                     (list (key #'duet-approval-edit "edit"))))
                            ", ")
-              ", always: " (key #'duet-approval-always "session")
-              ", " (key #'duet-approval-always-in-project "project")))))
+              (if (duet-approval-plan approval) ""
+                (concat ", always: " (key #'duet-approval-always "session")
+                        ", " (key #'duet-approval-always-in-project "project")))))))
 
 (defun duet-approval-view--header ()
   "Return the header line."
@@ -132,6 +134,8 @@
                ("Options" ,(and (duet-approval-question-p approval)
                                 (string-join (mapcar #'car (duet-approval-options approval))
                                              ", ")))
+               ("Always" ,(let ((covers (duet-approval-covers approval)))
+                            (and covers (concat "is for " covers))))
                ("Files" ,(mapconcat #'abbreviate-file-name
                                     (duet-get-strings data :paths) ", ")))
              do (when (and text (not (string-empty-p text)))
@@ -144,6 +148,14 @@
                             "It is too long for a message: parts of it are left out")
                           'font-lock-face 'duet-failed)
               "\n"))
+    (unless (duet-approval-question-p approval)
+      (cl-loop for answer in (duet-approval-answers approval)
+               for number from 1
+               do (insert (propertize (format "%-9d" number) 'font-lock-face 'duet-dim)
+                          answer "\n")))
+    (when-let ((plan (duet-get-string data :plan)))
+      (insert "\n" (propertize "Plan" 'font-lock-face 'duet-heading) "\n"
+              (replace-regexp-in-string "^" "  " (duet-visible plan)) "\n"))
     (when-let ((diff (duet-get-string data :diff)))
       (insert "\n" (duet-visible diff))
       (unless (bolp) (insert "\n")))
@@ -204,7 +216,7 @@ What was changed before is gone on with."
   (when (duet-approval-question-p approval)
     (user-error "A question has no input to edit"))
   (unless (duet-approval-editable-p approval)
-    (user-error "This agent runs the tool with its own input; deny, and say what to run"))
+    (user-error "This agent runs the tool with its own input; deny, and tell it what to run"))
   (duet-approval--check approval)
   (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
         (connection (duet-approval-connection approval)))

@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,30 +36,77 @@ func (c *client) completes(l launched) {
 	require.Equal(c.t, "completed", end.Data.State, "%s", end.Raw)
 }
 
+// transcript is all that stands in the conversation of a session, whoever said it.
+func (c *client) transcript(session string) string {
+	c.t.Helper()
+	var r struct {
+		Events []struct{ Content string }
+	}
+	c.call("getConversation", object{"session_id": session}, &r)
+	var all strings.Builder
+	for _, e := range r.Events {
+		all.WriteString(e.Content + "\n")
+	}
+	return all.String()
+}
+
+// refusals are who did not let tool calls of a session run, and why.
+func (c *client) refusals(session string) (list []string) {
+	c.t.Helper()
+	var r struct {
+		Events []struct {
+			Type string `json:"event_type"`
+			By   string `json:"refused_by"`
+			Why  string `json:"refusal"`
+		}
+	}
+	c.call("getConversation", object{"session_id": session}, &r)
+	for _, e := range r.Events {
+		if e.Type == "tool_result" && e.By != "" {
+			list = append(list, e.By+": "+e.Why)
+		}
+	}
+	return list
+}
+
 func playDenial(t *testing.T, a dayAgent) string {
 	s := a.site(t)
 	c := s.open()
 	l := c.launch("run: touch made", s.agent)
 	question := s.asksToRun(c, l.SessionID)
-	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "another name, please"}, nil)
+	var told struct {
+		SessionID string `json:"told_session_id"`
+	}
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "say: another name, please", "tell": true}, &told)
 	c.awaitEnd(l.SessionID)
+	const ended = "The denial ended the turn"
 	assert.False(t, s.exists("made"))
 	assert.Empty(t, c.pending())
 	goesOn := "The tool said: "
 	if a.denialEnds {
 		assert.NotContains(t, c.conversation(l.SessionID), goesOn)
+		assert.Contains(t, c.transcript(l.SessionID), ended)
 	} else {
+		assert.NotContains(t, c.transcript(l.SessionID), ended)
 		assert.Contains(t, c.conversation(l.SessionID), goesOn)
 	}
+	for _, call := range c.refusals(l.SessionID) {
+		assert.Equal(t, "user: say: another name, please", call)
+	}
+	// The reason is the next prompt, as it was wanted.
+	require.NotEmpty(t, told.SessionID)
+	c.completes(launched{SessionID: told.SessionID})
+	assert.Contains(t, c.transcript(told.SessionID), "and I did not give it: say: another name, please")
+	l.SessionID = told.SessionID
 	// It is there for the next prompt.
 	l = c.next(l, "say: hello")
 	c.completes(l)
 	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
 	if a.denialEnds {
-		return "yes: its turn ends"
+		return "yes: its turn ends, which is said; it is told why with its next prompt"
 	}
-	return "yes: its turn goes on"
+	return "yes: its turn goes on; it is told why with its next prompt"
 }
 
 // playRule has a rule of the user that denies what the agent would run.
@@ -82,6 +130,11 @@ func playRule(t *testing.T, a dayAgent) string {
 	}
 	for _, call := range c.toolCalls(l.SessionID) { // some do not tell of one that they do not run
 		assert.Equal(t, []string{"Bash", "failed"}, []string{call.Tool, call.Status})
+	}
+	refusals := c.refusals(l.SessionID)
+	require.NotEmpty(t, refusals)
+	for _, why := range refusals {
+		assert.Regexp(t, `^rule=user: .*config.toml, line \d+: deny tool "Bash", command "touch \*"$`, why)
 	}
 	s.close(c)
 	return "yes"

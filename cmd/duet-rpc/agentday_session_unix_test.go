@@ -51,9 +51,14 @@ func playPlan(t *testing.T, a dayAgent) string {
 		}
 	}
 	assert.Equal(t, a.leaves, names)
-	if a.telling {
-		assert.Contains(t, string(exit.Raw), "1. Write the file.")
+	var shown struct {
+		Plan string          `json:"plan"`
+		Rule json.RawMessage `json:"rule_preview"`
 	}
+	require.NoError(t, json.Unmarshal(exit.Raw, &shown))
+	assert.Contains(t, shown.Plan, "1. Write the file.", "as the text that it is")
+	assert.Empty(t, shown.Rule)
+	assert.ErrorContains(t, c.try("sendDecision", object{"approval_id": exit.Data.ApprovalID, "decision": "approve", "scope": "session"}, nil), "a plan is agreed to for itself")
 	c.call("sendDecision", object{"approval_id": exit.Data.ApprovalID, "decision": "approve", "option": chosen}, nil)
 
 	edit := c.await("a question about the file", func(e event) bool {
@@ -68,7 +73,7 @@ func playPlan(t *testing.T, a dayAgent) string {
 	assert.Equal(t, model.Written, string(text))
 	s.close(c)
 	if !a.telling {
-		return "yes: its question names the plan's file, and does not have the plan"
+		return "yes: its question names the plan's file, of which the plan is read"
 	}
 	return "yes"
 }

@@ -35,11 +35,12 @@ internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wi
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/cli/wire
 internal/cli/daemon: client internal/cli/wire internal/config internal/host internal/project internal/socket
-internal/cli/doctor: frame internal/cli/output internal/cli/wire internal/config internal/database internal/host internal/logging internal/origin internal/project internal/socket
+internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/cli/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
 internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
 internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/question
+internal/cli/mcp: client frame internal/catalog internal/executor/process
 internal/cli/output: internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/sessionview: internal/cli/output internal/cli/wire
@@ -59,14 +60,17 @@ internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
-internal/executor/acp: frame internal/catalog internal/executor/blocks internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/toolinput
+internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/blocks internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/toolinput
+internal/executor/acp/linefilter: frame
 internal/executor/blocks: internal/catalog internal/executor/task
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/executortest: internal/catalog internal/witness  # for tests
 internal/executor/process: internal/catalog
+internal/executor/silence: internal/catalog
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace
 internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/transcript: internal/catalog
+internal/executor/wireerror:
 internal/executor/workspace: internal/catalog
 internal/filewatch:
 internal/golden:

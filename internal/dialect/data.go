@@ -1,6 +1,9 @@
 package dialect
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 type statusData struct {
 	ids
@@ -148,6 +151,15 @@ type diffData struct {
 type updateData struct {
 	ids
 	Update json.RawMessage `json:"update"`
+}
+
+type silentData struct {
+	ids
+	Since     time.Time `json:"since"`
+	Note      string    `json:"note,omitempty"`
+	ToolID    string    `json:"tool_id,omitempty"`
+	ToolTitle string    `json:"tool_title,omitempty"`
+	Ended     bool      `json:"ended"`
 }
 
 type terminalOutput struct {

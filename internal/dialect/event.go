@@ -64,6 +64,8 @@ func data(e domain.Event) any {
 		return withIDs(ids, p.Report)
 	case domain.AgentUpdated:
 		return updateData{ids, p.Update}
+	case domain.AgentSilent:
+		return silentData{ids, p.Since.UTC(), p.Note, p.ToolID, p.Tool, p.Ended}
 	case domain.TerminalPrinted:
 		return terminalOutput(p)
 	case domain.TerminalExited:

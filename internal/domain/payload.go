@@ -168,6 +168,17 @@ type AgentErrorReported struct {
 // said it.
 type AgentUpdated struct{ Update json.RawMessage }
 
+// AgentSilent says that a run's agent gives no sign of life, what it complains of
+// meanwhile, or that it goes on. While a run waits for a person its agent is not
+// silent, and with the run its silence ends, whether that is told or not.
+type AgentSilent struct {
+	Since  time.Time // of its last sign of life
+	Note   string    // what it has complained of since; a few lines, or ""
+	ToolID string    // the tool call that it is in the middle of, or ""
+	Tool   string    // what that does
+	Ended  bool      // it has given a sign of life
+}
+
 // TerminalPrinted is what a terminal printed. It is not kept.
 type TerminalPrinted struct {
 	TerminalID string
@@ -261,6 +272,9 @@ func (AgentErrorReported) Kind() EventKind { return EventAgentError }
 
 // Kind is EventAgentUpdate.
 func (AgentUpdated) Kind() EventKind { return EventAgentUpdate }
+
+// Kind is EventAgentSilent.
+func (AgentSilent) Kind() EventKind { return EventAgentSilent }
 
 // Kind is EventTerminalOutput.
 func (TerminalPrinted) Kind() EventKind { return EventTerminalOutput }

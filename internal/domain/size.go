@@ -62,6 +62,9 @@ func (p AgentErrorReported) Size() int { return fieldsSize + len(p.Report) }
 func (p AgentUpdated) Size() int { return fieldsSize + len(p.Update) }
 
 // Size is as of Payload.
+func (p AgentSilent) Size() int { return fieldsSize + len(p.Note) + len(p.Tool) }
+
+// Size is as of Payload.
 func (p TerminalPrinted) Size() int { return fieldsSize + len(p.Data) }
 
 // Size is as of Payload.

@@ -250,6 +250,15 @@ func (a *acpAgent) prompt(m wire) {
 		for a.read().Method != "session/cancel" {
 		}
 		done["stopReason"] = "cancelled"
+	case "mutter", "dangle": // for good, or until somebody answers
+		if words[0] == "dangle" {
+			a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Look into it", "kind": "think", "status": "in_progress"})
+		}
+		fmt.Fprintln(os.Stderr, "\x1b[31mAPI error 500\x1b[0m, trying again")
+		for a.read().Method != "session/cancel" {
+		}
+		a.text("well")
+		done["stopReason"] = "cancelled"
 	case "deaf", "stubborn":
 		if words[0] == "stubborn" {
 			signal.Ignore(os.Interrupt, syscall.SIGTERM)

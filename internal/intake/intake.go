@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -95,6 +96,20 @@ func (in *Intake) End(run int64) { in.runs.remove(run) }
 // Join lets an executor be told to pause, and to go on, until leave is called:
 // when that returns it is told nothing more.
 func (in *Intake) Join(e Executor) (leave func()) { return in.throttle.join(e) }
+
+// Silence is how the agent of a run has been silent up to now, if it is, and its run
+// goes on.
+func (in *Intake) Silence(run int64) (domain.AgentSilent, bool) {
+	r := in.runs.get(run)
+	if r == nil {
+		return domain.AgentSilent{}, false
+	}
+	s := r.silence.Load()
+	if s == nil || s.Ended {
+		return domain.AgentSilent{}, false
+	}
+	return *s, true
+}
 
 // EndMessage lets what is held back of a run's message go on, before something
 // else than a report ends it.

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -62,6 +63,8 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return decoded(r, func(m catalog.Mode) error { return w.recordMode(t, run, m) })
 	case catalog.EventSession:
 		return decoded(r, func(s catalog.Session) error { return w.recordAgentSession(t, run, s) })
+	case catalog.EventSilence:
+		return decoded(r, func(s catalog.Silence) error { return w.recordSilence(t, run, s) })
 	case kindProgress:
 		run.Progress = r.data
 		if err := t.UpdateRun(run); err != nil {
@@ -103,6 +106,18 @@ func recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
 		ContextUsed: u.ContextUsed, ContextSize: u.ContextSize, CostUSD: u.CostUSD,
 	})
+}
+
+// recordSilence keeps that the agent of a run gives no sign of life, and remembers
+// it while it lasts.
+func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) error {
+	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
+	t.AfterCommit(func() {
+		if live := w.runs.get(run.ID); live != nil {
+			live.silence.Store(&p)
+		}
+	})
+	return announce(t, run, p)
 }
 
 // recordSession keeps in which session of the agent's own a run is.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -16,9 +17,17 @@ import (
 func List(out io.Writer, sessions []wire.Session) error {
 	t := output.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	for _, x := range sessions {
-		t.Row(x.ID, x.TaskID, x.Status, x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
+		t.Row(x.ID, x.TaskID, statusOf(x), x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
 	}
 	return t.Flush()
+}
+
+// statusOf is a session's status, and that its agent gives no sign of life.
+func statusOf(x wire.Session) string {
+	if x.SilentSince.IsZero() {
+		return x.Status
+	}
+	return x.Status + ", silent for " + output.Age(x.SilentSince.Format(time.RFC3339Nano))
 }
 
 // Commands prints the slash commands of a session's agent, a line each.
@@ -32,7 +41,10 @@ func Commands(out io.Writer, x wire.Session) error {
 
 // Print prints a session and the agent's last message.
 func Print(out io.Writer, x wire.Session) error {
-	tokens, cost := "", ""
+	tokens, cost, silence := "", "", ""
+	if !x.SilentSince.IsZero() {
+		silence = output.Silence(x.Agent, x.SilentSince, x.SilentTool, x.SilentNote)
+	}
 	if x.TotalTokens > 0 {
 		tokens = fmt.Sprint(x.TotalTokens)
 	}
@@ -40,7 +52,7 @@ func Print(out io.Writer, x wire.Session) error {
 		cost = fmt.Sprintf("$%.4f", x.Cost)
 	}
 	fields := []output.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"agent", x.Agent},
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"silence", silence}, {"agent", x.Agent},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, output.Field{"title", x.Title},

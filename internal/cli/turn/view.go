@@ -36,6 +36,7 @@ type View struct {
 	depths   map[string]int  // of tool calls that are part of others
 	lastTool string
 	plan     map[string]string // the line that was shown for each step
+	silence  agentSilence
 }
 
 // NewView makes a view. Colours are used on a terminal; with json each event is
@@ -67,10 +68,6 @@ func (v *View) End(s wire.Session) {
 	v.Note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", s.Outcome(), s.TaskID))
 }
 
-// Note says something. Only its first line is at the margin, where ours are: the
-// text may be an agent's.
-func (v *View) Note(text string) { v.aside("— "+output.Indented(text), dim) }
-
 // A meaning is what an event asks of whoever follows a turn, once it is shown.
 type meaning int
 
@@ -90,6 +87,10 @@ func (v *View) show(e client.Event) meaning {
 	if v.json {
 		line, _ := json.Marshal(map[string]any{"seq": e.Seq, "type": e.Type, "timestamp": e.Timestamp, "data": e.Data}) // it came as JSON
 		fmt.Fprintf(v.out, "%s\n", line)
+	}
+	v.hideSilence()
+	if e.Type == wire.EventStatus && d.State != "running" {
+		v.silence.stop()
 	}
 	switch {
 	case e.Type == wire.EventApproval:
@@ -121,6 +122,8 @@ func (v *View) showText(kind string, d wire.EventData) {
 			v.diffs[d.Diff] = true
 			v.showDiff(d)
 		}
+	case wire.EventSilent:
+		v.agentSilent(d)
 	case wire.EventError:
 		v.Note("error: " + d.Message)
 	case wire.EventTerminal:
@@ -205,7 +208,7 @@ func refusedBy(d wire.EventData) string {
 	if d.RefusedBy == "user" {
 		text = "denied"
 	}
-	if d.Refusal != "" {
+	if d.Refusal != "" && d.Refusal != "denied" { // which stands for no reason
 		text += ": " + output.Line(d.Refusal)
 	}
 	return text

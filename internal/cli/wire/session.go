@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
@@ -56,9 +57,17 @@ type Session struct {
 	WantedModel  string       `json:"requested_model"`
 	Told         AgentSession `json:"agent_session"`
 	ModesKnown   []Choice     `json:"modes"`
-	Result       *struct {
+	Silence
+	Result *struct {
 		Result string `json:"result"`
 	} `json:"result"`
+}
+
+// A Silence is that the agent of a session gives no sign of life.
+type Silence struct {
+	SilentSince time.Time `json:"silent_since"` // zero: it is not silent
+	SilentNote  string    `json:"silent_note"`  // what it has complained of since
+	SilentTool  string    `json:"silent_tool"`  // the tool call that it is in the middle of
 }
 
 // Outcome is how it ended, in words.

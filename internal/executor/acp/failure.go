@@ -8,6 +8,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/executor/wireerror"
 )
 
 // failure says why a call of the agent failed.
@@ -19,37 +20,34 @@ func (a *agent) failure(err error) *task.Failure {
 	if !errors.As(err, &wire) {
 		return &task.Failure{Code: task.CodeAgent, Message: a.name + ": " + err.Error()}
 	}
-	if wire.Code == acp.NewAuthRequired(nil).Code {
+	return a.failureOf(wire)
+}
+
+// failureOf is what an error of the agent comes to, with what to do about it.
+func (a *agent) failureOf(wire *acp.RequestError) *task.Failure {
+	text := wireerror.Text(wire)
+	switch {
+	case wire.Code == acp.NewAuthRequired(nil).Code:
 		ways := []string{}
 		for _, m := range a.info.AuthMethods {
 			ways = append(ways, m.Name)
 		}
-		message := fmt.Sprintf("%s wants you to log in: %s. Log in with the agent's own command line in a terminal, or configure its key, and try again", a.name, wire.Message)
+		message := fmt.Sprintf("%s wants you to log in: %s. Log in with the agent's own command line in a terminal, or configure its key, and try again", a.name, text)
 		if len(ways) > 0 {
 			message += " (it offers: " + strings.Join(ways, ", ") + ")"
 		}
 		return &task.Failure{Code: task.CodeAuthRequired, Message: message}
+	case wireerror.MissingVariable(text) != "":
+		return &task.Failure{Code: task.CodeAuthRequired, Message: fmt.Sprintf(
+			"%s: %s. An agent is given few of your variables: to pass this one on, set it and write env_from = [%q] into the agent's table of the configuration; or name it under keys there, to be asked for it",
+			a.name, strings.TrimRight(text, "."), wireerror.MissingVariable(text))}
+	case wireerror.RefusesKey(wire.Code, text):
+		return &task.Failure{Code: task.CodeAuthRequired, Message: fmt.Sprintf(
+			"%s: %s. The model's API does not take the key or login of the agent: log in with the agent's own command line in a terminal, or correct its key, and try again", a.name, strings.TrimRight(text, "."))}
+	case wireerror.TooMany(wire.Code, text):
+		return &task.Failure{Code: task.CodeAgent, Message: fmt.Sprintf("%s: %s. The model's API takes no more requests for now: wait a while and continue, or look at your plan's limits", a.name, strings.TrimRight(text, "."))}
 	}
-	return &task.Failure{Code: task.CodeAgent, Message: a.name + ": " + wireText(wire)}
-}
-
-// wireText is an agent's error with the detail that some put into data.
-func wireText(e *acp.RequestError) string {
-	detail := ""
-	switch d := e.Data.(type) {
-	case string:
-		detail = d
-	case map[string]any:
-		for _, name := range []string{"details", "error", "message"} {
-			if s, ok := d[name].(string); ok && detail == "" {
-				detail = s
-			}
-		}
-	}
-	if detail == "" || strings.Contains(e.Message, detail) {
-		return e.Message
-	}
-	return e.Message + ": " + detail
+	return &task.Failure{Code: task.CodeAgent, Message: a.name + ": " + text}
 }
 
 // exited says why the agent has ended.

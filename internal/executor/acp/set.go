@@ -216,7 +216,7 @@ func (s setter) setOption(o catalog.Option, value string) error {
 // set is what a human wants of an agent that works on a prompt.
 func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) error {
 	s := setter{a, func(method string, params any) (json.RawMessage, error) {
-		defer a.responses.took()
+		defer a.responses.Took()
 		return acp.SendRequest[json.RawMessage](a.conn, ctx, method, params)
 	}}
 	defer a.reportChanged(t)

@@ -30,7 +30,7 @@ func (r *reports) ReportMessage(_ context.Context, p catalog.ReportMessageParams
 // told with the next prompt.
 func TestSettingsThatNobodyWasTold(t *testing.T) {
 	hub := &reports{}
-	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}))
+	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	defer turn.Close()
 	a := &agent{}
 	a.update([]byte(`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"review"},17,{"description":"no name"}]}`), false)
@@ -61,7 +61,7 @@ func TestAModeThatIsSaid(t *testing.T) {
 	} {
 		t.Run(c.agent+" "+c.mode, func(t *testing.T) {
 			hub := &reports{}
-			turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}))
+			turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 			a := &agent{}
 			a.settings.introduced(&catalog.AgentInfo{Name: c.agent})
 			a.settings.opened(sessionResult{Modes: &catalog.Selection{Current: "plan", Choices: []catalog.Choice{{ID: "plan"}, {ID: "default"}}}}, true)

@@ -46,6 +46,7 @@ func payloads() []domain.Payload {
 		domain.ProgressReported{Report: raw},
 		domain.AgentErrorReported{Report: raw},
 		domain.AgentUpdated{Update: raw},
+		domain.AgentSilent{Since: time.Unix(7, 0).UTC(), Note: "x", ToolID: "1", Tool: "y", Ended: true},
 		domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"},
 	}
 }

@@ -98,6 +98,9 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventAgentUpdate: codecOf(
 		func(p domain.AgentUpdated) agentUpdateRow { return agentUpdateRow(p) },
 		func(r agentUpdateRow) domain.AgentUpdated { return domain.AgentUpdated(r) }),
+	domain.EventAgentSilent: codecOf(
+		func(p domain.AgentSilent) agentSilentRow { return agentSilentRow(p) },
+		func(r agentSilentRow) domain.AgentSilent { return domain.AgentSilent(r) }),
 	domain.EventTerminalExit: codecOf(
 		func(p domain.TerminalExited) terminalExitRow { return terminalExitRow(p) },
 		func(r terminalExitRow) domain.TerminalExited { return domain.TerminalExited(r) }),
@@ -294,6 +297,14 @@ type reportRow struct {
 
 type agentUpdateRow struct {
 	Update json.RawMessage `json:"update,omitempty"`
+}
+
+type agentSilentRow struct {
+	Since  time.Time `json:"since"`
+	Note   string    `json:"note,omitempty"`
+	ToolID string    `json:"tool_id,omitempty"`
+	Tool   string    `json:"tool,omitempty"`
+	Ended  bool      `json:"ended,omitempty"`
 }
 
 type terminalExitRow struct {
