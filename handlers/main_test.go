@@ -112,6 +112,7 @@ type executors struct {
 	catalog.Executor
 	daemon catalog.Daemon
 	play   play
+	set    func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is told
 
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc
@@ -145,6 +146,13 @@ func (x *executors) StopTask(_ context.Context, p catalog.StopTaskParams) (catal
 		return catalog.StopTaskResult{Stopped: true}, nil
 	}
 	return catalog.StopTaskResult{}, nil
+}
+
+func (x *executors) SetSession(_ context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
+	if x.set == nil {
+		return catalog.SetSessionResult{Status: catalog.SessionIdle}, nil
+	}
+	return x.set(p), nil
 }
 
 func (x *executors) SpawnTerminal(context.Context, catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {

@@ -58,12 +58,21 @@ type session struct {
 	ThreadID       string          `json:"thread_id" doc:"The conversation."`
 	TaskID         string          `json:"task_id" doc:"The same run under its name as a task."`
 	CallerTaskID   string          `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
-	PermissionMode string          `json:"permission_mode"`
+	PermissionMode string          `json:"permission_mode" doc:"The one in force."`
 	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision."`
 	Priority       int             `json:"priority"`
 	State          string          `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
 	Progress       json.RawMessage `json:"progress,omitempty"`
 	Metadata       json.RawMessage `json:"metadata,omitempty"`
+
+	AgentMode        string                `json:"agent_mode,omitempty" doc:"The mode that the agent says it is in."`
+	RequestedMode    string                `json:"requested_mode,omitempty" doc:"The mode that was asked for, if it is not the one in force."`
+	RequestedModel   string                `json:"requested_model,omitempty" doc:"The model that was asked for, if the agent says that it works with another one."`
+	RequestedOptions map[string]string     `json:"requested_options,omitempty" doc:"Values of the agent's options that were asked for."`
+	Modes            []mode                `json:"modes,omitempty" doc:"All modes that can be asked for. Of getSessionState alone."`
+	AgentSession     *dialect.AgentSession `json:"agent_session,omitempty" doc:"What the agent tells of its session. Of getSessionState alone."`
+
+	described int // about how many bytes what only getSessionState has is
 }
 
 // A sessionResult is what Claude Code prints last, and so what HumanLayer's
@@ -90,7 +99,7 @@ func (s *session) texts() []*string {
 }
 
 func (s *session) atMost() int {
-	total := 4096 + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
+	total := 4096 + 2*s.described + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
 	for _, dir := range s.AdditionalDirectories {
 		total += textAtMost(&dir)
 	}
@@ -105,7 +114,7 @@ func sessionOf(s domain.Session, now time.Time) *session {
 	r := &session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
 		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(s.Prompt, summaryShown), Title: titleOf(s),
-		Model: s.Thread.Model, WorkingDir: s.Thread.CWD,
+		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
 		Error: dialect.ErrorText(s.Run), ErrorMessage: dialect.ErrorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop,
@@ -115,8 +124,15 @@ func sessionOf(s domain.Session, now time.Time) *session {
 		ContextLimit: orNil(tokens.ContextSize), DurationMS: dialect.DurationMS(s.Run), NumTurns: orNil(s.Messages),
 		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
 		Archived: s.Thread.Archived, AdditionalDirectories: settings.AdditionalDirectories,
-		Agent: s.Agent, ThreadID: s.Thread.UUID, TaskID: domain.TaskName(s.Task), CallerTaskID: s.CallerID, PermissionMode: cmp.Or(s.Thread.Mode, "default"),
+		Agent: s.Agent, ThreadID: s.Thread.UUID, TaskID: domain.TaskName(s.Task), CallerTaskID: s.CallerID, PermissionMode: modeInForce(s),
 		Source: s.Source, Priority: s.Priority, State: string(s.State), Progress: s.Progress, Metadata: s.Metadata,
+		AgentMode: s.AgentMode, RequestedOptions: settings.Options,
+	}
+	if r.PermissionMode != cmp.Or(s.Thread.Mode, "default") {
+		r.RequestedMode = s.Thread.Mode
+	}
+	if r.Model != s.Thread.Model {
+		r.RequestedModel = s.Thread.Model
 	}
 	if until := settings.SkipPermissionsUntil; r.SkipPermissions && until != nil {
 		r.SkipPermissions = until.After(now)

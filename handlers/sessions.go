@@ -27,7 +27,8 @@ func registerSessions(reg *server.Registry, d Domain) {
 		server.Doc("Continues a session's conversation with another query. If the session is the last one there, or has not ended, the query waits its turn in the same conversation; else, or with fork, it begins a new one, which shares all up to that session. A draft is launched: it keeps its ids, and what is given here replaces what it had. The new session may do what the one before might, but a fork never keeps a mode in which tools run unasked."))
 	handle(reg, d, f, "interruptSession", s.interrupt,
 		server.Doc("Begins to end a session, also while it waits for input. It can be continued."))
-	handle(reg, d, f, "updateSessionSettings", s.update, server.Doc("Changes settings of a session's conversation."))
+	handle(reg, d, f, "updateSessionSettings", s.update,
+		server.Doc("Changes settings of a session's conversation. An agent that works on it is told its mode, its model and its options beside; what it does not take is told by the event task_error. session.set waits for it."))
 	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Gives a session's conversation a title."))
 	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Puts a session's conversation away, or takes it back. To continue one takes it back, too."))
 	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Puts many sessions' conversations away, or takes them back."))
@@ -149,7 +150,7 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 type launchParams struct {
 	Query      string `json:"query" doc:"What the agent is to do."`
 	Title      string `json:"title,omitempty" doc:"What to call the session."`
-	Model      string `json:"model,omitempty" doc:"A model that the agent knows; one that it does not is ignored."`
+	Model      string `json:"model,omitempty" doc:"A model that the agent has. One that it is known not to have is refused; an agent that does not say which it has is left alone."`
 	WorkingDir string `json:"working_dir,omitempty" doc:"The directory in which the agent works; ~ is expanded; absent: the project's root."`
 	agentSettings
 	Verbose           bool   `json:"verbose,omitempty" doc:"Kept for old clients."`
@@ -158,12 +159,13 @@ type launchParams struct {
 	SkipTimeout       *int64 `json:"dangerously_skip_permissions_timeout,omitempty" doc:"For how long, in milliseconds; absent or 0: without end."`
 	SkipTimeoutMillis *int64 `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Another name for dangerously_skip_permissions_timeout."`
 
-	Agent          string                 `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
-	PermissionMode dialect.PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
-	Priority       int                    `json:"priority,omitempty" doc:"Higher first."`
-	TimeoutMS      *uint                  `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
-	Draft          bool                   `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
-	Metadata       json.RawMessage        `json:"metadata,omitempty" doc:"An object to keep with the session."`
+	Agent          string            `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+	PermissionMode string            `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent's own (\"Modes\"). One that it is known not to have is refused; a plain command cannot be held to plan, which is refused."`
+	Options        map[string]string `json:"options,omitempty" doc:"Values of the agent's own options, by their ids. What it is known not to have is refused."`
+	Priority       int               `json:"priority,omitempty" doc:"Higher first."`
+	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
+	Draft          bool              `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
+	Metadata       json.RawMessage   `json:"metadata,omitempty" doc:"An object to keep with the session."`
 }
 
 func (p launchParams) check() error {
@@ -195,8 +197,8 @@ func (s sessions) launch(ctx context.Context, h *hub.Hub, p launchParams) (launc
 func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 	spec := hub.LaunchSpec{
 		Prompt: p.Query, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
-		Mode: string(p.PermissionMode), Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata,
-		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions},
+		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata,
+		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
 	p.apply(&spec.Settings)
 	if p.TimeoutMS != nil {
@@ -299,7 +301,12 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 	if err != nil {
 		return stateResult{}, err
 	}
+	told, err := h.AgentSession(ctx, found)
+	if err != nil {
+		return stateResult{}, err
+	}
 	one := []*session{sessionOf(found, s.Now())}
+	one[0].describe(h, told)
 	fit(one, room(ctx))
 	return stateResult{*one[0]}, nil
 }
@@ -362,23 +369,24 @@ func (sessions) interrupt(ctx context.Context, h *hub.Hub, p interruptParams) (i
 }
 
 type updateParams struct {
-	SessionID             string                  `json:"session_id" doc:"The session; every id of the run will do."`
-	AutoAcceptEdits       *bool                   `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
-	SkipPermissions       *bool                   `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval. True also approves what is pending."`
-	SkipTimeoutMillis     *uint                   `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"For how long, in milliseconds; 0: without end."`
-	PermissionMode        *dialect.PermissionMode `json:"permission_mode,omitempty" doc:"What the agent may do without asking; a plain command cannot be held to plan, which is refused."`
-	Model                 *string                 `json:"model,omitempty" doc:"A model that the agent knows."`
-	Title                 *string                 `json:"title,omitempty" doc:"What to call the session."`
-	Archived              *bool                   `json:"archived,omitempty" doc:"Whether it is put away."`
-	AdditionalDirectories *[]string               `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
+	SessionID             string            `json:"session_id" doc:"The session; every id of the run will do."`
+	AutoAcceptEdits       *bool             `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
+	SkipPermissions       *bool             `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval. True also approves what is pending."`
+	SkipTimeoutMillis     *uint             `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"For how long, in milliseconds; 0: without end."`
+	PermissionMode        *string           `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent's own (\"Modes\"). One that it is known not to have is refused; a plain command cannot be held to plan, which is refused."`
+	Model                 *string           `json:"model,omitempty" doc:"A model that the agent has; one that it is known not to have is refused."`
+	Options               map[string]string `json:"options,omitempty" doc:"Values of the agent's own options, by their ids; an empty one is not asked for any more. What it is known not to have is refused."`
+	Title                 *string           `json:"title,omitempty" doc:"What to call the session."`
+	Archived              *bool             `json:"archived,omitempty" doc:"Whether it is put away."`
+	AdditionalDirectories *[]string         `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
 }
 
 func (p updateParams) check() error { return need("session_id", p.SessionID) }
 
 func (sessions) update(ctx context.Context, h *hub.Hub, p updateParams) (success, error) {
 	c := hub.SettingsChange{
-		Title: p.Title, Mode: (*string)(p.PermissionMode), Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
-		SkipPermissions: p.SkipPermissions, Archived: p.Archived, AdditionalDirectories: p.AdditionalDirectories,
+		Title: p.Title, Mode: p.PermissionMode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
+		SkipPermissions: p.SkipPermissions, Archived: p.Archived, AdditionalDirectories: p.AdditionalDirectories, Options: p.Options,
 	}
 	if p.SkipTimeoutMillis != nil {
 		timeout := milliseconds(*p.SkipTimeoutMillis)

@@ -142,7 +142,10 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 }
 
 func TestListsOfSessions(t *testing.T) {
-	w := newWorld(t, quick)
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventSession, catalog.Session{Mode: &catalog.Selection{}}) // it has no modes
+		return quick(ctx, x)
+	})
 	c := w.connect(frame.LSP)
 	var ids []string
 	for i := range 4 {

@@ -14,8 +14,16 @@ func (in *Inbox) situationOf(t store.Tx, run domain.Run) (policy.Situation, erro
 	if err != nil {
 		return policy.Situation{}, err
 	}
+	seen, err := t.AgentSession(in.ctx, run.Thread)
+	if err != nil {
+		return policy.Situation{}, err
+	}
 	rules, err := t.Rules(in.ctx, run.Thread)
-	return policy.Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}, err
+	situation := policy.Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
+	if seen.Modes != nil && seen.Agent == run.Agent {
+		situation.AgentModes = domain.IDs(seen.Modes.Choices)
+	}
+	return situation, err
 }
 
 // recordRuling keeps and announces a question that the policy has answered.

@@ -104,9 +104,11 @@ type GetExecutionContextResult struct {
 	ModelConfig  *ModelConfig `json:"model_config,omitempty"`
 
 	// Ours.
-	NativeSessionID       string   `json:"native_session_id,omitempty" doc:"The agent's own session, to be resumed."`
-	SystemPrompt          string   `json:"system_prompt,omitempty"`
-	AdditionalDirectories []string `json:"additional_directories,omitempty"`
+	NativeSessionID       string            `json:"native_session_id,omitempty" doc:"The agent's own session, to be resumed."`
+	SystemPrompt          string            `json:"system_prompt,omitempty"`
+	AdditionalDirectories []string          `json:"additional_directories,omitempty"`
+	AgentMode             string            `json:"agent_mode,omitempty" doc:"The mode that the agent was in last. It goes on in it, whatever permission_mode says; one that it does not have any more is ignored."`
+	Options               map[string]string `json:"options,omitempty" doc:"Values of the agent's own options, by their ids, that people asked for."`
 }
 
 // A Message is one of a conversation.

@@ -29,6 +29,9 @@ type Executor interface {
 	// ResumeNotifications.
 	PauseNotifications(context.Context) error
 	ResumeNotifications(context.Context) error
+	// SetSession changes what the agent of a conversation is set to, while a
+	// prompt runs. An agent that refuses is a result, too.
+	SetSession(context.Context, SetSessionParams) (SetSessionResult, error)
 	// ReleaseSession ends the agent that waits for the next prompt of a
 	// conversation, unless it has something to do.
 	ReleaseSession(context.Context, ReleaseSessionParams) (ReleaseSessionResult, error)
@@ -53,7 +56,7 @@ type ExecutePromptParams struct {
 	Prompt         string   `json:"prompt"`
 	CWD            string   `json:"cwd,omitempty" doc:"The directory in which the agent works."`
 	Tools          []string `json:"tools,omitempty" doc:"The tools that are allowed; absent or empty: all."`
-	PermissionMode string   `json:"permission_mode,omitempty" doc:"default, acceptEdits, bypassPermissions or plan."`
+	PermissionMode string   `json:"permission_mode,omitempty" doc:"default, acceptEdits, bypassPermissions, plan, or one of the agent's own modes."`
 	TimeoutMS      int64    `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; 300000 unless above 0."`
 	Stream         *bool    `json:"stream,omitempty" doc:"False: no deltas, whole messages only. Default true."`
 	AgenticTool    string   `json:"agentic_tool,omitempty" doc:"Another name for agent."`
@@ -196,6 +199,28 @@ type TerminalDescriptorParams struct {
 type TerminalReturnParams struct {
 	TerminalID string `json:"terminal_id"`
 }
+
+// SetSessionParams say what an agent is to be set to. Ours.
+type SetSessionParams struct {
+	SessionID string            `json:"session_id" doc:"As of execute_prompt."`
+	Mode      string            `json:"mode,omitempty" doc:"One of the agent's modes; absent: as it is."`
+	Model     string            `json:"model,omitempty" doc:"One of the agent's models; absent: as it is."`
+	Options   map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by their ids."`
+}
+
+// SetSessionResult tells what became of it. What the agent is set to then is
+// reported as the events mode and session, before this.
+type SetSessionResult struct {
+	Status  string `json:"status" doc:"set, refused, or idle: no prompt runs, so there is no agent to tell."`
+	Message string `json:"message,omitempty" doc:"Why it was refused."`
+}
+
+// Values of SetSessionResult.Status.
+const (
+	SessionSet     = "set"
+	SessionRefused = "refused"
+	SessionIdle    = "idle"
+)
 
 // ReleaseSessionParams name a conversation of which no prompt runs. Ours.
 type ReleaseSessionParams struct {

@@ -18,6 +18,7 @@ const (
 	EventToolUpdate    = "tool_update"    // ToolCall: only what changed
 	EventPlan          = "plan"           // Plan
 	EventMode          = "mode"           // Mode
+	EventSession       = "session"        // Session
 	EventFileChange    = "file_change"    // FileChange
 	EventNativeSession = "native_session" // NativeSession
 	EventProcess       = "process"        // Process
@@ -83,6 +84,67 @@ type PlanEntry struct {
 type Mode struct {
 	Current   string   `json:"current"`
 	Available []string `json:"available,omitempty"`
+
+	Choices []Choice `json:"choices,omitempty" doc:"Those of available, with their names."`
+}
+
+// A Choice is something that an agent can be set to.
+type Choice struct {
+	ID          string          `json:"id"`
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Group       string          `json:"group,omitempty" doc:"The heading under which it is listed."`
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"An object of what else the agent says of it."`
+}
+
+// Session is what an agent tells of its session. A part that is absent did not
+// change.
+type Session struct {
+	Agent    *AgentInfo   `json:"agent,omitempty"`
+	Mode     *Selection   `json:"mode,omitempty" doc:"The mode, and those that the agent has; without choices: it has none."`
+	Model    *Selection   `json:"model,omitempty" doc:"The model, and those that the agent has; without choices: it does not say."`
+	Options  []Option     `json:"options,omitzero" doc:"All of its options, in its order; those that choose its mode and its model are among them."`
+	Commands []Command    `json:"commands,omitzero" doc:"All of its slash commands."`
+	Info     *SessionInfo `json:"info,omitempty"`
+}
+
+// AgentInfo is which program an agent is, in its own words.
+type AgentInfo struct {
+	Name    string `json:"name,omitempty"`
+	Title   string `json:"title,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
+// A Selection is one of the choices that there are.
+type Selection struct {
+	Current string   `json:"current,omitempty"`
+	Choices []Choice `json:"choices,omitempty"`
+}
+
+// An Option is a setting of an agent's session.
+type Option struct {
+	ID          string          `json:"id"`
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Category    string          `json:"category,omitempty" doc:"mode, model, thought_level, or another word."`
+	Type        string          `json:"type,omitempty" doc:"select, boolean, or another word, of which nothing is known."`
+	Current     string          `json:"current,omitempty" doc:"Of a boolean true or false."`
+	Choices     []Choice        `json:"choices,omitempty"`
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"An object of what else the agent says of it."`
+}
+
+// A Command is a slash command.
+type Command struct {
+	Name        string          `json:"name" doc:"Without the slash."`
+	Description string          `json:"description,omitempty"`
+	InputHint   string          `json:"input_hint,omitempty" doc:"What may follow, in words."`
+	Extra       json.RawMessage `json:"extra,omitempty" doc:"An object of what else the agent says of it."`
+}
+
+// SessionInfo is what an agent calls its session.
+type SessionInfo struct {
+	Title     string `json:"title,omitempty"`
+	UpdatedAt string `json:"updated_at,omitempty"`
 }
 
 // FileChange is a file that a run changed, as it was before the run and as it

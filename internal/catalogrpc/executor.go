@@ -28,6 +28,7 @@ func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 	server.Handle(reg, "terminal.return", notification(x.TerminalReturn), server.Doc("Lets the executor read a terminal again."))
 	server.Handle(reg, "pause_notifications", signal(x.PauseNotifications), server.Doc("Stops the reports until resume_notifications."))
 	server.Handle(reg, "resume_notifications", signal(x.ResumeNotifications), server.Doc("Lets the reports go on."))
+	server.Handle(reg, "set_session", x.SetSession, long, server.Doc("Changes the mode, the model or the options of the agent of a conversation while a prompt runs."))
 	server.Handle(reg, "release_session", x.ReleaseSession, long, server.Doc("Ends the agent of a conversation, unless it has something to do."))
 	server.Handle(reg, "shutdown", x.Shutdown, long, server.Doc("Ends the executor when its work is done."))
 }
@@ -143,6 +144,10 @@ func (x *executor) PauseNotifications(ctx context.Context) error {
 
 func (x *executor) ResumeNotifications(ctx context.Context) error {
 	return x.conn.Notify(ctx, "resume_notifications", nil)
+}
+
+func (x *executor) SetSession(ctx context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
+	return call[catalog.SetSessionResult](ctx, x.conn, "set_session", p)
 }
 
 func (x *executor) ReleaseSession(ctx context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,8 +46,9 @@ it; 130 if you interrupted it (C-c; press it twice to end at once).`
 
 // promptOptions are the flags of the command.
 type promptOptions struct {
-	agent, cwd, mode, from string
-	yes, deny              bool
+	agent, cwd, from string
+	set              agentSettings
+	yes, deny        bool
 }
 
 func newPromptCommand(s *settings) *cobra.Command {
@@ -69,12 +69,20 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f := cmd.Flags()
 	agentFlag(cmd, s, &o.agent, "the agent to run (default: default_agent, else the first that is found, else demo)")
 	f.StringVar(&o.cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
-	f.StringVar(&o.mode, "mode", "", "what the agent may do without asking: "+strings.Join(wire.Modes, ", "))
 	f.StringVar(&o.from, "continue", "", "continue a session: any of its ids, or last")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
 	directories(cmd, "cwd")
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(wire.Modes, cobra.ShellCompDirectiveNoFileComp))
+	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.Known, error) {
+		if o.from == "" {
+			return knownByFlag(ctx, c, cmd, args)
+		}
+		from, err := continued(ctx, c, o.from)
+		if err != nil {
+			return wire.Known{}, err
+		}
+		return wire.KnownOf(ctx, c, "", from)
+	})
 	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, func(ctx context.Context, c *client.Client) []string {
 		return append([]string{"last\tthe session that was started last"}, taskIDs(ctx, c)...)
 	}))
@@ -169,30 +177,45 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		if o.cwd, err = fullPath(o.cwd); err != nil {
 			return started, err
 		}
-		params := map[string]string{"query": text}
-		for name, value := range map[string]string{"agent": o.agent, "working_dir": o.cwd, "permission_mode": o.mode} {
+		params := map[string]any{"query": text}
+		for name, value := range map[string]string{"agent": o.agent, "working_dir": o.cwd} {
 			if value != "" {
 				params[name] = value
 			}
 		}
+		if err := o.set.params(params, "permission_mode"); err != nil {
+			return started, err
+		}
 		started, _, err = wire.Call[wire.Started](ctx, c, "launchSession", params)
 		return started, err
 	}
-	if o.from == "last" {
-		list, _, err := wire.Call[struct{ Sessions []wire.Session }](ctx, c, "listSessions", map[string]int{"limit": 1})
-		if err != nil {
+	if o.from, err = continued(ctx, c, o.from); err != nil {
+		return started, err
+	}
+	if !o.set.isEmpty() {
+		params := map[string]any{"session_id": o.from}
+		if err := o.set.params(params, "mode"); err != nil {
 			return started, err
 		}
-		if len(list.Sessions) == 0 {
-			return started, errors.New("there is no session yet to continue")
-		}
-		o.from = list.Sessions[0].ID
-	}
-	if o.mode != "" {
-		if err := c.Call(ctx, "updateSessionSettings", map[string]string{"session_id": o.from, "permission_mode": o.mode}, nil); err != nil {
+		if err := c.Call(ctx, "session.set", params, nil); err != nil {
 			return started, err
 		}
 	}
 	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", map[string]string{"session_id": o.from, "query": text})
 	return started, err
+}
+
+// continued is the session that is gone on with: by any id, or last.
+func continued(ctx context.Context, c *client.Client, from string) (string, error) {
+	if from != "last" {
+		return from, nil
+	}
+	list, _, err := wire.Call[struct{ Sessions []wire.Session }](ctx, c, "listSessions", map[string]int{"limit": 1})
+	if err != nil {
+		return "", err
+	}
+	if len(list.Sessions) == 0 {
+		return "", errors.New("there is no session yet to continue")
+	}
+	return list.Sessions[0].ID, nil
 }

@@ -19,7 +19,7 @@ by that of its conversation, which means the last session in it.
 func newSessionCommand(s *settings) *cobra.Command {
 	return group("session", "Start, list, continue and interrupt sessions in the project's hub", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionShowCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
-		newSessionForkCommand(s), newSessionInterruptCommand(s))
+		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s))
 }
 
 func newSessionListCommand(s *settings) *cobra.Command {
@@ -76,11 +76,15 @@ func printSession(cmd *cobra.Command, x wire.Session) error {
 		cost = fmt.Sprintf("$%.4f", x.Cost)
 	}
 	out := cmd.OutOrStdout()
-	err := output.Fields(out, output.Field{"session", x.ID}, output.Field{"task", x.TaskID}, output.Field{"conversation", x.ThreadID}, output.Field{"continues", x.ParentID},
-		output.Field{"status", x.Status}, output.Field{"agent", x.Agent}, output.Field{"model", x.Model}, output.Field{"mode", x.Mode}, output.Field{"title", x.Title},
+	fields := []output.Field{
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"agent", x.Agent},
+	}
+	fields = append(fields, agentFields(x)...)
+	fields = append(fields, output.Field{"title", x.Title},
 		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", x.CreatedAt}, output.Field{"ended", x.CompletedAt},
 		output.Field{"stop reason", x.StopReason}, output.Field{"error", x.Error}, output.Field{"error code", x.ErrorCode},
 		output.Field{"agent's session", x.AgentSession}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
+	err := output.Fields(out, fields...)
 	if x.Result != nil {
 		output.Body(out, x.Result.Result)
 	}
@@ -88,15 +92,9 @@ func printSession(cmd *cobra.Command, x wire.Session) error {
 }
 
 func newSessionLaunchCommand(s *settings) *cobra.Command {
-	var p struct {
-		Query string   `json:"query"`
-		Agent string   `json:"agent,omitempty"`
-		CWD   string   `json:"working_dir,omitempty"`
-		Title string   `json:"title,omitempty"`
-		Model string   `json:"model,omitempty"`
-		Mode  string   `json:"permission_mode,omitempty"`
-		Dirs  []string `json:"additional_directories,omitempty"`
-	}
+	var agent, cwd, title string
+	var dirs []string
+	var a agentSettings
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
@@ -105,22 +103,33 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
 			"arguments, or standard input if there are none.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if p.Query, err = promptText(cmd.InOrStdin(), args); err != nil {
+			params := map[string]any{}
+			if params["query"], err = promptText(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
-			if p.CWD, err = fullPath(p.CWD); err != nil {
+			if cwd, err = fullPath(cwd); err != nil {
 				return err
 			}
-			return startWork(cmd, s, "launchSession", p, wait)
+			for name, value := range map[string]string{"agent": agent, "working_dir": cwd, "title": title} {
+				if value != "" {
+					params[name] = value
+				}
+			}
+			if len(dirs) > 0 {
+				params["additional_directories"] = dirs
+			}
+			if err := a.params(params, "permission_mode"); err != nil {
+				return err
+			}
+			return startWork(cmd, s, "launchSession", params, wait)
 		},
 	}
-	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
-	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which the agent works (default: the project's root)")
-	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
-	cmd.Flags().StringVar(&p.Model, "model", "", "a model that the agent knows")
-	oneOf(cmd, &p.Mode, "mode", "what the agent may do without asking", wire.Modes...)
+	agentFlag(cmd, s, &agent, "the agent to run (default: the configured one)")
+	cmd.Flags().StringVar(&cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
+	cmd.Flags().StringVar(&title, "title", "", "a title for it")
+	a.addFlags(cmd, s, knownByFlag)
 	directories(cmd, "cwd", "add-dir")
-	cmd.Flags().StringArrayVar(&p.Dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
+	cmd.Flags().StringArrayVar(&dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
 	waitFlag(cmd, &wait)
 	return cmd
 }

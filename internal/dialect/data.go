@@ -103,6 +103,9 @@ type settingsData struct {
 	AgentMode          string   `json:"agent_mode,omitempty"`
 	AgentModes         []string `json:"agent_modes,omitempty"`
 	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
+
+	AgentModeChoices []choice          `json:"agent_mode_choices,omitempty"`
+	Options          map[string]string `json:"options,omitempty"`
 }
 
 type planData struct {

@@ -44,11 +44,14 @@ func data(e domain.Event) any {
 		return settingsData{
 			ids: ids, EventType: "settings_updated", Title: p.Title, Mode: p.Mode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
 			SkipPermissions: p.SkipPermissions, SkipUntil: rfc3339(p.SkipUntil), Archived: p.Archived, Reason: p.Reason,
+			Options: p.Options,
 		}
 	case domain.NativeSessionChanged:
 		return settingsData{ids: ids, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced}
 	case domain.AgentModeChanged:
-		return settingsData{ids: ids, EventType: "mode", AgentMode: p.Mode, AgentModes: p.Modes}
+		return settingsData{ids: ids, EventType: "mode", AgentMode: p.Mode, AgentModes: p.Modes, AgentModeChoices: choicesOf(p.Choices)}
+	case domain.AgentSessionChanged:
+		return agentSessionData{ids, AgentSessionOf(p.AgentSession), p.Truncated}
 	case domain.PlanChanged:
 		return planData{ids, planEntries(p.Entries)}
 	case domain.UsageReported:

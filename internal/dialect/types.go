@@ -26,6 +26,7 @@ const (
 	TypeLagged       = "lagged"
 	TypeLogDamaged   = "log_damaged"
 	TypeSecret       = "secret_requested"
+	TypeAgentSession = "agent_session"
 )
 
 // EventTypes are those that a subscription can choose. There is no event of some
@@ -33,7 +34,7 @@ const (
 var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
-	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret,
+	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
 }
 
 // eventTypes are what clients call the kinds of events.
@@ -48,6 +49,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventSettings:          TypeSettings,
 	domain.EventNativeSession:     TypeSettings,
 	domain.EventAgentMode:         TypeSettings,
+	domain.EventAgentSession:      TypeAgentSession,
 	domain.EventPlan:              TypePlan,
 	domain.EventUsage:             TypeUsage,
 	domain.EventFileChange:        TypeDiff,

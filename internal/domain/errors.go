@@ -21,6 +21,7 @@ const (
 	KindNoAPIKey         = "no_api_key"
 	KindBadState         = "bad_state" // the run is not in a state in which this can be done
 	KindExecutor         = "executor_failed"
+	KindSetting          = "setting_refused" // an agent that works does not take a mode, a model or an option
 
 	KindTooManySubscriptions = "too_many_subscriptions"
 	KindSubscriptionNotFound = "subscription_not_found"

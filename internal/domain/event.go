@@ -62,6 +62,7 @@ const (
 	EventSettings          EventKind = "thread.settings"
 	EventNativeSession     EventKind = "thread.native"
 	EventAgentMode         EventKind = "thread.agent_mode"
+	EventAgentSession      EventKind = "thread.agent_session"
 	EventPlan              EventKind = "run.plan"
 	EventUsage             EventKind = "run.usage"
 	EventFileChange        EventKind = "run.file"

@@ -102,6 +102,7 @@ type SettingsChanged struct {
 	SkipUntil       time.Time // zero: without end
 	Archived        *bool
 	Reason          string
+	Options         map[string]string // of the agent; "": not asked for any more
 }
 
 // NativeSessionChanged says which session of its agent's own a thread has.
@@ -112,8 +113,16 @@ type NativeSessionChanged struct {
 
 // AgentModeChanged says in which of its modes an agent is.
 type AgentModeChanged struct {
-	Mode  string
-	Modes []string // that there are
+	Mode    string
+	Modes   []string // the IDs of those that there are; nil where it was not told again
+	Choices []Choice // the same with their names; nil where there are none
+}
+
+// AgentSessionChanged is what an agent tells of its session: the parts that are
+// not what they were, but for its modes, of which [AgentModeChanged] tells.
+type AgentSessionChanged struct {
+	AgentSession
+	Truncated bool // what is long was left out; the thread has it
 }
 
 // PlanChanged is an agent's plan, whole.
@@ -226,6 +235,9 @@ func (NativeSessionChanged) Kind() EventKind { return EventNativeSession }
 
 // Kind is EventAgentMode.
 func (AgentModeChanged) Kind() EventKind { return EventAgentMode }
+
+// Kind is EventAgentSession.
+func (AgentSessionChanged) Kind() EventKind { return EventAgentSession }
 
 // Kind is EventPlan.
 func (PlanChanged) Kind() EventKind { return EventPlan }

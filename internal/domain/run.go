@@ -23,8 +23,10 @@ type Run struct {
 	Agent     string
 	Source    string // who asked for it: task, session, chat, execute, prompt, decision
 	State     State
-	Priority  int // higher first
-	Mode      string
+	Priority  int           // higher first
+	Mode      string        // that people asked for: a permission mode of ours, or a mode of the agent's
+	AgentMode string        // that its agent said it is in, last, or is to go on in; "" if it says nothing
+	Model     string        // that its agent said it works with; "" if it says nothing
 	Tools     []string      // allowed; empty: all
 	Timeout   time.Duration // 0: the configured one
 	Quiet     bool          // no deltas are wanted

@@ -39,7 +39,7 @@ func (p SettingsChanged) Size() int { return fieldsSize }
 func (p NativeSessionChanged) Size() int { return fieldsSize }
 
 // Size is as of Payload.
-func (p AgentModeChanged) Size() int { return fieldsSize }
+func (p AgentModeChanged) Size() int { return fieldsSize + sizeOf(p.Choices) }
 
 // Size is as of Payload.
 func (p PlanChanged) Size() int {

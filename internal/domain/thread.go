@@ -10,8 +10,8 @@ type Thread struct {
 	CWD           string
 	Agent         string // its name in the configuration; "" until one is needed, in a history that was taken over
 	NativeSession string // the agent's own id of the conversation; empty before the first turn
-	Mode          string // permission mode: default, acceptEdits, bypassPermissions, plan
-	Model         string
+	Mode          string // that people asked for: default, acceptEdits, bypassPermissions, plan, or one of the agent's own
+	Model         string // that people asked for; a run has the one that its agent works with
 	Settings      Settings
 	Parent        int64 // the thread that it was forked from, or 0
 	ForkRun       int64 // the last run of Parent that belongs to it, or 0
@@ -27,6 +27,15 @@ func (t Thread) ModeAfter(r Run) string {
 		return t.Mode
 	}
 	return r.Mode
+}
+
+// AgentModeAfter is the mode of its own that an agent goes on in after a run: the
+// one that it was in last, or "" if people have asked for another one since.
+func (t Thread) AgentModeAfter(r Run) string {
+	if r.ID <= t.Settings.ModeRun {
+		return ""
+	}
+	return r.AgentMode
 }
 
 // Settings are what a caller said about a thread and what was changed since.
@@ -45,6 +54,8 @@ type Settings struct {
 	MaxTurns              int
 	Verbose               bool
 	ModeRun               int64 // the last run when the thread's mode was changed, see Thread.ModeAfter
+
+	Options map[string]string // of the agent, by ID, that people asked for
 }
 
 // A RecentPath is a directory that threads worked in.

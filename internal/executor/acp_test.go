@@ -38,7 +38,7 @@ func TestATurnWithPermissionAndDiff(t *testing.T) {
 	assert.Equal(t, []catalog.ReportCompletionParams{{SessionToken: p.SessionToken, TaskID: p.TaskID, Status: catalog.StatusCompleted, TokenUsage: result.TokenUsage}},
 		h.ends, "reported before it is answered")
 	assert.Equal(t, []string{
-		"process", "native_session", "mode", "content_block_delta", "tool_call", "tool_result", "file_change", "content_block_delta", "usage",
+		"process", "native_session", "session", "mode", "content_block_delta", "tool_call", "tool_result", "file_change", "content_block_delta", "usage",
 	}, h.types())
 	for i, r := range h.reports {
 		assert.EqualValues(t, i+1, r.Sequence)

@@ -30,7 +30,7 @@ func TestTheExampleAgent(t *testing.T) {
 	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
 	assert.Contains(t, h.text(), "successfully updated the configuration")
 	assert.Equal(t, []string{
-		"process", "native_session", "content_block_delta", "tool_call", "tool_result",
+		"process", "native_session", "session", "content_block_delta", "tool_call", "tool_result",
 		"content_block_delta", "tool_call", "tool_result", "content_block_delta",
 	}, h.types())
 	require.Len(t, h.asked, 1)

@@ -164,6 +164,11 @@ func (x *Executor) ResumeNotifications(context.Context) error {
 	return nil
 }
 
+// SetSession implements catalog.Executor.
+func (x *Executor) SetSession(ctx context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
+	return x.agents.SetSession(ctx, p), nil
+}
+
 // ReleaseSession implements catalog.Executor.
 func (x *Executor) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
 	return x.agents.ReleaseSession(p.SessionID), nil

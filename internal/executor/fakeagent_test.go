@@ -26,6 +26,7 @@ type acpAgent struct {
 	cwd     string
 	turns   int
 	left    string // the terminal of "leftover"
+	choosy  *choosyAgent
 	offered json.RawMessage
 }
 
@@ -36,7 +37,10 @@ type wire struct {
 		SessionID      string `json:"sessionId"`
 		CWD            string `json:"cwd"`
 		ModeID         string `json:"modeId"`
-		Value          string `json:"value"`
+		ModelID        string `json:"modelId"`
+		ConfigID       string `json:"configId"`
+		Type           string `json:"type"`
+		Value          any    `json:"value"`
 		PermissionMode string
 		Offered        json.RawMessage `json:"clientCapabilities"`
 		Prompt         []struct {
@@ -56,8 +60,14 @@ func fakeAgent() {
 			a.read()
 		}
 	}
+	if strings.HasPrefix(kind, "choosy") {
+		a.choosy = newChoosyAgent(kind)
+	}
 	for {
 		m := a.read()
+		if a.choosy != nil && a.choosy.serve(a, m) {
+			continue
+		}
 		switch m.Method {
 		case "initialize":
 			a.offered = m.Params.Offered
@@ -105,7 +115,7 @@ func fakeAgent() {
 			a.text("mode " + m.Params.ModeID)
 			a.reply(m.ID, map[string]any{})
 		case "session/set_config_option":
-			a.text("model " + m.Params.Value)
+			a.text(fmt.Sprint("model ", m.Params.Value))
 			a.reply(m.ID, map[string]any{})
 		case "session/prompt":
 			a.prompt(m)

@@ -130,7 +130,7 @@ func TestModeAndModel(t *testing.T) {
 	execute(t, x, p)
 	assert.Contains(t, h.text(), "mode plan")
 	assert.Contains(t, h.text(), "model big")
-	assert.Equal(t, []string{`{"current":"plan","available":["default","plan"]}`}, h.data("mode"))
+	assert.Equal(t, []string{`{"current":"plan","available":["default","plan"],"choices":[{"id":"default","name":"Default"},{"id":"plan","name":"Plan"}]}`}, h.data("mode"))
 	p.TaskID, p.Prompt = "task-2", "leave"
 	execute(t, x, p)
 	p.TaskID, p.Prompt = "task-3", "turn"

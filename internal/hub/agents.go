@@ -32,28 +32,6 @@ func agentIn(agents Agents, name string) (config.Agent, error) {
 	return agent, nil
 }
 
-func checkMode(mode string) (string, error) {
-	switch mode {
-	case "":
-		return catalog.ModeDefault, nil
-	case catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan:
-		return mode, nil
-	}
-	return "", domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode),
-		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan)
-}
-
-// checkHeld refuses plan mode for an agent that cannot be held to it: a plain
-// command asks nobody before it acts.
-func (h *Hub) checkHeld(name, mode string) error {
-	agent, err := h.agent(name)
-	if err != nil || agent.Driver != "command" || mode != catalog.ModePlan {
-		return nil
-	}
-	return domain.Invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode),
-		catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass)
-}
-
 // agentFor finds an agent for somebody who may be restricted.
 func (h *Hub) agentFor(restricted bool, name string) (config.Agent, error) {
 	if !restricted || h.opts.Restricted == nil {
@@ -101,12 +79,4 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Files: a.Files, Env: env, Keys: a.Keys, Root: h.opts.Root,
 		StateDir: filepath.Dir(h.opts.Database),
 	}
-}
-
-// asking is a permission mode without what passes unasked.
-func asking(mode string) string {
-	if mode == catalog.ModeBypass || mode == catalog.ModeAcceptEdits {
-		return catalog.ModeDefault
-	}
-	return mode
 }

@@ -47,7 +47,7 @@ func (h *Hub) chatWith(t store.Tx, from domain.Thread, agent string) (domain.Thr
 	if err != nil {
 		return domain.Thread{}, err
 	}
-	from.Agent, from.Model = agent, "" // which is a name that the other one knows
+	from.Agent, from.Model, from.Settings.Options = agent, "", nil // which are names that the other one does not know
 	thread, err := h.fork(t, from, last)
 	if err != nil {
 		return thread, err

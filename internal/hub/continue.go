@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -12,7 +13,7 @@ import (
 // following is a run after another one of a thread that may do what that one might.
 func following(thread domain.Thread, from domain.Run, prompt, agent string) domain.Run {
 	run := newRun(LaunchSpec{Prompt: prompt, Mode: thread.ModeAfter(from), Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
-	run.Parent = from.ID
+	run.Parent, run.AgentMode = from.ID, thread.AgentModeAfter(from)
 	return run
 }
 
@@ -71,7 +72,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			run.Tools = spec.Tools
 		}
 		if thread.ID != from.Thread {
-			run.Mode = asking(run.Mode)
+			forkMode(&run)
 		}
 		restricted.Carry(ctx, &run)
 		return h.add(t, &run, thread, false)
@@ -123,4 +124,21 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	restricted.Carry(ctx, run)
 	h.query.Changed(t, run.ID)
 	return h.enqueue(t, run, thread)
+}
+
+// forkMode takes from a run what was accepted for another conversation.
+func forkMode(run *domain.Run) {
+	if run.AgentMode != "" && run.AgentMode != catalog.ModePlan {
+		run.AgentMode, run.Mode = "", catalog.ModeDefault
+	}
+	run.Mode = asking(run.Mode)
+}
+
+// asking is a mode without what passes unasked, which of an agent's own modes
+// nobody knows.
+func asking(mode string) string {
+	if mode == catalog.ModePlan {
+		return mode
+	}
+	return catalog.ModeDefault
 }

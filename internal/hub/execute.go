@@ -117,8 +117,8 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 		h.configs.AgentIsExecutor(run.ID, lease.Kill)
 	}
 	err = h.write(live.ctx, func(t store.Tx) error {
-		run, err := t.Run(h.ctx, run.ID)
-		if err != nil {
+		var err error
+		if run, err = t.Run(h.ctx, run.ID); err != nil { // its mode may be another one by now
 			return err
 		}
 		t.AfterCommit(func() {

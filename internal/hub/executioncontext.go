@@ -27,6 +27,7 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	result = catalog.GetExecutionContextResult{
 		SessionID: s.Thread.UUID, TaskID: s.UUID, Messages: []catalog.Message{}, MCPServers: []catalog.MCPServer{}, ContextFiles: []string{},
 		NativeSessionID: s.Thread.NativeSession, SystemPrompt: joinPrompts(s.Thread.Settings), AdditionalDirectories: s.Thread.Settings.AdditionalDirectories,
+		AgentMode: s.AgentMode, Options: s.Thread.Settings.Options,
 	}
 	if s.Thread.Model != "" {
 		result.ModelConfig = &catalog.ModelConfig{Model: s.Thread.Model}

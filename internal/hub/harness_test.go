@@ -45,6 +45,8 @@ type executors struct {
 	daemon catalog.Daemon
 	play   func(context.Context, *turn) catalog.ExecutePromptResult
 
+	set func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is told
+
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc
 }
@@ -66,6 +68,13 @@ func (l *leased) Kill()    {}
 
 func (l *leased) PauseNotifications(context.Context) error  { return nil }
 func (l *leased) ResumeNotifications(context.Context) error { return nil }
+
+func (l *leased) SetSession(_ context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
+	if l.set == nil {
+		return catalog.SetSessionResult{Status: catalog.SessionIdle}, nil
+	}
+	return l.set(p), nil
+}
 
 func (l *leased) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -29,11 +29,6 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
 		return domain.Session{}, err
 	}
-	if spec.Mode != "" { // else the conversation's
-		if spec.Mode, err = checkMode(spec.Mode); err != nil {
-			return domain.Session{}, err
-		}
-	}
 	run := newRun(spec, agent.Name)
 	restricted.Carry(ctx, &run)
 	err = h.write(ctx, func(t store.Tx) error {
@@ -57,6 +52,9 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 			if _, err := h.agentFor(true, thread.Agent); err != nil {
 				return err
 			}
+		}
+		if err := h.checkSettings(h.ctx, t, thread.ID, thread.Agent, spec.Mode, spec.Model, spec.Settings.Options); err != nil {
+			return err
 		}
 		return h.add(t, &run, thread, spec.Draft)
 	})

@@ -18,12 +18,10 @@ func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
 		spec LaunchSpec
 		kind string
 	}{
-		"no prompt":       {LaunchSpec{Prompt: " \n\t"}, domain.KindInvalid},
-		"unknown agent":   {LaunchSpec{Prompt: "p", Agent: "nobody"}, domain.KindUnknownAgent},
-		"no directory":    {LaunchSpec{Prompt: "p", CWD: "not-there"}, domain.KindInvalid},
-		"a file":          {LaunchSpec{Prompt: "p", CWD: filepath.Base(h.store.Path())}, domain.KindInvalid},
-		"unknown mode":    {LaunchSpec{Prompt: "p", Mode: "yolo"}, domain.KindInvalid},
-		"mode with blank": {LaunchSpec{Prompt: "p", Mode: "plan "}, domain.KindInvalid},
+		"no prompt":     {LaunchSpec{Prompt: " \n\t"}, domain.KindInvalid},
+		"unknown agent": {LaunchSpec{Prompt: "p", Agent: "nobody"}, domain.KindUnknownAgent},
+		"no directory":  {LaunchSpec{Prompt: "p", CWD: "not-there"}, domain.KindInvalid},
+		"a file":        {LaunchSpec{Prompt: "p", CWD: filepath.Base(h.store.Path())}, domain.KindInvalid},
 	} {
 		_, err := h.Launch(context.Background(), c.spec)
 		require.Error(t, err, name)

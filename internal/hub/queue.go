@@ -3,6 +3,7 @@ package hub
 import (
 	"cmp"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -18,6 +19,9 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 		run.Parent = thread.ForkRun
 		if last, err := t.LastRun(h.ctx, thread.ID); err == nil {
 			run.Parent = last.ID
+			if run.Mode == "" && last.Mode == thread.Mode {
+				run.AgentMode = thread.AgentModeAfter(last)
+			}
 		}
 	}
 	run.Thread, run.State = thread.ID, domain.New
@@ -27,8 +31,10 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 	run.Agent = thread.Agent // a conversation keeps its agent
 	run.Created, run.Active = t.Now(), t.Now()
 	run.Mode = cmp.Or(run.Mode, thread.Mode)
-	if err := h.checkHeld(run.Agent, run.Mode); err != nil {
-		return err
+	if run.Mode == catalog.ModePlan { // also one that it would go on in
+		if err := h.checkSettings(h.ctx, t, thread.ID, run.Agent, run.Mode, "", nil); err != nil {
+			return err
+		}
 	}
 	run.Title = cmp.Or(run.Title, thread.Title)
 	if err := t.InsertRun(run); err != nil {

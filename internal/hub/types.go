@@ -16,7 +16,7 @@ type LaunchSpec struct {
 	CWD      string // "": the project's root; ~ is expanded; it must be a directory
 	Source   string
 	Model    string
-	Mode     string // permission mode; "": the thread's, and of a new one default
+	Mode     string // of Duet or of the agent; "": the thread's, and of a new one default
 	Settings domain.Settings
 	Priority int
 	Timeout  time.Duration // 0: the configured one
@@ -55,6 +55,12 @@ type SettingsChange struct {
 	SkipPermissionsTimeout *time.Duration // 0: without end
 	Archived               *bool
 	AdditionalDirectories  *[]string
+	Options                map[string]string // of the agent, by ID; "": it is not asked for any more; nil: no change
+}
+
+// isForAgent reports whether an agent is to be told of it.
+func (c SettingsChange) isForAgent() bool {
+	return c.Mode != nil || c.Model != nil || len(c.Options) > 0
 }
 
 // Status is what the hub is doing (AIWG, daemon.status).

@@ -26,6 +26,8 @@ type Answers interface {
 	// Taken notes that the agent of a run was seen to go on from the answers to
 	// these approvals.
 	Taken(t store.Tx, run int64, approvals []string) error
+	// Reconsider applies the policy again to what waits in a thread.
+	Reconsider(t store.Tx, thread int64) error
 }
 
 // Health is told what is wrong with keeping reports, by the store's writer: its

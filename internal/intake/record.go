@@ -55,9 +55,9 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 			return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
 		})
 	case catalog.EventMode:
-		return decoded(r, func(m catalog.Mode) error {
-			return announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available})
-		})
+		return decoded(r, func(m catalog.Mode) error { return w.recordMode(t, run, m) })
+	case catalog.EventSession:
+		return decoded(r, func(s catalog.Session) error { return w.recordAgentSession(t, run, s) })
 	case kindProgress:
 		run.Progress = r.data
 		if err := t.UpdateRun(run); err != nil {

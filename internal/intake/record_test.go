@@ -22,6 +22,8 @@ type records struct {
 	store   store.Store
 	run     domain.Run
 	changed int // how often the run's thread was changed
+
+	reconsidered int // how often the policy was to be applied again
 }
 
 func (r *records) Changed(store.Tx, int64) { r.changed++ }
@@ -32,6 +34,11 @@ func (r *records) Taken(t store.Tx, run int64, approvals []string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+func (r *records) Reconsider(store.Tx, int64) error {
+	r.reconsidered++
 	return nil
 }
 
@@ -109,7 +116,7 @@ func TestWhatReportsBecome(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, r.report(t, c.kind, c.data), c.kind)
 	}
-	assert.Equal(t, 1, r.changed)
+	assert.Equal(t, 2, r.changed, "its own session, and its mode")
 	run, err := r.store.Run(t.Context(), r.run.ID)
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, run.Tokens.Input)

@@ -26,6 +26,8 @@ func (d *redactor) take(r report) {
 		d.takeDelta(r)
 		return
 	case catalog.EventUsage, catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess, catalog.EventPermissionTaken: // they end no message
+	case catalog.EventSession:
+		r.data = d.stream.Secrets.JSON(r.data)
 	case catalog.EventFileChange: // the project's files are what they are
 		d.flush()
 	default:

@@ -17,7 +17,7 @@ import (
 // rulingOn is what the policy says of a call, "" if it is asked.
 func rulingOn(p *Policy, a domain.Approval, thread domain.Thread, run domain.Run, rules ...domain.Rule) string {
 	a.Question = Hash(a.Tool, a.Input)
-	r := p.Judge(CallOf(a), Situation{thread, run, rules, time.Unix(1000, 0)})
+	r := p.Judge(CallOf(a), Situation{Thread: thread, Run: run, Rules: rules, Now: time.Unix(1000, 0)})
 	if !r.IsSettled() {
 		return ""
 	}

@@ -32,6 +32,8 @@ type Situation struct {
 	Run    domain.Run    // whose agent calls the tool
 	Rules  []domain.Rule // what people have decided for the conversation and the project
 	Now    time.Time
+
+	AgentModes []string // the IDs of those that the agent has; nil if it has none, or nobody was told
 }
 
 // A Ruling is what the policy says of a call without asking anybody.
@@ -48,7 +50,8 @@ func (r Ruling) IsSettled() bool { return r.Reason != "" }
 func (p *Policy) Judge(c Call, in Situation) Ruling {
 	s := in.Thread.Settings
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || in.Now.Before(*s.SkipPermissionsUntil))
-	if bypass || in.Run.Mode == catalog.ModeBypass {
+	mode := in.mode()
+	if bypass || mode == catalog.ModeBypass {
 		return Ruling{true, "mode=" + catalog.ModeBypass}
 	}
 	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
@@ -65,9 +68,9 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 		}
 	}
 	switch {
-	case !c.IsAmbiguous() && (in.Run.Mode == catalog.ModeAcceptEdits || s.AutoAcceptEdits) && c.edits():
+	case !c.IsAmbiguous() && (mode == catalog.ModeAcceptEdits || s.AutoAcceptEdits) && c.edits():
 		return Ruling{true, "mode=" + catalog.ModeAcceptEdits}
-	case in.Run.Mode == catalog.ModePlan && c.changesSomething():
+	case mode == catalog.ModePlan && c.changesSomething():
 		return Ruling{false, "mode=" + catalog.ModePlan}
 	}
 	return Ruling{}

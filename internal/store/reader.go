@@ -20,6 +20,12 @@ type ThreadReader interface {
 	// RecentPaths are the directories of threads, the last used first, with how
 	// often each was used.
 	RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error)
+	// AgentSession is what the agent of a thread has told of its session, and zero
+	// where it has told nothing.
+	AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error)
+	// LastAgentSession is what an agent has told of its session last, in any thread,
+	// and zero where it never has. agent is its name in the configuration.
+	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
 	// HasUnfinished reports whether a thread has a run, other than except, that has
 	// not ended and is no draft.
 	HasUnfinished(ctx context.Context, thread, except int64) (bool, error)

@@ -12,6 +12,8 @@ type ConversationWriter interface {
 	InsertThread(th *domain.Thread) error
 	// UpdateThread writes everything of a thread that can change.
 	UpdateThread(th domain.Thread) error
+	// PutAgentSession keeps what the agent of a thread tells of its session.
+	PutAgentSession(s domain.AgentSessionSeen) error
 	// InsertRun adds a run, numbers it, sets its ID and Task, and makes it found
 	// by its ids. A number whose name is somebody's id already is left out.
 	InsertRun(r *domain.Run) error

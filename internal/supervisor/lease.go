@@ -69,3 +69,14 @@ func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams
 	}
 	return result, err
 }
+
+// SetSession takes an executor that does not know the call, which is somebody
+// else's, for one that has no agent to tell.
+func (l *lease) SetSession(ctx context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
+	result, err := l.Executor.SetSession(ctx, p)
+	var answered *jsonrpc2.Error
+	if errors.As(err, &answered) && answered.Code == jsonrpc2.CodeMethodNotFound {
+		return catalog.SetSessionResult{Status: catalog.SessionIdle}, nil
+	}
+	return result, err
+}

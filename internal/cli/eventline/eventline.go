@@ -79,6 +79,8 @@ func gist(e client.Event, d wire.EventData) string {
 		case d.AgentMode != "":
 			return output.Short("mode " + d.AgentMode)
 		}
+	case wire.EventAgentSession:
+		return output.Short(toldOf(d.AgentSession))
 	case wire.EventTerminalExit:
 		return output.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
 	}
@@ -96,4 +98,27 @@ func withoutIDs(data json.RawMessage) string {
 	}
 	rest, _ := json.Marshal(members) // it came as JSON
 	return output.Inert(rest)
+}
+
+// toldOf is what an agent has told of its session.
+func toldOf(s wire.AgentSession) string {
+	var parts []string
+	if s.Mode != nil && s.Mode.Current != "" {
+		parts = append(parts, "mode "+s.Mode.Current)
+	}
+	if s.Model != nil && s.Model.Current != "" {
+		parts = append(parts, "model "+s.Model.Current)
+	}
+	for _, o := range s.Options {
+		if o.Category != "mode" && o.Category != "model" && o.Current != "" {
+			parts = append(parts, o.ID+" "+o.Current)
+		}
+	}
+	if n := len(s.Commands); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d commands", n))
+	}
+	if s.Info != nil && s.Info.Title != "" {
+		parts = append(parts, s.Info.Title)
+	}
+	return strings.Join(parts, ", ")
 }

@@ -27,9 +27,20 @@ func Call[R any](ctx context.Context, c *client.Client, method string, params an
 func Refusal(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) {
-		return errors.New(output.Line(strings.TrimPrefix(refused.Message, "Internal error: ")))
+		return errors.New(output.Line(strings.TrimPrefix(refused.Message, "Internal error: ")) + accepted(refused))
 	}
 	return err
+}
+
+// accepted are the values that a parameter could have had, where the hub lists them.
+func accepted(e *client.Error) string {
+	var data struct {
+		Accepted []string `json:"accepted"`
+	}
+	if json.Unmarshal(e.Data, &data) != nil || len(data.Accepted) == 0 {
+		return ""
+	}
+	return output.Line("; there is " + strings.Join(data.Accepted, ", "))
 }
 
 // ErrHubGone says that the hub went while something was waited for.

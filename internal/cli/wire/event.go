@@ -20,13 +20,14 @@ const (
 	EventTerminal     = "terminal_output"
 	EventTerminalExit = "terminal_exit"
 	EventError        = "task_error"
+	EventAgentSession = "agent_session"
 )
 
 // EventTypes are all types that can be subscribed to.
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, "usage", EventDiff,
 	EventTerminal, EventTerminalExit, "task_progress", EventError, "agent_update", "gate_result", "build_progress", client.TypeLagged,
-	client.TypeLogDamaged, "secret_requested",
+	client.TypeLogDamaged, "secret_requested", EventAgentSession,
 }
 
 // EventData is what is read of an event, whatever its type; docs/protocol.md
@@ -40,6 +41,8 @@ type EventData struct {
 	Reason    string `json:"reason"`
 	Error     string `json:"error"`
 	AgentMode string `json:"agent_mode"`
+
+	AgentSession
 
 	MessageID  string     `json:"message_id"`
 	Delta      string     `json:"delta"`

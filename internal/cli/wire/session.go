@@ -24,32 +24,37 @@ func Ended(state string) bool {
 	return false
 }
 
-// Modes are what an agent may be allowed to do without asking.
+// Modes are Duet's own; an agent may have others.
 var Modes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
 // A Session is one prompt and what an agent made of it.
 type Session struct {
-	ID           string  `json:"id"`
-	TaskID       string  `json:"task_id"`
-	ThreadID     string  `json:"thread_id"`
-	ParentID     string  `json:"parent_session_id"`
-	Status       string  `json:"status"`
-	State        string  `json:"state"`
-	Agent        string  `json:"agent"`
-	Query        string  `json:"query"`
-	Title        string  `json:"title"`
-	Model        string  `json:"model"`
-	Mode         string  `json:"permission_mode"`
-	WorkingDir   string  `json:"working_dir"`
-	CreatedAt    string  `json:"created_at"`
-	CompletedAt  string  `json:"completed_at"`
-	LastActivity string  `json:"last_activity_at"`
-	Error        string  `json:"error"`
-	ErrorCode    string  `json:"error_code"`
-	StopReason   string  `json:"stop_reason"`
-	AgentSession string  `json:"claude_session_id"`
-	TotalTokens  int     `json:"total_tokens"`
-	Cost         float64 `json:"cost_usd"`
+	ID           string       `json:"id"`
+	TaskID       string       `json:"task_id"`
+	ThreadID     string       `json:"thread_id"`
+	ParentID     string       `json:"parent_session_id"`
+	Status       string       `json:"status"`
+	State        string       `json:"state"`
+	Agent        string       `json:"agent"`
+	Query        string       `json:"query"`
+	Title        string       `json:"title"`
+	Model        string       `json:"model"`
+	Mode         string       `json:"permission_mode"`
+	WorkingDir   string       `json:"working_dir"`
+	CreatedAt    string       `json:"created_at"`
+	CompletedAt  string       `json:"completed_at"`
+	LastActivity string       `json:"last_activity_at"`
+	Error        string       `json:"error"`
+	ErrorCode    string       `json:"error_code"`
+	StopReason   string       `json:"stop_reason"`
+	AgentSession string       `json:"claude_session_id"`
+	TotalTokens  int          `json:"total_tokens"`
+	Cost         float64      `json:"cost_usd"`
+	AgentMode    string       `json:"agent_mode"`
+	WantedMode   string       `json:"requested_mode"`
+	WantedModel  string       `json:"requested_model"`
+	Told         AgentSession `json:"agent_session"`
+	ModesKnown   []Choice     `json:"modes"`
 	Result       *struct {
 		Result string `json:"result"`
 	} `json:"result"`

@@ -46,14 +46,10 @@ type agent struct {
 	conn   *acp.Connection
 	life   context.Context // ends with the process
 
-	info initializeResult
-	// Only the turn that has the agent uses these.
-	session acp.SessionId
-	modes   []string // that it has
-	models  []string
-	configs []configOption
+	info     initializeResult
+	session  acp.SessionId // written by the turn that opens it, before its prompt is sent
+	settings settings
 
-	mode      atomic.Pointer[string] // that it is in; nil if it has none
 	overdue   atomic.Pointer[string] // the method that it was killed for not answering
 	current   atomic.Pointer[turn]
 	spent     atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
@@ -175,13 +171,17 @@ func (r pausedReader) Read(p []byte) (int, error) {
 }
 
 func (a *agent) update(update []byte, repaired bool) {
+	var kind string
+	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
+	isSetting := a.settings.update(kind, update) // also in a replay, and between prompts
 	t := a.current.Load()
 	if t == nil || a.loading.Load() {
 		return
 	}
-	if mode := t.update(update, repaired); mode != "" {
-		a.mode.Store(&mode)
+	if isSetting {
+		a.reportChanged(t)
 	}
+	t.update(kind, update, repaired)
 }
 
 // admit counts a request that the SDK is to be given; serve counts it off.

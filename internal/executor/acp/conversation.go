@@ -1,12 +1,18 @@
 package acp
 
-import "github.com/duet-rpc/duet-rpc/internal/catalog"
+import (
+	"sync/atomic"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
 
 // A conversation keeps the agent of one session of the hub from prompt to
 // prompt.
 type conversation struct {
 	busy  chan struct{} // holds a token while somebody uses it
 	agent *agent        // nil, or one that may have died; whoever holds the token has it
+
+	working atomic.Pointer[agent] // while it has a turn
 }
 
 // enter waits until no other prompt of the conversation runs. It returns nil if

@@ -89,7 +89,11 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 		c.agent.begin(t)
 	}
 	a := c.agent
-	defer a.current.Store(nil)
+	c.working.Store(a)
+	defer func() {
+		c.working.Store(nil)
+		a.current.Store(nil)
+	}()
 	finished, guarded := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(guarded)

@@ -128,7 +128,7 @@ func BenchmarkFilter(b *testing.B) {
 	require.NoError(b, err)
 	const lines = 1000
 	input := bytes.Repeat(append(update, '\n'), lines)
-	f := filter{update: func(u []byte, _ bool) { t.update(u, false) }, sdk: io.Discard}
+	f := filter{update: func(u []byte, _ bool) { t.update("agent_message_chunk", u, false) }, sdk: io.Discard}
 	b.ReportAllocs()
 	b.ResetTimer()
 	n := 0

@@ -18,8 +18,9 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if failed != nil {
 		return "", failed
 	}
-	a.chooseMode(t)
-	a.chooseModel(t.Conversation.ModelConfig)
+	if failed := a.choose(t); failed != nil {
+		return "", failed
+	}
 	if t.Stopped() {
 		return "", nil
 	}
@@ -74,7 +75,8 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	case result.SessionID == "":
 		return nil, &task.Failure{Code: task.CodeAgent, Message: a.name + ": the agent opened a session without an id"}
 	}
-	a.opened(result.SessionID, result)
+	a.session = acp.SessionId(result.SessionID)
+	a.settings.opened(result, true)
 	var opening []acp.ContentBlock
 	if t.Conversation.SystemPrompt != "" && !claude {
 		opening = append(opening, acp.TextBlock(t.Conversation.SystemPrompt))
@@ -91,35 +93,22 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	return opening, nil
 }
 
-func (a *agent) opened(id string, result sessionResult) {
-	a.session = acp.SessionId(id)
-	a.modes, a.configs, a.models = nil, result.ConfigOptions, nil
-	a.mode.Store(nil)
-	if result.Modes != nil {
-		a.mode.Store(&result.Modes.CurrentModeID)
-		for _, m := range result.Modes.AvailableModes {
-			a.modes = append(a.modes, m.ID)
-		}
-	}
-	if result.Models != nil {
-		for _, m := range result.Models.AvailableModels {
-			a.models = append(a.models, m.ModelID)
-		}
-	}
-}
-
 func (a *agent) initialize(files string) *task.Failure {
-	info, err := callWithin[initializeResult](a, a.driver.opts.StartTimeout, acp.AgentMethodInitialize, acp.InitializeRequest{
+	info, err := callWithin[initializeResult](a, a.driver.opts.StartTimeout, acp.AgentMethodInitialize, initializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
-		ClientInfo:      &acp.Implementation{Name: "duet", Version: "1"},
-		ClientCapabilities: acp.ClientCapabilities{
+		ClientInfo:      acp.Implementation{Name: "duet", Version: "1"},
+		ClientCapabilities: clientCapabilities{
 			Fs: acp.FileSystemCapabilities{ReadTextFile: files == catalog.FilesReadWrite || files == "", WriteTextFile: files != catalog.FilesNone}, Terminal: true,
+			Session: booleanOptions,
 		},
 	})
 	if err != nil {
 		return a.failure(err)
 	}
 	a.info = info
+	if info.AgentInfo != nil {
+		a.settings.introduced(info.AgentInfo)
+	}
 	return nil
 }
 
@@ -147,6 +136,7 @@ func (a *agent) resume(t *turn, id acp.SessionId) bool {
 		a.driver.log.Info("the agent has lost its session", "agent", a.name, "err", err)
 		return false
 	}
-	a.opened(string(id), result)
+	a.session = id
+	a.settings.opened(result, false)
 	return true
 }

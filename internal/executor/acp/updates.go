@@ -21,10 +21,9 @@ type chunk struct {
 
 // update reports a session/update of the agent. What is not known, or does
 // not look as it should, goes on as it came; repaired tells that it came as no
-// UTF-8. It returns the mode that the agent is in now, if the update says so.
-func (t *turn) update(raw []byte, repaired bool) (mode string) {
-	var kind string
-	json.Unmarshal(frame.Member(raw, "sessionUpdate"), &kind)
+// UTF-8. So do those about settings, but for the mode, which have reports of their
+// own beside: clients read them from the time before there were any.
+func (t *turn) update(kind string, raw []byte, repaired bool) {
 	known := false
 	switch kind {
 	case "agent_message_chunk":
@@ -49,20 +48,14 @@ func (t *turn) update(raw []byte, repaired bool) (mode string) {
 			t.Event(catalog.EventPlan, catalog.Plan{Entries: p.Entries})
 		}
 	case "current_mode_update":
-		var m struct {
-			CurrentModeID string `json:"currentModeId"`
-		}
-		if known = json.Unmarshal(raw, &m) == nil && m.CurrentModeID != ""; known {
-			mode = m.CurrentModeID
-			t.Event(catalog.EventMode, catalog.Mode{Current: mode})
-		}
+		var mode string
+		known = json.Unmarshal(frame.Member(raw, "currentModeId"), &mode) == nil && mode != ""
 	case "usage_update":
 		known = t.contextUsage(raw)
 	}
 	if !known {
 		t.Event(catalog.EventRaw, json.RawMessage(bytes.Clone(raw)))
 	}
-	return mode
 }
 
 func (t *turn) chunk(raw []byte, take func(id, text string)) bool {

@@ -3,7 +3,28 @@ package acp
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
+
+// What the SDK cannot say to an agent.
+type (
+	initializeRequest struct {
+		ProtocolVersion    acp.ProtocolVersion `json:"protocolVersion"`
+		ClientInfo         acp.Implementation  `json:"clientInfo"`
+		ClientCapabilities clientCapabilities  `json:"clientCapabilities"`
+	}
+	clientCapabilities struct {
+		Fs       acp.FileSystemCapabilities `json:"fs"`
+		Terminal bool                       `json:"terminal"`
+		Session  json.RawMessage            `json:"session"`
+	}
+)
+
+// booleanOptions says that options that are true or false are understood.
+var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
 
 // What is taken of an agent's answers. The SDK's own types refuse what they do
 // not know; an agent that is newer than they are has to work.
@@ -21,40 +42,15 @@ type (
 				SSE  bool `json:"sse"`
 			} `json:"mcpCapabilities"`
 		} `json:"agentCapabilities"`
-		AgentInfo *struct {
-			Name string `json:"name"`
-		} `json:"agentInfo"`
+		AgentInfo   *catalog.AgentInfo `json:"agentInfo"`
 		AuthMethods []struct {
 			Name string `json:"name"`
 		} `json:"authMethods"`
 	}
 	sessionResult struct {
-		SessionID string     `json:"sessionId"`
-		Modes     *modeState `json:"modes"`
-		Models    *struct {
-			CurrentModelID  string `json:"currentModelId"`
-			AvailableModels []struct {
-				ModelID string `json:"modelId"`
-			} `json:"availableModels"`
-		} `json:"models"`
-		ConfigOptions []configOption `json:"configOptions"`
-	}
-	modeState struct {
-		CurrentModeID  string `json:"currentModeId"`
-		AvailableModes []struct {
-			ID string `json:"id"`
-		} `json:"availableModes"`
-	}
-	configOption struct {
-		ID       string          `json:"id"`
-		Category string          `json:"category"`
-		Current  json.RawMessage `json:"currentValue"`
-		Options  []struct {
-			Value   string `json:"value"`
-			Options []struct {
-				Value string `json:"value"`
-			} `json:"options"` // of a group
-		} `json:"options"`
+		SessionID     string
+		Modes, Models *catalog.Selection // nil: it says nothing
+		ConfigOptions []catalog.Option   // nil: it says nothing
 	}
 	promptResult struct {
 		StopReason string `json:"stopReason"`
@@ -66,6 +62,17 @@ type (
 		} `json:"usage"`
 	}
 )
+
+// UnmarshalJSON implements json.Unmarshaler: what is not as it should be was not
+// said.
+func (r *sessionResult) UnmarshalJSON(raw []byte) error {
+	m := membersOf(raw)
+	r.SessionID = m.text("sessionId")
+	r.Modes = selectionOf(m["modes"], "currentModeId", "availableModes", "id")
+	r.Models = selectionOf(m["models"], "currentModelId", "availableModels", "modelId")
+	r.ConfigOptions, _ = optionsOf(m["configOptions"])
+	return nil
+}
 
 // present is nil for null.
 func present(raw json.RawMessage) json.RawMessage {

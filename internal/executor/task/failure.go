@@ -17,6 +17,7 @@ const (
 	CodeExited       = "AGENT_EXITED"        // the agent ended in mid-run
 	CodeAgent        = "AGENT_ERROR"         // the agent answered with an error
 	CodeAuthRequired = "AGENT_AUTH_REQUIRED" // somebody has to log in
+	CodeSetting      = "SETTING_REFUSED"     // the agent has no such mode, model or option, or did not take it
 	CodePermission   = "PERMISSION_FAILED"   // the hub could not be asked for permission
 	CodeOutput       = "OUTPUT_MISSING"      // the hub did not take what the agent said
 	CodeLineTooLong  = "AGENT_LINE_TOO_LONG" // report_error: a line was dropped

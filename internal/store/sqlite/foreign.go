@@ -143,6 +143,20 @@ func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]domain
 	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id > ? ORDER BY t.id LIMIT ?", after, limit)
 }
 
+// RunsOfThread lists the runs of a thread, the oldest first, up to the run upTo, or
+// all if that is 0.
+func (f *Foreign) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
+	columns := runColumns
+	if f.Version < agentSettingsFormat {
+		columns = strings.Replace(columns, "r.agent_mode, r.agent_model", "'', ''", 1)
+	}
+	return all(ctx, f.s, scanRun, "SELECT "+columns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
+}
+
+// agentSettingsFormat is the first format whose runs have the columns agent_mode and
+// agent_model.
+const agentSettingsFormat = 12
+
 // NewestThreads lists the threads in which something happened last.
 func (f *Foreign) NewestThreads(ctx context.Context, limit int) ([]domain.Thread, error) {
 	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t ORDER BY t.active DESC LIMIT ?", limit)

@@ -130,6 +130,24 @@ func TestADatabaseOfAnEarlierFormat(t *testing.T) {
 	}
 }
 
+// The runs of a database that another program has left are read without changing it.
+func TestRunsOfAnEarlierFormatAreRead(t *testing.T) {
+	for format := 1; format <= schema.Latest(); format++ {
+		path := filepath.Join(t.TempDir(), "duet.db")
+		ofFormat(t, path, format,
+			`INSERT INTO threads (id, uuid, cwd, agent, created, active) VALUES (1, 'u', '/', 'a', 1, 1)`,
+			`INSERT INTO runs (uuid, task, session_id, run_id, thread, prompt, agent, source, state, created, active) VALUES ('u', 1, 's', 'r', 1, 'p', 'a', 'task', 'completed', 1, 1)`)
+		f, err := OpenForeign(ctx, path)
+		require.NoError(t, err)
+		runs, err := f.RunsOfThread(ctx, 1, 0)
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		assert.Equal(t, "p", runs[0].Prompt)
+		require.NoError(t, f.Close())
+		assert.Equal(t, format, userVersion(t, path))
+	}
+}
+
 // ofFormat makes a database as an earlier program has left it.
 func ofFormat(t *testing.T, path string, format int, statements ...string) {
 	t.Helper()

@@ -22,6 +22,8 @@ type settingsText struct {
 	MaxTurns              int             `json:"max_turns,omitempty"`
 	Verbose               bool            `json:"verbose,omitempty"`
 	ModeRun               int64           `json:"mode_run,omitempty"`
+
+	Options map[string]string `json:"options,omitempty"`
 }
 
 // mcpServerText is how a domain.MCPServer is kept.
@@ -40,7 +42,7 @@ func settingsTextOf(s domain.Settings) settingsText {
 		AutoAcceptEdits: s.AutoAcceptEdits, SkipPermissions: s.SkipPermissions, SkipPermissionsUntil: s.SkipPermissionsUntil,
 		SystemPrompt: s.SystemPrompt, AppendSystemPrompt: s.AppendSystemPrompt, CustomInstructions: s.CustomInstructions, PermissionPromptTool: s.PermissionPromptTool,
 		AllowedTools: s.AllowedTools, DisallowedTools: s.DisallowedTools, AdditionalDirectories: s.AdditionalDirectories,
-		MaxTurns: s.MaxTurns, Verbose: s.Verbose, ModeRun: s.ModeRun,
+		MaxTurns: s.MaxTurns, Verbose: s.Verbose, ModeRun: s.ModeRun, Options: s.Options,
 	}
 	for _, server := range s.MCPServers {
 		t.MCPServers = append(t.MCPServers, mcpServerText(server))
@@ -53,7 +55,7 @@ func (t settingsText) settings() domain.Settings {
 		AutoAcceptEdits: t.AutoAcceptEdits, SkipPermissions: t.SkipPermissions, SkipPermissionsUntil: t.SkipPermissionsUntil,
 		SystemPrompt: t.SystemPrompt, AppendSystemPrompt: t.AppendSystemPrompt, CustomInstructions: t.CustomInstructions, PermissionPromptTool: t.PermissionPromptTool,
 		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AdditionalDirectories: t.AdditionalDirectories,
-		MaxTurns: t.MaxTurns, Verbose: t.Verbose, ModeRun: t.ModeRun,
+		MaxTurns: t.MaxTurns, Verbose: t.Verbose, ModeRun: t.ModeRun, Options: t.Options,
 	}
 	for _, server := range t.MCPServers {
 		s.MCPServers = append(s.MCPServers, domain.MCPServer(server))

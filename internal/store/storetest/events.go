@@ -35,6 +35,9 @@ func payloads() []domain.Payload {
 		domain.SettingsChanged{},
 		domain.NativeSessionChanged{NativeSession: "n", Replaced: true},
 		domain.AgentModeChanged{Mode: "m", Modes: []string{"m", "n"}},
+		domain.AgentModeChanged{Mode: "m", Modes: []string{"m"}, Choices: []domain.Choice{{ID: "m", Name: "M"}}},
+		domain.AgentSessionChanged{AgentSession: agentSession(), Truncated: true},
+		domain.AgentSessionChanged{AgentSession: domain.AgentSession{Options: []domain.AgentOption{}, Commands: []domain.AgentCommand{}}},
 		domain.PlanChanged{Entries: []domain.PlanEntry{{Content: text, Priority: "p", Status: "s"}}},
 		domain.UsageReported{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, ContextUsed: 5, ContextSize: 6, CostUSD: 0.7},
 		domain.FileChanged{Path: "/p", Diff: text, Added: 1, Removed: 2, Binary: true, Truncated: true},
@@ -42,6 +45,17 @@ func payloads() []domain.Payload {
 		domain.AgentErrorReported{Report: raw},
 		domain.AgentUpdated{Update: raw},
 		domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"},
+	}
+}
+
+// agentSession is what an agent can tell of its session, with every field set.
+func agentSession() domain.AgentSession {
+	raw := json.RawMessage(`{"_meta":{"a":1.50}}`)
+	choices := []domain.Choice{{ID: "a", Name: "A <b>", Description: "d", Group: "g", Extra: raw}, {ID: "b"}}
+	return domain.AgentSession{
+		Agent: &domain.AgentInfo{Name: "n", Title: "t", Version: "v"}, Modes: &domain.Selection{Current: "a", Choices: choices}, Models: &domain.Selection{},
+		Options:  []domain.AgentOption{{ID: "o", Name: "n", Description: "d", Category: "c", Type: "select", Current: "a", Choices: choices, Extra: raw}},
+		Commands: []domain.AgentCommand{{Name: "n", Description: "d", InputHint: "h", Extra: raw}}, Info: &domain.AgentSessionInfo{Title: "t", Updated: "u"},
 	}
 }
 

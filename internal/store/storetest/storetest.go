@@ -32,6 +32,7 @@ func Run(t *testing.T, open Opener) {
 		{"CloseCommitsWhatIsQueued", testCloseCommitsWhatIsQueued},
 		{"EventsAreAnnouncedBeforeWhoeverWaitsGoesOn", testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn},
 		{"EveryAliasFindsItsRun", testEveryAliasFindsItsRun},
+		{"WhatAnAgentTellsOfItsSessionIsKept", testWhatAnAgentTellsOfItsSessionIsKept},
 		{"ManyWritersShareALogWithoutGaps", testManyWritersShareALogWithoutGaps},
 		{"MetaIsEmptyUntilItIsSet", testMetaIsEmptyUntilItIsSet},
 		{"OpenDeltasAreThoseThatNoMessageHolds", testOpenDeltasAreThoseThatNoMessageHolds},

@@ -69,8 +69,19 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 		func(p domain.NativeSessionChanged) nativeSessionRow { return nativeSessionRow(p) },
 		func(r nativeSessionRow) domain.NativeSessionChanged { return domain.NativeSessionChanged(r) }),
 	domain.EventAgentMode: codecOf(
-		func(p domain.AgentModeChanged) agentModeRow { return agentModeRow(p) },
-		func(r agentModeRow) domain.AgentModeChanged { return domain.AgentModeChanged(r) }),
+		func(p domain.AgentModeChanged) agentModeRow {
+			return agentModeRow{p.Mode, p.Modes, rowjson.ChoicesOf(p.Choices)}
+		},
+		func(r agentModeRow) domain.AgentModeChanged {
+			return domain.AgentModeChanged{Mode: r.Mode, Modes: r.Modes, Choices: rowjson.Choices(r.Choices)}
+		}),
+	domain.EventAgentSession: codecOf(
+		func(p domain.AgentSessionChanged) agentSessionChangedRow {
+			return agentSessionChangedRow{rowjson.AgentSessionOf(p.AgentSession), p.Truncated}
+		},
+		func(r agentSessionChangedRow) domain.AgentSessionChanged {
+			return domain.AgentSessionChanged{AgentSession: r.Value(), Truncated: r.Truncated}
+		}),
 	domain.EventPlan: codecOf(
 		func(p domain.PlanChanged) rowjson.Plan { return rowjson.PlanOf(domain.Plan(p)) },
 		func(r rowjson.Plan) domain.PlanChanged { return domain.PlanChanged(r.Value()) }),
@@ -224,6 +235,8 @@ type settingsRow struct {
 	SkipUntil       time.Time `json:"skip_until,omitzero"`
 	Archived        *bool     `json:"archived,omitempty"`
 	Reason          string    `json:"reason,omitempty"`
+
+	Options map[string]string `json:"options,omitempty"`
 }
 
 type nativeSessionRow struct {
@@ -232,8 +245,14 @@ type nativeSessionRow struct {
 }
 
 type agentModeRow struct {
-	Mode  string   `json:"mode"`
-	Modes []string `json:"modes,omitempty"`
+	Mode    string           `json:"mode"`
+	Modes   []string         `json:"modes,omitempty"`
+	Choices []rowjson.Choice `json:"choices,omitempty"`
+}
+
+type agentSessionChangedRow struct {
+	rowjson.AgentSession
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 type usageRow struct {

@@ -74,6 +74,17 @@ func TestTheSpellingOfARowStaysAsItIs(t *testing.T) {
 		},
 		{domain.NativeSessionChanged{NativeSession: "n", Replaced: true}, `{"native":"n","replaced":true}`},
 		{domain.AgentModeChanged{Mode: "m", Modes: []string{"m", "n"}}, `{"mode":"m","modes":["m","n"]}`},
+		{domain.AgentModeChanged{Mode: "m", Modes: []string{"m"}, Choices: []domain.Choice{{ID: "m", Name: "M"}}}, `{"mode":"m","modes":["m"],"choices":[{"id":"m","name":"M"}]}`},
+		{
+			domain.AgentSessionChanged{AgentSession: domain.AgentSession{
+				Agent: &domain.AgentInfo{Name: "n", Title: "t", Version: "v"}, Modes: &domain.Selection{Current: "a", Choices: []domain.Choice{{ID: "a", Name: "n", Description: "d", Group: "g", Extra: raw}}},
+				Options:  []domain.AgentOption{{ID: "o", Name: "n", Description: "d", Category: "c", Type: "select", Current: "a", Choices: []domain.Choice{{ID: "a"}}, Extra: raw}},
+				Commands: []domain.AgentCommand{{Name: "n", Description: "d", InputHint: "h", Extra: raw}}, Info: &domain.AgentSessionInfo{Title: "t", Updated: "u"},
+			}, Truncated: true},
+			`{"agent":{"name":"n","title":"t","version":"v"},"modes":{"current":"a","choices":[{"id":"a","name":"n","description":"d","group":"g","extra":{"a":1.50,"a":"<b>"}}]},` +
+				`"options":[{"id":"o","name":"n","description":"d","category":"c","type":"select","current":"a","choices":[{"id":"a"}],"extra":{"a":1.50,"a":"<b>"}}],` +
+				`"commands":[{"name":"n","description":"d","hint":"h","extra":{"a":1.50,"a":"<b>"}}],"info":{"title":"t","updated":"u"},"truncated":true}`,
+		},
 		{
 			domain.PlanChanged{Entries: []domain.PlanEntry{{Content: "c", Priority: "high", Status: "pending"}}},
 			`{"entries":[{"content":"c","priority":"high","status":"pending"}]}`,

@@ -170,4 +170,10 @@ CREATE INDEX approvals_waiting ON approvals (thread) WHERE status = 'pending';
 `, `
 -- Session tokens are in memory alone: executors end with the process that started them.
 DROP TABLE tokens;
+`, `
+-- What the agent of a run said that it is set to, and all that the agent of a thread tells of its session (package rowjson).
+ALTER TABLE runs ADD COLUMN agent_mode TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN agent_model TEXT NOT NULL DEFAULT '';
+CREATE TABLE agent_sessions (thread INTEGER PRIMARY KEY, agent TEXT NOT NULL, seen INTEGER NOT NULL, session TEXT NOT NULL);
+CREATE INDEX agent_sessions_agent ON agent_sessions (agent, seen);
 `}

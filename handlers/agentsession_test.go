@@ -1,0 +1,168 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// choosy is an agent that has modes, models, an option and commands of its own, and
+// works until it is stopped.
+func choosy(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	modes := []catalog.Choice{{ID: "ask", Name: "Ask", Description: "Asks first"}, {ID: "code", Extra: json.RawMessage(`{"_meta":1}`)}}
+	x.report(catalog.EventSession, catalog.Session{
+		Agent: &catalog.AgentInfo{Name: "choosy", Version: "7"},
+		Mode:  &catalog.Selection{Current: "ask", Choices: modes},
+		Model: &catalog.Selection{Current: "small", Choices: []catalog.Choice{{ID: "small", Group: "Cheap"}, {ID: "big"}}},
+		Options: []catalog.Option{
+			{ID: "thought", Name: "Thinking", Category: "thought_level", Type: "select", Current: "low", Choices: []catalog.Choice{{ID: "low"}, {ID: "high"}}},
+			{ID: "colour", Type: "of-the-future", Extra: json.RawMessage(`{"palette":1}`)},
+		},
+		Commands: []catalog.Command{{Name: "review", Description: "Review it", InputHint: "what"}},
+		Info:     &catalog.SessionInfo{Title: "A title", UpdatedAt: "2026-11-22T10:00:00Z"},
+	})
+	x.report(catalog.EventMode, catalog.Mode{Current: "ask", Available: []string{"ask", "code"}, Choices: modes})
+	return until(ctx, x)
+}
+
+const choosySession = `{"agent":{"name":"choosy","version":"7"},` +
+	`"mode":{"current":"ask","available":[{"id":"ask","name":"Ask","description":"Asks first"},{"id":"code","extra":{"_meta":1}}]},` +
+	`"model":{"current":"small","available":[{"id":"small","group":"Cheap"},{"id":"big"}]},` +
+	`"options":[{"id":"thought","name":"Thinking","category":"thought_level","type":"select","current":"low","values":[{"id":"low"},{"id":"high"}]},` +
+	`{"id":"colour","type":"of-the-future","current":"","values":[],"extra":{"palette":1}}],` +
+	`"commands":[{"name":"review","description":"Review it","input_hint":"what"}],"info":{"title":"A title","updated_at":"2026-11-22T10:00:00Z"}}`
+
+func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
+	w := newWorld(t, choosy)
+	c := w.connect(frame.LSP)
+	described := object(t, c.ask("agent.describe", ""))
+	assert.Equal(t, "fake", described["agent"])
+	assert.NotContains(t, described, "agent_session", "nobody knows it yet")
+	assert.Len(t, described["modes"], 4)
+	assert.Equal(t, -32602, c.fail("agent.describe", `{"agent":"nobody"}`).Code)
+
+	c.ask("Subscribe", `{"event_types":["agent_session","session_settings_changed"]}`)
+	id := member[string](t, c.ask("launchSession", `{"query":"q"}`), "session_id")
+	told := c.event("agent_session")
+	var event map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(told, &event))
+	for name, part := range object(t, json.RawMessage(choosySession)) {
+		want, _ := json.Marshal(part)
+		assert.JSONEq(t, string(want), string(event[name]), name)
+	}
+	assert.Contains(t, event, "session_id")
+	mode := object(t, c.event("session_settings_changed"))
+	assert.Equal(t, []any{"mode", "ask", []any{"ask", "code"}}, []any{mode["event_type"], mode["agent_mode"], mode["agent_modes"]})
+	assert.Equal(t, map[string]any{"id": "ask", "name": "Ask", "description": "Asks first"}, mode["agent_mode_choices"].([]any)[0])
+
+	var state struct{ Session map[string]json.RawMessage }
+	require.NoError(t, json.Unmarshal(c.ask("getSessionState", `{"session_id":"`+id+`"}`), &state))
+	s := state.Session
+	assert.JSONEq(t, choosySession, string(s["agent_session"]))
+	assert.JSONEq(t, `"small"`, string(s["model"]))
+	assert.JSONEq(t, `"ask"`, string(s["agent_mode"]))
+	assert.JSONEq(t, `"default"`, string(s["permission_mode"]))
+	var ids, by []string
+	var modes []struct{ ID, By string }
+	require.NoError(t, json.Unmarshal(s["modes"], &modes))
+	for _, m := range modes {
+		ids, by = append(ids, m.ID), append(by, m.By)
+	}
+	assert.Equal(t, []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}, ids)
+	assert.Equal(t, []string{"agent", "agent", "duet", "duet", "duet"}, by)
+	assert.Equal(t, object(t, json.RawMessage(choosySession)), object(t, c.ask("agent.describe", `{"agent":"fake"}`))["agent_session"])
+	listed := member[[]any](t, c.ask("listSessions", ""), "sessions")[0].(map[string]any)
+	assert.Equal(t, []any{"ask", "small"}, []any{listed["agent_mode"], listed["model"]})
+	assert.NotContains(t, listed, "agent_session", "which would make a list long")
+}
+
+func TestSettingAnAgent(t *testing.T) {
+	w := newWorld(t, choosy)
+	answer := catalog.SetSessionResult{Status: catalog.SessionSet}
+	w.executors.set = func(catalog.SetSessionParams) catalog.SetSessionResult { return answer }
+	c := w.connect(frame.LSP)
+	c.ask("Subscribe", `{"event_types":["agent_session"]}`)
+	id := member[string](t, c.ask("launchSession", `{"query":"q","model":"any","options":{"thought":"low"}}`), "session_id")
+	c.event("agent_session")
+	set := func(rest string) string { return `{"session_id":"` + id + `",` + rest + `}` }
+
+	done := c.ask("session.set", set(`"mode":"code","model":"big","options":{"thought":"high"}`))
+	assert.True(t, member[bool](t, done, "live"))
+	s := member[map[string]any](t, done, "session")
+	assert.Equal(t, []any{"code", "small", "big", map[string]any{"thought": "high"}}, []any{s["permission_mode"], s["model"], s["requested_model"], s["requested_options"]},
+		"what a session shows is what the agent has confirmed")
+	assert.Contains(t, s, "agent_session")
+
+	for _, test := range []struct {
+		params, param string
+		accepted      []any
+	}{
+		{`"mode":"yolo"`, "mode", []any{"ask", "code", "default", "acceptEdits", "bypassPermissions"}},
+		{`"mode":""`, "mode", []any{"default", "acceptEdits", "bypassPermissions"}},
+		{`"model":"gpt"`, "model", []any{"small", "big"}},
+		{`"options":{"speed":"x"}`, "options", []any{"thought", "colour"}},
+		{`"options":{"thought":"x"}`, "options.thought", []any{"low", "high"}},
+	} {
+		e := c.fail("session.set", set(test.params))
+		assert.Equal(t, []any{-32602, test.param, test.accepted}, []any{e.Code, e.Data["param"], e.Data["accepted"]}, "%s: %s", test.params, e.Message)
+	}
+	e := c.fail("launchSession", `{"query":"q","permission_mode":"yolo"}`)
+	assert.Equal(t, []any{-32602, "permission_mode"}, []any{e.Code, e.Data["param"]})
+	e = c.fail("launchSession", `{"query":"q","model":"gpt"}`)
+	assert.Equal(t, []any{-32602, []any{"small", "big"}}, []any{e.Code, e.Data["accepted"]})
+	assert.Equal(t, -32602, c.fail("session.set", `{"session_id":""}`).Code)
+
+	answer = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
+	e = c.fail("session.set", set(`"mode":"ask"`))
+	assert.Equal(t, []any{-32603, "setting_refused", "Internal error: not now"}, []any{e.Code, e.Data["kind"], e.Message})
+	c.ask("interruptSession", set(`"reason":"x"`))
+	w.ended(id)
+	assert.False(t, member[bool](t, c.ask("session.set", set(`"mode":"acceptEdits"`)), "live"), "it waits for no prompt")
+}
+
+// An agent that was asked to plan and has left that mode is shown where it is.
+func TestTheModeInForce(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventMode, catalog.Mode{Current: "default", Available: []string{"default", "plan"}})
+		return done
+	})
+	c := w.connect(frame.LSP)
+	watched := make(chan struct{}, 1)
+	defer w.hub.Events().Watch(func(e domain.Event, _ domain.Session) {
+		if e.Payload.Kind() == domain.EventAgentMode {
+			watched <- struct{}{}
+		}
+	}).Stop()
+	id := member[string](t, c.ask("launchSession", `{"query":"q","permission_mode":"plan"}`), "session_id")
+	<-watched
+	w.ended(id)
+	s := member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	assert.Equal(t, []any{"default", "plan", "default"}, []any{s["permission_mode"], s["requested_mode"], s["agent_mode"]})
+	c.ask("updateSessionSettings", `{"session_id":"`+id+`","permission_mode":"plan"}`)
+	s = member[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	assert.Equal(t, "plan", s["permission_mode"], "somebody has asked for it since")
+}
+
+// event is the data of the next event of a type.
+func (c *client) event(kind string) json.RawMessage {
+	c.t.Helper()
+	for {
+		m := c.next()
+		var p struct {
+			Event struct {
+				Type string
+				Data json.RawMessage
+			}
+		}
+		if m.Method == "event" && json.Unmarshal(m.Params, &p) == nil && p.Event.Type == kind {
+			return p.Event.Data
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package wire
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/client"
+)
+
+// An AgentSession is what an agent tells of its session. Parts that are absent were
+// not told.
+type AgentSession struct {
+	Agent *struct {
+		Name    string `json:"name"`
+		Title   string `json:"title"`
+		Version string `json:"version"`
+	} `json:"agent"`
+	Mode     *Selection     `json:"mode"`
+	Model    *Selection     `json:"model"`
+	Options  []AgentOption  `json:"options"`
+	Commands []AgentCommand `json:"commands"`
+	Info     *struct {
+		Title string `json:"title"`
+	} `json:"info"`
+}
+
+// A Selection is one of the choices that there are.
+type Selection struct {
+	Current   string   `json:"current"`
+	Available []Choice `json:"available"`
+}
+
+// A Choice is something that an agent can be set to.
+type Choice struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Group       string `json:"group"`
+	By          string `json:"by"` // of a mode: agent or duet
+}
+
+// An AgentOption is a setting of an agent's own.
+type AgentOption struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Category    string   `json:"category"`
+	Current     string   `json:"current"`
+	Values      []Choice `json:"values"`
+}
+
+// An AgentCommand is a slash command, without the slash.
+type AgentCommand struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	InputHint   string `json:"input_hint"`
+}
+
+// Known is what can be asked of an agent.
+type Known struct {
+	Agent string       `json:"agent"`
+	Modes []Choice     `json:"modes"`
+	Told  AgentSession `json:"agent_session"`
+}
+
+// KnownOf asks what can be asked of an agent, or of the agent of a session if that
+// is given; "" is the default agent.
+func KnownOf(ctx context.Context, c *client.Client, agent, session string) (Known, error) {
+	if session != "" {
+		s, _, err := SessionState(ctx, c, session)
+		return Known{s.Agent, s.ModesKnown, s.Told}, err
+	}
+	params := map[string]string{}
+	if agent != "" {
+		params["agent"] = agent
+	}
+	k, _, err := Call[Known](ctx, c, "agent.describe", params)
+	return k, err
+}

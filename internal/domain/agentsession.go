@@ -1,0 +1,172 @@
+package domain
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// An AgentSession is what an agent tells of its own session: what it can be set
+// to, and what it is set to. A part that is nil was not told.
+type AgentSession struct {
+	Agent    *AgentInfo
+	Modes    *Selection
+	Models   *Selection
+	Options  []AgentOption  // the agent's order; those that choose its mode and its model are among them
+	Commands []AgentCommand // slash commands
+	Info     *AgentSessionInfo
+}
+
+// AgentInfo is which program an agent is, in its own words.
+type AgentInfo struct {
+	Name    string
+	Title   string
+	Version string
+}
+
+// A Selection is one of the choices that there are.
+type Selection struct {
+	Current string // the ID of one; "" where the agent does not say
+	Choices []Choice
+}
+
+// A Choice is something that an agent can be set to.
+type Choice struct {
+	ID          string
+	Name        string
+	Description string
+	Group       string          // the heading under which it is listed, or ""
+	Extra       json.RawMessage // an object of what else the agent says of it, or absent
+}
+
+// An AgentOption is a setting of an agent's session that is neither Duet's nor any
+// other agent's, such as how long it thinks.
+type AgentOption struct {
+	ID          string
+	Name        string
+	Description string
+	Category    string // mode, model, thought_level, or another word
+	Type        string // select, boolean, or another word, of which nothing is known
+	Current     string // of a boolean true or false; "" of a type that is not known
+	Choices     []Choice
+	Extra       json.RawMessage // an object of what else the agent says of it, or absent
+}
+
+// An AgentCommand is a slash command of an agent: a prompt that begins with its
+// name after a slash.
+type AgentCommand struct {
+	Name        string
+	Description string
+	InputHint   string          // what may follow, in words
+	Extra       json.RawMessage // an object of what else the agent says of it, or absent
+}
+
+// AgentSessionInfo is what an agent calls its session.
+type AgentSessionInfo struct {
+	Title   string
+	Updated string // as the agent writes it: a time of RFC 3339, mostly
+}
+
+// AgentSessionSeen is what an agent has told of the session of a thread.
+type AgentSessionSeen struct {
+	AgentSession
+	Thread int64
+	Agent  string // its name in the configuration
+	Seen   time.Time
+}
+
+// Update takes over the parts of now that are told, and returns those that are
+// not what they were; changed is false if none is.
+func (s *AgentSession) Update(now AgentSession) (parts AgentSession, changed bool) {
+	took := func(differs bool) bool { changed = changed || differs; return differs }
+	if now.Agent != nil && took(!reflect.DeepEqual(s.Agent, now.Agent)) {
+		s.Agent, parts.Agent = now.Agent, now.Agent
+	}
+	if now.Modes != nil && took(!reflect.DeepEqual(s.Modes, now.Modes)) {
+		s.Modes, parts.Modes = now.Modes, now.Modes
+	}
+	if now.Models != nil && took(!reflect.DeepEqual(s.Models, now.Models)) {
+		s.Models, parts.Models = now.Models, now.Models
+	}
+	if now.Options != nil && took(s.Options == nil || !slices.EqualFunc(s.Options, now.Options, equal)) {
+		s.Options, parts.Options = now.Options, now.Options
+	}
+	if now.Commands != nil && took(s.Commands == nil || !slices.EqualFunc(s.Commands, now.Commands, equal)) {
+		s.Commands, parts.Commands = now.Commands, now.Commands
+	}
+	if now.Info != nil && took(!reflect.DeepEqual(s.Info, now.Info)) {
+		s.Info, parts.Info = now.Info, now.Info
+	}
+	return parts, changed
+}
+
+func equal[T any](a, b T) bool { return reflect.DeepEqual(a, b) }
+
+// Mode is the mode that the agent is in, or "".
+func (s AgentSession) Mode() string { return s.Modes.current() }
+
+// Model is the model that the agent works with, or "".
+func (s AgentSession) Model() string { return s.Models.current() }
+
+// HasMode reports whether a mode is one of the agent's.
+func (s AgentSession) HasMode(id string) bool { return s.Modes != nil && s.Modes.Has(id) }
+
+// TellsModes reports whether the agent has modes of its own.
+func (s AgentSession) TellsModes() bool { return s.Modes != nil && len(s.Modes.Choices) > 0 }
+
+// TellsModels reports whether the agent says which models it has.
+func (s AgentSession) TellsModels() bool { return s.Models != nil && len(s.Models.Choices) > 0 }
+
+// Option is the option with an ID.
+func (s AgentSession) Option(id string) (AgentOption, bool) {
+	for _, o := range s.Options {
+		if o.ID == id {
+			return o, true
+		}
+	}
+	return AgentOption{}, false
+}
+
+func (s *Selection) current() string {
+	if s == nil {
+		return ""
+	}
+	return s.Current
+}
+
+// Has reports whether there is a choice.
+func (s Selection) Has(id string) bool { return slices.Contains(IDs(s.Choices), id) }
+
+// IDs are those of the choices, in their order.
+func IDs(choices []Choice) []string {
+	list := make([]string, len(choices))
+	for i, c := range choices {
+		list[i] = c.ID
+	}
+	return list
+}
+
+// Size is about how many bytes the texts are.
+func (s AgentSession) Size() int {
+	n := fieldsSize
+	for _, selection := range []*Selection{s.Modes, s.Models} {
+		if selection != nil {
+			n += sizeOf(selection.Choices)
+		}
+	}
+	for _, o := range s.Options {
+		n += 64 + len(o.Name) + len(o.Description) + len(o.Extra) + sizeOf(o.Choices)
+	}
+	for _, c := range s.Commands {
+		n += 64 + len(c.Name) + len(c.Description) + len(c.InputHint) + len(c.Extra)
+	}
+	return n
+}
+
+func sizeOf(choices []Choice) (n int) {
+	for _, c := range choices {
+		n += 64 + len(c.ID) + len(c.Name) + len(c.Description) + len(c.Group) + len(c.Extra)
+	}
+	return n
+}

@@ -1,0 +1,49 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+)
+
+// reports collects what a hub is told.
+type reports struct {
+	task.Hub
+	events []catalog.ReportMessageParams
+}
+
+func (r *reports) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
+	r.events = append(r.events, p)
+	return nil
+}
+
+// What an agent tells between two prompts, or while it replays its session, is
+// told with the next prompt.
+func TestSettingsThatNobodyWasTold(t *testing.T) {
+	hub := &reports{}
+	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}))
+	defer turn.Close()
+	a := &agent{}
+	a.update([]byte(`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"review"},17,{"description":"no name"}]}`), false)
+	a.current.Store(turn)
+	a.loading.Store(true)
+	a.update([]byte(`{"sessionUpdate":"current_mode_update","currentModeId":"code"}`), false)
+	a.update([]byte(`{"sessionUpdate":"config_option_update","configOptions":"what"}`), false)
+	a.update([]byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"replayed"}}`), false)
+	assert.Empty(t, hub.events)
+	a.reportSettings(turn)
+	require.Len(t, hub.events, 2)
+	var told catalog.Session
+	require.NoError(t, json.Unmarshal(hub.events[0].EventData, &told))
+	assert.Equal(t, catalog.Session{Mode: &catalog.Selection{Current: "code"}, Commands: []catalog.Command{{Name: "review"}}}, told)
+	assert.Equal(t, catalog.EventMode, hub.events[1].EventType)
+	a.reportChanged(turn)
+	assert.Len(t, hub.events, 2, "it is told once")
+}

@@ -1,0 +1,256 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+// told are the reports of a session's settings, in order.
+func told(t *testing.T, h *hub) (list []catalog.Session) {
+	t.Helper()
+	for _, raw := range h.data(catalog.EventSession) {
+		var s catalog.Session
+		require.NoError(t, json.Unmarshal([]byte(raw), &s))
+		list = append(list, s)
+	}
+	return list
+}
+
+// now is what all reports of a session's settings come to.
+func now(t *testing.T, h *hub) (now catalog.Session) {
+	t.Helper()
+	for _, s := range told(t, h) {
+		now.Agent, now.Mode, now.Model, now.Info = cmp.Or(s.Agent, now.Agent), cmp.Or(s.Mode, now.Mode), cmp.Or(s.Model, now.Model), cmp.Or(s.Info, now.Info)
+		if s.Options != nil {
+			now.Options = s.Options
+		}
+		if s.Commands != nil {
+			now.Commands = s.Commands
+		}
+	}
+	return now
+}
+
+func currentOptions(s catalog.Session) map[string]string {
+	m := map[string]string{}
+	for _, o := range s.Options {
+		m[o.ID] = o.Current
+	}
+	return m
+}
+
+func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy", "turn")).Status)
+	got := now(t, h)
+	assert.Equal(t, &catalog.AgentInfo{Name: "choosy", Title: "Choosy", Version: "7"}, got.Agent)
+	assert.Equal(t, &catalog.Selection{Current: "ask", Choices: []catalog.Choice{
+		{ID: "ask", Name: "Ask", Description: "Asks first", Extra: json.RawMessage(`{"_meta":{"of":"ask"}}`)},
+		{ID: "code", Name: "Code", Description: "Edits", Extra: json.RawMessage(`{"_meta":{"of":"code"}}`)},
+	}}, got.Mode)
+	assert.Equal(t, &catalog.Selection{Current: "small", Choices: []catalog.Choice{
+		{ID: "small", Name: "SMALL", Group: "The house's"}, {ID: "big", Name: "BIG", Group: "The house's"}, {ID: "alias", Name: "ALIAS", Group: "Others"},
+	}}, got.Model)
+	require.Len(t, got.Options, 4)
+	assert.Equal(t, catalog.Option{
+		ID: "thought", Name: "Thinking", Category: "thought_level", Type: "select", Current: "low",
+		Choices: []catalog.Choice{{ID: "low", Name: "LOW"}, {ID: "high", Name: "HIGH"}},
+	}, got.Options[1])
+	assert.Equal(t, catalog.Option{ID: "fast", Name: "Fast", Type: "boolean", Current: "false", Choices: []catalog.Choice{{ID: "true"}, {ID: "false"}}}, got.Options[2])
+	assert.Equal(t, catalog.Option{ID: "colour", Name: "Colour", Type: "of-the-future", Extra: json.RawMessage(`{"currentValue":{"r":1},"palette":"x"}`)}, got.Options[3],
+		"of a type that nobody knows all is passed on")
+	assert.Equal(t, []catalog.Command{
+		{Name: "review", Description: "Review it", InputHint: "what"}, {Name: "compact", Extra: json.RawMessage(`{"future":true}`)},
+	}, got.Commands, "told before the session was opened")
+}
+
+func TestAnAgentThatHasNoSettingsSaysSo(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	execute(t, x, prompt(t, "plain", "turn"))
+	all := told(t, h)
+	require.Len(t, all, 1)
+	assert.Empty(t, all[0].Agent)
+	assert.Nil(t, all[0].Commands, "which are told later, if at all")
+}
+
+func TestSettingsAreWhatTheAgentConfirms(t *testing.T) {
+	for kind, want := range map[string][]string{
+		"choosy":       {"[mode code]", "[llm alias]", "[thought high]", "[fast true]"},
+		"choosy-mode":  {"[mode code]", "[llm alias]", "[thought high]", "[fast true]"},
+		"choosy-older": {"[mode code]", "[model big]"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			h.context.ModelConfig = &catalog.ModelConfig{Model: "big"}
+			if kind != "choosy-older" {
+				h.context.ModelConfig.Model = "alias"
+				h.context.Options = map[string]string{"fast": "true", "thought": "high"}
+			}
+			x := newExecutor(t, h, executor.Options{})
+			p := prompt(t, kind, "turn")
+			p.PermissionMode = "code"
+			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+			for _, set := range want {
+				assert.Contains(t, h.text(), set)
+			}
+			got := now(t, h)
+			assert.Equal(t, "code", got.Mode.Current)
+			assert.Equal(t, "big", got.Model.Current, "whatever it was asked for")
+			if kind != "choosy-older" {
+				assert.Equal(t, "high", currentOptions(got)["thought"])
+				assert.Equal(t, "true", currentOptions(got)["fast"])
+			}
+			modes := h.data("mode")
+			assert.Contains(t, modes[len(modes)-1], `{"current":"code","available":["ask","code"]`)
+
+			p.TaskID = "task-2" // nothing is set again
+			before := len(h.text())
+			execute(t, x, p)
+			if kind == "choosy-older" {
+				assert.NotContains(t, h.text()[before:], "[")
+			}
+			assert.NotContains(t, h.text()[before:], "[mode")
+		})
+	}
+}
+
+func TestWhatAnAgentDoesNotHaveFailsThePrompt(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind, mode, model string
+		options           map[string]string
+		message           string
+	}{
+		"mode":              {"choosy", "yolo", "", nil, `there is no mode "yolo": the agent has ask, code; default, acceptEdits, bypassPermissions are Duet's own`},
+		"plan":              {"choosy", "plan", "", nil, `there is no mode "plan": the agent has ask, code`},
+		"no modes":          {"choosy-plain", "yolo", "", nil, `there is no mode "yolo": the agent has no modes of its own; Duet has default, acceptEdits, bypassPermissions, plan`},
+		"model":             {"choosy", "", "gpt", nil, `there is no model "gpt": the agent has small, big, alias`},
+		"model of an older": {"choosy-older", "", "gpt", nil, `there is no model "gpt": the agent has small, big`},
+		"option":            {"choosy", "", "", map[string]string{"speed": "x"}, `there is no option "speed": the agent has llm, thought, fast, colour`},
+		"value":             {"choosy", "", "", map[string]string{"thought": "x"}, `the option "thought" has no value "x": it has low, high`},
+		"no options":        {"choosy-older", "", "", map[string]string{"thought": "x"}, `there is no option "thought": the agent has none`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			h.context.Options = test.options
+			if test.model != "" {
+				h.context.ModelConfig = &catalog.ModelConfig{Model: test.model}
+			}
+			x := newExecutor(t, h, executor.Options{})
+			p := prompt(t, test.kind, "turn")
+			p.PermissionMode = test.mode
+			result := execute(t, x, p)
+			assert.Equal(t, catalog.StatusFailed, result.Status)
+			require.NotNil(t, result.Error)
+			assert.Equal(t, "SETTING_REFUSED", result.Error.Code)
+			assert.Contains(t, result.Error.Message, test.message)
+			assert.NotContains(t, h.text(), "turn", "it was not prompted")
+			assert.NotEmpty(t, told(t, h), "what it has is known now")
+		})
+	}
+}
+
+// What Duet does for every agent is asked of none.
+func TestDuetsOwnModesAreNoAgents(t *testing.T) {
+	for _, mode := range []string{"", catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass} {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		p := prompt(t, "choosy", "turn")
+		p.PermissionMode = mode
+		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+		assert.NotContains(t, h.text(), "[")
+		assert.Equal(t, "ask", now(t, h).Mode.Current)
+	}
+}
+
+func TestTheAgentGoesOnInItsMode(t *testing.T) {
+	h := newHub()
+	h.context.AgentMode = "code"
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "choosy", "turn")
+	p.PermissionMode = "ask"
+	execute(t, x, p)
+	assert.Contains(t, h.text(), "[mode code]")
+
+	h = newHub()
+	h.context.AgentMode = "gone" // since its program is another version
+	x = newExecutor(t, h, executor.Options{})
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy", "turn")).Status)
+
+	h = newHub()
+	h.context.AgentMode, h.context.NativeSessionID = "code", "before"
+	x = newExecutor(t, h, executor.Options{})
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy-resume", "turn")).Status)
+	assert.Contains(t, h.text(), "[mode code]", "a session that is resumed may say nothing of its modes")
+}
+
+func TestTheAgentChangesItsSettings(t *testing.T) {
+	for _, kind := range []string{"choosy", "choosy-mode"} {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		execute(t, x, prompt(t, kind, "switch"))
+		got := now(t, h)
+		assert.Equal(t, "code", got.Mode.Current)
+		assert.Len(t, got.Mode.Choices, 2)
+		assert.Equal(t, "big", got.Model.Current)
+		assert.Equal(t, &catalog.SessionInfo{Title: "A title"}, got.Info, "null takes away, and what is absent stays")
+		assert.Equal(t, `{"current":"code"}`, h.data("mode")[1])
+		if kind == "choosy-mode" {
+			assert.Equal(t, "code", currentOptions(got)["mode"], "both say the same")
+		}
+		raw := strings.Join(h.data(catalog.EventRaw), "\n")
+		assert.Contains(t, raw, "session_info_update", "clients have read these before there was anything else")
+		assert.Contains(t, raw, `"future":1`)
+	}
+}
+
+func TestSettingsAreChangedWhileAPromptRuns(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	ctx := context.Background()
+	set := func(p catalog.SetSessionParams) catalog.SetSessionResult {
+		p.SessionID = "conversation"
+		r, err := x.SetSession(ctx, p)
+		require.NoError(t, err)
+		return r
+	}
+	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "code"}).Status, "there is no agent")
+	p := prompt(t, "choosy", "listen")
+	p.SessionID = "conversation"
+	done, listening := make(chan catalog.ExecutePromptResult, 1), make(chan struct{})
+	h.onReport = func(r catalog.ReportMessageParams) {
+		if strings.Contains(string(r.EventData), "listening") {
+			close(listening)
+		}
+	}
+	go func() { done <- execute(t, x, p) }()
+	<-listening
+	assert.Equal(t, catalog.SetSessionResult{Status: catalog.SessionSet}, set(catalog.SetSessionParams{Mode: "code", Model: "alias", Options: map[string]string{"fast": "true"}}))
+	got := now(t, h)
+	assert.Equal(t, "code", got.Mode.Current)
+	assert.Equal(t, "big", got.Model.Current)
+	assert.Equal(t, "true", currentOptions(got)["fast"])
+	refused := set(catalog.SetSessionParams{Mode: "yolo"})
+	assert.Equal(t, catalog.SessionRefused, refused.Status)
+	assert.Contains(t, refused.Message, "the agent has ask, code")
+	assert.Contains(t, set(catalog.SetSessionParams{Model: "gpt"}).Message, "the agent has small, big, alias")
+	assert.Equal(t, catalog.SessionSet, set(catalog.SetSessionParams{Mode: catalog.ModeAcceptEdits}).Status, "which is Duet's own")
+	_, err := x.StopTask(ctx, catalog.StopTaskParams{TaskID: p.TaskID})
+	require.NoError(t, err)
+	assert.Equal(t, catalog.StatusCancelled, (<-done).Status)
+	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "ask"}).Status, "it waits for a prompt")
+}

@@ -1,0 +1,260 @@
+package hub
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+)
+
+// in tells that an agent is in one of its modes.
+func (x *turn) in(mode string, has ...string) {
+	m := &catalog.Selection{Current: mode}
+	for _, id := range has {
+		m.Choices = append(m.Choices, catalog.Choice{ID: id})
+	}
+	x.report(catalog.EventSession, catalog.Session{Mode: m})
+	x.report(catalog.EventMode, catalog.Mode{Current: mode, Available: has})
+}
+
+// choosy is an agent that has modes, a model and an option of its own.
+func choosy(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	x.report(catalog.EventSession, catalog.Session{
+		Mode:    &catalog.Selection{Current: "ask", Choices: []catalog.Choice{{ID: "ask"}, {ID: "code"}}},
+		Model:   &catalog.Selection{Current: "small", Choices: []catalog.Choice{{ID: "small"}, {ID: "big"}}},
+		Options: []catalog.Option{{ID: "thought", Current: "low", Choices: []catalog.Choice{{ID: "low"}, {ID: "high"}}}, {ID: "free"}},
+	})
+	x.say("hello")
+	return completed
+}
+
+// An agent that was allowed to leave plan mode may change files again, and the next
+// run goes on where it was.
+func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
+	claude := []string{"default", "acceptEdits", "plan", "bypassPermissions"}
+	path := database(t)
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.in("plan", claude...)
+		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
+		x.in("default", claude...)
+		x.say(", " + verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "b"})))
+		return completed
+	})
+	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, ThreadAlias: "a"})
+	require.NoError(t, err)
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	s = await(t, h, s)
+	assert.Equal(t, ", yes user_approved", s.Result)
+	assert.Equal(t, "default", s.AgentMode)
+	require.NoError(t, h.Close())
+
+	var asked, goesOn []string
+	h = openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		stands, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
+		assert.NoError(t, err)
+		asked, goesOn = append(asked, x.p.PermissionMode), append(goesOn, stands.AgentMode)
+		return completed
+	})
+	s, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
+	require.NoError(t, err)
+	await(t, h, s)
+	mode := catalog.ModePlan
+	_, err = h.UpdateSettings(t.Context(), s.UUID, SettingsChange{Mode: &mode})
+	require.NoError(t, err)
+	s, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
+	require.NoError(t, err)
+	s = await(t, h, s)
+	fork, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on", Fork: true})
+	require.NoError(t, err)
+	await(t, h, fork)
+	assert.Equal(t, []string{"default", "", ""}, goesOn, "in the mode that it was in, unless somebody has asked for another one since")
+	assert.Equal(t, []string{"plan", "plan", "plan"}, asked)
+}
+
+func TestAForkBeginsInNoModeInWhichToolsMayPassUnasked(t *testing.T) {
+	for _, c := range []struct{ asked, is, want string }{
+		{"plan", "", "plan"}, {"plan", "plan", "plan"}, {"plan", "acceptEdits", "default"}, {"code", "code", "default"}, {"code", "", "default"},
+		{"bypassPermissions", "", "default"}, {"default", "plan", "default"},
+	} {
+		run := domain.Run{Mode: c.asked, AgentMode: c.is}
+		forkMode(&run)
+		assert.Equal(t, c.want, run.Mode, c)
+		assert.Contains(t, []string{"", "plan"}, run.AgentMode, c)
+	}
+}
+
+func TestAQuestionIsAnsweredWhenTheAgentConfirmsItsMode(t *testing.T) {
+	confirm := make(chan struct{})
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.in("default", "default", "acceptEdits")
+		asked := make(chan catalog.RequestPermissionResult)
+		go func() { asked <- x.ask(ctx, "Write", map[string]string{"file_path": "a"}) }()
+		<-confirm
+		x.in("acceptEdits", "default", "acceptEdits")
+		x.say(verdictText(<-asked))
+		return completed
+	})
+	s := launch(t, h, "p")
+	pendingOf(t, h, 1)
+	mode := catalog.ModeAcceptEdits
+	_, err := h.UpdateSettings(t.Context(), s.UUID, SettingsChange{Mode: &mode})
+	require.NoError(t, err)
+	pendingOf(t, h, 1) // what was asked for is not what the agent is in
+	close(confirm)
+	assert.Equal(t, "yes mode=acceptEdits", await(t, h, s).Result)
+}
+
+func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
+	h := openHub(t, database(t), choosy)
+	text := func(s string) *string { return &s }
+	options := func(id, value string) map[string]string { return map[string]string{id: value} }
+	spec := func(mode, model string, options map[string]string) LaunchSpec {
+		return LaunchSpec{Prompt: "p", Mode: mode, Model: model, Settings: domain.Settings{Options: options}}
+	}
+	first, err := h.Launch(t.Context(), spec("whatever", "it", options("may", "have")))
+	require.NoError(t, err, "nobody knows it before it was started")
+	await(t, h, first)
+
+	ours := []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}
+	for name, c := range map[string]struct {
+		mode, model string
+		options     map[string]string
+		param       string
+		accepted    []string
+	}{
+		"mode":   {"yolo", "", nil, "permission_mode", ours},
+		"blank":  {"ask ", "", nil, "permission_mode", ours},
+		"plan":   {"plan", "", nil, "permission_mode", ours},
+		"model":  {"", "gpt", nil, "model", []string{"small", "big"}},
+		"option": {"", "", options("speed", "x"), "options", []string{"thought", "free"}},
+		"value":  {"", "", options("thought", "x"), "options.thought", []string{"low", "high"}},
+	} {
+		_, launched := h.Launch(t.Context(), spec(c.mode, c.model, c.options))
+		change := SettingsChange{Options: c.options}
+		if c.mode != "" {
+			change.Mode = text(c.mode)
+		}
+		if c.model != "" {
+			change.Model = text(c.model)
+		}
+		_, changed := h.UpdateSettings(t.Context(), first.UUID, change)
+		for _, err := range []error{launched, changed} {
+			var e *domain.Error
+			require.ErrorAs(t, err, &e, name)
+			assert.Equal(t, domain.KindInvalid, e.Kind, name)
+			assert.Equal(t, c.param, e.Param, name)
+			assert.Equal(t, c.accepted, e.Accepted, name)
+		}
+	}
+	for _, good := range []LaunchSpec{
+		spec("ask", "big", options("thought", "high")), spec("code", "", options("free", "anything")), spec("acceptEdits", "", nil), spec("default", "", nil), spec("bypassPermissions", "", nil),
+	} {
+		s, err := h.Launch(t.Context(), good)
+		require.NoError(t, err)
+		await(t, h, s)
+	}
+}
+
+func TestAnAgentWithoutModesHasDuets(t *testing.T) {
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventSession, catalog.Session{Mode: &catalog.Selection{}, Model: &catalog.Selection{}, Options: []catalog.Option{}})
+		return completed
+	})
+	await(t, h, launch(t, h, "p"))
+	for _, bad := range []string{"yolo", "plan "} {
+		_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: bad})
+		var e *domain.Error
+		require.ErrorAs(t, err, &e)
+		assert.Equal(t, []string{"default", "acceptEdits", "bypassPermissions", "plan"}, e.Accepted)
+	}
+	_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: "plan", Model: "any"})
+	require.NoError(t, err)
+}
+
+func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
+	path := database(t)
+	h := openHub(t, path, choosy)
+	told := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentSession}}, 0)
+	s := await(t, h, launchIn(t, h, "a", "p"))
+	await(t, h, launchIn(t, h, "a", "again"))
+	told.until(t, func() bool { return len(told.all()) > 0 })
+	require.Len(t, told.all(), 1, "what is as it was is not told again")
+	got := told.all()[0].Payload.(domain.AgentSessionChanged)
+	assert.Equal(t, "ask", got.Mode())
+	assert.Equal(t, "small", got.Model())
+	assert.Equal(t, "small", s.Model)
+	require.NoError(t, h.Close())
+
+	h = openHub(t, path, choosy)
+	s, err := h.query.Session(t.Context(), "a")
+	require.NoError(t, err)
+	session, err := h.AgentSession(t.Context(), s)
+	require.NoError(t, err)
+	assert.Equal(t, got.AgentSession, session)
+	agent, last, modes, err := h.KnownAgent(t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, "fake", agent)
+	assert.Equal(t, session, last)
+	assert.Equal(t, []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}, modes)
+}
+
+func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
+	var calls []catalog.SetSessionParams
+	answer := catalog.SetSessionResult{Status: catalog.SessionSet}
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		choosy(ctx, x)
+		return hang(ctx, x)
+	}, func(o *Options) {
+		made := o.Executors
+		o.Executors = func(d catalog.Daemon) Executors {
+			x := made(d).(*executors)
+			x.set = func(p catalog.SetSessionParams) catalog.SetSessionResult {
+				calls = append(calls, p)
+				return answer
+			}
+			return x
+		}
+	})
+	s := launch(t, h, "p")
+	until(t, h, func() bool {
+		now, err := h.AgentSession(t.Context(), s)
+		return err == nil && now.TellsModes()
+	}, "what the agent has")
+	mode, model, title := "code", "big", "T"
+	set, live, err := h.SetAgent(t.Context(), s.UUID, SettingsChange{Mode: &mode, Model: &model, Options: map[string]string{"thought": "high"}, Title: &title})
+	require.NoError(t, err)
+	assert.True(t, live)
+	assert.Equal(t, []catalog.SetSessionParams{{SessionID: s.Thread.UUID, Mode: "code", Model: "big", Options: map[string]string{"thought": "high"}}}, calls)
+	assert.Equal(t, []any{"code", "big", map[string]string{"thought": "high"}}, []any{set.Thread.Mode, set.Thread.Model, set.Thread.Settings.Options})
+
+	answer = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
+	mode, title = "ask", "U"
+	_, _, err = h.SetAgent(t.Context(), s.UUID, SettingsChange{Mode: &mode, Title: &title})
+	assert.Equal(t, domain.KindSetting, kindOf(t, err))
+	assert.EqualError(t, err, "not now")
+	now, err := h.query.Session(t.Context(), s.UUID)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"code", "T"}, []string{now.Thread.Mode, now.Thread.Title}, "nothing was changed")
+
+	told := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentError}}, 0)
+	_, err = h.UpdateSettings(t.Context(), s.UUID, SettingsChange{Model: &model})
+	require.NoError(t, err, "it is not waited for")
+	told.until(t, func() bool { return len(told.all()) == 1 })
+	assert.JSONEq(t, `{"code":"SETTING_REFUSED","message":"not now"}`, string(told.all()[0].Payload.(domain.AgentErrorReported).Report))
+	_, _, err = h.SetAgent(t.Context(), s.UUID, SettingsChange{Title: &title})
+	require.NoError(t, err)
+	assert.Len(t, calls, 3, "a title is nothing to it")
+	_, err = h.Interrupt(t.Context(), s.UUID, "")
+	require.NoError(t, err)
+	await(t, h, s)
+	set, live, err = h.SetAgent(t.Context(), s.UUID, SettingsChange{Mode: &mode, Options: map[string]string{"thought": ""}})
+	require.NoError(t, err)
+	assert.False(t, live, "it gets it with the next prompt")
+	assert.Nil(t, set.Thread.Settings.Options, "which is not asked for any more")
+	assert.Len(t, calls, 3)
+}
