@@ -357,7 +357,7 @@ func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
 
 func testWhatAnAgentTellsOfItsSessionIsKept(t *testing.T, k kind) {
 	s := k.openNew(t)
-	one, two := newThread(t, s, ""), newThread(t, s, "")
+	one, two := NewThread(t, s, ""), NewThread(t, s, "")
 	seen := func(thread int64) domain.AgentSessionSeen {
 		t.Helper()
 		got, err := s.AgentSession(ctx, thread)
@@ -373,26 +373,26 @@ func testWhatAnAgentTellsOfItsSessionIsKept(t *testing.T, k kind) {
 	assert.Zero(t, seen(one.ID))
 	assert.Zero(t, last("a"))
 	whole := domain.AgentSessionSeen{AgentSession: agentSession(), Thread: one.ID, Agent: "a", Seen: time.Unix(5, 7).UTC()}
-	write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(whole) })
+	Write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(whole) })
 	assert.Equal(t, whole, seen(one.ID))
 	assert.Zero(t, seen(two.ID))
 	assert.Equal(t, whole, last("a"))
 	assert.Zero(t, last("b"))
 
 	later := domain.AgentSessionSeen{Thread: two.ID, Agent: "a", Seen: time.Unix(6, 0).UTC()}
-	write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(later) })
+	Write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(later) })
 	assert.Equal(t, later, last("a"))
 	whole.Seen, whole.Info = time.Unix(7, 0).UTC(), nil
-	write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(whole) })
+	Write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(whole) })
 	assert.Equal(t, whole, last("a"), "it was told something else again")
 	assert.Equal(t, whole, seen(one.ID))
 
-	run := addRun(t, s, one.ID, domain.Running, func(r *domain.Run) { r.AgentMode, r.Model = "plan", "big" })
+	run := AddRun(t, s, one.ID, domain.Running, func(r *domain.Run) { r.AgentMode, r.Model = "plan", "big" })
 	got, err := s.Run(ctx, run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"plan", "big"}, []string{got.AgentMode, got.Model})
 	got.AgentMode, got.Model = "default", ""
-	write(t, s, func(tx store.Tx) error { return tx.UpdateRun(got) })
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateRun(got) })
 	session, err := s.Session(ctx, run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"default", ""}, []string{session.AgentMode, session.Model})
