@@ -20,10 +20,13 @@ func Requested(a domain.Approval) domain.ApprovalRequested {
 	r := domain.ApprovalRequested{
 		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
 		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs,
-		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
+		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
 	}
 	if len(r.Input) > domain.MaxEventText {
 		r.Input, r.Truncated = nil, true
+	}
+	if len(r.Elicitation.Schema) > domain.MaxEventText {
+		r.Elicitation.Schema, r.Truncated = nil, true
 	}
 	if domain.SizeOfDiffs(r.Diffs) > domain.MaxEventText {
 		r.Diffs, r.Truncated = nil, true

@@ -22,7 +22,7 @@ client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
 handlers: internal/jsonwalk internal/query server server/passfd internal/approval internal/catalog internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/logging internal/openrpc internal/restricted internal/terminal
-internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
+internal/approval: internal/catalog internal/config internal/domain internal/form internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
 internal/catalog:
@@ -47,7 +47,7 @@ internal/conversation: internal/catalog internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
-internal/dialect: frame server internal/domain internal/openjson  # how events are spelled
+internal/dialect: frame server internal/domain internal/form internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
@@ -61,6 +61,7 @@ internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/transcript: internal/catalog
 internal/executor/workspace: internal/catalog
 internal/filewatch:
+internal/form:
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible

@@ -176,4 +176,8 @@ ALTER TABLE runs ADD COLUMN agent_mode TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN agent_model TEXT NOT NULL DEFAULT '';
 CREATE TABLE agent_sessions (thread INTEGER PRIMARY KEY, agent TEXT NOT NULL, seen INTEGER NOT NULL, session TEXT NOT NULL);
 CREATE INDEX agent_sessions_agent ON agent_sessions (agent, seen);
+`, `
+-- What an agent asks a human to fill in or to open (package rowjson), and what was filled in.
+ALTER TABLE approvals ADD COLUMN elicitation TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN content TEXT NOT NULL DEFAULT '';
 `}
