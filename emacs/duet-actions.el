@@ -33,8 +33,20 @@ If there is none it is an error, unless NOERROR is non-nil."
         (user-error "There is no session here"))))
 
 (defun duet-session-mode-words (session)
-  "Return the permission mode of SESSION in words; nil for the usual one."
-  (duet-mode-words (duet-session-mode session)))
+  "Return the mode of SESSION in words; nil for the usual one.
+An agent with modes of its own has one of them beside Duet's."
+  (let* ((own (duet-session-own-mode session))
+         (mode (duet-session-mode session))
+         (words (and (not (equal mode own)) (duet-mode-words mode))))
+    (if own
+        (string-join (delq nil (list (duet-session-choice-name session :mode own) words))
+                     ", ")
+      words)))
+
+(defun duet-session-llm-words (session)
+  "Return the model of SESSION as its agent calls it, or nil."
+  (when-let ((llm (duet-session-llm session)))
+    (duet-session-choice-name session :model llm)))
 
 (defun duet-mode-words (mode)
   "Return the permission mode MODE in words; nil for the usual one."

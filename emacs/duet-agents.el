@@ -10,8 +10,6 @@
 ;; in this project, until Emacs ends; a session keeps the agent that it began
 ;; with.  What is asked without such a choice, default_agent in a configuration
 ;; file says.
-;;
-;; `duet-set-mode' and `duet-set-model' change a session that there is.
 
 ;;; Code:
 
@@ -240,55 +238,6 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (when name
       (duet-agents--choose connection
                            (nth (cl-position name names :test #'equal) usable)))))
-
-
-;;; Settings of a session
-
-(defconst duet-agents--modes
-  '(("asks before it changes anything" . "default")
-    ("edits without asking" . "acceptEdits")
-    ("plans, and changes nothing" . "plan")
-    ("asks nothing" . "bypassPermissions"))
-  "Permission modes, in words and as the protocol calls them.")
-
-(defun duet-set-mode (session mode)
-  "Let the agent of SESSION do without asking what MODE says."
-  (interactive
-   (let* ((session (duet-session-here))
-          (now (car (rassoc (or (duet-session-mode session) "default")
-                            duet-agents--modes)))
-          (completion-ignore-case t)
-          (words (completing-read (format-prompt "The agent" now)
-                                  duet-agents--modes nil t nil nil now))
-          (mode (cdr (assoc words duet-agents--modes))))
-     (unless mode (user-error "No mode is chosen"))
-     (when (and (equal mode "bypassPermissions")
-                (not (yes-or-no-p "Let the agent run and change anything, unasked? ")))
-       (user-error "The mode is as it was"))
-     (list session mode))
-   duet-sessions-mode duet-transcript-mode duet-diff-mode)
-  (duet-connection-request
-   (duet-connection-here) 'updateSessionSettings
-   (list :session_id (duet-session-leaf-id session) :permission_mode mode)
-   :success-fn
-   (lambda (_)
-     (setf (duet-session-mode session) mode)
-     (duet-model-announce (duet-session-model session) 'session session)
-     (message "The agent %s" (car (rassoc mode duet-agents--modes))))))
-
-(defun duet-set-model (session model)
-  "Have the agent of SESSION use MODEL, one that it knows, from its next turn on."
-  (interactive (list (duet-session-here)
-                     (string-trim (read-string "Model: " nil 'duet-agents--models)))
-               duet-sessions-mode duet-transcript-mode duet-diff-mode)
-  (when (string-empty-p model) (user-error "No model is named"))
-  (duet-connection-request
-   (duet-connection-here) 'updateSessionSettings
-   (list :session_id (duet-session-leaf-id session) :model model)
-   :success-fn (lambda (_) (message "The agent uses %s" model))))
-
-(defvar duet-agents--models nil
-  "Models that were named before.")
 
 (provide 'duet-agents)
 ;;; duet-agents.el ends here

@@ -11,7 +11,8 @@
 ;; stays where it is.
 ;;
 ;; `@' is completed: to a file of the project, or to what the buffer that one
-;; came from has: its region, its diagnostics.
+;; came from has: its region, its diagnostics.  `/' at the beginning is completed
+;; to the agent's commands (duet-settings.el).
 
 ;;; Code:
 
@@ -22,6 +23,7 @@
 (require 'duet-connection)
 (require 'duet-header)
 (require 'duet-sessions)
+(require 'duet-settings)
 (require 'duet-transcript)
 
 (declare-function duet-agents-asked "duet-agents" (connection))
@@ -64,6 +66,7 @@ launchSession, such as (:agent \"claude\").")
 \\{duet-compose-mode-map}"
   (setq header-line-format '(:eval (duet-compose--header)))
   (add-hook 'completion-at-point-functions #'duet-compose-complete nil t)
+  (add-hook 'completion-at-point-functions #'duet-compose-complete-command nil t)
   (add-hook 'kill-buffer-hook #'duet-compose--keep nil t)
   (visual-line-mode))
 
@@ -95,7 +98,7 @@ launchSession, such as (:agent \"claude\").")
 (defun duet-compose--whom ()
   "Return who gets the prompt: agent, model and permission mode, nil if not known."
   (if duet-session
-      (list (duet-session-agent duet-session) (duet-session-llm duet-session)
+      (list (duet-session-agent duet-session) (duet-session-llm-words duet-session)
             (duet-session-mode-words duet-session))
     (let ((more (duet-compose--parameters)))
       (list (or (duet-get-string more :agent)
@@ -144,7 +147,11 @@ One that was begun before is gone on with."
               duet-compose--origin origin
               default-directory (duet-connection-root connection))
         (duet-compose--list-files)
-        (unless session (duet-compose--learn-agents))))
+        (if session
+            (duet-settings-learn connection session)
+          (duet-compose--learn-agents)
+          (duet-settings-describe connection
+                                  (duet-get-string (duet-compose--parameters) :agent)))))
     (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
                             (window-height . duet-compose--fit)))))
 
@@ -297,6 +304,10 @@ THREAD is the session's id, or nil for a new one."
                 ("@region" " what is marked")
                 ("@diagnostics" " what Flymake says")))
             :exit-function #'duet-compose--completed))))
+
+(defun duet-compose-complete-command ()
+  "Complete a slash command, a `completion-at-point' function."
+  (duet-settings-complete-command duet-session))
 
 (defun duet-compose--contexts ()
   "Return what may be inserted from the buffer that the prompt was begun in."

@@ -172,9 +172,17 @@ The events that tell of it may come after the reply that did."
      (when-let ((mode (duet-get-string data :permission_mode)))
        (setf (duet-session-mode session) mode))
      (when-let ((llm (duet-get-string data :model)))
-       (setf (duet-session-llm session) llm))
+       ;; What was asked for is not what an agent has confirmed.
+       (unless (duet-get-string (duet-session-told session) :model :current)
+         (setf (duet-session-llm session) llm)))
+     (when-let ((mode (duet-get-string data :agent_mode)))
+       (duet-session-set-agent-mode session mode))
      (when (plist-member data :archived)
        (setf (duet-session-archived session) (duet-get data :archived))))
+    ("agent_session"
+     (duet-session-tell session data)
+     (when-let ((mode (duet-get-string data :mode :current)))
+       (duet-session-set-agent-mode session mode)))
     ("usage" (duet-session-add-usage session data))
     ((or "task_progress" "agent_update" "gate_result" "build_progress"))
     (_ (duet-log "An event of a type that is not known: %s" type)))

@@ -55,6 +55,7 @@ It tells how the session is doing; it is empty if SESSION is nil."
              (when (eq (duet-session-loaded session) 'loading) "loading…")
              (when (> queued 0) (format "%d queued" queued))
              (duet-session-agent session)
+             (duet-session-llm-words session)
              (duet-session-mode-words session)
              (when-let ((used (plist-get usage :context_used))
                         (size (plist-get usage :context_size)))

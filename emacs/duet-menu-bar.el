@@ -25,8 +25,9 @@
 
 (declare-function duet-agents "duet-agents" ())
 (declare-function duet-choose-agent "duet-agents" ())
-(declare-function duet-set-mode "duet-agents" (session mode))
-(declare-function duet-set-model "duet-agents" (session model))
+(declare-function duet-set-mode "duet-settings" (session mode))
+(declare-function duet-set-model "duet-settings" (session model))
+(declare-function duet-set-option "duet-settings" (session option value))
 (declare-function duet-search "duet-search" (query))
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
@@ -54,6 +55,7 @@
     ["Permissions…" duet-set-mode :enable (duet-menu-bar--session-p)
      :help "Say what the agent may do without asking"]
     ["Model…" duet-set-model :enable (duet-menu-bar--session-p)]
+    ["Agent's Option…" duet-set-option :enable (duet-menu-bar--session-p)]
     "---")
   "What is done with a session.")
 

@@ -140,6 +140,7 @@ So its key does what it does in the buffers."
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
+    ("K" "Agent's option" duet-set-option :inapt-if-not duet-menu--session)
     ("N" "Agent of new ones" duet-choose-agent)
     ("L" "All agents" duet-agents)]
    ["Review"

@@ -76,8 +76,11 @@
   (summary nil :documentation "The beginning of its last prompt.")
   (agent nil :documentation "The agent's name.")
   (cwd nil :documentation "Where the agent works.")
-  (mode nil :documentation "The permission mode.")
-  (llm nil :documentation "The model that the agent was told to use, or nil.")
+  (mode nil :documentation "The permission mode in force.")
+  (agent-mode nil :documentation "The mode that the agent says it is in, or nil.")
+  (llm nil :documentation "The model that the agent works with, or is to, or nil.")
+  (told nil :documentation "What the agent tells of its session, a property list.")
+  (modes nil :documentation "The modes that can be asked for, objects, once known.")
   (archived nil :documentation "Whether it is put away.")
   (changed "" :documentation "When something last happened, as the protocol writes it.")
   (runs nil :documentation "Its runs, the newest first.")
@@ -280,6 +283,38 @@ That is the first prompt if it is known, else the last."
   "Return why the last run of SESSION failed, or nil."
   (when-let ((run (duet-session-leaf session)))
     (or (duet-run-error run) (duet-run-error-code run))))
+
+(defun duet-session-own-mode (session)
+  "Return the mode of SESSION's agent if that is none of Duet's, or nil."
+  (let ((mode (duet-session-agent-mode session)))
+    (and mode
+         (not (member mode '("default" "acceptEdits" "bypassPermissions" "plan")))
+         mode)))
+
+(defun duet-session-set-agent-mode (session mode)
+  "Note that the agent of SESSION says that it is in MODE.
+One that leaves plan mode, or enters it, is in another than was asked for."
+  (setf (duet-session-agent-mode session) mode)
+  (cond ((equal mode "plan") (setf (duet-session-mode session) mode))
+        ((equal (duet-session-mode session) "plan")
+         (setf (duet-session-mode session) "default"))))
+
+(defun duet-session-tell (session parts)
+  "Take into SESSION those of PARTS, of what its agent tells, that are there."
+  (dolist (key '(:agent :mode :model :options :commands :info))
+    (when (plist-member parts key)
+      (setf (duet-session-told session)
+            (plist-put (duet-session-told session) key (plist-get parts key)))))
+  (when-let ((model (duet-get-string parts :model :current)))
+    (setf (duet-session-llm session) model)))
+
+(defun duet-session-choice-name (session part id)
+  "Return what the agent of SESSION calls ID, one of PART, :mode or :model.
+That is ID if it does not say."
+  (let ((choice (cl-find id (duet-get-objects (duet-session-told session) part :available)
+                         :test #'equal
+                         :key (lambda (choice) (duet-get-string choice :id)))))
+    (duet-visible-line (or (duet-get-string choice :name) id))))
 
 (defun duet-session-approvals (session)
   "Return the questions of SESSION that wait for an answer."

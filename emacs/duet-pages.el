@@ -34,9 +34,8 @@ Return nil if that is none."
               (duet-session-title session) (duet-get-string object :title)
               (duet-session-agent session) (duet-get-string object :agent)
               (duet-session-cwd session) (duet-get-string object :working_dir)
-              (duet-session-mode session) (duet-get-string object :permission_mode)
-              (duet-session-llm session) (duet-get-string object :model)
               (duet-session-archived session) (duet-get object :archived))
+        (duet-pages-settings session object)
         (when (eq run (duet-session-leaf session))
           (setf (duet-session-summary session) (duet-get-string object :summary))
           (duet-session-add-usage session object)
@@ -47,6 +46,18 @@ Return nil if that is none."
         (duet-events--adopt model session id)
         (duet-pages--ended session run)
         session))))
+
+(defun duet-pages-settings (session object)
+  "Take into SESSION what OBJECT, its last run, has of its agent's settings.
+A list has less than the state of one session, and changes less."
+  (when (equal (duet-get-string object :id) (duet-session-leaf-id session))
+    (setf (duet-session-agent-mode session) (duet-get-string object :agent_mode)
+          (duet-session-mode session) (duet-get-string object :permission_mode)
+          (duet-session-llm session) (duet-get-string object :model)))
+  (when-let ((modes (duet-get-objects object :modes)))
+    (setf (duet-session-modes session) modes))
+  (when-let ((told (duet-get object :agent_session)))
+    (duet-session-tell session told)))
 
 (defun duet-model-load-sessions (model objects)
   "Apply to MODEL sessions as the server lists them: the vector OBJECTS."

@@ -18,6 +18,7 @@
 (require 'duet-connection)
 (require 'duet-history)
 (require 'duet-section)
+(require 'duet-settings)
 (require 'duet-render)
 (require 'duet-markup)
 (require 'duet-visit)
@@ -138,6 +139,7 @@
                                  (or (duet-session-cwd session)
                                      (duet-connection-root connection))))
         (duet-transcript--watch)
+        (duet-settings-learn connection session)
         (if (eq (duet-session-loaded session) t)
             (progn
               (mapc #'duet-transcript--note (duet-session-message-list session))

@@ -47,7 +47,8 @@
 ;;   duet-prompts.el     from prompt to prompt in a transcript
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-terminal.el    the server's terminals
-;;   duet-agents.el      which agents there are, and how a session's one works
+;;   duet-agents.el      which agents there are
+;;   duet-settings.el    what a session's agent is set to, and can be
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
 ;;   duet-trust.el       whether a project's .duet.toml may run programs
@@ -82,8 +83,6 @@
 (autoload 'duet-rules "duet-rules" "List what was decided for good." t)
 (autoload 'duet-agents "duet-agents" "List the agents." t)
 (autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
-(autoload 'duet-set-mode "duet-agents" "Change what an agent asks for." t)
-(autoload 'duet-set-model "duet-agents" "Change the model that an agent uses." t)
 (autoload 'duet-send-region "duet-ask" "Begin a prompt with the region." t)
 (autoload 'duet-ask-about-error "duet-ask" "Begin a prompt about a mistake." t)
 

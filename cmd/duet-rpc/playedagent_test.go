@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 )
 
@@ -16,6 +17,9 @@ const playedVariable = "DUET_TEST_PLAY"
 type playedStep struct {
 	Say string         `json:"say,omitempty"` // a chunk of its message
 	Ask map[string]any `json:"ask,omitempty"` // a tool call that takes permission; how it was answered is said
+
+	Update map[string]any `json:"update,omitempty"` // of the session, as it is
+	Opened map[string]any `json:"opened,omitempty"` // what it tells beside when a session is opened, rather than in a turn
 }
 
 // bashCall is a call of a shell.
@@ -80,9 +84,17 @@ func playAgent(file string) {
 		case "initialize":
 			send(map[string]any{"id": m.ID, "result": map[string]any{"protocolVersion": 1}})
 		case "session/new":
-			send(map[string]any{"id": m.ID, "result": map[string]any{"sessionId": "played"}})
+			result := map[string]any{"sessionId": "played"}
+			for _, step := range steps {
+				maps.Copy(result, step.Opened)
+			}
+			send(map[string]any{"id": m.ID, "result": result})
 		case "session/prompt":
 			for _, step := range steps {
+				if step.Update != nil {
+					update(step.Update)
+					continue
+				}
 				if step.Ask == nil {
 					say(step.Say)
 					continue

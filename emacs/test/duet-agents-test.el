@@ -1,4 +1,4 @@
-;;; duet-agents-test.el --- Tests of the choice of an agent, and of a session's settings  -*- lexical-binding: t; -*-
+;;; duet-agents-test.el --- Tests of the choice of an agent  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -107,46 +107,6 @@
        (duet-test-typing "RET"
          (call-interactively #'duet-choose-agent)
          (duet-test-wait-for (duet-test-heard "^New sessions ask mine$")))))))
-
-(ert-deftest duet-agents-test-mode ()
-  "A session whose agent may edit edits without asking."
-  (duet-test-with-project connection
-    (let ((session (duet-test-launch connection "quiet")))
-      (duet-test-wait-for-state session 'completed)
-      (with-current-buffer (duet-transcript-open connection session)
-        (should (eq 'quit (condition-case nil
-                              (duet-test-typing "C-g" (call-interactively #'duet-set-mode))
-                            (quit 'quit))))
-        (duet-test-typing "edits TAB RET" (call-interactively #'duet-set-mode))
-        (duet-test-wait-for (equal (duet-session-mode session) "acceptEdits"))
-        (duet-test-request connection 'continueSession
-                           (list :session_id (duet-session-leaf-id session)
-                                 :query "edit"))
-        (duet-test-wait-for (cdr (duet-session-runs session)))
-        (duet-test-wait-for-state session 'completed 'waiting_input)
-        (should (eq (duet-session-state session) 'completed))
-        ;; To let it do all takes a yes.
-        (duet-test-typing "asks SPC nothing RET no RET"
-          (duet-test-should-say "The mode is as it was"
-            (call-interactively #'duet-set-mode)))
-        (duet-test-request connection 'ping nil)
-        (should (equal (duet-session-mode session) "acceptEdits"))
-        (duet-test-typing "asks SPC nothing RET yes RET"
-          (call-interactively #'duet-set-mode))
-        (duet-test-wait-for (equal (duet-session-mode session) "bypassPermissions"))
-        (duet-test-typing "SPC RET"
-          (duet-test-should-say "No model is named" (call-interactively #'duet-set-model)))
-        (duet-test-typing "big SPC RET" (call-interactively #'duet-set-model))
-        (duet-test-wait-for
-         (equal (duet-get-string (duet-test-request
-                                  connection 'getSessionState
-                                  (list :session_id (duet-session-leaf-id session)))
-                                 :session :model)
-                "big")))
-      (with-temp-buffer
-        (dolist (command '(duet-set-mode duet-set-model))
-          (duet-test-should-say "There is no session here"
-            (call-interactively command)))))))
 
 (provide 'duet-agents-test)
 ;;; duet-agents-test.el ends here

@@ -3,12 +3,12 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,23 +17,21 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Model is as much of Anthropic's messages API as agents need, on a loopback
-// address. What it does is in a line of the last prompt:
-//
-//	run: COMMAND  it calls the agent's shell tool, and then tells what came back
-//	talk:         it talks until nobody listens
-//	say: WORDS    it says the words
-//	Continue …    it begins again with what it was told before
-//
+// A Model is a model on a loopback address, behind as much of three APIs as
+// agents need: Anthropic's messages, OpenAI's responses and Gemini's
+// generateContent. What it does is in a line of the last prompt; see [verbs].
 // Each answer costs InputTokens and OutputTokens.
 type Model struct {
 	URL    string
 	Key    string          // that it wants
-	HungUp <-chan struct{} // closed when nobody listens to talk any more
+	HungUp <-chan struct{} // closed when nobody listens any more to an answer that would not end
 
 	mu       sync.Mutex // guards the fields below
 	serial   int
-	heard    []string // the prompts in the conversation, as it was told last
+	heard    []string       // the prompts in the conversation, as it was told last
+	images   [][]byte       // the images in it
+	offered  []string       // the tools in it
+	refusals map[string]int // how often a prompt was answered with an error
 	strayKey bool
 	hungUp   chan struct{}
 	hangUp   sync.Once
@@ -47,114 +45,144 @@ const (
 
 // Serve serves a model until the test has ended.
 func Serve(t testing.TB) *Model {
-	m := &Model{Key: "sk-ant-" + uuid.NewString() + uuid.NewString(), hungUp: make(chan struct{})}
+	m := &Model{Key: "sk-ant-" + uuid.NewString() + uuid.NewString(), hungUp: make(chan struct{}), refusals: make(map[string]int)}
 	m.HungUp = m.hungUp
 	server := httptest.NewServer(http.HandlerFunc(m.serve))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.CloseClientConnections() // an agent may listen to an answer that does not end
+		server.Close()
+	})
 	m.URL = server.URL
 	return m
 }
 
-// A request is what of one matters here.
-type request struct {
-	Stream   bool
-	Tools    []struct{ Name string }
-	Messages []struct {
-		Role    string
-		Content content
-	}
+// An api is one way to speak with a model.
+type api interface {
+	key(r *http.Request) string
+	conversation(r *http.Request, body []byte) (conversation, error)
+	// refusal is the body of an error.
+	refusal(status int, message string) any
+	// begin begins an answer.
+	begin(w http.ResponseWriter, c conversation, serial func() string) stream
 }
 
-// A content is a text or a list of blocks.
-type content []block
-
-type block struct {
-	Type    string
-	Text    string
-	Content content // of a tool's result
+// A stream is an answer that is being given.
+type stream interface {
+	say(text string)
+	call(tool toolCall)
+	end()
 }
 
-func (c *content) UnmarshalJSON(b []byte) error {
-	var text string
-	if json.Unmarshal(b, &text) == nil {
-		*c = content{{Type: "text", Text: text}}
+// apiOf is the API that a request is meant for; nil if there is none.
+func apiOf(r *http.Request) api {
+	switch path := r.URL.Path; {
+	case r.Method != http.MethodPost:
 		return nil
+	case strings.HasSuffix(path, "/messages"):
+		return anthropic{}
+	case strings.HasSuffix(path, "/responses"):
+		return openAI{}
+	case strings.HasSuffix(path, "enerateContent"):
+		return gemini{}
 	}
-	return json.Unmarshal(b, (*[]block)(c))
+	return nil
 }
-
-func (c content) String() (text string) {
-	for _, b := range c {
-		text += b.Text
-	}
-	return text
-}
-
-type object = map[string]any
-
-var instruction = regexp.MustCompile(`(?m)^(run|talk|say): ?(.*)$`)
 
 func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/v1/messages" || r.Method != http.MethodPost {
+	if strings.HasSuffix(r.URL.Path, ":countTokens") {
+		sendJSON(w, http.StatusOK, object{"totalTokens": InputTokens})
+		return
+	}
+	a := apiOf(r)
+	if a == nil {
 		http.NotFound(w, r)
 		return
 	}
-	if r.Header.Get("X-Api-Key") != m.Key {
+	if a.key(r) != m.Key {
 		m.mu.Lock()
 		m.strayKey = true
 		m.mu.Unlock()
-		w.WriteHeader(http.StatusUnauthorized)
-		fmt.Fprint(w, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
+		sendJSON(w, http.StatusUnauthorized, a.refusal(http.StatusUnauthorized, "invalid x-api-key"))
 		return
 	}
-	var q request
-	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	c, err := a.conversation(r, body)
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	shell := slices.IndexFunc(q.Tools, func(t struct{ Name string }) bool { return strings.EqualFold(t.Name, "bash") })
-	if shell < 0 { // it is not the conversation: agents also ask for a title
-		m.answer(w, q.Stream, "A title", nil)
-		return
+	aside := len(c.tools) == 0 // agents also ask for a title and the like
+	if !aside {
+		m.mu.Lock()
+		m.heard, m.images, m.offered = c.prompts(), c.images, c.tools
+		m.mu.Unlock()
 	}
-	var heard []string
-	var last turn
-	for _, message := range q.Messages {
-		if message.Role != "user" {
-			continue
-		}
-		for _, b := range message.Content {
-			if b.Type == "tool_result" {
-				last.ran, last.result = true, b.Content.String()
-			} else if found := instruction.FindStringSubmatch(b.Text); found != nil {
-				heard = append(heard, found[0])
-				last = turn{verb: found[1], words: found[2]}
-			} else if strings.HasPrefix(b.Text, "Continue ") {
-				last.ran = false
-			}
-		}
-	}
-	m.mu.Lock()
-	m.heard = heard
-	m.mu.Unlock()
-	switch {
-	case last.verb == "run" && !last.ran:
-		input := map[string]string{"command": last.words, "description": "What was asked for"}
-		m.answer(w, q.Stream, "I will run it.", &toolCall{q.Tools[shell].Name, input})
-	case last.verb == "run":
-		m.answer(w, q.Stream, "The tool said: "+last.result, nil)
-	case last.verb == "talk":
-		m.talk(w, r)
-	default:
-		m.answer(w, q.Stream, last.words, nil)
-	}
+	m.answer(w, r, a, c, aside)
 }
 
-// A turn is what came of an instruction.
-type turn struct {
-	verb, words string
-	ran         bool // its tool
-	result      string
+func (m *Model) answer(w http.ResponseWriter, r *http.Request, a api, c conversation, aside bool) {
+	if aside {
+		s := a.begin(w, c, m.next)
+		s.say(c.aside)
+		s.end()
+		return
+	}
+	next := c.next()
+	switch {
+	case next.status != 0 && m.refuse(next):
+		if next.status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		sendJSON(w, next.status, a.refusal(next.status, next.text))
+		return
+	case next.hang:
+		m.await(r)
+		return
+	case next.cut:
+		panic(http.ErrAbortHandler)
+	}
+	s := a.begin(w, c, m.next)
+	if next.endless {
+		for m.listens(r) {
+			s.say(next.text)
+		}
+		return
+	}
+	for _, part := range []string{next.text[:len(next.text)/2], next.text[len(next.text)/2:]} {
+		s.say(part)
+	}
+	if next.tool != nil {
+		s.call(*next.tool)
+	}
+	s.end()
+}
+
+// refuse reports whether the prompt is still to be answered with an error.
+func (m *Model) refuse(a action) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refusals[a.prompt]++
+	return a.times == 0 || m.refusals[a.prompt] <= a.times
+}
+
+// await waits until the agent hangs up.
+func (m *Model) await(r *http.Request) {
+	<-r.Context().Done()
+	m.hangUp.Do(func() { close(m.hungUp) })
+}
+
+// listens waits a moment and reports whether the agent is still there.
+func (m *Model) listens(r *http.Request) bool {
+	select {
+	case <-r.Context().Done():
+		m.await(r)
+		return false
+	case <-time.After(20 * time.Millisecond):
+		return true
+	}
 }
 
 // Prompts are what the agent told of the conversation when it asked last.
@@ -164,6 +192,27 @@ func (m *Model) Prompts() []string {
 	return m.heard
 }
 
+// Images are those in the conversation when the agent asked last.
+func (m *Model) Images() [][]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.images
+}
+
+// Tools are those that the agent offered when it asked last.
+func (m *Model) Tools() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.offered
+}
+
+// Tries is how often a prompt came that is answered with an error.
+func (m *Model) Tries(prompt string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.refusals[prompt]
+}
+
 // Refused reports whether somebody came with another key.
 func (m *Model) Refused() bool {
 	m.mu.Lock()
@@ -171,78 +220,30 @@ func (m *Model) Refused() bool {
 	return m.strayKey
 }
 
-type toolCall struct {
-	name  string
-	input any
-}
-
-// answer says text and calls a tool, if there is one.
-func (m *Model) answer(w http.ResponseWriter, stream bool, text string, tool *toolCall) {
-	message, stop := m.message(), "end_turn"
-	if !stream {
-		message["content"], message["stop_reason"] = []any{object{"type": "text", "text": text}}, stop
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(message)
-		return
-	}
-	send := eventStream(w)
-	send("message_start", object{"message": message})
-	send("content_block_start", object{"index": 0, "content_block": object{"type": "text", "text": ""}})
-	for _, part := range []string{text[:len(text)/2], text[len(text)/2:]} {
-		send("content_block_delta", object{"index": 0, "delta": object{"type": "text_delta", "text": part}})
-	}
-	send("content_block_stop", object{"index": 0})
-	if tool != nil {
-		stop = "tool_use"
-		input, _ := json.Marshal(tool.input)
-		send("content_block_start", object{"index": 1, "content_block": object{"type": "tool_use", "id": "toolu_" + m.next(), "name": tool.name, "input": object{}}})
-		send("content_block_delta", object{"index": 1, "delta": object{"type": "input_json_delta", "partial_json": string(input)}})
-		send("content_block_stop", object{"index": 1})
-	}
-	send("message_delta", object{"delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": OutputTokens}})
-	send("message_stop", object{})
-}
-
-// talk goes on until the agent hangs up.
-func (m *Model) talk(w http.ResponseWriter, r *http.Request) {
-	send := eventStream(w)
-	send("message_start", object{"message": m.message()})
-	send("content_block_start", object{"index": 0, "content_block": object{"type": "text", "text": ""}})
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-r.Context().Done():
-			m.hangUp.Do(func() { close(m.hungUp) })
-			return
-		case <-tick.C:
-			send("content_block_delta", object{"index": 0, "delta": object{"type": "text_delta", "text": "and on "}})
-		}
-	}
-}
-
-// message is one without content.
-func (m *Model) message() object {
-	return object{
-		"id": "msg_" + m.next(), "type": "message", "role": "assistant", "model": "model-of-the-tests", "content": []any{},
-		"stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": InputTokens, "output_tokens": 1},
-	}
-}
-
 func (m *Model) next() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.serial++
-	return fmt.Sprint(m.serial)
+	return strconv.Itoa(m.serial)
 }
 
-// eventStream begins a stream of server-sent events.
-func eventStream(w http.ResponseWriter) func(kind string, data object) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	return func(kind string, data object) {
-		data["type"] = kind
-		text, _ := json.Marshal(data)
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, text)
-		w.(http.Flusher).Flush()
+type object = map[string]any
+
+func sendJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+// sendEvent sends a server-sent event.
+func sendEvent(w http.ResponseWriter, kind string, data any) {
+	var b bytes.Buffer
+	if kind != "" {
+		b.WriteString("event: " + kind + "\n")
 	}
+	text, _ := json.Marshal(data)
+	b.WriteString("data: " + string(text) + "\n\n")
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = w.Write(b.Bytes())
+	w.(http.Flusher).Flush()
 }

@@ -1,0 +1,165 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/golden"
+)
+
+// A dayAgent is an agent that has a day in TestAgentDay, and its ways.
+type dayAgent struct {
+	name     string
+	folder   string // of testdata/agents
+	packaged string // the package whose version is told
+	site     func(testing.TB) *agentSite
+
+	// The names of the answers that it offers when it wants to leave plan mode;
+	// none: it never does, since planless. telling: the question has the plan.
+	leaves   []string
+	planless string
+	telling  bool
+
+	denialEnds bool // its turn
+	forgets    bool // the prompt of an interrupted turn
+	givesUp    bool // on a 429
+
+	command      string // a slash command that it tells of, and
+	commandless  string // why that is not the project's own
+	prompt, says string // what it makes of the command
+
+	keyless  bool   // it begins without a key
+	unsigned string // what it says when there is none
+
+	sub string // why a sub-agent's command is not asked about; empty: it is
+}
+
+// dayAgents are the columns of the table.
+func dayAgents() []dayAgent {
+	claude := dayAgent{
+		name: "Claude Code", packaged: "@agentclientprotocol/claude-agent-acp", telling: true,
+		command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
+	}
+	old, current := claude, claude
+	old.folder = "claude-agent-acp"
+	old.leaves = []string{`Yes, and use "auto" mode`, "Yes, and auto-accept edits", "Yes, and manually approve edits", "No, keep planning"}
+	current.folder = "claude-agent-acp-0.100"
+	current.leaves = []string{"Yes, manually approve edits", "Yes, clear context (0% used) and use auto mode", "Yes, and use auto mode", "No, keep planning"}
+	for _, a := range []*dayAgent{&old, &current} {
+		folder := a.folder
+		a.site = func(t testing.TB) *agentSite { return newClaudeSiteOf(t, folder) }
+	}
+	return []dayAgent{
+		old, current,
+		{
+			name: "Codex", folder: "codex-acp", packaged: "@zed-industries/codex-acp", site: newCodexSite,
+			planless: "it has no plan mode", denialEnds: true, givesUp: true, unsigned: "Authentication required",
+			command: "review", commandless: "the user's own are not told", prompt: "/review say: looks good", says: "looks good",
+		},
+		{
+			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
+			leaves: []string{"Allow", "Reject"}, forgets: true, unsigned: "Gemini API key is missing",
+			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
+			sub: "its own policy refuses the sub-agent that could run one",
+		},
+		{
+			name: "opencode", folder: "opencode", packaged: "opencode-linux-x64", site: newOpencodeSite,
+			planless: "no tool of it leaves plan mode", denialEnds: true, keyless: true, unsigned: "invalid x-api-key",
+			command: "greet", prompt: "/greet you", says: "hello you",
+			sub: "it does not pass the question on, and waits until it is interrupted",
+		},
+	}
+}
+
+// version is the one that the lock file names.
+func (a dayAgent) version(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../testdata/agents", a.folder, "package-lock.json"))
+	require.NoError(t, err)
+	var lock struct {
+		Packages map[string]struct{ Version string }
+	}
+	require.NoError(t, json.Unmarshal(text, &lock))
+	return lock.Packages["node_modules/"+a.packaged].Version
+}
+
+// A dayScenario is what happens to everybody on some day. play requires that
+// it goes as it should, and says so, in words for a table: "yes", or "no:" and
+// what the agent does not do, which it requires, too.
+type dayScenario struct {
+	name string
+	play func(*testing.T, dayAgent) string
+}
+
+var dayScenarios = []dayScenario{
+	{"A command is denied, with a reason", playDenial},
+	{"A slash command", playSlashCommand},
+	{"Interrupted while it talks", playInterrupt},
+	{"The API says once that it is too much (429)", playTooMuch},
+	{"Nobody has signed in", playSignIn},
+}
+
+// A day with each of the agents that people have, and a model that does what
+// its prompts say. What came of it is in docs/agents-tested.md.
+func TestAgentDay(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("they are large")
+	}
+	agents := dayAgents()
+	var mu sync.Mutex
+	told := make(map[string]string) // by scenario and agent
+	t.Run("agents", func(t *testing.T) {
+		for _, a := range agents {
+			t.Run(a.folder, func(t *testing.T) {
+				t.Parallel() // the agents; but each is too large to be there many times
+				for _, s := range dayScenarios {
+					t.Run(s.name, func(t *testing.T) {
+						cell := s.play(t, a)
+						mu.Lock()
+						defer mu.Unlock()
+						told[s.name+a.folder] = cell
+					})
+				}
+			})
+		}
+	})
+	if t.Failed() || len(told) < len(agents)*len(dayScenarios) {
+		t.Log("not all of them had their day, so the table is not compared")
+		return
+	}
+	golden.Bytes(t, "../../docs/agents-tested.md", dayTable(t, agents, told))
+}
+
+func dayTable(t testing.TB, agents []dayAgent, told map[string]string) []byte {
+	var b strings.Builder
+	b.WriteString(`# Agents that are tested
+
+Each of these agents, as its package registry has it, is taken through a day by ` + "`TestAgentDay`" + ` (cmd/duet-rpc), with a model
+on a loopback address that does what its prompts say. The test makes this page (` + "`go test ./cmd/duet-rpc -run TestAgentDay -update`" + `)
+and fails when it is not true any more. "no" is what the agent itself does not do; the test requires that, too, so that a newer
+version which does is noticed.
+
+| |`)
+	for _, a := range agents {
+		fmt.Fprintf(&b, " %s (%s %s) |", a.name, a.packaged, a.version(t))
+	}
+	b.WriteString("\n| --- |" + strings.Repeat(" --- |", len(agents)) + "\n")
+	for _, s := range dayScenarios {
+		fmt.Fprintf(&b, "| %s |", s.name)
+		for _, a := range agents {
+			fmt.Fprintf(&b, " %s |", told[s.name+a.folder])
+		}
+		b.WriteString("\n")
+	}
+	return []byte(b.String())
+}

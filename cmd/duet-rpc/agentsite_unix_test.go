@@ -1,0 +1,318 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/testdata/agents/model"
+)
+
+// An agentSite is a project in which a real agent works with a model of ours.
+// The agent is the one that duet-rpc knows by itself: it is found on PATH, and
+// gets the model's key by the way that is meant for it.
+type agentSite struct {
+	*site
+	model     *model.Model
+	agent     string            // its name in the configuration
+	service   string            // of which it gets the model's key
+	more      string            // of its part of the configuration
+	variables map[string]string // of its environment
+	// counted is how many of the two answers in a turn with a tool the agent
+	// counts the tokens of.
+	counted int
+	// signOut takes the model's key away.
+	signOut func()
+	// records reports whether the agent has a text in its own records of
+	// conversations.
+	records func(text string) bool
+}
+
+// newAgentSite makes a site with a directory of an agent's package in front of
+// PATH.
+func newAgentSite(t testing.TB, agent, service, dir string) *agentSite {
+	t.Helper()
+	s := &agentSite{site: newSite(t), model: model.Serve(t), agent: agent, service: service, variables: make(map[string]string)}
+	s.args = []string{"--log-level", "debug"}
+	s.env = []string{
+		"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"), "KEY_OF_THE_MODEL=" + s.model.Key,
+		"HTTP_PROXY=", "HTTPS_PROXY=", "http_proxy=", "https_proxy=", // to the loopback address there is none
+	}
+	s.signOut = func() { s.service, s.more = "", "" }
+	return s
+}
+
+// configure writes the user's configuration. It is called when the fields are
+// set, and again when one was changed.
+func (s *agentSite) configure() {
+	s.t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "[agents.%s]\n%s\n[agents.%s.env]\n", s.agent, s.more, s.agent)
+	for _, name := range slices.Sorted(maps.Keys(s.variables)) {
+		fmt.Fprintf(&b, "%s = %q\n", name, s.variables[name])
+	}
+	if s.service != "" {
+		fmt.Fprintf(&b, "[keys.%s]\nenv = \"KEY_OF_THE_MODEL\"\n", s.service)
+	}
+	s.agents(b.String())
+}
+
+// put writes a file that the agent reads.
+func (s *agentSite) put(path, format string, args ...any) {
+	s.t.Helper()
+	require.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(s.t, os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600))
+}
+
+// recordsIn reports whether one of the files in the home that fit a pattern
+// has a text.
+func (s *agentSite) recordsIn(pattern string) func(text string) bool {
+	return func(text string) bool {
+		files, err := filepath.Glob(filepath.Join(s.home, pattern))
+		require.NoError(s.t, err)
+		return slices.ContainsFunc(files, func(file string) bool {
+			content, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(content), text)
+		})
+	}
+}
+
+func newClaudeSite(t testing.TB) *agentSite {
+	t.Helper()
+	return newClaudeSiteOf(t, "claude-agent-acp")
+}
+
+// newClaudeSiteOf makes a site of one of the versions that are installed.
+func newClaudeSiteOf(t testing.TB, version string) *agentSite {
+	t.Helper()
+	s := newAgentSite(t, "claude", "anthropic", filepath.Join(installedAgent(t, version), "node_modules", ".bin"))
+	s.variables = map[string]string{
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+		"DISABLE_AUTOUPDATER":                      "1",
+		"DISABLE_ERROR_REPORTING":                  "1",
+		"DISABLE_TELEMETRY":                        "1",
+	}
+	s.env = append(s.env, "ANTHROPIC_BASE_URL="+s.model.URL, "ANTHROPIC_API_KEY=not-this-one")
+	s.signOut = func() { s.service, s.env = "", append(s.env, "ANTHROPIC_API_KEY=") }
+	s.counted = 2
+	s.records = s.recordsIn(".claude/projects/*/*.jsonl")
+	s.configure()
+	return s
+}
+
+func newCodexSite(t testing.TB) *agentSite {
+	t.Helper()
+	s := newAgentSite(t, "codex", "openai", filepath.Join(installedAgent(t, "codex-acp"), "node_modules", ".bin"))
+	path := filepath.Join(s.home, ".codex", "config.toml")
+	// A model that it knows: to others it offers other tools.
+	const common = "model = \"gpt-5.4\"\napproval_policy = \"on-request\"\nsandbox_mode = \"read-only\"\nanalytics.enabled = false\n"
+	s.put(path, common+`
+model_provider = "ours"
+[model_providers.ours]
+name = "Ours"
+base_url = "%s/v1"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+`, s.model.URL)
+	s.signOut = func() {
+		s.service = ""
+		s.put(path, common+"openai_base_url = \"%s/v1\"\n", s.model.URL)
+	}
+	s.records = s.recordsIn(".codex/sessions/*/*/*/*.jsonl")
+	s.configure()
+	return s
+}
+
+func newGeminiSite(t testing.TB) *agentSite {
+	t.Helper()
+	s := newAgentSite(t, "gemini", "gemini", filepath.Join(installedAgent(t, "gemini-cli"), "node_modules", ".bin"))
+	s.put(filepath.Join(s.home, ".gemini", "settings.json"), `{
+		"security": {"auth": {"selectedType": "gemini-api-key"}},
+		"general": {"disableAutoUpdate": true, "disableUpdateNag": true}, "privacy": {"usageStatisticsEnabled": false}
+	}`)
+	s.variables["GOOGLE_GEMINI_BASE_URL"] = s.model.URL
+	s.records = s.recordsIn(".gemini/tmp/*/chats/*.json*")
+	s.configure()
+	return s
+}
+
+func newOpencodeSite(t testing.TB) *agentSite {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("testdata/agents/opencode has it for x86-64 Linux alone")
+	}
+	s := newAgentSite(t, "opencode", "anthropic", filepath.Join(installedAgent(t, "opencode"), "node_modules", "opencode-linux-x64", "bin"))
+	s.more = `keys = { KEY_FROM_DUET = "anthropic" }`
+	s.variables = map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+	s.put(filepath.Join(s.home, "config", "opencode", "opencode.json"), `{
+		"autoupdate": false, "share": "disabled", "model": "ours/model", "small_model": "ours/model",
+		"permission": {"bash": "ask", "edit": "ask"},
+		"provider": {"ours": {
+			"npm": "@ai-sdk/anthropic", "name": "Ours", "options": {"baseURL": "%s/v1", "apiKey": "{env:KEY_FROM_DUET}"},
+			"models": {"model": {
+				"name": "Model", "limit": {"context": 100000, "output": 4096},
+				"attachment": true, "modalities": {"input": ["text", "image"], "output": ["text"]}
+			}}
+		}}
+	}`, s.model.URL)
+	s.counted = 1                                 // the last
+	s.records = func(string) bool { return true } // at once
+	s.configure()
+	return s
+}
+
+// open starts the program with a client that sees all events.
+func (s *agentSite) open() *client {
+	s.t.Helper()
+	c := s.start()
+	c.patient = time.Minute
+	c.subscribe()
+	return c
+}
+
+// close ends the program and requires that the key is nowhere in what it
+// said, logged and kept.
+func (s *agentSite) close(c *client) {
+	s.t.Helper()
+	c.leave()
+	s.requireNobody("after the end of input")
+	for _, e := range c.seen() {
+		require.NotContains(s.t, string(e.Raw), s.model.Key)
+	}
+	require.NotContains(s.t, c.log.String(), s.model.Key)
+	require.FileExists(s.t, s.database())
+	require.NoError(s.t, filepath.WalkDir(s.root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		require.NotContains(s.t, string(content), s.model.Key, path)
+		return err
+	}))
+}
+
+func (s *agentSite) exists(name string) bool {
+	_, err := os.Stat(filepath.Join(s.root, name))
+	return err == nil
+}
+
+// awaitRecord waits until the agent has written something down. It does so a
+// moment later, and forgets what it had not written down when it ended.
+func (s *agentSite) awaitRecord(text string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return s.records(text) }, watchdog/3, pollEvery, "%s is not in the agent's records", text)
+}
+
+// asked launches a session that asks whether it may make the file "made".
+func (s *agentSite) asked(c *client) (launched, event) {
+	s.t.Helper()
+	l := c.launch("run: touch made", s.agent)
+	question := c.awaitQuestion(l.SessionID)
+	require.Equal(s.t, "Bash", question.Data.ToolName)
+	var input struct {
+		Command string `json:"command"`
+	}
+	require.NoError(s.t, json.Unmarshal(question.Data.ToolInput, &input))
+	require.Equal(s.t, "touch made", input.Command)
+	c.awaitState(l.SessionID, "waiting_input")
+	require.False(s.t, s.exists("made"))
+	return l, question
+}
+
+// installedAgent is the folder into which .ci/install has put an agent. The
+// test is skipped if it has not, and fails where all tests are meant to run.
+func installedAgent(t testing.TB, name string) string {
+	t.Helper()
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		require.NoError(t, err)
+		cache = filepath.Join(home, ".cache")
+	}
+	dir := filepath.Join(cache, "duet-rpc", "agents", name)
+	want, err := os.ReadFile(filepath.Join("../../testdata/agents", name, "package-lock.json"))
+	require.NoError(t, err)
+	got, _ := os.ReadFile(filepath.Join(dir, "installed-lock.json"))
+	_, noNode := exec.LookPath("node")
+	if noNode == nil && string(got) == string(want) {
+		return dir
+	}
+	why := fmt.Sprintf("%s, as its lock file has it, is not in %s, or there is no Node: run .ci/install", name, dir)
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+	return ""
+}
+
+func tomlList(list []string) string {
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = fmt.Sprintf("%q", s)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// A toolCall is one of a conversation, with its result.
+type toolCall struct{ Tool, Input, Status, Approval, Result string }
+
+func (c toolCall) withoutInput() toolCall {
+	c.Input = ""
+	return c
+}
+
+func (c *client) toolCalls(session string) (calls []toolCall) {
+	c.t.Helper()
+	var r struct {
+		Events []struct {
+			Type     string `json:"event_type"`
+			Tool     string `json:"tool_name"`
+			Input    string `json:"tool_input_json"`
+			Status   string `json:"status"`
+			Approval string `json:"approval_status"`
+			Result   string `json:"tool_result_content"`
+		} `json:"events"`
+	}
+	c.call("getConversation", object{"session_id": session}, &r)
+	for _, e := range r.Events {
+		switch e.Type {
+		case "tool_call":
+			calls = append(calls, toolCall{Tool: e.Tool, Input: e.Input, Status: e.Status, Approval: e.Approval})
+		case "tool_result": // it follows its call
+			calls[len(calls)-1].Result = e.Result
+		}
+	}
+	return calls
+}
+
+// A toldUsage is what a session says of its tokens.
+type toldUsage struct {
+	Native  string `json:"claude_session_id"`
+	Input   int    `json:"input_tokens"`
+	Output  int    `json:"output_tokens"`
+	Context int    `json:"effective_context_tokens"`
+	Limit   int    `json:"context_limit"`
+	Stop    string `json:"stop_reason"`
+}
+
+func (c *client) usage(session string) toldUsage {
+	c.t.Helper()
+	var r struct {
+		Session toldUsage `json:"session"`
+	}
+	c.call("getSessionState", object{"session_id": session}, &r)
+	return r.Session
+}

@@ -1,0 +1,169 @@
+;;; duet-settings-test.el --- Tests of what an agent is set to  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-settings)
+(require 'duet-compose)
+
+(ert-deftest duet-settings-test-mode ()
+  "A session whose agent may edit edits without asking."
+  (duet-test-with-project connection
+    (let ((session (duet-test-launch connection "quiet")))
+      (duet-test-wait-for-state session 'completed)
+      (with-current-buffer (duet-transcript-open connection session)
+        (should (eq 'quit (condition-case nil
+                              (duet-test-typing "C-g" (call-interactively #'duet-set-mode))
+                            (quit 'quit))))
+        (duet-test-typing "edits TAB RET" (call-interactively #'duet-set-mode))
+        (duet-test-wait-for (equal (duet-session-mode session) "acceptEdits"))
+        (duet-test-request connection 'continueSession
+                           (list :session_id (duet-session-leaf-id session)
+                                 :query "edit"))
+        (duet-test-wait-for (cdr (duet-session-runs session)))
+        (duet-test-wait-for-state session 'completed 'waiting_input)
+        (should (eq (duet-session-state session) 'completed))
+        ;; To let it do all takes a yes.
+        (duet-test-typing "asks SPC nothing RET no RET"
+          (duet-test-should-say "The mode is as it was"
+            (call-interactively #'duet-set-mode)))
+        (duet-test-request connection 'ping nil)
+        (should (equal (duet-session-mode session) "acceptEdits"))
+        (duet-test-typing "asks SPC nothing RET yes RET"
+          (call-interactively #'duet-set-mode))
+        (duet-test-wait-for (equal (duet-session-mode session) "bypassPermissions"))
+        (duet-test-typing "SPC RET"
+          (duet-test-should-say "No model is named" (call-interactively #'duet-set-model)))
+        (duet-test-typing "big SPC RET" (call-interactively #'duet-set-model))
+        (duet-test-wait-for
+         (equal (duet-get-string (duet-test-request
+                                  connection 'getSessionState
+                                  (list :session_id (duet-session-leaf-id session)))
+                                 :session :model)
+                "big"))
+        (duet-test-should-say "no options of its own"
+          (call-interactively #'duet-set-option)))
+      (with-temp-buffer
+        (dolist (command '(duet-set-mode duet-set-model duet-set-option))
+          (duet-test-should-say "There is no session here"
+            (call-interactively command)))))))
+
+(defvar duet-settings-test-told
+  '(:agent (:name "choosy")
+    :mode (:current "ask"
+           :available [(:id "ask" :name "Ask" :description "Asks first")
+                       (:id "code" :name "Code")])
+    :model (:current "m-large"
+            :available [(:id "m-large" :name "Large") (:id "m-small" :name "Small")])
+    :options [(:id "model" :category "model" :current "m-large"
+               :values [(:id "m-large")])
+              (:id "thought" :name "Thinking" :current "low"
+               :values [(:id "low" :name "Low") (:id "high" :name "High")])
+              (:id "fast" :name "Fast" :type "boolean" :current "false"
+               :values [(:id "true") (:id "false")])
+              (:id "colour" :name "Colour" :values [])]
+    :commands [(:name "review" :description "Review it" :input_hint "what")
+               (:name "compact")])
+  "What an agent with settings of its own tells.")
+
+(defmacro duet-settings-test-with (&rest body)
+  "Run BODY with `session', that of an agent with settings, and `asked'.
+That is what the server is asked, the last first: (METHOD . PARAMETERS)."
+  (declare (debug (body)))
+  `(let* ((model (duet-model-create))
+          (session (make-duet-session :id "thread" :model model :agent "choosy"
+                                      :mode "default"))
+          (asked '()))
+     (setf (duet-session-modes session)
+           '((:id "ask" :name "Ask" :description "Asks first" :by "agent")
+             (:id "code" :name "Code" :by "agent")
+             (:id "default" :name "Default" :by "duet")
+             (:id "acceptEdits" :name "Accept edits" :by "duet")))
+     (puthash "thread" session (duet-model-sessions model))
+     (puthash "run" session (duet-model-runs model))
+     (duet-model-apply model (list :seq 1 :event
+                                   (list :type "agent_session" :data
+                                         (append '(:session_id "run")
+                                                 duet-settings-test-told))))
+     (cl-letf (((symbol-function 'duet-connection-request)
+                (lambda (_ method parameters &rest _)
+                  (push (cons method parameters) asked)))
+               ((symbol-function 'duet-connection-here) #'ignore)
+               ((symbol-function 'duet-session-here) (lambda (&rest _) session)))
+       ,@body)))
+
+(ert-deftest duet-settings-test-own ()
+  "An agent that has modes, models and options of its own offers these."
+  (duet-settings-test-with
+   (with-temp-buffer
+     (duet-test-typing "Code RET" (call-interactively #'duet-set-mode))
+     (should (equal (car asked) '(session.set :session_id "thread" :mode "code")))
+     (duet-test-typing "edits SPC with TAB RET" (call-interactively #'duet-set-mode))
+     (should (equal (plist-get (cdar asked) :mode) "acceptEdits"))
+     (duet-test-typing "Small RET" (call-interactively #'duet-set-model))
+     (should (equal (car asked) '(session.set :session_id "thread" :model "m-small")))
+     (duet-test-typing "Thinking RET High RET" (call-interactively #'duet-set-option))
+     (should (equal (car asked)
+                    '(session.set :session_id "thread" :options (:thought "high"))))
+     (let (offered)
+       (minibuffer-with-setup-hook
+           (lambda () (setq offered (all-completions "" minibuffer-completion-table)))
+         (duet-test-typing "RET" (call-interactively #'duet-set-mode)))
+       (should (equal offered '("Ask" "Code" "stays in its own mode"
+                                "edits without asking")))
+       ;; The one that it is in is the default.
+       (should (equal (plist-get (cdar asked) :mode) "ask"))))))
+
+(ert-deftest duet-settings-test-told ()
+  "What an agent tells is shown as it calls it, and what changes with it."
+  (duet-settings-test-with
+   (should (equal (duet-session-llm-words session) "Large"))
+   (should (equal (duet-session-mode-words session) "Ask"))
+   (duet-model-apply model '(:seq 2 :event (:type "session_settings_changed"
+                                            :data (:session_id "run" :model "m-small"
+                                                   :permission_mode "acceptEdits"))))
+   (should (equal (duet-session-llm-words session) "Large"))
+   (should (equal (duet-session-mode-words session) "Ask, accepts edits"))
+   (duet-model-apply model '(:seq 3 :event
+                             (:type "agent_session"
+                              :data (:session_id "run"
+                                     :model (:current "m-small"
+                                             :available [(:id "m-small")])
+                                     :mode (:current "code" :available [(:id "code")])))))
+   (should (equal (duet-session-llm-words session) "m-small"))
+   (should (equal (duet-session-mode-words session) "code, accepts edits"))
+   (should (duet-get-objects (duet-session-told session) :commands))
+   ;; One that has left plan mode is where it is.
+   (setf (duet-session-mode session) "plan")
+   (duet-model-apply model '(:seq 4 :event (:type "session_settings_changed"
+                                            :data (:session_id "run" :event_type "mode"
+                                                   :agent_mode "default"))))
+   (should-not (duet-session-mode-words session))
+   (duet-model-apply model '(:seq 5 :event (:type "agent_session"
+                                            :data (:session_id "run"
+                                                   :mode (:current "plan")))))
+   (should (equal (duet-session-mode-words session) "plan"))))
+
+(ert-deftest duet-settings-test-commands ()
+  "A slash at the beginning of a prompt is completed to a command."
+  (duet-settings-test-with
+   (with-temp-buffer
+     (setq-local duet-session session)
+     (should-not (duet-compose-complete-command))
+     (insert "/rev")
+     (let* ((data (duet-compose-complete-command))
+            (annotate (plist-get (nthcdr 3 data) :annotation-function)))
+       (should (equal (all-completions "/" (nth 2 data)) '("/review" "/compact")))
+       (should (equal (funcall annotate "/review") " [what]  Review it"))
+       (should (equal (funcall annotate "/compact") "")))
+     (let ((completion-at-point-functions '(duet-compose-complete-command)))
+       (completion-at-point))
+     (should (equal (buffer-string) "/review "))
+     (insert "this /com")
+     (should-not (duet-compose-complete-command)))))
+
+(provide 'duet-settings-test)
+;;; duet-settings-test.el ends here

@@ -1,0 +1,265 @@
+package model
+
+import (
+	"encoding/base64"
+	"net/http"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A conversation is what an agent tells of one, whatever the API.
+type conversation struct {
+	stream bool
+	tools  []string
+	images [][]byte
+	aside  string // what to say if it is none with a person
+	plans  string // the file in which the agent wants a plan
+	turns  []turn
+}
+
+// A turn is an instruction and what came of it.
+type turn struct {
+	verb, words string
+	results     []result // of its tools
+	searched    bool     // for a tool
+}
+
+type result struct {
+	tool   string // its name, where the API tells it
+	text   string
+	failed bool
+}
+
+// search is Claude Code's tool that loads others, which are not offered before.
+const search = "ToolSearch"
+
+// verbs are what the model understands, at the start of a line:
+//
+//	run: COMMAND      it calls the agent's shell tool, and then tells what came back
+//	write: PATH       it writes a file of one line with the agent's tool for that
+//	plan: PATH        it leaves plan mode with a plan, and when it may, writes that file
+//	delegate: WORDS   it gives WORDS to a sub-agent
+//	say: WORDS        it says the words
+//	talk:             it talks until nobody listens
+//	hang:             it says nothing, until nobody listens
+//	cut:              it ends the connection
+//	fail: STATUS [N]  it answers with an HTTP status; with N as often as that, and then it says "at last"
+//	Continue …        it begins again with what it was told before
+var verbs = regexp.MustCompile(`(?m)^(run|write|plan|delegate|say|talk|hang|cut|fail): ?(.*)$`)
+
+// planFile is what an agent in plan mode says of the file in which it wants the
+// plan, or of its directory.
+var planFile = regexp.MustCompile("(?:at |in `)([^\\s`]+/plans/(?:[\\w-]+\\.md)?)")
+
+// instructed adds a text of the agent's own.
+func (c *conversation) instructed(text string) {
+	if found := planFile.FindStringSubmatch(text); found != nil {
+		c.plans = found[1]
+		if strings.HasSuffix(c.plans, "/") {
+			c.plans += "plan.md"
+		}
+	}
+}
+
+// told adds a text of the user, or of the agent on the user's behalf.
+func (c *conversation) told(text string) {
+	c.instructed(text)
+	switch found := verbs.FindStringSubmatch(text); {
+	case found != nil:
+		c.turns = append(c.turns, turn{verb: found[1], words: strings.TrimSpace(found[2])})
+	case strings.HasPrefix(text, "Continue ") && len(c.turns) > 0:
+		t := &c.turns[len(c.turns)-1]
+		t.results, t.searched = nil, false
+	}
+}
+
+// returned adds a tool's result.
+func (c *conversation) returned(r result) {
+	if len(c.turns) == 0 {
+		return
+	}
+	last := &c.turns[len(c.turns)-1]
+	if r.tool == search {
+		last.searched = true
+		return
+	}
+	last.results = append(last.results, r)
+}
+
+// saw adds an image, in base64.
+func (c *conversation) saw(data string) {
+	if image, err := base64.StdEncoding.DecodeString(data); err == nil {
+		c.images = append(c.images, image)
+	}
+}
+
+func (t turn) String() string { return strings.TrimSuffix(t.verb+": "+t.words, " ") }
+
+func (c conversation) prompts() (prompts []string) {
+	for _, t := range c.turns {
+		prompts = append(prompts, t.String())
+	}
+	return prompts
+}
+
+// What agents call the tools that are used here.
+var (
+	shells    = []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command"}
+	writers   = []string{"Write", "write", "write_file", "apply_patch"}
+	exits     = []string{"ExitPlanMode", "exit_plan_mode"}
+	delegates = []string{"Task", "Agent", "task", "spawn_agent", "invoke_agent"}
+)
+
+// tool is the one of names that is offered.
+func (c conversation) tool(names []string) string {
+	for _, name := range names {
+		if slices.Contains(c.tools, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+type toolCall struct {
+	name  string
+	input any
+}
+
+// An action is what the model does next.
+type action struct {
+	text    string
+	tool    *toolCall
+	endless bool // the text again and again
+	hang    bool
+	cut     bool
+
+	prompt string
+	status int // the HTTP status of an error
+	times  int // that it comes; 0: always
+}
+
+// next is what the conversation asks for.
+func (c conversation) next() action {
+	if len(c.turns) == 0 {
+		return action{}
+	}
+	t := c.turns[len(c.turns)-1]
+	switch t.verb {
+	case "run":
+		return c.take(t, step{"I will run it.", c.shell(t.words)})
+	case "write":
+		return c.take(t, step{"I will write it.", c.write(t.words, Written)})
+	case "plan":
+		steps := []step{{"This is my plan.", c.exit(t)}, {"I will write it.", c.write(t.words, Written)}}
+		written := len(t.results) > 0 && slices.Contains(writers, t.results[0].tool)
+		if steps[0].tool != nil && c.plans != "" || written {
+			steps = slices.Insert(steps, 0, step{"I will write the plan down.", c.write(c.plans, Plan)})
+		}
+		return c.take(t, steps...)
+	case "delegate":
+		return c.take(t, step{"Somebody else will do it.", c.delegate(t.words)})
+	case "talk":
+		return action{text: "and on ", endless: true}
+	case "hang":
+		return action{hang: true}
+	case "cut":
+		return action{cut: true}
+	case "fail":
+		status, times, _ := strings.Cut(t.words, " ")
+		a := action{prompt: t.String(), text: "at last"}
+		a.status, _ = strconv.Atoi(status)
+		a.times, _ = strconv.Atoi(times)
+		if a.times == 0 {
+			a.text = http.StatusText(a.status) + ", as it was asked for"
+		}
+		return a
+	}
+	return action{text: t.words}
+}
+
+// A step is what is said and then done.
+type step struct {
+	text string
+	tool *toolCall
+}
+
+// take takes the next of some steps. It ends with what the last one gave, or
+// the first one that failed, or for which there is no tool.
+func (c conversation) take(t turn, steps ...step) action {
+	done := len(t.results)
+	switch {
+	case done > 0 && (done >= len(steps) || t.results[done-1].failed):
+		return action{text: "The tool said: " + t.results[done-1].text}
+	case steps[done].tool == nil:
+		return action{text: "There is no tool for that."}
+	}
+	return action{text: steps[done].text, tool: steps[done].tool}
+}
+
+// What the model writes into files, and what it plans.
+const (
+	Written = "written by the model\n"
+	Plan    = "# The plan\n\n1. Write the file.\n"
+)
+
+func (c conversation) shell(command string) *toolCall {
+	switch name := c.tool(shells); name {
+	case "":
+		return nil
+	case "exec_command":
+		return &toolCall{name, object{"cmd": command, "sandbox_permissions": "require_escalated", "justification": "What was asked for"}}
+	case "shell_command":
+		return &toolCall{name, object{"command": command, "sandbox_permissions": "require_escalated", "justification": "What was asked for"}}
+	case "shell":
+		return &toolCall{name, object{"command": []string{"bash", "-lc", command}}}
+	default:
+		return &toolCall{name, object{"command": command, "description": "What was asked for"}}
+	}
+}
+
+func (c conversation) write(path, text string) *toolCall {
+	patch := "*** Begin Patch\n*** Add File: " + path + "\n+" + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n+") + "\n*** End Patch"
+	switch name := c.tool(writers); name {
+	case "":
+		return c.shell("apply_patch <<'END'\n" + patch + "\nEND")
+	case "apply_patch":
+		return &toolCall{name, patch}
+	case "write":
+		return &toolCall{name, object{"filePath": path, "content": text}}
+	default:
+		return &toolCall{name, object{"file_path": path, "content": text}}
+	}
+}
+
+func (c conversation) exit(t turn) *toolCall {
+	switch name := c.tool(exits); {
+	case name == "exit_plan_mode":
+		return &toolCall{name, object{"plan_filename": path.Base(c.plans)}}
+	case name != "":
+		return &toolCall{name, object{}}
+	case !slices.Contains(c.tools, search):
+		return nil
+	case !t.searched:
+		return &toolCall{search, object{"query": "select:" + exits[0], "max_results": 1}}
+	default: // now it can be called
+		return &toolCall{exits[0], object{}}
+	}
+}
+
+func (c conversation) delegate(words string) *toolCall {
+	switch name := c.tool(delegates); name {
+	case "":
+		return nil
+	case "spawn_agent":
+		return &toolCall{name, object{"message": words}}
+	case "invoke_agent":
+		return &toolCall{name, object{"agent_name": "generalist", "prompt": words}}
+	case "task":
+		return &toolCall{name, object{"description": "What was asked for", "prompt": words, "subagent_type": "general"}}
+	default:
+		return &toolCall{name, object{"description": "What was asked for", "prompt": words, "subagent_type": "general-purpose"}}
+	}
+}
