@@ -52,7 +52,7 @@ internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
-internal/executor/acp: frame internal/catalog internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/toolinput
+internal/executor/acp: frame internal/catalog internal/executor/process internal/executor/task internal/executor/transcript internal/executor/workspace internal/form internal/toolinput
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/executortest: internal/catalog internal/witness  # for tests
 internal/executor/process: internal/catalog

@@ -23,6 +23,8 @@ const (
 	EventNativeSession = "native_session" // NativeSession
 	EventProcess       = "process"        // Process
 	EventRaw           = "raw"            // whatever an agent sent that nobody knows
+	// ElicitationDone, when the agent says so.
+	EventElicitationDone = "elicitation_done"
 	// PermissionTaken, before what shows it. An executor that leaves it out is
 	// taken to have passed answers on when it reports anything later.
 	EventPermissionTaken = "permission_taken"
@@ -161,6 +163,12 @@ type NativeSession struct {
 	SessionID string `json:"session_id"`
 	Resumed   bool   `json:"resumed,omitempty" doc:"The session was there before."`
 	Primed    bool   `json:"primed,omitempty" doc:"The agent had lost its session: a new one was given the transcript."`
+}
+
+// ElicitationDone says that what a person agreed to do at an address is done, as the
+// agent has it.
+type ElicitationDone struct {
+	ApprovalID string `json:"approval_id"`
 }
 
 // PermissionTaken names answers from which the agent is seen to go on. That an

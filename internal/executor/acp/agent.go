@@ -56,12 +56,14 @@ type agent struct {
 	loading   atomic.Bool   // updates are a replay of what the hub has
 	inputGone atomic.Bool   // it takes no input any more: it is ending, or has closed it
 	open      atomic.Int64
+	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
 	responses responses
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
 
-	mu        sync.Mutex // guards terminals
+	mu        sync.Mutex // guards the fields below
 	terminals map[string]*agentTerminal
+	links     map[string]*link // addresses that people were asked to open, by the agent's id
 }
 
 // start starts an agent's process for its first turn.
@@ -83,7 +85,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
 		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env),
-		terminals: make(map[string]*agentTerminal),
+		terminals: make(map[string]*agentTerminal), links: make(map[string]*link),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
 	a.env[catalog.MarkVariable] = proc.Mark
@@ -129,6 +131,7 @@ func (a *agent) readOutput(toSDK *io.PipeWriter) {
 		response: a.responses.forward,
 		request:  a.admit,
 		refuse:   a.refuse,
+		elicited: a.elicited,
 		garbage: func(line []byte) {
 			if t := a.current.Load(); t != nil {
 				t.Garbage(line)
@@ -205,13 +208,25 @@ func call[R any](a *agent, method string, params any) (R, error) {
 	return acp.SendRequest[R](a.conn, context.Background(), method, params)
 }
 
-// callWithin is call for an agent that is killed if it takes longer than d.
+// callWithin is call for an agent that is killed if it takes longer than d, people
+// not counted whom it asks something meanwhile.
 func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
-	timer := time.AfterFunc(d, func() {
-		a.overdue.Store(&method)
-		a.proc.Kill()
+	answered := make(chan struct{})
+	defer close(answered)
+	a.driver.work.Go(func() {
+		for {
+			select {
+			case <-answered:
+				return
+			case <-time.After(d):
+			}
+			if a.asking.Load() == 0 {
+				a.overdue.Store(&method)
+				a.proc.Kill()
+				return
+			}
+		}
 	})
-	defer timer.Stop()
 	return call[R](a, method, params)
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/coder/acp-go-sdk"
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -33,6 +34,7 @@ type filter struct {
 	update   func(update []byte, repaired bool) // params.update of a session/update, valid until it returns
 	request  func() bool                        // a request goes to the SDK; false: there are too many
 	response func()                             // a response goes to the SDK
+	elicited func(params []byte)                // params of an elicitation/complete, valid until it returns
 	refuse   func(id []byte, reason error)      // answer a request
 	garbage  func(line []byte)
 	tooLong  func(length int64)
@@ -121,10 +123,13 @@ func (f *filter) call(line []byte, hasID bool) {
 			f.update(update, f.repaired)
 		}
 	}
+	if string(method) == acp.ClientMethodElicitationComplete && !hasID {
+		f.elicited(m.Params)
+	}
 	switch {
 	case hasID && len(line) > maxSDKLine:
 		f.refuse(m.ID, errMessageTooLong)
-	case hasID && f.repaired && string(method) == "session/request_permission":
+	case hasID && f.repaired && (string(method) == "session/request_permission" || string(method) == acp.ClientMethodElicitationCreate):
 		f.refuse(m.ID, errNoUTF8)
 		f.garbage(line)
 	case hasID && !f.request():
