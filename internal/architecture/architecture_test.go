@@ -28,17 +28,17 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/attach internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/attach internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/form internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
 internal/cli/daemon: client internal/cli/wire internal/config internal/host internal/project internal/socket
 internal/cli/doctor: frame internal/cli/output internal/cli/wire internal/config internal/database internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
-internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/question
+internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/form internal/question
 internal/cli/output: internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/tty:
-internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
+internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
@@ -78,7 +78,7 @@ internal/policy: internal/catalog internal/config internal/domain internal/restr
 internal/ownership:
 internal/project: internal/ownership
 internal/query: internal/conversation internal/domain internal/store internal/store/health
-internal/question: internal/shellcommand internal/visible
+internal/question: internal/form internal/shellcommand internal/visible
 internal/redact:
 internal/relay: frame server internal/pending
 internal/restricted: internal/domain

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,13 +16,16 @@ import (
 )
 
 // answerApproval answers the question that an id names, as decide says.
-func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) wire.Decision) error {
+func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 		a, _, err := inbox.Find(ctx, c, id)
 		if err != nil {
 			return err
 		}
-		d := decide(a)
+		d, err := decide(a)
+		if err != nil {
+			return err
+		}
 		d.ID = a.ID
 		return sendDecision(ctx, cmd, s, c, d)
 	})
@@ -69,7 +71,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 				}
 				d.Input = json.RawMessage(input)
 			}
-			return answerApproval(cmd, s, args[0], func(wire.Approval) wire.Decision { return d })
+			return answerApproval(cmd, s, args[0], func(wire.Approval) (wire.Decision, error) { return d, nil })
 		},
 	}
 	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
@@ -89,32 +91,9 @@ func newDenyCommand(s *settings) *cobra.Command {
 		ValidArgsFunction: completeFirst(s, approvalIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d.Comment = strings.Join(args[1:], " ")
-			return answerApproval(cmd, s, args[0], func(wire.Approval) wire.Decision { return d })
+			return answerApproval(cmd, s, args[0], func(wire.Approval) (wire.Decision, error) { return d, nil })
 		},
 	}
 	scopeFlag(cmd, &d)
 	return cmd
-}
-
-func newRespondCommand(s *settings) *cobra.Command {
-	return &cobra.Command{
-		Use:   "respond ID TEXT...",
-		Short: "Answer a question that is not about a tool",
-		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
-			"by the number that approvals show gives it, or in your own words.\n" + hubStatusHelp,
-		Args:              atLeast("ID", "TEXT"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) wire.Decision {
-				d := wire.Decision{Decision: "respond", Comment: strings.Join(args[1:], " ")}
-				for i, o := range a.Options {
-					if d.Comment == strconv.Itoa(i+1) || d.Comment == o.OptionID || strings.EqualFold(d.Comment, o.Name) {
-						d.Option, d.Comment = o.OptionID, o.Name
-						break
-					}
-				}
-				return d
-			})
-		},
-	}
 }

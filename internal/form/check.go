@@ -37,15 +37,15 @@ func (e *Error) Error() string {
 func (f Form) Check(content json.RawMessage) error {
 	given := make(map[string]bool)
 	err := members(content, func(name string, value json.RawMessage) error {
-		i := slices.IndexFunc(f.Fields, func(field Field) bool { return field.Name == name })
+		field, err := f.Field(name)
 		switch {
-		case i < 0:
-			return &Error{name, "one of the form's fields, " + strings.Join(f.names(), ", "), "a field that it does not have", f.names()}
+		case err != nil:
+			return err
 		case given[name]:
-			return &Error{name, f.Fields[i].Expects(), "the field twice", nil}
+			return &Error{name, field.Expects(), "the field twice", nil}
 		}
 		given[name] = true
-		return f.Fields[i].Check(value)
+		return field.Check(value)
 	})
 	var wrong *Error
 	switch {
@@ -60,6 +60,15 @@ func (f Form) Check(content json.RawMessage) error {
 		}
 	}
 	return nil
+}
+
+// Field is the field of a name, or an *Error that lists those that there are.
+func (f Form) Field(name string) (Field, error) {
+	i := slices.IndexFunc(f.Fields, func(field Field) bool { return field.Name == name })
+	if i < 0 {
+		return Field{}, &Error{name, "one of the form's fields, " + strings.Join(f.names(), ", "), "a field that it does not have", f.names()}
+	}
+	return f.Fields[i], nil
 }
 
 func (f Form) names() []string {

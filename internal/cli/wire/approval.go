@@ -43,7 +43,25 @@ type Approval struct {
 	Comment   string          `json:"comment"`
 	Response  string          `json:"response"`
 	DecidedBy string          `json:"decided_by"`
+
+	Elicitation
+	Content json.RawMessage `json:"content"`
 }
+
+// An Elicitation is what a question asks a person to fill in or to open.
+type Elicitation struct {
+	Mode        string          `json:"mode"` // ModeForm, ModeURL, or "" for none
+	Schema      json.RawMessage `json:"schema"`
+	URL         string          `json:"url"`
+	URLHost     string          `json:"url_host"`
+	URLWarnings []string        `json:"url_warnings"`
+}
+
+// Values of Elicitation.Mode.
+const (
+	ModeForm = "form"
+	ModeURL  = "url"
+)
 
 // An Option is an answer that an agent offers.
 type Option struct {
@@ -71,11 +89,12 @@ func (a Approval) Asks() string {
 // A Decision answers an approval.
 type Decision struct {
 	ID       string          `json:"approval_id"`
-	Decision string          `json:"decision"` // approve, deny or respond
+	Decision string          `json:"decision"` // approve, deny, respond or cancel
 	Comment  string          `json:"comment,omitempty"`
 	Option   string          `json:"option,omitempty"`
 	Scope    string          `json:"scope,omitempty"`
 	Input    json.RawMessage `json:"updated_input,omitempty"`
+	Content  json.RawMessage `json:"content,omitempty"`
 }
 
 // A Decided is the hub's answer to a decision.
