@@ -219,9 +219,9 @@ func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 
 // A client may ask for a form itself, and everybody is told what fits it.
 func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
-	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult { <-ctx.Done(); return done })
-	c := w.connect(frame.NDJSON)
-	c.ask("Subscribe", `{"event_types":["new_approval"]}`)
+	w := newWorld(t, until)
+	c, watcher := w.connect(frame.NDJSON), w.connect(frame.LSP)
+	watcher.ask("Subscribe", `{"event_types":["new_approval"]}`)
 	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"work"}`), "session_id")
 	schema := `{"type":"object","properties":{"port":{"type":"integer","minimum":1024}},"required":["port"]}`
 	e := c.fail("createApproval", `{"run_id":"`+session+`","tool_name":"Bash","schema":`+schema+`}`)
@@ -229,7 +229,7 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	e = c.fail("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Where to?","schema":[]}`)
 	assert.Equal(t, "schema", e.Data["param"])
 	id := jsontest.As[string](t, c.ask("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Where to?","schema":`+schema+`}`), "approval_id")
-	event := object(t, c.event("new_approval"))
+	event := object(t, watcher.event("new_approval"))
 	listed := object(t, c.ask("fetchApprovals", ""))["approvals"].([]any)[0].(map[string]any)
 	got := object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
 	want := object(t, json.RawMessage(schema))
