@@ -36,7 +36,8 @@
 
 (defun duet-approvals--inline (approval root)
   "Return APPROVAL as text for a transcript; files are relative to ROOT."
-  (let* ((excerpt (duet-approval-excerpt approval))
+  (let* ((excerpt (append (duet-approval-excerpt approval)
+                          (duet-form-lines (duet-approval-data approval))))
          (text
           (concat
            (propertize "? " 'face 'duet-waiting)
@@ -64,6 +65,8 @@
                (string-join
                 (append
                  (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
+                 (and (duet-approval-elicits-p approval)
+                      (list (duet-approvals--button "[d] decline" #'duet-approval-deny)))
                  (mapcar (lambda (option)
                            (cl-incf number)
                            (duet-approvals--button

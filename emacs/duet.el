@@ -37,7 +37,7 @@
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:
 ;;                       duet-approval-footer.el with duet-approval-excerpt.el,
-;;                       for good: duet-rules.el)
+;;                       for good: duet-rules.el, forms: duet-form.el)
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
