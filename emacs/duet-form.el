@@ -122,13 +122,13 @@ Each is a list (NAME SCHEMA REQUIRED)."
 
 ;;; Reading values
 
-(defvar duet-form-map
+(defvar duet-form--map
   (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "C-c C-b") #'duet-form-back)
+    (define-key map (kbd "C-c C-b") #'duet-form--back)
     map)
   "Keymap that goes before that of the minibuffer while a form is filled in.")
 
-(defun duet-form-back ()
+(defun duet-form--back ()
   "Go back to the field before."
   (interactive)
   (throw 'duet-form--back 'duet-form--back))
@@ -173,7 +173,7 @@ wrong with the text before, or is nil."
     (catch 'duet-form--back
       (minibuffer-with-setup-hook
           (lambda ()
-            (use-local-map (make-composed-keymap duet-form-map (current-local-map))))
+            (use-local-map (make-composed-keymap duet-form--map (current-local-map))))
         (pcase (duet-form--kind schema)
           ('boolean (completing-read prompt '("yes" "no") nil t nil nil
                                      (or initial (if (nth 2 field) "yes" ""))))
@@ -208,7 +208,8 @@ With \\`C-g' the question stays open, and what was filled in is kept."
             (?y (setq answer values))
             (?b (setq at (1- at)))
             (?d (setq answer 'decline))
-            (?c (setq answer 'cancel)))
+            (?c (setq answer 'cancel))
+            (_ (signal 'quit nil)))
         (let* ((field (nth at fields))
                (text (duet-form--read field (gethash (car field) values) problem)))
           (setq problem nil)

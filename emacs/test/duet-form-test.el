@@ -34,7 +34,7 @@
                  '(("colour" "green") ("count" 3) ("gift" :json-false))))
   (should (equal (duet-form-test--fill "red RET 12 RET 4 RET yes RET Ann RET y RET")
                  '(("colour" "red") ("count" 4) ("gift" t) ("name" "Ann"))))
-  (should (equal (duet-form-test--fill "red RET C-c C-b green RET RET 2 RET RET RET b RET Bob RET y RET")
+  (should (equal (duet-form-test--fill "red RET C-c C-b green RET RET 2 RET RET RET b Bob RET y RET")
                  '(("colour" "green") ("count" 2) ("gift" :json-false) ("name" "Bob"))))
   (should (eq (duet-form-test--fill "RET 3 RET RET RET d RET") 'decline))
   (should (eq (duet-form-test--fill "RET 3 RET RET RET c RET") 'cancel)))
