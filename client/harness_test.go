@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -184,21 +185,15 @@ func async(c *client.Client, method string, opts ...client.CallOption) <-chan er
 	return result
 }
 
-// eventually waits for a condition that another goroutine brings about.
-func eventually(t *testing.T, condition func() bool, why string) {
-	t.Helper()
-	require.Eventually(t, condition, time.Minute, time.Millisecond, why)
-}
-
 // eventLog is a server's log of events, with Subscribe and Unsubscribe as
 // handlers has them.
 type eventLog struct {
-	mu      sync.Mutex
-	events  []string // types; the seq is the index + 1
-	subs    map[string]*follower
-	lastID  int
-	asked   []string // the params of Subscribe
-	tellSeq bool
+	witness.Witness          // guards the fields below
+	events          []string // types; the seq is the index + 1
+	subs            map[string]*follower
+	lastID          int
+	asked           []string // the params of Subscribe
+	tellSeq         bool
 }
 
 type follower struct {
@@ -219,8 +214,8 @@ func newEventLog() *eventLog { return &eventLog{subs: map[string]*follower{}} }
 
 func (g *eventLog) register(reg *server.Registry) {
 	server.Handle(reg, "Subscribe", func(ctx context.Context, p subscribeParams) (map[string]any, error) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		g.Lock()
+		defer g.Unlock()
 		asked, _ := json.Marshal(p)
 		g.asked = append(g.asked, string(asked))
 		if p.Session == "nope" {
@@ -247,8 +242,8 @@ func (g *eventLog) register(reg *server.Registry) {
 		ID string `json:"subscription_id"`
 	},
 	) (bool, error) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		g.Lock()
+		defer g.Unlock()
 		f := g.subs[p.ID]
 		if f == nil {
 			return false, server.NewError(-32603, "no such subscription", nil)
@@ -260,8 +255,8 @@ func (g *eventLog) register(reg *server.Registry) {
 }
 
 func (g *eventLog) add(types ...string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Lock()
+	defer g.Unlock()
 	g.events = append(g.events, types...)
 	for _, f := range g.subs {
 		select {
@@ -272,17 +267,13 @@ func (g *eventLog) add(types ...string) {
 }
 
 func (g *eventLog) open() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Lock()
+	defer g.Unlock()
 	return len(g.subs)
 }
 
 func (g *eventLog) follow(f *follower) {
-	defer func() {
-		g.mu.Lock()
-		delete(g.subs, f.id)
-		g.mu.Unlock()
-	}()
+	defer g.Note(func() { delete(g.subs, f.id) })
 	for {
 		select {
 		case <-f.wake:
@@ -291,10 +282,10 @@ func (g *eventLog) follow(f *follower) {
 		case <-f.conn.Done():
 			return
 		}
-		g.mu.Lock()
+		g.Lock()
 		batch, from := g.events[f.next:], f.next
 		f.next = len(g.events)
-		g.mu.Unlock()
+		g.Unlock()
 		for i, kind := range batch {
 			seq := from + i + 1
 			event := map[string]any{"type": kind, "timestamp": "2026-01-02T03:04:05.000000006Z", "data": map[string]int{"n": seq}}

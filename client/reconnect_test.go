@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -278,6 +279,7 @@ func TestServerThatIsRestarted(t *testing.T) {
 		stop := make(chan struct{})
 		var callers sync.WaitGroup
 		var answered, lost atomic.Int64
+		var answers witness.Witness
 		for range 20 {
 			callers.Go(func() {
 				for {
@@ -289,7 +291,7 @@ func TestServerThatIsRestarted(t *testing.T) {
 					var got int
 					switch err := c.Call(context.Background(), "echo", 7, &got); {
 					case err == nil:
-						answered.Add(1)
+						answers.Note(func() { answered.Add(1) })
 						assert.Equal(t, 7, got)
 					default:
 						lost.Add(1)
@@ -303,12 +305,12 @@ func TestServerThatIsRestarted(t *testing.T) {
 		}
 		for range 3 {
 			before := answered.Load()
-			eventually(t, func() bool { return answered.Load() > before+100 }, "calls are answered again")
+			answers.Await(t, func() bool { return answered.Load() > before+100 }, "calls are answered again")
 			s.stop()
 			s.start()
 		}
 		before := answered.Load()
-		eventually(t, func() bool { return answered.Load() > before+100 }, "calls are answered again")
+		answers.Await(t, func() bool { return answered.Load() > before+100 }, "calls are answered again")
 		close(stop)
 		callers.Wait()
 		require.NoError(t, c.Close())

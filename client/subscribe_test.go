@@ -15,23 +15,26 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // seen collects events.
 type seen struct {
-	mu     sync.Mutex
-	events []client.Event
+	witness.Witness // guards events
+	events          []client.Event
 }
 
-func (s *seen) add(e client.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.events = append(s.events, e)
+func (s *seen) add(e client.Event) { s.Note(func() { s.events = append(s.events, e) }) }
+
+// await waits until the last event has come.
+func (s *seen) await(t *testing.T, last int64) {
+	t.Helper()
+	s.Await(t, func() bool { return s.last() == last }, fmt.Sprintf("the event %d", last))
 }
 
 func (s *seen) seqs() (seqs []int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	for _, e := range s.events {
 		seqs = append(seqs, e.Seq)
 	}
@@ -74,7 +77,7 @@ func TestEvents(t *testing.T) {
 			sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{"plan", "x"}, Session: "s1", Since: since(1)}, got.add)
 			require.NoError(t, err)
 			g.add("x")
-			eventually(t, func() bool { return sub.Seq() == 3 }, "both events come")
+			got.await(t, 3)
 			assert.Equal(t, []client.Event{
 				{Type: "plan", Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 2, Data: json.RawMessage(`{"n":2}`)},
 				{Type: "x", Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 3, Data: json.RawMessage(`{"n":3}`)},
@@ -84,6 +87,7 @@ func TestEvents(t *testing.T) {
 			assert.NoError(t, sub.Err())
 
 			require.NoError(t, sub.Close())
+			assert.EqualValues(t, 3, sub.Seq(), "that of the last")
 			assert.Zero(t, g.open(), "the server knows")
 			assert.NoError(t, sub.Err())
 			g.add("after")
@@ -94,7 +98,7 @@ func TestEvents(t *testing.T) {
 			sub, err = c.Subscribe(ctx, client.SubscribeOptions{}, got.add)
 			require.NoError(t, err)
 			g.add("now")
-			eventually(t, func() bool { return sub.Seq() == 5 }, "the event comes")
+			got.await(t, 5)
 			require.NoError(t, c.Close())
 			<-sub.Done()
 			assert.ErrorIs(t, sub.Err(), client.ErrClosed)
@@ -114,21 +118,22 @@ func TestSubscriptionsOfAConnection(t *testing.T) {
 	_, err = lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
 	assert.NoError(t, err)
 	require.NoError(t, lines.Close())
-	eventually(t, func() bool { return g.open() == 0 }, "the connection ends")
+	g.Await(t, func() bool { return g.open() == 0 }, "the end of the connection")
 
 	frames := dial(t, client.Socket(s.path), client.WithFraming(frame.LSP))
 	var one, other seen
 	_, err = frames.Subscribe(ctx, client.SubscribeOptions{}, one.add)
 	require.NoError(t, err)
 	g.add("a")
-	eventually(t, func() bool { return one.last() == 1 }, "the first event comes")
+	one.await(t, 1)
 	second, err := frames.Subscribe(ctx, client.SubscribeOptions{Since: since(0)}, other.add)
 	require.NoError(t, err)
 	g.add("b")
-	eventually(t, func() bool { return one.last() == 2 && other.last() == 2 }, "both get it")
+	one.await(t, 2)
+	other.await(t, 2)
 	require.NoError(t, second.Close())
 	g.add("c")
-	eventually(t, func() bool { return one.last() == 3 }, "the other one goes on")
+	one.await(t, 3)
 	assert.Equal(t, upTo(1, 3), one.seqs())
 	assert.Equal(t, upTo(1, 2), other.seqs())
 }
@@ -139,20 +144,20 @@ func TestSubscriptionsThatTheServerRefuses(t *testing.T) {
 	c := dial(t, client.Socket(s.path))
 	_, err := c.Subscribe(ctx, client.SubscribeOptions{Session: "nope"}, func(client.Event) {})
 	assert.ErrorIs(t, err, client.Kind("session_not_found"))
-	eventually(t, func() bool {
-		sub, err := c.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
-		return err == nil && sub.Close() == nil
-	}, "the place is free again")
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
+	require.NoError(t, err, "the place is free again")
+	require.NoError(t, sub.Close())
 
 	// A server whose log is another one after its restart.
 	g.add("a", "b")
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Since: since(0)}, func(client.Event) {})
+	var got seen
+	sub, err = c.Subscribe(ctx, client.SubscribeOptions{Since: since(0)}, got.add)
 	require.NoError(t, err)
-	eventually(t, func() bool { return sub.Seq() == 2 }, "both events come")
+	got.await(t, 2)
 	s.stop()
-	g.mu.Lock()
+	g.Lock()
 	g.events = nil
-	g.mu.Unlock()
+	g.Unlock()
 	s.start()
 	<-sub.Done()
 	var e *client.Error
@@ -186,16 +191,16 @@ func TestEventsOverReconnects(t *testing.T) {
 			})
 			for range 5 {
 				before := got.last()
-				eventually(t, func() bool { return got.last() > before+20 }, "events come again")
+				got.Await(t, func() bool { return got.last() > before+20 }, "events after a reconnect")
 				s.stop()
 				s.start()
 			}
 			close(stop)
 			writer.Wait()
-			g.mu.Lock()
+			g.Lock()
 			total := int64(len(g.events))
-			g.mu.Unlock()
-			eventually(t, func() bool { return got.last() == total }, "the last event comes")
+			g.Unlock()
+			got.await(t, total)
 			assert.Equal(t, upTo(1, total), got.seqs())
 		})
 	}
@@ -214,7 +219,7 @@ func TestASubscriptionWithoutEventsOverAReconnect(t *testing.T) {
 	s.stop()
 	g.add("meanwhile")
 	s.start()
-	eventually(t, func() bool { return got.last() == 2 }, "the event comes")
+	got.await(t, 2)
 	assert.Equal(t, []int64{2}, got.seqs())
 }
 
@@ -236,12 +241,12 @@ func TestEventsThatHaveNoRoomAreFetchedAgain(t *testing.T) {
 			g.add(slices.Repeat([]string{"x"}, total)...)
 			require.NoError(t, c.Call(context.Background(), "echo", 1, nil), "the reader is not held up")
 			close(release)
-			eventually(t, func() bool { return got.last() == total }, "the last event comes")
+			got.await(t, total)
 			assert.Equal(t, upTo(1, total), got.seqs())
 			assert.Zero(t, c.Dropped())
-			g.mu.Lock()
+			g.Lock()
 			assert.Greater(t, len(g.asked), 1)
-			g.mu.Unlock()
+			g.Unlock()
 			assert.Equal(t, 1, g.open())
 		})
 	}

@@ -35,6 +35,7 @@ its summary has all of it.  What a diff shows is left out."
                        (duet-get-string input :command)))
          (text (cond ((duet-approval-question-p approval)
                       (duet-approval-title approval))
+                     ((duet-approval-plan approval))
                      (command (if (equal (duet-visible command) (duet-approval--line command))
                                   "" command))
                      ((null input) "")
@@ -117,7 +118,7 @@ Those after the first are indented, so that none looks like another member."
      (lambda (result)
        (let ((data (copy-sequence (duet-approval-data approval)))
              (whole (duet-get result :approval)))
-         (dolist (key '(:tool_input :diff :schema :truncated))
+         (dolist (key '(:tool_input :diff :plan :schema :truncated))
            (setq data (plist-put data key (plist-get whole key))))
          (setf (duet-approval-data approval) data)
          ;; Told again, as after another start of the server, it is asked for again.

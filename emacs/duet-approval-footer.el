@@ -29,10 +29,20 @@
   "Keymap of a question in a transcript.")
 
 (defun duet-approvals--button (label command &optional option)
-  "Return a button with LABEL that calls COMMAND; it is for OPTION if non-nil."
+  "Return a button with LABEL that calls COMMAND.
+If OPTION, a number, is non-nil it is for that answer of the agent's."
   (propertize label 'face 'link 'mouse-face 'highlight 'follow-link t
               'duet-action command 'duet-option option
               'help-echo "RET, mouse-1: do this"))
+
+(defun duet-approvals--choices (names)
+  "Return a button for each answer of an agent's own; NAMES are what they say."
+  (let ((number 0))
+    (mapcar (lambda (name)
+              (cl-incf number)
+              (duet-approvals--button (if (< number 10) (format "[%d] %s" number name) name)
+                                      #'duet-approvals--take number))
+            names)))
 
 (defun duet-approvals--inline (approval root)
   "Return APPROVAL as text for a transcript; files are relative to ROOT."
@@ -61,32 +71,35 @@
             ((duet-approval-sending-p approval)
              (propertize "the answer is on its way…" 'face 'duet-dim))
             ((duet-approval-question-p approval)
-             (let ((number 0))
-               (string-join
-                (append
-                 (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
-                 (and (duet-approval-elicits-p approval)
-                      (list (duet-approvals--button "[d] decline" #'duet-approval-deny)))
-                 (mapcar (lambda (option)
-                           (cl-incf number)
-                           (duet-approvals--button
-                            (if (< number 10) (format "[%d] %s" number (car option))
-                              (car option))
-                            #'duet-approvals--take option))
-                         (duet-approval-options approval)))
-                "  ")))
+             (string-join
+              (append
+               (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
+               (and (duet-approval-elicits-p approval)
+                    (list (duet-approvals--button "[d] decline" #'duet-approval-deny)))
+               (duet-approvals--choices (mapcar #'car (duet-approval-options approval))))
+              "  "))
             (t (string-join
                 `(,(duet-approvals--button "[a] approve" #'duet-approval-approve)
                   ,(duet-approvals--button "[d] deny" #'duet-approval-deny)
+                  ,(duet-approvals--button "[t] tell why not" #'duet-approval-deny-and-tell)
                   ,@(and (duet-approval-editable-p approval)
                          (list (duet-approvals--button "[e] edit" #'duet-approval-edit)))
                   ,(duet-approvals--button "[v] view" #'duet-approval-view)
-                  ,(concat "always: "
-                           (duet-approvals--button "[s] session"
-                                                   #'duet-approval-always))
-                  ,(duet-approvals--button "[P] project"
-                                           #'duet-approval-always-in-project))
-                "  "))))))
+                  ,@(unless (duet-approval-plan approval)
+                      (list (concat "always: "
+                                    (duet-approvals--button "[s] session"
+                                                            #'duet-approval-always))
+                            (duet-approvals--button "[P] project"
+                                                    #'duet-approval-always-in-project))))
+                "  ")))
+           (if (or (duet-approval-question-p approval) (duet-approval-sending-p approval))
+               ""
+             (concat
+              (if-let ((covers (duet-approval-covers approval)))
+                  (concat "\n  " (propertize (concat "always is for " covers) 'face 'duet-dim))
+                "")
+              (mapconcat (lambda (choice) (concat "\n  " choice))
+                         (duet-approvals--choices (duet-approval-answers approval)) ""))))))
     (propertize text 'duet-approval approval
                 'keymap (unless (duet-approval-sending-p approval)
                           duet-approvals-inline-map))))
@@ -94,8 +107,7 @@
 (defun duet-approvals--take ()
   "Answer the question at point with the option at point."
   (interactive nil duet-transcript-mode)
-  (let ((option (get-text-property (point) 'duet-option)))
-    (duet-approval--answer (duet-approval-here) (car option) (cdr option))))
+  (duet-approval-take (duet-approval-here) (get-text-property (point) 'duet-option)))
 
 (defun duet-approvals-act ()
   "Do what the button at point says, or show the question at point."

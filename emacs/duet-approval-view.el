@@ -51,11 +51,13 @@
                   ""))
       (concat (string-join `(,(key #'duet-approval-approve "approve")
                              ,(key #'duet-approval-deny "deny")
+                             ,(key #'duet-approval-deny-and-tell "tell why not")
                              ,@(and (duet-approval-editable-p approval)
                                     (list (key #'duet-approval-edit "edit"))))
                            ", ")
-              ", always: " (key #'duet-approval-always "session")
-              ", " (key #'duet-approval-always-in-project "project")))))
+              (if (duet-approval-plan approval) ""
+                (concat ", always: " (key #'duet-approval-always "session")
+                        ", " (key #'duet-approval-always-in-project "project")))))))
 
 (defun duet-approval-view--header ()
   "Return the header line."
@@ -135,6 +137,8 @@
                ("Options" ,(and (duet-approval-question-p approval)
                                 (string-join (mapcar #'car (duet-approval-options approval))
                                              ", ")))
+               ("Always" ,(let ((covers (duet-approval-covers approval)))
+                            (and covers (concat "is for " covers))))
                ("Files" ,(mapconcat #'abbreviate-file-name
                                     (duet-get-strings data :paths) ", ")))
              do (when (and text (not (string-empty-p text)))
@@ -149,6 +153,14 @@
               "\n"))
     (dolist (line (duet-form-lines data))
       (insert "  " line "\n"))
+    (unless (duet-approval-question-p approval)
+      (cl-loop for answer in (duet-approval-answers approval)
+               for number from 1
+               do (insert (propertize (format "%-9d" number) 'font-lock-face 'duet-dim)
+                          answer "\n")))
+    (when-let ((plan (duet-get-string data :plan)))
+      (insert "\n" (propertize "Plan" 'font-lock-face 'duet-heading) "\n"
+              (replace-regexp-in-string "^" "  " (duet-visible plan)) "\n"))
     (when-let ((diff (duet-get-string data :diff)))
       (insert "\n" (duet-visible diff))
       (unless (bolp) (insert "\n")))
@@ -209,7 +221,7 @@ What was changed before is gone on with."
   (when (duet-approval-question-p approval)
     (user-error "A question has no input to edit"))
   (unless (duet-approval-editable-p approval)
-    (user-error "This agent runs the tool with its own input; deny, and say what to run"))
+    (user-error "This agent runs the tool with its own input; deny, and tell it what to run"))
   (duet-approval--check approval)
   (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
         (connection (duet-approval-connection approval)))

@@ -181,6 +181,36 @@ Files are shown relative to ROOT."
                          (cons (duet-approval--line (or name id)) (or id name)))))
                 (duet-get-objects (duet-approval-data approval) :options))))
 
+(defun duet-approval-plan (approval)
+  "Return the plan that the agent of APPROVAL wants to carry out, or nil."
+  (duet-get-string (duet-approval-data approval) :plan))
+
+(defun duet-approval-option-rejects-p (option)
+  "Return non-nil if an agent that is given OPTION does not do what it asks for."
+  (string-prefix-p "reject_" (or (duet-get-string option :kind) "")))
+
+(defun duet-approval-answers (approval)
+  "Return the answers of its own that the agent of APPROVAL offers, in words."
+  (mapcar (lambda (option)
+            (concat (duet-approval--line (or (duet-get-string option :name)
+                                             (duet-get-string option :option_id) ""))
+                    (pcase (duet-get-string option :kind)
+                      ("allow_once" " (allows)")
+                      ("allow_always" " (allows; the agent remembers it)")
+                      ("reject_once" " (denies)")
+                      ("reject_always" " (denies; the agent remembers it)")
+                      (_ ""))))
+          (duet-get-objects (duet-approval-data approval) :options)))
+
+(defun duet-approval-rule (approval scope)
+  "Return what a rule of SCOPE, a keyword, of APPROVAL would hold for, or nil."
+  (duet-get (duet-approval-data approval) :rule_preview scope))
+
+(defun duet-approval-covers (approval)
+  "Return in words what a rule of APPROVAL would hold for, or nil."
+  (when-let ((text (duet-get-string (duet-approval-rule approval :session) :text)))
+    (duet-approval--line (string-remove-suffix ", in this session" text))))
+
 (defun duet-approval-outcome (data)
   "Return in words how a question ended: DATA of the event that tells it."
   (let ((decision (or (duet-get-string data :decision) "answered"))
@@ -288,7 +318,8 @@ What is typed about APPROVAL is kept until it is answered."
     (duet-approval-send approval "approve" "Approved" :type "function_call")))
 
 (defun duet-approval-deny (approval)
-  "Do not let the tool of APPROVAL run; the agent is told why.
+  "Do not let the tool of APPROVAL run, for a reason or none.
+Few agents are told the reason; `duet-approval-deny-and-tell' tells it.
 A form, or an address to be opened, is declined."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
@@ -327,9 +358,28 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
                   (lambda (draft)
                     (read-string (format "Why not %s? " (duet-approval-name approval))
                                  draft 'duet-approval-deny-history))))))
-    (when (string-empty-p reason)
-      (user-error "Not denied: the agent needs a reason"))
-    (duet-approval-send approval "deny" "Denied" :type "function_call" :comment reason)))
+    (duet-approval-send approval "deny" "Denied" :type "function_call"
+                        :comment (if (string-empty-p reason) "denied" reason))))
+
+(defun duet-approval-deny-and-tell (approval)
+  "Do not let the tool of APPROVAL run, and tell the agent what to do instead.
+An agent that is told nothing with a decision is told that with its next prompt."
+  (interactive (list (duet-approval-here))
+               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
+  (when (duet-approval-question-p approval)
+    (user-error "A question is answered, with %s"
+                (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
+  (let ((words (string-trim
+                (duet-approval--read
+                 approval
+                 (lambda (draft)
+                   (read-string (format "Deny %s, and tell the agent: "
+                                        (duet-approval-name approval))
+                                draft 'duet-approval-deny-history))))))
+    (when (string-empty-p words)
+      (user-error "Not denied: there is nothing to tell"))
+    (duet-approval-send approval "deny" "Denied, and told" :type "function_call"
+                        :comment words :tell t)))
 
 (defun duet-approval--what (approval)
   "Return what a rule made of APPROVAL would allow."
@@ -341,14 +391,15 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
 
 (defun duet-approval-always (approval)
   "Let the tool of APPROVAL run, now and whenever this session wants to.
-Of a tool that runs commands that is this command only."
+Of a tool that runs commands that is this command only, of one that changes
+files those of the same directory, unless you give another pattern."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (duet-approval--scoped approval "session"))
 
 (defun duet-approval-always-in-project (approval)
   "Let the tool of APPROVAL run, now and whenever the project wants to.
-Of a tool that runs commands that is this command only."
+It is for the same as with `duet-approval-always'."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (duet-approval--scoped approval "project"))
@@ -357,12 +408,32 @@ Of a tool that runs commands that is this command only."
   "Approve APPROVAL with SCOPE, a string, once the user has said so twice."
   (when (duet-approval-question-p approval)
     (user-error "A question has no standing answer"))
+  (when (duet-approval-plan approval)
+    (user-error "A plan is agreed to for itself: there is no rule of it"))
   (duet-approval--check approval)
-  (if (y-or-n-p (format "Let %s run in this %s from now on, unasked? "
-                        (duet-approval--what approval) scope))
-      (duet-approval-send approval "approve" (format "Allowed in this %s from now on" scope)
-                          :type "function_call" :scope scope)
-    (message "Nothing is decided")))
+  (let* ((rule (duet-approval-rule approval (intern (concat ":" scope))))
+         (text (duet-get-string rule :text))
+         (pattern (duet-get-string rule :pattern))
+         (given (and pattern
+                     (string-trim
+                      (read-string (format "Unasked in this %s from now on, %s: " scope
+                                           (if (equal (duet-get-string rule :covers) "files")
+                                               (format "%s of files" (duet-approval-tool approval))
+                                             "the command"))
+                                   pattern)))))
+    (unless (duet-approval-connection approval)
+      (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
+    (when (equal given "")
+      (user-error "Nothing is decided: a rule is for something"))
+    (if (or given
+            (y-or-n-p (if text (format "Unasked from now on: %s? " (duet-approval--line text))
+                        (format "Let %s run in this %s from now on, unasked? "
+                                (duet-approval--what approval) scope))))
+        (apply #'duet-approval-send approval "approve"
+               (format "Allowed in this %s from now on" scope)
+               :type "function_call" :scope scope
+               (and given (not (equal given pattern)) (list :pattern given)))
+      (message "Nothing is decided"))))
 
 (defun duet-approval-respond (approval)
   "Answer the question APPROVAL, with one of its options or in other words.
@@ -403,19 +474,33 @@ If OPTION, an id, is non-nil that is what the answer stands for."
          (and option (list :option option))))
 
 (defun duet-approval-choose ()
-  "Answer the question at point with the option whose number was typed."
+  "Give the answer whose number was typed, of those that are offered at point."
   (interactive nil duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (let* ((approval (duet-approval-here))
          (number (- (logand last-command-event 127) ?0))
          (option (nth (1- number) (duet-approval-options approval))))
-    (unless (and option (duet-approval-question-p approval))
+    (unless option
       (user-error "There is no option %d" number))
-    (duet-approval--answer approval (car option) (cdr option))))
+    (duet-approval-take approval number)))
+
+(defun duet-approval-take (approval number)
+  "Give APPROVAL the answer NUMBER, from 1, of those that its agent offers."
+  (let ((option (nth (1- number) (duet-approval-options approval)))
+        (data (nth (1- number) (duet-get-objects (duet-approval-data approval) :options))))
+    (cond
+     ((duet-approval-question-p approval)
+      (duet-approval--answer approval (car option) (cdr option)))
+     ((duet-approval-option-rejects-p data)
+      (duet-approval-send approval "deny" (format "Denied, %s" (car option))
+                          :type "function_call" :comment (car option) :option (cdr option)))
+     (t (duet-approval-send approval "approve" (format "Approved, %s" (car option))
+                            :type "function_call" :option (cdr option))))))
 
 (defvar duet-approval-map
   (let ((map (make-sparse-keymap)))
     (define-key map "a" #'duet-approval-approve)
     (define-key map "d" #'duet-approval-deny)
+    (define-key map "t" #'duet-approval-deny-and-tell)
     (define-key map "e" #'duet-approval-edit)
     (define-key map "s" #'duet-approval-always)
     (define-key map "P" #'duet-approval-always-in-project)

@@ -121,6 +121,7 @@
   `("Duet"
     ["Approve" duet-approval-approve :enable (duet-menu-bar--question-p)]
     ["Deny…" duet-approval-deny :enable (duet-menu-bar--question-p)]
+    ["Deny and Tell…" duet-approval-deny-and-tell :enable (duet-menu-bar--question-p)]
     ["Edit" duet-approval-edit :enable (duet-menu-bar--question-p)]
     ["Answer…" duet-approval-respond :enable (duet-menu-bar--question-p)]
     ["Always in This Session" duet-approval-always :enable (duet-menu-bar--question-p)]
@@ -141,6 +142,7 @@
   `("Duet"
     ["Approve" duet-approval-approve :enable (duet-menu-bar--tool-p)]
     ["Deny…" duet-approval-deny :enable (duet-menu-bar--tool-p)]
+    ["Deny and Tell…" duet-approval-deny-and-tell :enable (duet-menu-bar--tool-p)]
     ["Edit" duet-approval-edit
      :enable (and (duet-menu-bar--tool-p) (duet-approval-editable-p duet-approval))]
     ["Answer…" duet-approval-respond
@@ -212,6 +214,7 @@
                         (ask "View" #'duet-approval-view question))
                 `(,(ask "Approve" #'duet-approval-approve question)
                   ,(ask "Deny…" #'duet-approval-deny question)
+                  ,(ask "Deny and Tell…" #'duet-approval-deny-and-tell question)
                   ,@(and (duet-approval-editable-p question)
                          (list (ask "Edit" #'duet-approval-edit question)))
                   ,(ask "View" #'duet-approval-view question)))))

@@ -65,6 +65,7 @@
   (created "" :documentation "A time as the protocol writes it.")
   (parent nil :documentation "The id of the run before it.")
   (query nil :documentation "The prompt.")
+  (silence nil :documentation "Since when its agent gives no sign of life, see `duet-run-be-silent'.")
   (error nil :documentation "Why it failed, in words.")
   (error-code nil :documentation "Why it failed, such as ORPHANED."))
 
@@ -106,7 +107,9 @@
 
 (cl-defstruct (duet-tool (:include duet-message) (:copier nil))
   "A tool call."
-  id name title tool-kind status input result paths diffs terminal approval)
+  id name title tool-kind status input result paths diffs terminal approval
+  (refused-by nil :documentation "Who did not let it run, as the protocol has it.")
+  (refusal nil :documentation "Why, in words."))
 
 (cl-defstruct (duet-approval (:copier nil))
   "A question that waits, or waited, for an answer."
@@ -222,7 +225,18 @@ in the life of a run.  An end is an end, whatever the clock did."
       (setf (duet-run-state run) state
             (duet-run-changed run) (or time known)
             (duet-run-error run) error
-            (duet-run-error-code run) code))))
+            (duet-run-error-code run) code)
+      ;; Who waits for a person is not silent, nor is who has ended.
+      (unless (memq state '(starting running))
+        (setf (duet-run-silence run) nil)))))
+
+(defun duet-run-be-silent (run since note tool)
+  "Note that the agent of RUN gives no sign of life SINCE a time; nil: it does.
+NOTE is what it has complained of, and TOOL the tool call that it is in the
+middle of; each may be nil."
+  (setf (duet-run-silence run)
+        (and since (ignore-errors (date-to-time since))
+             (list :since since :note note :tool tool))))
 
 (defun duet-model-session (model id)
   "Return the session of MODEL that ID names, a thread or a run, or nil."
@@ -255,6 +269,12 @@ in the life of a run.  An end is an end, whatever the clock did."
   "Return the run of SESSION that an agent works on, or nil."
   (cl-find-if (lambda (run) (memq (duet-run-state run) duet-active-states))
               (duet-session-runs session)))
+
+(defun duet-session-silence (session)
+  "Return what is known of the silence of SESSION's agent, or nil.
+That is a property list of :since, :note and :tool."
+  (when-let ((run (duet-session-active-run session)))
+    (duet-run-silence run)))
 
 (defun duet-session-queued (session)
   "Return how many prompts of SESSION wait for their turn."

@@ -80,7 +80,8 @@ text and thoughts, is left alone.")
 
 (defconst duet-render--plain
   '(("○" . "o") ("◐" . "~") ("●" . "*") ("✗" . "x") ("■" . "#") ("·" . "-")
-    ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-"))
+    ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-")
+    ("⊘" . "!"))
   "What stands for signs that a terminal may not be able to show.")
 
 (defun duet-render-sign (sign)
@@ -269,7 +270,10 @@ It is shown relative to ROOT where it is inside."
          (result (duet-tool-result tool))
          (diffs (duet-tool-diffs tool)))
     (concat
-     (duet-render-state (or (duet-tool-status tool) 'pending)) " "
+     (if (duet-render--refused-p tool)
+         (propertize (duet-render-sign "⊘") 'face 'duet-waiting)
+       (duet-render-state (or (duet-tool-status tool) 'pending)))
+     " "
      (duet-render--foldable
       (propertize (car (split-string title "\n")) 'face 'duet-heading))
      (if (and command (not (string-search command title)))
@@ -285,9 +289,26 @@ It is shown relative to ROOT where it is inside."
      (if-let ((rest (duet-render-beside input diffs))) (duet-render--input rest) "")
      (mapconcat (lambda (diff) (concat "\n" (duet-render--tool-diff diff root)))
                 diffs "")
+     (if (duet-render--refused-p tool)
+         (concat "\n  " (propertize (duet-render--refusal tool) 'face 'duet-waiting))
+       "")
      (if (and result (not (string-blank-p result)))
          (concat "\n" (duet-render--cut (string-trim-right result) 'duet-dim "  "))
        ""))))
+
+(defun duet-render--refused-p (tool)
+  "Return non-nil if TOOL did not run because somebody did not let it."
+  (and (duet-tool-refused-by tool)
+       (not (eq (duet-tool-status tool) 'completed))))
+
+(defun duet-render--refusal (tool)
+  "Return in words who did not let TOOL run, and why."
+  (let ((by (duet-tool-refused-by tool))
+        (why (duet-tool-refusal tool)))
+    (duet-visible-line
+     (concat "not run: denied" (if (equal by "user") "" (concat " by " by))
+             ;; That stands for no reason.
+             (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 
 (defun duet-render-beside (input diffs)
   "Return what of INPUT, what a tool gets, cannot be read in DIFFS.

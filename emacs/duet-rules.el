@@ -87,6 +87,13 @@
       (goto-char (point-min))))
   (restore-buffer-modified-p nil))
 
+(defun duet-rules--files (pattern)
+  "Return PATTERN, of files, relative to the project if it is for files there."
+  (let ((root (file-name-as-directory (duet-connection-root duet-connection))))
+    (if (string-prefix-p root pattern)
+        (concat "./" (substring pattern (length root)))
+      pattern)))
+
 (defun duet-rules--columns (rule model)
   "Return the columns of RULE, of a session of MODEL or of the project."
   (let ((allow (equal (duet-get-string rule :effect) "allow"))
@@ -96,6 +103,10 @@
             (duet-visible-line (or (duet-get-string rule :tool_name) ""))
             (cond ((duet-get-string rule :command)
                    (propertize (duet-visible-line (duet-get-string rule :command))
+                               'face 'duet-code))
+                  ((duet-get-string rule :path)
+                   (propertize (duet-visible-line
+                                (duet-rules--files (duet-get-string rule :path)))
                                'face 'duet-code))
                   ((duet-get rule :same_input) "the same input")
                   (t "whatever it gets"))

@@ -242,6 +242,7 @@ Where that was the end, it is the last line; in another list, the first."
     (list session
           (vector (duet-render-state state)
                   (concat (duet-render-state-name state)
+                          (if (duet-session-silence session) ", silent" "")
                           (if (> waiting 1) (format " (%d)" waiting) "")
                           (if (and (> queued 0) (not (eq state 'queued)))
                               (format " +%d" queued) ""))

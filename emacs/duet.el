@@ -28,7 +28,8 @@
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
-;;                       duet-header.el, looks: duet-render.el, duet-markup.el,
+;;                       duet-header.el, agents that say nothing:
+;;                       duet-silence.el, looks: duet-render.el, duet-markup.el,
 ;;                       duet-lines.el, duet-visible.el, what RET visits:
 ;;                       duet-visit.el, what the mouse wheel does: duet-scroll.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
@@ -70,6 +71,7 @@
 (require 'duet-prompts)
 (require 'duet-quit)
 (require 'duet-secrets)
+(require 'duet-silence)
 (require 'duet-trust)
 (require 'duet-menu-bar)
 

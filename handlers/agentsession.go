@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -43,12 +44,12 @@ func setAgent(ctx context.Context, h *hub.Hub, p setParams) (setResult, error) {
 		}
 		return setResult{}, err
 	}
-	told, err := h.AgentSession(ctx, s)
+	known, err := h.AgentSession(ctx, s)
 	if err != nil {
 		return setResult{}, err
 	}
 	one := []*session{sessionOf(s, time.Now())}
-	one[0].describe(h, told)
+	one[0].describe(known)
 	fit(one, room(ctx))
 	return setResult{live, *one[0]}, nil
 }
@@ -64,11 +65,11 @@ type describeResult struct {
 }
 
 func describeAgent(ctx context.Context, h *hub.Hub, p describeParams) (describeResult, error) {
-	agent, told, ids, err := h.KnownAgent(ctx, p.Agent)
+	known, err := h.KnownAgent(ctx, p.Agent)
 	if err != nil {
 		return describeResult{}, err
 	}
-	return describeResult{agent, modes(told, ids), agentSession(told)}, nil
+	return describeResult{known.Agent, modes(known), agentSession(known.Told)}, nil
 }
 
 // A mode is one that can be asked for.
@@ -86,10 +87,10 @@ var duetsModes = map[string]mode{
 	catalog.ModePlan:        {catalog.ModePlan, "Plan", "What would change something is refused", "duet"},
 }
 
-// modes describes modes by their ids.
-func modes(told domain.AgentSession, ids []string) []mode {
-	list := []mode{}
-	for _, id := range ids {
+// modes describes the modes that can be asked of an agent.
+func modes(known agentsetting.Known) []mode {
+	list, told := []mode{}, known.Told
+	for _, id := range known.Modes {
 		m, ours := duetsModes[id]
 		if !ours {
 			m = mode{ID: id}
@@ -126,20 +127,6 @@ func agentSession(told domain.AgentSession) *dialect.AgentSession {
 }
 
 // describe adds to a session what its agent has told, which no list has.
-func (s *session) describe(h *hub.Hub, told domain.AgentSession) {
-	s.Modes, s.AgentSession = modes(told, h.ModesFor(s.Agent, told)), agentSession(told)
-	s.described = told.Size()
-}
-
-// modeInForce is the permission mode of a session's conversation. An agent that has
-// left plan mode, or has entered it, is in another one than people have asked for.
-func modeInForce(s domain.Session) string {
-	asked, is := s.Thread.Mode, s.Thread.AgentModeAfter(s.Run)
-	switch {
-	case asked == "", asked == catalog.ModePlan && is != "" && is != catalog.ModePlan:
-		return catalog.ModeDefault
-	case is == catalog.ModePlan:
-		return is
-	}
-	return asked
+func (s *session) describe(known agentsetting.Known) {
+	s.Modes, s.AgentSession, s.described = modes(known), agentSession(known.Told), known.Told.Size()
 }

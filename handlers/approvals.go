@@ -40,41 +40,45 @@ const (
 // An approvalView is a question to a human in both of HumanLayer's shapes: flat, as
 // today's clients have it, and by type, as its specification does.
 type approvalView struct {
-	ID           string          `json:"id"`
-	ApprovalID   string          `json:"approval_id" doc:"The same as id."`
-	CallID       string          `json:"call_id" doc:"The same as tool_use_id, or where another approval has that already, made of it: no two have the same."`
-	RunID        string          `json:"run_id"`
-	SessionID    string          `json:"session_id"`
-	TaskID       string          `json:"task_id,omitempty"`
-	ThreadID     string          `json:"thread_id,omitempty"`
-	Agent        string          `json:"agent,omitempty"`
-	Status       string          `json:"status" doc:"pending, approved, denied, responded, expired or cancelled."`
-	Stale        bool            `json:"stale" doc:"The process that asked is gone: approving resumes the session."`
-	Reopens      string          `json:"reopens,omitempty" doc:"The approval that this one asks again: it was answered, and the agent is not known to have acted on that."`
-	Reopened     string          `json:"reopened,omitempty" doc:"Why it is asked again, in words for people; show it."`
-	ReopenedAs   string          `json:"reopened_as,omitempty" doc:"The approval that asks this one again."`
-	TakenAt      *time.Time      `json:"taken_at,omitempty" doc:"When the agent was seen to go on from the answer."`
-	CreatedAt    time.Time       `json:"created_at"`
-	Deadline     *time.Time      `json:"deadline,omitempty" doc:"When it expires."`
-	ToolName     string          `json:"tool_name"`
-	ToolInput    json.RawMessage `json:"tool_input"`
-	Editable     bool            `json:"input_editable" doc:"Whether a decision may have an updated_input: most agents would run the tool with their own input all the same."`
-	Ambiguity    string          `json:"input_ambiguity,omitempty" doc:"Why programs may read tool_input differently, such as a member that stands there twice; the title says so too. No rule allows such a call, and it can be approved once alone."`
-	ToolUseID    string          `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call that waits, as in events and conversations; agents use one again in another session."`
-	ToolKind     string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
-	Title        string          `json:"title" doc:"What is asked, in words."`
-	Subject      string          `json:"subject,omitempty"`
-	Options      json.RawMessage `json:"options,omitempty" doc:"The answers that the agent offers: [{option_id,name,kind}]."`
-	Paths        []string        `json:"paths,omitempty" doc:"The files that it touches."`
-	Diff         string          `json:"diff,omitempty" doc:"What it would change, as a unified diff."`
-	Channel      json.RawMessage `json:"channel,omitempty"`
-	RespondedAt  *time.Time      `json:"responded_at,omitempty"`
-	DecidedBy    string          `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout, end, or overtaken: the conversation went on without it."`
-	Comment      string          `json:"comment,omitempty"`
-	Response     string          `json:"response,omitempty"`
-	Option       string          `json:"option,omitempty" doc:"The option that was chosen."`
-	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input as a human changed it."`
-	Truncated    bool            `json:"truncated,omitempty" doc:"Parts of the input were left out, to fit into a message."`
+	ID           string               `json:"id"`
+	ApprovalID   string               `json:"approval_id" doc:"The same as id."`
+	CallID       string               `json:"call_id" doc:"The same as tool_use_id, or where another approval has that already, made of it: no two have the same."`
+	RunID        string               `json:"run_id"`
+	SessionID    string               `json:"session_id"`
+	TaskID       string               `json:"task_id,omitempty"`
+	ThreadID     string               `json:"thread_id,omitempty"`
+	Agent        string               `json:"agent,omitempty"`
+	Status       string               `json:"status" doc:"pending, approved, denied, responded, expired or cancelled."`
+	Stale        bool                 `json:"stale" doc:"The process that asked is gone: approving resumes the session."`
+	Reopens      string               `json:"reopens,omitempty" doc:"The approval that this one asks again: it was answered, and the agent is not known to have acted on that."`
+	Reopened     string               `json:"reopened,omitempty" doc:"Why it is asked again, in words for people; show it."`
+	ReopenedAs   string               `json:"reopened_as,omitempty" doc:"The approval that asks this one again."`
+	TakenAt      *time.Time           `json:"taken_at,omitempty" doc:"When the agent was seen to go on from the answer."`
+	CreatedAt    time.Time            `json:"created_at"`
+	Deadline     *time.Time           `json:"deadline,omitempty" doc:"When it expires."`
+	ToolName     string               `json:"tool_name"`
+	ToolInput    json.RawMessage      `json:"tool_input"`
+	Editable     bool                 `json:"input_editable" doc:"Whether a decision may have an updated_input: most agents would run the tool with their own input all the same."`
+	Ambiguity    string               `json:"input_ambiguity,omitempty" doc:"Why programs may read tool_input differently, such as a member that stands there twice; the title says so too. No rule allows such a call, and it can be approved once alone."`
+	ToolUseID    string               `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call that waits, as in events and conversations; agents use one again in another session."`
+	ToolKind     string               `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
+	Title        string               `json:"title" doc:"What is asked, in words."`
+	Subject      string               `json:"subject,omitempty"`
+	Options      json.RawMessage      `json:"options,omitempty" doc:"The answers that the agent offers: [{option_id,name,kind}]."`
+	Paths        []string             `json:"paths,omitempty" doc:"The files that it touches."`
+	Diff         string               `json:"diff,omitempty" doc:"What it would change, as a unified diff."`
+	Plan         string               `json:"plan,omitempty" doc:"What the agent would do next, where it asks to leave its plan mode: a text, mostly Markdown. No rule is made of the answer."`
+	Rules        dialect.RulePreviews `json:"rule_preview,omitempty" doc:"What a decision with a scope would hold for, by scope: session and project. Absent: no rule can be made of it. It is Duet's rule; what an option of the kind allow_always makes the agent remember is the agent's, and its name says it."`
+	TakesComment bool                 `json:"takes_comment" doc:"Whether the agent is told the comment with the decision. Else a decision with tell gives it as the next prompt."`
+	Channel      json.RawMessage      `json:"channel,omitempty"`
+	RespondedAt  *time.Time           `json:"responded_at,omitempty"`
+	DecidedBy    string               `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout, end, or overtaken: the conversation went on without it."`
+	Explanation  string               `json:"explanation,omitempty" doc:"What the rule or mode that decided is, in words: of a rule of a file, which one and where it stands."`
+	Comment      string               `json:"comment,omitempty"`
+	Response     string               `json:"response,omitempty"`
+	Option       string               `json:"option,omitempty" doc:"The option that was chosen."`
+	UpdatedInput json.RawMessage      `json:"updated_input,omitempty" doc:"The input as a human changed it."`
+	Truncated    bool                 `json:"truncated,omitempty" doc:"Parts of the input were left out, to fit into a message."`
 	*dialect.Elicitation
 	Content json.RawMessage `json:"content,omitempty" doc:"The values of the form as a human filled them in."`
 
@@ -84,7 +88,7 @@ type approvalView struct {
 }
 
 func (a *approvalView) texts() []*string {
-	return []*string{&a.Diff, &a.Subject, &a.Comment, &a.Response}
+	return []*string{&a.Diff, &a.Plan, &a.Explanation, &a.Subject, &a.Comment, &a.Response}
 }
 
 // trim cuts the inputs to at most most bytes each.
@@ -175,6 +179,7 @@ func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: dialect.Options(a.Options), Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
+		Plan: a.Plan, Rules: rulesOf(a, s.Thread.CWD), TakesComment: a.TakesComment(), Explanation: a.Explanation,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type), Elicitation: dialect.ElicitationOf(a.Elicitation), Content: a.Content,
 	}
@@ -196,6 +201,11 @@ func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 		Status: functionCallStatus{RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Approved: approvedOrNil(a.Status), Comment: a.Comment},
 	}
 	return r
+}
+
+// rulesOf is what a rule of an approval would hold for.
+func rulesOf(a domain.Approval, cwd string) dialect.RulePreviews {
+	return dialect.RulePreviewsOf(approval.RulePreview(a, cwd))
 }
 
 // approvedOrNil is nil while nobody has decided.
@@ -382,6 +392,8 @@ type decisionParams struct {
 	Scope        decisionScope   `json:"scope,omitempty" doc:"once, or a rule for the session or the project, which answers what waits there too."`
 	Option       string          `json:"option,omitempty" doc:"One of the approval's options: its option_id or name. It has to say what the decision says."`
 	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form, an object that fits the approval's schema. An error names the field, such as content.port."`
+	Pattern      string          `json:"pattern,omitempty" doc:"With a scope: of the commands or files that the rule is to hold for, instead of what rule_preview says. Of commands as in the configuration; of files * stands for no slash, and src/** for all below src. It has to fit what is asked."`
+	Tell         bool            `json:"tell,omitempty" doc:"The comment is to reach the agent: where it takes none with the decision, as the next prompt of its conversation."`
 }
 
 func (p decisionParams) check() error {
@@ -391,7 +403,7 @@ func (p decisionParams) check() error {
 func (p decisionParams) decision() approval.Decision {
 	return approval.Decision{
 		ID: p.id(), Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
-		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope), Content: orAbsent(p.Content),
+		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Tell: p.Tell, Content: orAbsent(p.Content),
 	}
 }
 
@@ -399,6 +411,9 @@ type decisionResult struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error,omitempty" doc:"Why not."`
 	Status  string `json:"status,omitempty" doc:"The approval's status now."`
+
+	ToldSessionID string `json:"told_session_id,omitempty" doc:"The session whose prompt gives the comment to the agent, where tell made one."`
+	ToldTaskID    string `json:"told_task_id,omitempty" doc:"The same as a task."`
 }
 
 func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionResult, error) {
@@ -409,7 +424,11 @@ func sendDecision(ctx context.Context, h *hub.Hub, p decisionParams) (decisionRe
 	case domain.KindAlreadyDecided:
 		return decisionResult{Error: err.Error(), Status: a.Status}, nil
 	}
-	return decisionResult{Success: err == nil, Status: a.Status}, err
+	r := decisionResult{Success: err == nil, Status: a.Status}
+	if a.Next != nil {
+		r.ToldSessionID, r.ToldTaskID = a.Next.SessionID, domain.TaskName(a.Next.Task)
+	}
+	return r, err
 }
 
 // orAbsent is nil for null, which clients write for what they do not give.

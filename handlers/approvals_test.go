@@ -30,10 +30,10 @@ func asking(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 func pending(t *testing.T, w *world, c *client, session string) map[string]any {
 	t.Helper()
 	var found map[string]any
-	require.Eventually(t, func() bool {
+	w.until(func() bool {
 		list, err := w.hub.Approvals().Pending(context.Background(), session)
 		return err == nil && len(list) == 1
-	}, patience, 1e6, "the agent asks")
+	}, "the agent asks")
 	list := object(t, c.ask("fetchApprovals", `{"session_id":"`+session+`"}`))["approvals"].([]any)
 	require.Len(t, list, 1)
 	found = list[0].(map[string]any)

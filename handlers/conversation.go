@@ -63,17 +63,19 @@ type conversationEvent struct {
 	IsCompleted       bool   `json:"is_completed" doc:"Of a tool call: it has ended. Of anything else: it is whole."`
 	ApprovalStatus    string `json:"approval_status,omitempty" doc:"pending, approved, denied, responded, expired or cancelled."`
 	ApprovalID        string `json:"approval_id,omitempty"`
+	RefusedBy         string `json:"refused_by,omitempty" doc:"Of a tool call and its result: who did not let it run, as an approval's decided_by. One that failed otherwise has none."`
+	Refusal           string `json:"refusal,omitempty" doc:"Why, in words."`
 
 	Seq      int64           `json:"seq,omitempty" doc:"Of the event in the log that changed it last."`
 	Key      string          `json:"key,omitempty" doc:"By which message_delta and thinking_delta name it."`
 	Title    string          `json:"title,omitempty" doc:"Of a tool call: what it does, in words."`
 	ToolKind string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Status   string          `json:"status,omitempty" doc:"Of a tool call: pending, in_progress, completed or failed. Of a message: cancelled, if it was taken back before the agent was given it; the agent is not told of it later."`
-	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited."`
+	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation."`
 }
 
 func (e *conversationEvent) texts() []*string {
-	return []*string{&e.Content, &e.ToolInputJSON, &e.ToolResultContent}
+	return []*string{&e.Content, &e.ToolInputJSON, &e.ToolResultContent, &e.Refusal}
 }
 
 func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (conversationResult, error) {
@@ -131,6 +133,10 @@ func eventsOf(entries []query.Entry) []*conversationEvent {
 		event.IsCompleted, event.ApprovalID = ended, e.Item.Approval
 		if e.Approval != nil {
 			event.ApprovalID, event.ApprovalStatus = e.Approval.ID, e.Approval.Status
+		}
+		if details, ok := e.Data.(domain.ToolDetails); ok {
+			event.RefusedBy, event.Refusal = details.RefusedBy, details.Refusal
+			result.RefusedBy, result.Refusal = details.RefusedBy, details.Refusal
 		}
 		add(event)
 		if ended || e.Result != "" {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -25,6 +26,9 @@ type Domain struct {
 	// tells of it is queued when it is called. With force, running work is not
 	// waited for.
 	Stop func(force bool)
+	// Configuration is that of the project as it is now; restricted, as it is for
+	// who does not trust the workspace.
+	Configuration func(restricted bool) (*config.Config, error)
 	// TakeHistory takes over the history of a database of the project's that was
 	// set aside, by the name of its directory; where tells where it is then.
 	TakeHistory func(ctx context.Context, directory string) (taken history.Result, where string, err error)
@@ -51,6 +55,7 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	registerHistory(reg, d)
 	registerSessions(reg, d)
 	registerAgents(reg, d)
+	registerSignIn(reg, d)
 	registerConversation(reg, d)
 	registerApprovals(reg, d)
 	registerRules(reg, d)

@@ -13,11 +13,12 @@ import (
 
 // While a hub waits for what runs to end it can answer, and says that it ends.
 func TestAHubThatEndsSaysSo(t *testing.T) {
-	stopped, goOn := make(chan struct{}), make(chan struct{})
+	running, stopped, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		if x.Prompt == "quick" {
 			return quick(ctx, x)
 		}
+		close(running)
 		<-ctx.Done()
 		close(stopped)
 		<-goOn
@@ -26,6 +27,7 @@ func TestAHubThatEndsSaysSo(t *testing.T) {
 	c := w.connect(frame.LSP)
 	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"quick"}`), "session_id")
 	c.ask("launchSession", `{"query":"long"}`)
+	<-running
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

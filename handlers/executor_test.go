@@ -239,9 +239,7 @@ func TestOthersAttachToATerminal(t *testing.T) {
 
 	// A connection that ends is detached; the terminal stays.
 	spawner.close()
-	require.Eventually(t, func() bool {
-		return w.hub.Terminals().List()[0].Views == 0
-	}, patience, time.Millisecond, "the connection that has gone still watches")
+	assert.Zero(t, w.hub.Terminals().List()[0].Views, "the connection that has gone still watches")
 	c.ask("terminal.attach", `{"terminal_id":"t1"}`)
 	awaits(c, "$ lsxy")
 	e := c.fail("terminal.attach", `{"terminal_id":"nobody"}`)

@@ -24,6 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -249,6 +250,15 @@ type client struct {
 func (w *world) connect(f frame.Framing) *client {
 	w.t.Helper()
 	return connectTo(w.t, w.srv, f)
+}
+
+// until waits until the store says that something is so, and looks whenever an
+// event was announced.
+func (w *world) until(isSo func() bool, what string) {
+	w.t.Helper()
+	var announced witness.Witness
+	defer w.hub.Events().Watch(func(domain.Event, domain.Session) { announced.Note(func() {}) }).Stop()
+	announced.Await(w.t, isSo, what)
 }
 
 func connectTo(t *testing.T, srv *server.Server, f frame.Framing) *client {

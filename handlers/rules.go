@@ -28,6 +28,8 @@ type rule struct {
 	Effect    string    `json:"effect" doc:"allow or deny."`
 	ToolName  string    `json:"tool_name"`
 	Command   string    `json:"command,omitempty" doc:"Only for this command; absent: for any input."`
+	Pattern   bool      `json:"pattern,omitempty" doc:"The command is a pattern, as in the configuration."`
+	Path      string    `json:"path,omitempty" doc:"Only for these files: a pattern, in which * stands for no slash."`
 	SameInput bool      `json:"same_input,omitempty" doc:"Only for the very input that was asked about."`
 	Scope     string    `json:"scope" doc:"session or project."`
 	ThreadID  string    `json:"thread_id,omitempty" doc:"The conversation, if the scope is session."`
@@ -35,7 +37,7 @@ type rule struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-func (r *rule) texts() []*string { return []*string{&r.Command, &r.Title} }
+func (r *rule) texts() []*string { return []*string{&r.Command, &r.Path, &r.Title} }
 
 func getRules(ctx context.Context, h *hub.Hub, _ none) (ruleList, error) {
 	found, err := h.Approvals().Rules(ctx)
@@ -45,7 +47,7 @@ func getRules(ctx context.Context, h *hub.Hub, _ none) (ruleList, error) {
 	list := make([]*rule, 0, len(found))
 	for _, r := range found {
 		one := &rule{
-			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, SameInput: r.SameInput, Scope: "project",
+			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, Pattern: r.Pattern, Path: r.Path, SameInput: r.SameInput, Scope: "project",
 			CreatedAt: r.Created.UTC(),
 		}
 		if !r.InProject {

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,6 +35,8 @@ func TestStandingRules(t *testing.T) {
 	rule := listed[0].(map[string]any)
 	assert.NotEmpty(t, rule["created_at"])
 	delete(rule, "created_at")
+	assert.Equal(t, "*", filepath.Base(rule["path"].(string)), "of one directory alone")
+	delete(rule, "path")
 	assert.Equal(t, map[string]any{"rule_id": 1.0, "effect": "allow", "tool_name": "Edit", "scope": "project"}, rule)
 
 	assert.JSONEq(t, `{"success":true}`, string(c.ask("deleteRule", `{"rule_id":1}`)))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -62,6 +63,9 @@ type session struct {
 	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision."`
 	Priority       int             `json:"priority"`
 	State          string          `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
+	SilentSince    *time.Time      `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
+	SilentNote     string          `json:"silent_note,omitempty" doc:"What it has complained of since then."`
+	SilentTool     string          `json:"silent_tool,omitempty" doc:"The tool call that it is in the middle of. Then it need not be trouble."`
 	Progress       json.RawMessage `json:"progress,omitempty"`
 	Metadata       json.RawMessage `json:"metadata,omitempty"`
 
@@ -73,6 +77,12 @@ type session struct {
 	AgentSession     *dialect.AgentSession `json:"agent_session,omitempty" doc:"What the agent tells of its session. Of getSessionState alone."`
 
 	described int // about how many bytes what only getSessionState has is
+}
+
+// silent adds that the agent gives no sign of life.
+func (r *session) silent(s domain.AgentSilent) {
+	since := s.Since.UTC()
+	r.SilentSince, r.SilentNote, r.SilentTool = &since, s.Note, s.Tool
 }
 
 // A sessionResult is what Claude Code prints last, and so what HumanLayer's
@@ -163,4 +173,17 @@ func resultOf(s domain.Session) *sessionResult {
 		r.DurationMS = *took
 	}
 	return r
+}
+
+// modeInForce is the permission mode of a session's conversation. An agent that has
+// left plan mode, or has entered it, is in another one than people have asked for.
+func modeInForce(s domain.Session) string {
+	asked, is := s.Thread.Mode, s.Thread.AgentModeAfter(s.Run)
+	switch {
+	case asked == "", asked == catalog.ModePlan && is != "" && is != catalog.ModePlan:
+		return catalog.ModeDefault
+	case is == catalog.ModePlan:
+		return is
+	}
+	return asked
 }

@@ -254,13 +254,22 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 	}
 	list := make([]*session, 0, len(found))
 	for _, one := range found {
-		list = append(list, sessionOf(one, s.Now()))
+		list = append(list, s.session(h, one))
 	}
 	r := sessionList{Sessions: fit(list, room(ctx))}
 	if n := len(r.Sessions); n > 0 && (n < len(list) || n == f.Limit) {
 		r.NextBefore = r.Sessions[n-1].ID
 	}
 	return r, nil
+}
+
+// session is a session as it is now.
+func (s sessions) session(h *hub.Hub, of domain.Session) *session {
+	r := sessionOf(of, s.Now())
+	if silence, is := h.Intake().Silence(of.Run.ID); is {
+		r.silent(silence)
+	}
+	return r
 }
 
 // A leafFilter chooses conversations (getSessionLeaves).
@@ -301,12 +310,12 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 	if err != nil {
 		return stateResult{}, err
 	}
-	told, err := h.AgentSession(ctx, found)
+	known, err := h.AgentSession(ctx, found)
 	if err != nil {
 		return stateResult{}, err
 	}
-	one := []*session{sessionOf(found, s.Now())}
-	one[0].describe(h, told)
+	one := []*session{s.session(h, found)}
+	one[0].describe(known)
 	fit(one, room(ctx))
 	return stateResult{*one[0]}, nil
 }

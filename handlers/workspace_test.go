@@ -76,8 +76,8 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	assert.Equal(t, "not_trusted", mine.fail("launchSession", launches["launchSession"]).Data["kind"], "what failed changes nothing")
 	e := mine.fail("initialize", `{"workspaceTrusted":"no"}`)
 	assert.Equal(t, []any{-32602, "workspaceTrusted"}, []any{e.Code, e.Data["param"]})
-	require.Eventually(t, func() bool {
+	w.until(func() bool {
 		list, err := w.hub.Query().Sessions(context.Background(), domain.RunFilter{States: []domain.State{"queued", "starting", "running"}})
 		return err == nil && len(list) == 0
-	}, patience, time.Millisecond, "all ends")
+	}, "all ends")
 }

@@ -28,8 +28,12 @@ type dayAgent struct {
 	leaves   []string
 	planless string
 	telling  bool
+	modes    string // one of those that it has instead of plan mode
+
+	model string // one that it has
 
 	denialEnds bool // its turn
+	untold     bool // a command, but in a title
 	forgets    bool // the prompt of an interrupted turn
 	givesUp    bool // on a 429
 
@@ -40,13 +44,15 @@ type dayAgent struct {
 	keyless  bool   // it begins without a key
 	unsigned string // what it says when there is none
 
-	sub string // why a sub-agent's command is not asked about; empty: it is
+	sub      string // why a sub-agent's command is not asked about; empty: it is
+	subHangs bool   // until it is interrupted
+	subSays  string // what it says of it otherwise
 }
 
 // dayAgents are the columns of the table.
 func dayAgents() []dayAgent {
 	claude := dayAgent{
-		name: "Claude Code", packaged: "@agentclientprotocol/claude-agent-acp", telling: true,
+		name: "Claude Code", packaged: "@agentclientprotocol/claude-agent-acp", telling: true, model: "sonnet",
 		command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
 	}
 	old, current := claude, claude
@@ -62,20 +68,21 @@ func dayAgents() []dayAgent {
 		old, current,
 		{
 			name: "Codex", folder: "codex-acp", packaged: "@zed-industries/codex-acp", site: newCodexSite,
-			planless: "it has no plan mode", denialEnds: true, givesUp: true, unsigned: "Authentication required",
+			planless: "it has no plan mode", modes: "read-only", model: "gpt-5.4-mini", denialEnds: true, givesUp: true, unsigned: "Authentication required",
 			command: "review", commandless: "the user's own are not told", prompt: "/review say: looks good", says: "looks good",
+			sub: "it does not pass the question on, and does not wait", subSays: "agent_id",
 		},
 		{
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
-			leaves: []string{"Allow", "Reject"}, forgets: true, unsigned: "Gemini API key is missing",
+			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, untold: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
-			sub: "its own policy refuses the sub-agent that could run one",
+			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
 		},
 		{
 			name: "opencode", folder: "opencode", packaged: "opencode-linux-x64", site: newOpencodeSite,
-			planless: "no tool of it leaves plan mode", denialEnds: true, keyless: true, unsigned: "invalid x-api-key",
+			planless: "no tool of it leaves plan mode", model: "ours/model", denialEnds: true, keyless: true, unsigned: "invalid x-api-key",
 			command: "greet", prompt: "/greet you", says: "hello you",
-			sub: "it does not pass the question on, and waits until it is interrupted",
+			sub: "it does not pass the question on, and waits until it is interrupted", subHangs: true,
 		},
 	}
 }
@@ -101,11 +108,18 @@ type dayScenario struct {
 }
 
 var dayScenarios = []dayScenario{
+	{"Plan mode is left by an answer, and then a file is written", playPlan},
 	{"A command is denied, with a reason", playDenial},
+	{"A rule denies a command", playRule},
+	{"A command is allowed for good", playAlways},
+	{"A model that it does not have", playUnknownModel},
 	{"A slash command", playSlashCommand},
 	{"Interrupted while it talks", playInterrupt},
+	{"The hub is killed (`kill -9`) while a question is open", playKill},
 	{"The API says once that it is too much (429)", playTooMuch},
+	{"The API fails for good (500)", playBroken},
 	{"Nobody has signed in", playSignIn},
+	{"A sub-agent wants to run a command", playSubAgent},
 }
 
 // A day with each of the agents that people have, and a model that does what

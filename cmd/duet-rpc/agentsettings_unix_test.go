@@ -60,4 +60,6 @@ func TestAnAgentsOwnModesAndModels(t *testing.T) {
 	shown, err = s.command("session", "show", "task-0003")
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^mode +code$`, shown, "it goes on where it was")
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
 }

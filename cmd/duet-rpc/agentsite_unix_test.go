@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,6 +30,7 @@ type agentSite struct {
 	service   string            // of which it gets the model's key
 	more      string            // of its part of the configuration
 	variables map[string]string // of its environment
+	rules     string            // of the configuration
 	// counted is how many of the two answers in a turn with a tool the agent
 	// counts the tokens of.
 	counted int
@@ -67,7 +67,7 @@ func (s *agentSite) configure() {
 	if s.service != "" {
 		fmt.Fprintf(&b, "[keys.%s]\nenv = \"KEY_OF_THE_MODEL\"\n", s.service)
 	}
-	s.agents(b.String())
+	s.agents(b.String() + s.rules)
 }
 
 // put writes a file that the agent reads.
@@ -144,7 +144,9 @@ func newGeminiSite(t testing.TB) *agentSite {
 		"general": {"disableAutoUpdate": true, "disableUpdateNag": true}, "privacy": {"usageStatisticsEnabled": false}
 	}`)
 	s.variables["GOOGLE_GEMINI_BASE_URL"] = s.model.URL
-	s.records = s.recordsIn(".gemini/tmp/*/chats/*.json*")
+	recorded := s.recordsIn(".gemini/tmp/*/chats/*.json*")
+	// It writes a call down when that has been decided, and a prompt at once.
+	s.records = func(text string) bool { return recorded(strings.Trim(text, `"`)) }
 	s.configure()
 	return s
 }
@@ -178,7 +180,6 @@ func newOpencodeSite(t testing.TB) *agentSite {
 func (s *agentSite) open() *client {
 	s.t.Helper()
 	c := s.start()
-	c.patient = time.Minute
 	c.subscribe()
 	return c
 }

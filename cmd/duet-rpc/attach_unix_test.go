@@ -72,8 +72,7 @@ func (w *window) types(text string) {
 // shows waits until a text has been printed.
 func (w *window) shows(text string) {
 	w.t.Helper()
-	require.Eventually(w.t, func() bool { return contains(w.printed, text) }, watchdog/3, pollEvery,
-		"%q is not shown: %s", text, deferred(w.printed.String))
+	w.printed.AwaitPart(w.t, text)
 }
 
 // leaves waits for the end and returns the exit status.

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +14,7 @@ const tooSlow = "a frame did not arrive whole in time"
 // requireTimeouts waits until the log tells of n frames that were too slow.
 func (p *process) requireTimeouts(n int) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Count(p.log.String(), tooSlow) >= n }, watchdog/3, pollEvery,
-		"%d frames should have timed out by now", n)
+	p.log.Await(p.t, func(log string) bool { return strings.Count(log, tooSlow) >= n }, fmt.Sprintf("%d frames that were too slow", n))
 }
 
 // What came of a frame that stops arriving is dropped without a word, any

@@ -5,6 +5,7 @@ package main_test
 import (
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,13 +34,13 @@ func (s *site) prompt(t *testing.T, args ...string) *prompting {
 // sees waits until a text is printed, behind what was waited for before.
 func (p *prompting) sees(text string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool {
-		i := strings.Index(p.tty.printed.String()[p.read:], text)
+	p.tty.printed.Await(p.t, func(printed string) bool {
+		i := strings.Index(printed[p.read:], text)
 		if i >= 0 {
 			p.read += i + len(text)
 		}
 		return i >= 0
-	}, watchdog/3, pollEvery, "%q is not printed: %s", text, deferred(func() string { return p.tty.printed.String() }))
+	}, strconv.Quote(text))
 }
 
 // types types a line.
@@ -83,7 +84,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			p.sees("+Turn 1: hello")
 			p.sees("Allow? ")
 			p.types("maybe")
-			p.sees("please type y, n, a or e")
+			p.sees("please type y, n, a, p, a number up to 4 or e")
 			p.types("y")
 			p.sees("completed; go on with: duet-rpc prompt --continue task-0001")
 			said, status := p.ends()

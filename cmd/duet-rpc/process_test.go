@@ -198,8 +198,7 @@ func (p *process) requireGoneWithin(d time.Duration, since time.Time) {
 // requireLog waits until standard error has text.
 func (p *process) requireLog(text string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return contains(p.log, text) }, watchdog/3, pollEvery,
-		"%q does not come up in the log", text)
+	p.log.AwaitPart(p.t, text)
 }
 
 // finish closes standard input and requires that nothing more comes and that

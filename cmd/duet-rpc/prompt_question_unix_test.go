@@ -150,7 +150,7 @@ func TestPromptPrintsProse(t *testing.T) {
 	l.args = append([]string{"prompt", "--agent", "played", "go"}, l.args...)
 	l.stdin, l.stdout = tty.theirs, tty.theirs
 	<-l.start(t).ended
-	require.Eventually(t, func() bool { return contains(tty.printed, "💻") }, watchdog/3, pollEvery)
+	tty.printed.AwaitPart(t, "💻")
 	assert.Equal(t, "a⟨U+202E⟩b ⟨U+001B⟩[2Jשלום 👩\u200d💻\n", tty.printed.String())
 }
 
@@ -193,7 +193,7 @@ func TestTypedAheadTrustsNothing(t *testing.T) {
 	assert.NotContains(t, tty.printed.String(), "\u3164")
 	p.types("n")
 	<-p.ended
-	require.Eventually(t, func() bool { return contains(tty.printed, "not trusted") }, watchdog/3, pollEvery)
+	tty.printed.AwaitPart(t, "not trusted")
 }
 
 // In lists, too, every character is seen.

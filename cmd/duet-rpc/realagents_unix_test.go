@@ -107,7 +107,6 @@ func TestRealAgents(t *testing.T) {
 				"allowed":                   testAllowed,
 				"interrupted while it asks": testInterruptedQuestion,
 				"restarted":                 testRestarted,
-				"killed while it asks":      testKilled,
 			} {
 				t.Run(what, func(t *testing.T) { test(t, site(t)) })
 			}
@@ -171,30 +170,6 @@ func testRestarted(t *testing.T, s *agentSite) {
 	assert.Equal(t, native, c.usage(third.SessionID).Native)
 	assert.Equal(t, "onetwothree", c.conversation(third.SessionID), "what the agent tells again is not said again")
 	assert.Equal(t, model.InputTokens, c.usage(third.SessionID).Input)
-	s.close(c)
-}
-
-// A question outlives the process; its answer counts when the agent asks it
-// again.
-func testKilled(t *testing.T, s *agentSite) {
-	c := s.open()
-	l, question := s.asked(c)
-	s.awaitRecord(`"command":"touch made"`)
-	c.crash()
-	s.requireNobody("after a kill")
-
-	c = s.open()
-	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
-	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	end := c.await("the end of the session that goes on", func(e event) bool {
-		return e.Type == "session_status_changed" && e.Data.ThreadID == l.ThreadID && e.Data.SessionID != l.SessionID && ended(e.Data.State)
-	})
-	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
-	assert.True(t, s.exists("made"))
-	for _, e := range c.seen() {
-		require.False(t, e.Type == "new_approval" && e.Data.SessionID == end.Data.SessionID, "it was asked again: %s", e.Raw)
-	}
-	assert.Equal(t, []string{"run: touch made", "run: touch made"}, s.model.Prompts(), "the agent may have lost it, so it is told again")
 	s.close(c)
 }
 

@@ -55,14 +55,11 @@
       (should (equal (duet-test-log) "")))))
 
 (ert-deftest duet-approvals-test-deny ()
-  "Who denies says why; without a reason, or with \\`C-g', nothing is decided."
+  "Who denies may say why; with \\`C-g' nothing is decided."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
       (duet-approvals)
-      (duet-test-typing "SPC RET"
-        (duet-test-should-say "needs a reason"
-          (duet-test-press "d" #'duet-approval-deny)))
       (should (eq 'quit (condition-case nil
                             (duet-test-typing "C-g"
                               (duet-test-press "d" #'duet-approval-deny))
@@ -95,6 +92,78 @@
                                        (list :approval_id (duet-approval-id approval)))))
         (should (equal (duet-get-string result :approval :comment)
                        "because it is late"))))))
+
+(ert-deftest duet-approvals-test-deny-without-a-reason ()
+  "Nobody has to say why, unless the agent is to be told."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session)))
+      (duet-approvals)
+      (duet-test-typing "SPC RET"
+        (duet-test-should-say "nothing to tell"
+          (duet-test-press "t" #'duet-approval-deny-and-tell)))
+      (duet-test-typing "RET"
+        (duet-test-press "d" #'duet-approval-deny))
+      (duet-test-wait-for-state session 'completed)
+      (let ((result (duet-test-request connection 'getApproval
+                                       (list :approval_id (duet-approval-id approval)))))
+        (should (equal (duet-get-string result :approval :comment) "denied"))))))
+
+(ert-deftest duet-approvals-test-agents-own-answers ()
+  "Each answer that an agent offers can be chosen, by its number."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-approvals-test--wait session))
+           (answers (duet-approval-answers approval))
+           (number (1+ (cl-position-if (lambda (answer)
+                                         (string-match-p "(denies)" answer))
+                                       answers))))
+      (duet-approvals-test--go-to approval)
+      (duet-test-press (number-to-string number) #'duet-approval-choose)
+      (duet-test-wait-for-state session 'completed)
+      (should-not (duet-approvals-test--file connection))
+      (let* ((approval (duet-get (duet-test-request
+                                  connection 'getApproval
+                                  (list :approval_id (duet-approval-id approval)))
+                                 :approval))
+             (option (nth (1- number) (duet-get-objects approval :options))))
+        (should (equal (duet-get-string approval :option)
+                       (duet-get-string option :option_id)))))))
+
+(ert-deftest duet-approvals-test-plan ()
+  "A plan is shown as the text that it is, and there is no rule of it."
+  (let* ((duet-connections (make-hash-table))
+         (approval (make-duet-approval
+                    :id "p" :type "function_call" :title "Ready to code?"
+                    :data '(:tool_name "ExitPlanMode" :plan "1. write it\n2. test it"
+                            :tool_input (:plan "1. write it\n2. test it")
+                            :options [(:option_id "auto" :name "Yes, and auto-accept edits"
+                                       :kind "allow_always")
+                                      (:option_id "plan" :name "No, keep planning"
+                                       :kind "reject_once")])))
+         (text (duet-approvals--inline approval "/")))
+    (should (string-match-p (concat "│ 1. write it\n.*│ 2. test it\n"
+                                    "\\(.*\n\\)*"
+                                    "  \\[1\\] Yes, and auto-accept edits (allows; the agent remembers it)\n"
+                                    "  \\[2\\] No, keep planning (denies)")
+                            text))
+    (should-not (string-match-p "always:" text))
+    (should-error (duet-approval--scoped approval "session") :type 'user-error)))
+
+(ert-deftest duet-approvals-test-refused-tool ()
+  "A tool that was refused looks otherwise than one that failed, and says why."
+  (let* ((session (make-duet-session))
+         (model (duet-model-create :root "/"))
+         (tool (make-duet-tool :session session :name "Bash" :title "touch made" :status 'failed)))
+    (setf (duet-session-model session) model)
+    (should (string-match-p "\\`✗ " (duet-render--tool tool)))
+    (setf (duet-tool-refused-by tool) "mode=plan"
+          (duet-tool-refusal tool) "the session is in plan mode")
+    (should (string-match-p
+             "\\`⊘ touch made\n  not run: denied by mode=plan: the session is in plan mode"
+             (duet-render--tool tool)))
+    (setf (duet-tool-refused-by tool) "user" (duet-tool-refusal tool) "not now")
+    (should (string-match-p "not run: denied: not now" (duet-render--tool tool)))))
 
 (ert-deftest duet-approvals-test-edit ()
   "The input of a tool is edited as JSON; what is none is refused, and stays."
@@ -244,17 +313,29 @@
     (let* ((session (duet-test-launch connection "permit:2"))
            (approval (duet-approvals-test--wait session)))
       (duet-approvals)
-      (duet-test-typing "n RET" (duet-test-press "s" #'duet-approval-always))
-      (should (duet-test-heard "Nothing is decided"))
+      (duet-test-typing "C-a C-k RET"
+        (duet-test-should-say "Nothing is decided"
+          (duet-test-press "s" #'duet-approval-always)))
+      (should (eq 'quit (condition-case nil
+                            (duet-test-typing "C-g"
+                              (duet-test-press "s" #'duet-approval-always))
+                          (quit 'quit))))
       (should-not (duet-approval-sending-p approval))
-      (duet-test-typing "y RET" (duet-test-press "s" #'duet-approval-always))
+      (duet-test-typing "RET" (duet-test-press "s" #'duet-approval-always))
       (duet-test-wait-for (duet-test-heard "^Allowed in this session")))
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-approvals-test--wait session)))
       ;; The first session asks for another command meanwhile.
       (duet-approvals-test--go-to approval)
-      (duet-test-typing "y RET" (duet-test-press "P" #'duet-approval-always-in-project))
+      (should (string-match-p "of files .*/\\*\\'" (duet-approval-covers approval)))
+      (duet-test-typing "* RET" (duet-test-press "P" #'duet-approval-always-in-project))
       (duet-test-wait-for-state session 'completed)
+      (should (string-suffix-p
+               "/**" (duet-get-string (aref (duet-get (duet-test-request
+                                                       connection 'getRules nil)
+                                                      :rules)
+                                            1)
+                                      :path)))
       (setq session (duet-test-launch connection "hello again"))
       (duet-test-wait-for-state session 'completed)
       (should (equal (duet-approvals-test--file connection)
@@ -329,7 +410,7 @@
       (duet-approvals-flush)
       (with-current-buffer buffer
         (should (string-match-p "1 waiting: j" (duet-header duet-session duet-connection)))
-        (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny .*\n\n\\'"
+        (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny  \\[t\\] tell .*\n\\(  .*\n\\)+\n\\'"
                                 (duet-test-text buffer)))
         ;; The tool call may become known later, and stands before it.
         (goto-char (point-max))
@@ -577,7 +658,7 @@
       (should (string-match-p "^Session  hello$" (buffer-string)))
       (should (eq (key-binding "a") #'duet-approval-approve))
       (should (eq (key-binding "n") #'diff-hunk-next))
-      (should (string-match-p "a approve, d deny, e edit"
+      (should (string-match-p "a approve, d deny, t tell why not, e edit"
                               (duet-approval-view--header)))
       (call-interactively (key-binding "a"))
       (duet-test-wait-for-state session 'completed))))

@@ -112,6 +112,7 @@
                  "diff_updated" "task_error" "session_status_changed" "new_approval"
                  "approval_resolved" "session_settings_changed" "lagged" "terminal_output"
                  "terminal_exit" "secret_requested" "task_progress" "agent_update"
+                 "agent_silent"
                  "no_such_type" "" nil 5 [] (:a 1))))
     (mapc (lambda (odd) (duet-model-apply model odd)) duet-model-test-odd)
     (dolist (type types)

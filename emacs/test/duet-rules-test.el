@@ -24,7 +24,7 @@
         (duet-test-wait-for-state session 'completed)
         (duet-test-press "g" #'duet-rules-refresh)
         (duet-test-wait-for-text (current-buffer)
-                                 "^ allow +Write +whatever it gets +hello *$")
+                                 "^ allow +Write +\\./\\* +hello *$")
         (goto-char (point-min))
         (duet-test-press "k" #'duet-rules-take-back)
         (duet-test-wait-for-text (current-buffer) "Nothing was decided for good")

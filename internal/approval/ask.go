@@ -80,7 +80,10 @@ func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resol
 			return answer{}, err
 		}
 		if ruling := in.policy.Judge(policy.CallOf(*a), situation); ruling.IsSettled() {
-			return answer{ruling: ruling}, in.answeredByPolicy(t, *a)
+			if err := in.answeredByPolicy(t, *a); err != nil || ruling.Approved {
+				return answer{ruling: ruling}, err
+			}
+			return answer{ruling: ruling}, in.recordRuling(t, a, run, ruling)
 		}
 	}
 	if carried, err := in.handOverCarried(t, *a); err != nil || carried != nil {

@@ -40,7 +40,7 @@ func (in *Inbox) close(t store.Tx, a domain.Approval) error {
 
 // noteOf is what the conversation holds of an answer.
 func noteOf(a domain.Approval) domain.ApprovalNote {
-	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Edited: a.UpdatedInput != nil}
+	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
 }
 
 // noteAnswer keeps what a human has said in the conversation, where it is more
@@ -49,11 +49,19 @@ func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval) error
 	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
+	if a.Status == domain.ApprovalDenied && a.Type == domain.FunctionCall {
+		if err := in.transcript.RefuseTool(t, run, a, cmp.Or(a.Explanation, a.Comment)); err != nil {
+			return err
+		}
+	}
 	n := noteOf(a)
 	text := n.Title + " — " + n.Decision
 	if a.DecidedBy != domain.DecidedByUser {
 		n.DecidedBy = a.DecidedBy
 		text += " by " + a.DecidedBy
+	}
+	if n.Explanation != "" {
+		text += " (" + n.Explanation + ")"
 	}
 	if n.Response != "" {
 		text += ": " + n.Response

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,17 +42,28 @@ type Decision struct {
 	UpdatedInput json.RawMessage // the tool runs with this object instead; absent: with its own
 	Scope        string
 	Content      json.RawMessage // the values of a form, an object; absent: none
+	Pattern      string          // of the commands or files that a rule is to hold for; "": as narrow as what was asked
+	Tell         bool            // the comment is to reach the agent, as the next prompt if it takes none with a decision
+}
+
+// An Answered is a question that was answered, as it is then.
+type Answered struct {
+	domain.Approval
+	// Next is the run that gives the comment to the agent; nil where it has it with
+	// the decision, or is not to have it.
+	Next *domain.Run
 }
 
 // Decide answers a question, and returns it as it is then. The first answer
 // wins: for a later one the error is of domain.KindAlreadyDecided, and what is
 // returned is how it was decided. It is of domain.KindApprovalNotFound if there is
 // no such question, and of domain.KindInvalid if that cannot be its answer.
-func (in *Inbox) Decide(ctx context.Context, d Decision) (domain.Approval, error) {
+func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 	if err := d.Check(); err != nil {
-		return domain.Approval{}, err
+		return Answered{}, err
 	}
 	var a domain.Approval
+	var next *domain.Run
 	var decided bool // before
 	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
 		decided = false
@@ -65,15 +77,19 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (domain.Approval, error
 		if err != nil {
 			return err
 		}
-		return in.decide(t, &a, d, restricted.Is(ctx))
+		if err := in.decide(t, &a, d, restricted.Is(ctx)); err != nil {
+			return err
+		}
+		next, err = in.tell(t, a, d, restricted.Is(ctx))
+		return err
 	})
 	switch {
 	case err != nil: // the change may still be under way, if ctx has ended
-		return domain.Approval{}, err
+		return Answered{}, err
 	case decided:
-		return a, domain.Errorf(domain.KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
+		return Answered{Approval: a}, domain.Errorf(domain.KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
 	}
-	return a, nil
+	return Answered{a, next}, nil
 }
 
 // Check reports what is wrong with a decision whatever it is about, in an error of
@@ -84,6 +100,9 @@ func (d Decision) Check() error {
 	}
 	if err := d.checkType(d.Type); err != nil {
 		return err
+	}
+	if d.Tell && strings.TrimSpace(d.Comment) == "" {
+		return domain.Invalid("comment", "what to tell the agent", "nothing")
 	}
 	if d.Decision == Approve || d.Decision == Cancel || strings.TrimSpace(d.Comment) != "" || d.Decision == Respond && (d.Option != "" || d.Content != nil) {
 		return nil
@@ -160,10 +179,16 @@ func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 func (d Decision) checkScope(a domain.Approval) error {
 	switch d.Scope {
 	case "", ScopeOnce:
+		if d.Pattern != "" {
+			return domain.Invalid("pattern", "none without a scope of session or project: no rule is kept", fmt.Sprintf("%q", d.Pattern))
+		}
 		return nil
 	case ScopeSession, ScopeProject:
 	default:
 		return domain.Invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), ScopeOnce, ScopeSession, ScopeProject)
+	}
+	if a.IsPlan() {
+		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope), ScopeOnce)
 	}
 	if call := policy.CallOf(a); d.Decision == Approve && call.IsAmbiguous() {
 		return domain.Invalid("scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), ScopeOnce)
@@ -197,11 +222,15 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict boo
 	case Cancel:
 		a.Status = domain.ApprovalCancelled
 	}
+	rules, err := in.rulesOf(t, *a, d)
+	if err != nil {
+		return err
+	}
 	a.Carried = a.Stale && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 	if err := in.close(t, *a); err != nil {
 		return err
 	}
-	if err := in.keepRule(t, *a, d.Scope); err != nil {
+	if err := in.keepRules(t, *a, d.Scope, rules); err != nil {
 		return err
 	}
 	if a.Carried {
@@ -210,27 +239,79 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict boo
 	return nil
 }
 
-// keepRule makes rules of a decision on a tool call, where its scope says so, and
-// answers with them what waits.
-func (in *Inbox) keepRule(t store.Tx, a domain.Approval, scope string) error {
-	if a.Type != domain.FunctionCall || scope != ScopeSession && scope != ScopeProject {
+// rulesOf are the rules that a decision on a tool call becomes, where its scope
+// says so.
+func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Rule, error) {
+	if a.Type != domain.FunctionCall || d.Scope != ScopeSession && d.Scope != ScopeProject {
+		return nil, nil
+	}
+	thread, err := t.Thread(in.ctx, a.Thread)
+	if err != nil {
+		return nil, err
+	}
+	spec := policy.RuleSpec{Effect: config.EffectAllow, CWD: thread.CWD, Pattern: strings.TrimSpace(d.Pattern)}
+	if a.Status == domain.ApprovalDenied {
+		spec.Effect = config.EffectDeny
+	}
+	if d.Scope == ScopeSession {
+		spec.Thread = a.Thread
+	}
+	rules, err := policy.RulesFor(a, spec)
+	if errors.Is(err, policy.ErrNoPattern) {
+		return nil, domain.Invalid("pattern", "none: a rule of this question is for no command and no files that a pattern could name", fmt.Sprintf("%q", d.Pattern))
+	}
+	if err == nil && spec.Pattern != "" && !in.policy.Holds(policy.CallOf(a), spec.Effect, rules, thread) {
+		return nil, domain.Invalid("pattern", "one that fits what was asked, and each part of it", fmt.Sprintf("%q", d.Pattern))
+	}
+	return rules, err
+}
+
+// keepRules keeps the rules of a decision, and answers with them what waits.
+func (in *Inbox) keepRules(t store.Tx, a domain.Approval, scope string, rules []domain.Rule) error {
+	if len(rules) == 0 {
 		return nil
 	}
-	thread := a.Thread
-	if scope == ScopeProject {
-		thread = 0
-	}
-	effect := config.EffectAllow
-	if a.Status == domain.ApprovalDenied {
-		effect = config.EffectDeny
-	}
-	for _, rule := range policy.RulesFor(a, thread, effect) {
+	for _, rule := range rules {
 		if err := t.PutRule(rule); err != nil {
 			return err
 		}
 	}
-	if thread == 0 {
+	if scope == ScopeProject {
 		return in.reconsiderAll(t)
 	}
-	return in.Reconsider(t, thread)
+	return in.Reconsider(t, a.Thread)
+}
+
+// tell gives the comment of a decision to the agent as the next prompt, where it is
+// to have it and takes none with the decision.
+func (in *Inbox) tell(t store.Tx, a domain.Approval, d Decision, restrict bool) (*domain.Run, error) {
+	if !d.Tell || a.TakesComment() {
+		return nil, nil
+	}
+	asked, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return nil, err
+	}
+	next, err := in.runs.Tell(t, asked, tellPrompt(a, d.Comment), restrict)
+	if err != nil {
+		return nil, err
+	}
+	return &next, nil
+}
+
+// tellPrompt says what a person has said about a question, with what that was
+// about: other things may have been done since.
+func tellPrompt(a domain.Approval, comment string) string {
+	asked := cmp.Or(a.Title, a.Subject, a.Tool)
+	switch {
+	case a.Type == domain.HumanContact:
+		return fmt.Sprintf("About your question %q: %s", asked, comment)
+	case a.IsPlan() && a.Status == domain.ApprovalDenied:
+		return "I did not agree to your plan: " + comment
+	case a.IsPlan():
+		return "I agreed to your plan: " + comment
+	case a.Status == domain.ApprovalDenied:
+		return fmt.Sprintf("You asked for permission (%s) and I did not give it: %s", asked, comment)
+	}
+	return fmt.Sprintf("You asked for permission (%s) and I gave it: %s", asked, comment)
 }

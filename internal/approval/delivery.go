@@ -24,6 +24,7 @@ const (
 	givenUpInputFixed = "%s, but the agent that goes on would run the tool with its own input, so the question is asked anew"
 	givenUpRuled      = "%s, but a rule or a mode has answered the question since"
 	givenUpNotNeeded  = "%s, but the agent went on without asking this again"
+	givenUpOvertaken  = "%s, but the conversation went on with something else, in which this was not asked again"
 )
 
 // inWords says in a few words what a human did.
@@ -72,14 +73,24 @@ func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
 // settleCarried sees to the answers that waited for a question to be asked
 // again, once nothing of the thread is left that would ask it.
 func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
-	if more, err := t.HasUnfinished(in.ctx, run.Thread, run.ID); err != nil || more {
+	more, err := t.HasUnfinished(in.ctx, run.Thread, run.ID)
+	if err != nil {
 		return err
+	}
+	// Who stops the turn that an answer began has taken that back, whatever waits
+	// behind it.
+	tookBack := stopped && run.Source == domain.SourceDecision
+	if more && !tookBack {
+		return nil
 	}
 	carried, err := t.CarriedDecisions(in.ctx, run.Thread)
 	if err != nil {
 		return err
 	}
 	for _, a := range carried {
+		if more && a.Decided.After(run.Created) { // for another one
+			continue
+		}
 		switch {
 		case stopped:
 			err = in.giveUp(t, a, givenUpStopped)
@@ -92,8 +103,11 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 			// answer knows nothing of it.
 			var other bool
 			continued := run.Source == domain.SourceDecision && !run.Created.Before(a.Decided)
+			overtaken := run.Source != domain.SourceDecision && a.Decided.Before(run.Created)
 			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && continued && (other || a.Reopens != "") {
 				err = in.giveUp(t, a, givenUpNotNeeded)
+			} else if err == nil && overtaken {
+				err = in.giveUp(t, a, givenUpOvertaken)
 			} else if err == nil {
 				err = in.reopen(t, a, againNotAsked)
 			}
@@ -114,7 +128,7 @@ func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
 	}
 	again := domain.Approval{
 		ID: uuid.NewString(), Thread: a.Thread, Run: a.Run, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
-		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel,
+		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel, Plan: a.Plan,
 		Status: domain.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now(),
 		Reopens: a.ID, Reopened: fmt.Sprintf(why, inWords(a)), Elicitation: a.Elicitation,
 	}
@@ -134,7 +148,7 @@ func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
 	if err := in.linkTool(t, again, run); err != nil {
 		return err
 	}
-	return in.announce(t, run, Requested(again))
+	return in.announceQuestion(t, run, again)
 }
 
 // giveUp gives up an answer that nobody is to act on any more.
@@ -166,7 +180,7 @@ func (in *Inbox) closeOvertaken(t store.Tx, run domain.Run) error {
 		return err
 	}
 	for _, a := range stale {
-		if a.Run >= run.ID || !a.Created.Before(run.Created) { // it was asked since that was wanted
+		if !isOvertaken(a, run) {
 			continue
 		}
 		a.Status, a.DecidedBy = domain.ApprovalCancelled, domain.DecidedByOvertaken
@@ -175,6 +189,12 @@ func (in *Inbox) closeOvertaken(t store.Tx, run domain.Run) error {
 		}
 	}
 	return nil
+}
+
+// isOvertaken reports whether a run was wanted after a question had been asked, in
+// an earlier one.
+func isOvertaken(a domain.Approval, run domain.Run) bool {
+	return a.Run < run.ID && a.Created.Before(run.Created)
 }
 
 // Taken notes that the agent of a run was seen to go on from answers. What was

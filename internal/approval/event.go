@@ -4,8 +4,18 @@ import (
 	"cmp"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
+
+// announceQuestion tells of a question that waits now.
+func (in *Inbox) announceQuestion(t store.Tx, run domain.Run, a domain.Approval) error {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	return in.announce(t, run, Requested(a, thread.CWD))
+}
 
 // announce adds an event of a run to the log.
 func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
@@ -13,14 +23,29 @@ func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
 	return err
 }
 
+// RulePreview is what a rule would hold for that is made of a question in a
+// conversation of the directory cwd, nil if none can be made.
+func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
+	if rule, ok := policy.Preview(a, cwd); ok {
+		return &rule
+	}
+	return nil
+}
+
 // Requested is a question as an event tells of it: without what is too long for
-// one, which the approval has.
-func Requested(a domain.Approval) domain.ApprovalRequested {
+// one, which the approval has. cwd is the directory of its conversation.
+func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 	ambiguity, title := Presented(a)
 	r := domain.ApprovalRequested{
 		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
-		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs,
+		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Plan: a.Plan, TakesComment: a.TakesComment(),
 		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
+	}
+	if r.Rule = RulePreview(a, cwd); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
+		r.Rule = nil
+	}
+	if len(r.Plan) > domain.MaxEventText {
+		r.Plan, r.Truncated = "", true
 	}
 	if len(r.Input) > domain.MaxEventText {
 		r.Input, r.Truncated = nil, true
@@ -39,5 +64,6 @@ func resolvedOf(a domain.Approval) domain.ApprovalResolved {
 	return domain.ApprovalResolved{
 		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment), Comment: a.Comment,
 		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
+		Explanation: a.Explanation,
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,12 +31,15 @@ const within = 20 * time.Second
 // life of runs, and the transcript.
 type harness struct {
 	*Inbox
-	store store.Store
+	store   store.Store
+	written witness.Witness // hears of each change of the store
 
 	mu      sync.Mutex // guards the fields below
 	rules   []config.Rule
 	read    map[string]int // approvals that changes have read, by the query
 	resumed []string       // prompts
+	told    []string       // prompts
+	refused []string       // tool calls
 	notes   []string
 	gone    chan struct{} // of AgentEnded
 	foreign bool
@@ -68,6 +72,7 @@ func (h *harness) setRules(rules ...config.Rule) {
 }
 
 func (h *harness) Write(ctx context.Context, change func(store.Tx) error) error {
+	defer h.written.Note(func() {})
 	return h.store.Write(ctx, func(t store.Tx) error { return change(countingTx{t, h}) })
 }
 
@@ -93,6 +98,20 @@ func (h *harness) Resume(_ store.Tx, _ domain.Run, prompt string, _ bool) error 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.resumed = append(h.resumed, prompt)
+	return nil
+}
+
+func (h *harness) Tell(_ store.Tx, _ domain.Run, prompt string, _ bool) (domain.Run, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = append(h.told, prompt)
+	return domain.Run{Task: int64(len(h.told))}, nil
+}
+
+func (h *harness) RefuseTool(_ store.Tx, _ domain.Run, a domain.Approval, why string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = append(h.refused, a.ToolUseID()+": "+a.DecidedBy+": "+why)
 	return nil
 }
 
@@ -209,7 +228,7 @@ func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionP
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	require.Eventually(t, func() bool {
+	h.written.Await(t, func() bool {
 		list, err := h.Pending(context.Background(), run.UUID)
 		require.NoError(t, err)
 		for _, a := range list {
@@ -219,7 +238,7 @@ func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionP
 			}
 		}
 		return false
-	}, within, time.Millisecond)
+	}, "the question")
 	return asked, answered
 }
 

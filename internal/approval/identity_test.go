@@ -95,18 +95,23 @@ func TestWhoIsAskedSeesThatAnInputHasTwoReadings(t *testing.T) {
 // What is too long for an event is in the approval.
 func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
 	short := domain.Approval{Input: json.RawMessage(`{"a":1}`), Diffs: []domain.Diff{{Path: "/a", NewText: "x"}}, Options: []domain.Option{{ID: "o"}}}
-	told := Requested(short)
+	told := Requested(short, "/p")
 	assert.Equal(t, []any{short.Input, short.Diffs, short.Options, false}, []any{told.Input, told.Diffs, told.Options, told.Truncated})
 
 	long := short
 	long.Diffs = []domain.Diff{{Path: "/a", NewText: strings.Repeat("x", domain.MaxEventText)}}
-	told = Requested(long)
+	told = Requested(long, "/p")
 	assert.Nil(t, told.Diffs)
 	assert.Equal(t, []any{short.Input, true}, []any{told.Input, told.Truncated})
 
 	long = short
+	long.Plan = strings.Repeat("x", domain.MaxEventText+1)
+	told = Requested(long, "/p")
+	assert.Equal(t, []any{"", short.Input, true}, []any{told.Plan, told.Input, told.Truncated})
+
+	long = short
 	long.Input = json.RawMessage(`"` + strings.Repeat("x", domain.MaxEventText) + `"`)
-	told = Requested(long)
+	told = Requested(long, "/p")
 	assert.Nil(t, told.Input)
 	assert.Equal(t, []any{short.Diffs, true}, []any{told.Diffs, told.Truncated})
 }

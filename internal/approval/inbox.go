@@ -28,6 +28,9 @@ type Runs interface {
 	// interrupted, unless its conversation goes on already. restrict says that it
 	// is for somebody who does not trust the workspace.
 	Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error
+	// Tell adds a run that gives a prompt to the conversation of a run, behind what
+	// waits there. restrict is as of Resume.
+	Tell(t store.Tx, in domain.Run, prompt string, restrict bool) (domain.Run, error)
 	// ConfirmsAnswers reports whether a run's executor tells which answers its
 	// agent has taken. One that somebody else wrote does not.
 	ConfirmsAnswers(run domain.Run) bool
@@ -47,6 +50,9 @@ type Transcript interface {
 	// BeginTool adds the tool call that an approval is about, of which the agent
 	// has not told yet.
 	BeginTool(t store.Tx, run domain.Run, a domain.Approval) error
+	// RefuseTool notes at the tool call that an approval is about who has not let it
+	// run, and why.
+	RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why string) error
 	// NoteApproval says in the conversation what became of an approval, in the place
 	// of what was said of it before. data is for programs.
 	NoteApproval(t store.Tx, run domain.Run, id, text string, note domain.ApprovalNote) error

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -139,7 +138,7 @@ func TestAQuestionOfAnAgentThatAsksNoMoreIsClosed(t *testing.T) {
 		done <- err
 	}()
 	var ids []string
-	require.Eventually(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, within, time.Millisecond)
+	h.written.Await(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, "the question")
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 	a, err := h.Inbox.Find(context.Background(), ids[0])

@@ -63,7 +63,7 @@ func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	if err := in.linkTool(t, *a, *run); err != nil {
 		return err
 	}
-	if err := in.announce(t, *run, Requested(*a)); err != nil {
+	if err := in.announceQuestion(t, *run, *a); err != nil {
 		return err
 	}
 	if run.State == domain.Running {
@@ -79,6 +79,10 @@ func (in *Inbox) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
 	switch {
 	case err == nil:
 		item.Approval = a.ID
+		if details, ok := item.Data.(domain.ToolDetails); ok { // refused before, perhaps
+			details.RefusedBy, details.Refusal = "", ""
+			item.Data = details
+		}
 		return t.UpdateItem(item)
 	case !errors.Is(err, store.ErrNotFound):
 		return err

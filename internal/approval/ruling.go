@@ -26,9 +26,15 @@ func (in *Inbox) situationOf(t store.Tx, run domain.Run) (policy.Situation, erro
 	return situation, err
 }
 
+// decideBy makes a ruling the decision of a question.
+func decideBy(a *domain.Approval, r policy.Ruling) {
+	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
+}
+
 // recordRuling keeps and announces a question that the policy has answered.
 func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r policy.Ruling) error {
-	a.Status, a.DecidedBy, a.Decided = statusOf(r), r.Reason, t.Now()
+	decideBy(a, r)
+	a.Decided, a.AwaitedBy = t.Now(), 0
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
@@ -94,7 +100,7 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 		if !ruling.IsSettled() {
 			continue
 		}
-		a.Status, a.DecidedBy = statusOf(ruling), ruling.Reason
+		decideBy(&a, ruling)
 		if err := in.close(t, a); err != nil {
 			return err
 		}

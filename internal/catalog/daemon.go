@@ -54,6 +54,7 @@ type RequestPermissionParams struct {
 	ToolKind   string             `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Paths      []string           `json:"paths,omitempty" doc:"The files that it touches."`
 	Diffs      []FileDiff         `json:"diffs,omitempty" doc:"What it would change."`
+	Plan       string             `json:"plan,omitempty" doc:"What the agent would do next, where it asks to leave its plan mode."`
 	Options    []PermissionOption `json:"options,omitempty" doc:"The answers that the agent offers."`
 	InputFixed bool               `json:"input_fixed,omitempty" doc:"A changed input would not be heeded: the tool runs with this one, or not at all."`
 	Unasked    []string           `json:"unasked,omitempty" doc:"The agent has not asked for permission: only whether the policy denies this is to be told, under each of these names of tools."`

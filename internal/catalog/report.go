@@ -22,12 +22,16 @@ const (
 	EventFileChange    = "file_change"    // FileChange
 	EventNativeSession = "native_session" // NativeSession
 	EventProcess       = "process"        // Process
+	EventSilence       = "agent_silent"   // Silence: it began, goes on with new words, or has ended
 	EventRaw           = "raw"            // whatever an agent sent that nobody knows
 	// ElicitationDone, when the agent says so.
 	EventElicitationDone = "elicitation_done"
 	// PermissionTaken, before what shows it. An executor that leaves it out is
 	// taken to have passed answers on when it reports anything later.
 	EventPermissionTaken = "permission_taken"
+	// An empty object, at the end of a turn that an agent ended because it was
+	// denied permission.
+	EventDenialEndedTurn = "denial_ended_turn"
 )
 
 // ContentDelta is a piece of a message or a thought.
@@ -175,6 +179,16 @@ type ElicitationDone struct {
 // answer was written to the agent is not enough: it may die before it reads it.
 type PermissionTaken struct {
 	ApprovalIDs []string `json:"approval_ids" doc:"Of results of request_permission."`
+}
+
+// Silence is that an agent has given no sign of life for a while, though nobody
+// else has to do something first.
+type Silence struct {
+	SinceMS int64  `json:"since_ms" doc:"When its last sign of life was, in milliseconds since 1970."`
+	Note    string `json:"note,omitempty" doc:"What it has complained of since then, on its standard error; at most a few lines."`
+	ToolID  string `json:"tool_id,omitempty" doc:"The tool call that it is in the middle of. Then it need not be trouble."`
+	Tool    string `json:"tool,omitempty" doc:"What that does, in words."`
+	Ended   bool   `json:"ended,omitempty" doc:"It goes on, or the prompt has ended."`
 }
 
 // Process is the process group that an agent runs in, so that it can be ended

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -24,21 +23,7 @@ func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx
 	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking: "+strings.Join(wire.Modes, ", ")+", or a mode of its own")
 	f.StringVar(&a.model, "model", "", "a model that the agent has")
 	f.StringArrayVar(&a.options, "option", nil, "ID=VALUE, an option of the agent's; may be given several times")
-	for name, list := range map[string]func(k wire.Known) []string{
-		"mode": func(k wire.Known) []string { return described(k.Modes, "") },
-		"model": func(k wire.Known) []string {
-			if k.Told.Model == nil {
-				return nil
-			}
-			return described(k.Told.Model.Available, "")
-		},
-		"option": func(k wire.Known) (all []string) {
-			for _, o := range k.Told.Options {
-				all = append(all, described(o.Values, o.ID+"=")...)
-			}
-			return all
-		},
-	} {
+	for name, list := range map[string]func(k wire.Known) []string{"mode": candidate.Modes, "model": candidate.Models, "option": candidate.Options} {
 		_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			words, directive := completeAll(s, func(ctx context.Context, c *client.Client) []string {
 				k, err := known(ctx, c, cmd, args)
@@ -55,39 +40,9 @@ func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx
 	}
 }
 
-// described are choices for a shell, behind a prefix.
-func described(choices []wire.Choice, prefix string) (words []string) {
-	for _, c := range choices {
-		about := c.Name
-		if c.Description != "" {
-			about = strings.TrimPrefix(about+": "+c.Description, ": ")
-		}
-		words = append(words, strings.TrimSuffix(prefix+c.ID+"\t"+output.Short(about), "\t"))
-	}
-	return words
-}
-
-// params adds what the flags say to the parameters of a method, in which the mode
-// has the name mode.
-func (a *agentSettings) params(params map[string]any, mode string) error {
-	if a.mode != "" {
-		params[mode] = a.mode
-	}
-	if a.model != "" {
-		params["model"] = a.model
-	}
-	options := make(map[string]string)
-	for _, text := range a.options {
-		id, value, ok := strings.Cut(text, "=")
-		if !ok || id == "" {
-			return fmt.Errorf("--option takes ID=VALUE, got %q", text)
-		}
-		options[id] = value
-	}
-	if len(options) > 0 {
-		params["options"] = options
-	}
-	return nil
+// params adds what the flags say to the parameters of session.set.
+func (a *agentSettings) params(params map[string]any) error {
+	return wire.Wanted(params, map[string]string{"mode": a.mode, "model": a.model}, a.options)
 }
 
 // isEmpty reports whether no flag was given.

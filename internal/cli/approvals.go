@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
@@ -53,7 +54,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until there is a question")
 	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, by any of its ids")
-	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskIDs))
+	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, candidate.Tasks))
 	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
 	return cmd
 }
@@ -103,7 +104,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +
 			"a terminal with $PAGER or less.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				a, raw, err := inbox.Find(ctx, c, args[0])
@@ -129,11 +130,14 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					{"asked", a.CreatedAt},
 					{"deadline", a.Deadline},
 					{"decided by", a.DecidedBy},
+					{"because", a.Explanation},
+					{"rule, session", a.Rules["session"].Text},
+					{"rule, project", a.Rules["project"].Text},
 					{"comment", a.Comment},
 					{"response", a.Response},
 				}
 				for i, o := range a.Options {
-					fields = append(fields, output.Field{"option " + strconv.Itoa(i+1), o.Name})
+					fields = append(fields, output.Field{"option " + strconv.Itoa(i+1), o.InWords()})
 				}
 				text := &strings.Builder{}
 				_ = output.Fields(text, fields...)                      // a Builder takes all

@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -46,7 +49,38 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
 	progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
+	if r.Told != "" {
+		progress(cmd, s, "the agent is told with its next prompt: %s", r.Told)
+	}
 	return nil
+}
+
+// withOption is a decision with the option that a word names: by its number, id or
+// name.
+func withOption(d wire.Decision, a wire.Approval, word string) (wire.Decision, error) {
+	if word == "" {
+		return d, nil
+	}
+	var names []string
+	for i, o := range a.Options {
+		if word == strconv.Itoa(i+1) || word == o.OptionID || strings.EqualFold(word, o.Name) {
+			d.Option = o.OptionID
+			return d, nil
+		}
+		names = append(names, strconv.Itoa(i+1)+" "+o.InWords())
+	}
+	if len(names) == 0 {
+		return d, errors.New("--option: the agent offers none")
+	}
+	return d, errors.New(output.Line(fmt.Sprintf("--option %q is none of: %s", word, strings.Join(names, "; "))))
+}
+
+// answerFlags are those of answers to questions about tools.
+func answerFlags(cmd *cobra.Command, d *wire.Decision, option *string) {
+	scopeFlag(cmd, d)
+	cmd.Flags().StringVar(&d.Pattern, "pattern", "", "with --scope: what the rule is for, instead of what approvals show says")
+	cmd.Flags().StringVar(option, "option", "", "the agent's own answer, by its number, id or name")
+	cmd.Flags().BoolVar(&d.Tell, "tell", false, "the agent is to be told the words, with its next prompt if it takes none with the answer")
 }
 
 func scopeFlag(cmd *cobra.Command, d *wire.Decision) {
@@ -55,15 +89,17 @@ func scopeFlag(cmd *cobra.Command, d *wire.Decision) {
 
 func newApproveCommand(s *settings) *cobra.Command {
 	d := wire.Decision{Decision: "approve"}
-	var input string
+	var input, option string
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Allow what an agent asks",
 		Long: "Allow what an agent asks: once, for the rest of the session or in the whole\n" +
-			"project. With --edit-input the tool runs with another input.\n" + hubStatusHelp,
-		Example:           "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session",
+			"project. With --edit-input the tool runs with another input.\n\n" +
+			"approvals show says which answers the agent offers, and what a rule would be for.\n" + hubStatusHelp,
+		Example: "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session\n" +
+			"  duet-rpc approvals approve 7787605b --scope project --pattern 'git log *'\n  duet-rpc approvals approve 7787605b --option 2",
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("edit-input") {
 				if !json.Valid([]byte(input)) || !strings.HasPrefix(strings.TrimSpace(input), "{") {
@@ -71,29 +107,33 @@ func newApproveCommand(s *settings) *cobra.Command {
 				}
 				d.Input = json.RawMessage(input)
 			}
-			return answerApproval(cmd, s, args[0], func(wire.Approval) (wire.Decision, error) { return d, nil })
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return withOption(d, a, option) })
 		},
 	}
 	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
 	cmd.Flags().StringVar(&d.Comment, "comment", "", "why, for the record")
-	scopeFlag(cmd, &d)
+	answerFlags(cmd, &d, &option)
 	return cmd
 }
 
 func newDenyCommand(s *settings) *cobra.Command {
 	d := wire.Decision{Decision: "deny"}
+	var option string
 	cmd := &cobra.Command{
-		Use:               "deny ID REASON...",
-		Short:             "Deny what an agent asks, and tell it why",
-		Long:              "Deny what an agent asks, and tell it why.\n" + hubStatusHelp,
-		Example:           "  duet-rpc approvals deny 7787605b use a branch",
-		Args:              atLeast("ID", "REASON"),
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		Use:               "deny ID [REASON...]",
+		Short:             "Deny what an agent asks",
+		Long:              "Deny what an agent asks. Few agents are told the reason with that; with --tell it is\ntheir next prompt then.\n" + hubStatusHelp,
+		Example:           "  duet-rpc approvals deny 7787605b\n  duet-rpc approvals deny 7787605b --tell use a branch",
+		Args:              atLeast("ID"),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d.Comment = strings.Join(args[1:], " ")
-			return answerApproval(cmd, s, args[0], func(wire.Approval) (wire.Decision, error) { return d, nil })
+			if d.Comment = strings.Join(args[1:], " "); d.Comment == "" && d.Tell {
+				return errors.New("--tell: there is nothing to tell; say it behind the id")
+			}
+			d.Comment = cmp.Or(d.Comment, "denied") // somebody has to say something
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return withOption(d, a, option) })
 		},
 	}
-	scopeFlag(cmd, &d)
+	answerFlags(cmd, &d, &option)
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -43,7 +44,7 @@ func newAttachCommand(s *settings) *cobra.Command {
 			}
 			return exactly("TERMINAL (or --new)")(cmd, args)
 		},
-		ValidArgsFunction: completeFirst(s, terminalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Terminals),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.CWD, err = fullPath(cmp.Or(o.CWD, ".")); err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
 
@@ -42,7 +43,7 @@ func newCallCommand(s *settings) *cobra.Command {
 			}
 			return atLeast("METHOD")(cmd, args)
 		},
-		ValidArgsFunction: completeFirst(s, methodNames),
+		ValidArgsFunction: completeFirst(s, candidate.Methods),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params, err := callParams(cmd.InOrStdin(), args[1:])
 			if err != nil {

@@ -8,9 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/attach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
@@ -55,46 +52,6 @@ func completeAll(s *settings, list completer) cobra.CompletionFunc {
 		}
 		return fit, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// taskIDs lists the last tasks.
-func taskIDs(ctx context.Context, c *client.Client) []string {
-	tasks, _, _ := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]int{"limit": 50})
-	var out []string
-	for _, t := range tasks {
-		out = append(out, t.ID+"\t"+output.Short(t.State+" · "+t.Prompt))
-	}
-	return out
-}
-
-// approvalIDs lists the open questions.
-func approvalIDs(ctx context.Context, c *client.Client) []string {
-	open, _, _ := wire.OpenApprovals(ctx, c, "")
-	var out []string
-	for _, a := range open {
-		out = append(out, a.ID+"\t"+output.Short(a.TaskID+" · "+a.Asks()))
-	}
-	return out
-}
-
-// terminalIDs lists the terminals.
-func terminalIDs(ctx context.Context, c *client.Client) []string {
-	terminals, _, _ := wire.Terminals(ctx, c)
-	var out []string
-	for _, t := range terminals {
-		out = append(out, t.ID+"\t"+attach.Describe(t))
-	}
-	return out
-}
-
-// methodNames lists the hub's methods.
-func methodNames(ctx context.Context, c *client.Client) []string {
-	methods, _, _ := wire.Call[[]struct{ Name, Description string }](ctx, c, "listMethods", nil)
-	var out []string
-	for _, m := range methods {
-		out = append(out, m.Name+"\t"+output.Short(m.Description))
-	}
-	return out
 }
 
 // agentFlag adds --agent, which completes by the configuration.

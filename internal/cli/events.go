@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/eventline"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -70,7 +71,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 	f.BoolVarP(&o.follow, "follow", "f", true, "keep printing as events come")
 	f.BoolVar(&o.noFollow, "no-follow", false, "stop at the end of the log")
 	cmd.MarkFlagsMutuallyExclusive("follow", "no-follow")
-	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskIDs))
+	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, candidate.Tasks))
 	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		before := word[:strings.LastIndex(word, ",")+1] // the types that are there already
 		var out []string

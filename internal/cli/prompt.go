@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -77,14 +77,14 @@ func newPromptCommand(s *settings) *cobra.Command {
 		if o.from == "" {
 			return knownByFlag(ctx, c, cmd, args)
 		}
-		from, err := continued(ctx, c, o.from)
+		from, err := wire.Named(ctx, c, o.from)
 		if err != nil {
 			return wire.Known{}, err
 		}
 		return wire.KnownOf(ctx, c, "", from)
 	})
 	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, func(ctx context.Context, c *client.Client) []string {
-		return append([]string{"last\tthe session that was started last"}, taskIDs(ctx, c)...)
+		return append([]string{"last\tthe session that was started last"}, candidate.Tasks(ctx, c)...)
 	}))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "agent")
@@ -178,23 +178,19 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			return started, err
 		}
 		params := map[string]any{"query": text}
-		for name, value := range map[string]string{"agent": o.agent, "working_dir": o.cwd} {
-			if value != "" {
-				params[name] = value
-			}
-		}
-		if err := o.set.params(params, "permission_mode"); err != nil {
+		members := map[string]string{"agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
+		if err := wire.Wanted(params, members, o.set.options); err != nil {
 			return started, err
 		}
 		started, _, err = wire.Call[wire.Started](ctx, c, "launchSession", params)
 		return started, err
 	}
-	if o.from, err = continued(ctx, c, o.from); err != nil {
+	if o.from, err = wire.Named(ctx, c, o.from); err != nil {
 		return started, err
 	}
 	if !o.set.isEmpty() {
 		params := map[string]any{"session_id": o.from}
-		if err := o.set.params(params, "mode"); err != nil {
+		if err := o.set.params(params); err != nil {
 			return started, err
 		}
 		if err := c.Call(ctx, "session.set", params, nil); err != nil {
@@ -203,19 +199,4 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	}
 	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", map[string]string{"session_id": o.from, "query": text})
 	return started, err
-}
-
-// continued is the session that is gone on with: by any id, or last.
-func continued(ctx context.Context, c *client.Client, from string) (string, error) {
-	if from != "last" {
-		return from, nil
-	}
-	list, _, err := wire.Call[struct{ Sessions []wire.Session }](ctx, c, "listSessions", map[string]int{"limit": 1})
-	if err != nil {
-		return "", err
-	}
-	if len(list.Sessions) == 0 {
-		return "", errors.New("there is no session yet to continue")
-	}
-	return list.Sessions[0].ID, nil
 }

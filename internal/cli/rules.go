@@ -16,6 +16,8 @@ func ruleSubject(r wire.Rule) string {
 	switch {
 	case r.Command != "":
 		return r.Tool + ": " + r.Command
+	case r.Path != "":
+		return r.Tool + ": " + r.Path
 	case r.SameInput:
 		return r.Tool + ", with the same input"
 	}

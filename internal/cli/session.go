@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -36,11 +35,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
-				t := output.NewTable(cmd.OutOrStdout(), "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
-				for _, x := range r.Sessions {
-					t.Row(x.ID, x.TaskID, x.Status, x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
-				}
-				return t.Flush()
+				return sessionview.List(cmd.OutOrStdout(), r.Sessions)
 			})
 		},
 	}
@@ -58,37 +53,13 @@ func newSessionShowCommand(s *settings) *cobra.Command {
 		Short:             "Show a session and the agent's last message",
 		Long:              "Show a session and the agent's last message.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
-				return printSession(cmd, r.Session)
+				return sessionview.Print(cmd.OutOrStdout(), r.Session)
 			})
 		},
 	}
-}
-
-func printSession(cmd *cobra.Command, x wire.Session) error {
-	tokens, cost := "", ""
-	if x.TotalTokens > 0 {
-		tokens = fmt.Sprint(x.TotalTokens)
-	}
-	if x.Cost > 0 {
-		cost = fmt.Sprintf("$%.4f", x.Cost)
-	}
-	out := cmd.OutOrStdout()
-	fields := []output.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"agent", x.Agent},
-	}
-	fields = append(fields, agentFields(x)...)
-	fields = append(fields, output.Field{"title", x.Title},
-		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", x.CreatedAt}, output.Field{"ended", x.CompletedAt},
-		output.Field{"stop reason", x.StopReason}, output.Field{"error", x.Error}, output.Field{"error code", x.ErrorCode},
-		output.Field{"agent's session", x.AgentSession}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
-	err := output.Fields(out, fields...)
-	if x.Result != nil {
-		output.Body(out, x.Result.Result)
-	}
-	return err
 }
 
 func newSessionLaunchCommand(s *settings) *cobra.Command {
@@ -110,15 +81,11 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			if cwd, err = fullPath(cwd); err != nil {
 				return err
 			}
-			for name, value := range map[string]string{"agent": agent, "working_dir": cwd, "title": title} {
-				if value != "" {
-					params[name] = value
-				}
-			}
 			if len(dirs) > 0 {
 				params["additional_directories"] = dirs
 			}
-			if err := a.params(params, "permission_mode"); err != nil {
+			members := map[string]string{"agent": agent, "working_dir": cwd, "title": title, "permission_mode": a.mode, "model": a.model}
+			if err := wire.Wanted(params, members, a.options); err != nil {
 				return err
 			}
 			return startWork(cmd, s, "launchSession", params, wait)
@@ -158,7 +125,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 	cmd := &cobra.Command{
 		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: startingDaemon(),
 		Args:              atLeast("ID"),
-		ValidArgsFunction: completeFirst(s, taskIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if p.Query, err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
@@ -177,7 +144,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 		Short:             "Interrupt a session; it can be continued",
 		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "interruptSession", map[string]string{"session_id": args[0]}, func(r struct {
 				Success bool

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -87,7 +88,7 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 		Short:             "Show a task and what its agent has said so far",
 		Long:              "Show a task and what its agent has said so far.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
@@ -108,7 +109,7 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 		Short:             "Cancel a task that is queued or running",
 		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]string{"taskId": args[0]}
 			if reason != "" {

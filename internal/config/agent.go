@@ -26,6 +26,7 @@ type builtIn struct {
 	keyService  string // the service that the key is of
 	files       string // one of catalog.Files…; "" means that they are read and written
 	install     string // how people get it
+	cli         string // the program that people know, which needs this one to be spoken with
 }
 
 // builtIns are in the order in which they are chosen where nobody said which
@@ -36,13 +37,13 @@ func builtIns() []builtIn {
 			name: "claude", title: "Claude Code", command: []string{"claude-agent-acp"},
 			envFrom:     []string{"ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE"},
 			keyVariable: "ANTHROPIC_API_KEY", keyService: "anthropic",
-			install: "npm install -g @agentclientprotocol/claude-agent-acp",
+			install: "npm install -g @agentclientprotocol/claude-agent-acp", cli: "claude",
 		},
 		{
 			name: "codex", title: "Codex", command: []string{"codex-acp"},
 			envFrom:     []string{"OPENAI_BASE_URL", "CODEX_HOME"},
 			keyVariable: "OPENAI_API_KEY", keyService: "openai",
-			install: "npm install -g @zed-industries/codex-acp",
+			install: "npm install -g @zed-industries/codex-acp", cli: "codex",
 		},
 		{
 			name: "gemini", title: "Gemini CLI", command: []string{"gemini", "--experimental-acp"},
@@ -83,12 +84,20 @@ func builtInNames() []string {
 	return names
 }
 
-// Install says how people get the agent's program.
-func (a Agent) Install() string {
+// known is the built-in agent that a is, with its own program.
+func (a Agent) known() (builtIn, bool) {
 	for _, b := range builtIns() {
 		if b.name == a.Name && len(a.Command) > 0 && a.Command[0] == b.command[0] {
-			return b.install
+			return b, true
 		}
+	}
+	return builtIn{}, false
+}
+
+// Install says how people get the agent's program.
+func (a Agent) Install() string {
+	if b, ok := a.known(); ok {
+		return b.install
 	}
 	if len(a.Command) == 0 {
 		return "give it a command"

@@ -50,7 +50,7 @@ func (l *layer) needTrust(below Limits, withValues bool) []Value {
 	}
 	for _, r := range l.rules {
 		if r.Effect == EffectAllow {
-			add("rules", phrase(r.text()))
+			add("rules", phrase(r.String()))
 		}
 	}
 	return out

@@ -214,6 +214,9 @@ func (b *builder) finish() *Config {
 			a.Path = lookPath(a.Command[0], b.getenv)
 		}
 		a.Available = a.Path != ""
+		if known, ok := a.known(); ok && !a.Available && known.cli != "" {
+			a.CLI = lookPath(known.cli, b.getenv)
+		}
 		b.c.Agents[name] = a
 	}
 	return b.c

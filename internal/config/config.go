@@ -99,6 +99,9 @@ type Agent struct {
 	FromProject bool
 	Available   bool   // the program was found; never found where Trusted is false
 	Path        string // the program, absolute; empty where it was not found
+	// CLI is the agent's command line, where that was found and the program with
+	// which it speaks the Agent Client Protocol was not.
+	CLI string
 }
 
 // Rule decides about tool calls before anybody is asked. Empty patterns match
@@ -110,4 +113,6 @@ type Rule struct {
 	Command string // glob over the commands that it runs
 	Agent   string // the name of an agent
 	Source  string // user or project
+	File    string // in which it stands, as people are told of it; "": in none
+	Line    int    // of File, from 1
 }

@@ -208,6 +208,8 @@ func decodeRule(t table, source string) Rule {
 		Command: deref(t.checked("command", checkGlob)),
 		Agent:   deref(t.checked("agent", checkName)),
 		Source:  source,
+		File:    t.doc.name,
+		Line:    t.doc.keyAt(t.path).line,
 	}
 	for key, what := range map[string]string{"effect": `"allow" or "deny"`, "tool": `a pattern for the tool's name, such as "Bash" or "*"`} {
 		if _, ok := t.values[key]; !ok {

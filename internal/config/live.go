@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
@@ -150,6 +151,17 @@ func (l *Live) Generation() uint64 {
 	defer l.mu.Unlock()
 	l.view(false)
 	return l.generation
+}
+
+// Watch tells on changed, until stop is called, when Generation or Revoked may have
+// become another. It is closed when the system cannot tell any more, and nil where it
+// never could; see [filewatch.Files].
+func (l *Live) Watch() (changed <-chan struct{}, stop func()) {
+	w, err := filewatch.Files(l.files...)
+	if err != nil {
+		return nil, func() {}
+	}
+	return w.C, func() { w.Close() }
 }
 
 // Revoked reports whether the user trusts no content of the project's file. A

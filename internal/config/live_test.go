@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,7 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 	w.write(w.project, text)
 	assert.Len(t, l.Rules(), 2)
 	w.write(w.user, "default_agent = \n")
-	assert.Equal(t, []config.Rule{{Effect: "deny", Tool: "Read", Source: "project"}}, l.Rules())
+	assert.Equal(t, []config.Rule{{Effect: "deny", Tool: "Read", Source: "project", File: ".duet.toml", Line: 9}}, l.Rules())
 	assert.Empty(t, l.Keys())
 	_, err = l.Resolve("")
 	var wrong *config.Error
@@ -126,4 +127,34 @@ func mustStat(t *testing.T, path string) os.FileInfo {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	return info
+}
+
+// Whatever a look would see is told.
+func TestLiveTellsOfChanges(t *testing.T) {
+	const text = "[[rules]]\neffect = 'deny'\ntool = 'Read'\n"
+	for name, change := range map[string]func(*world){
+		"the project's file":  func(w *world) { w.write(w.project, text) },
+		"the user's file":     func(w *world) { w.write(w.user, text) },
+		"that one is trusted": func(w *world) { w.trusted() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(w.project, "#")
+			reads := 0
+			l := w.live(&reads)
+			changed, stop := l.Watch()
+			defer stop()
+			if changed == nil {
+				t.Skip("nothing tells of changes on this system")
+			}
+			before := l.Generation()
+			change(w)
+			select {
+			case <-changed:
+			case <-time.After(time.Minute):
+				require.Fail(t, "it is not told")
+			}
+			assert.NotEqual(t, before, l.Generation())
+		})
+	}
 }

@@ -48,8 +48,8 @@ func TestUntrustedProject(t *testing.T) {
 	assert.Equal(t, config.HubEmbedded, c.Hub)
 	assert.Equal(t, map[string]config.Key{"anthropic": {Env: "MINE"}}, c.Keys)
 	assert.Equal(t, []config.Rule{
-		{Effect: "deny", Tool: "Read", Source: "project"},
-		{Effect: "allow", Tool: "Edit", Source: "user"},
+		{Effect: "deny", Tool: "Read", Source: "project", File: ".duet.toml", Line: 18},
+		{Effect: "allow", Tool: "Edit", Source: "user", File: w.user, Line: 3},
 	}, c.Rules)
 	_, err := c.Resolve("team")
 	var refused *config.NotTrustedError

@@ -41,7 +41,7 @@ func (c *Config) Values() []Value {
 		out = append(out, Value{Key: "keys." + service + "." + name, Value: v, Source: c.origins["keys."+service]})
 	}
 	for _, r := range c.Rules {
-		out = append(out, Value{Key: "rules", Value: phrase(r.text()), Source: r.Source})
+		out = append(out, Value{Key: "rules", Value: phrase(r.String()), Source: r.Source})
 	}
 	return append(out, c.waiting...)
 }

@@ -68,8 +68,8 @@ type field struct {
 	value any
 }
 
-// text is a rule in one line.
-func (r Rule) text() string {
+// String is a rule in one line.
+func (r Rule) String() string {
 	s := fmt.Sprintf("%s tool %s", r.Effect, strconv.Quote(r.Tool))
 	for _, part := range []struct{ name, value string }{{"path", r.Path}, {"command", r.Command}, {"agent", r.Agent}} {
 		if part.value != "" {

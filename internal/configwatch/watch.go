@@ -3,8 +3,8 @@
 // trust in the project's file, the agents that it defines are ended.
 //
 // Who asks or starts something meets the configuration as it is at that moment;
-// this is for what was asked or started before. Nothing is looked at while there
-// is no agent.
+// this is for what was asked or started before. The system tells of changes, where
+// it can; nothing is looked at while there is no agent.
 package configwatch
 
 import (
@@ -17,14 +17,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/background"
 )
 
-// Changes tell whether the configuration has changed, see config.Live. They are
-// asked often.
+// Changes tell whether the configuration has changed, see config.Live.
 type Changes interface {
 	// Generation is a number that is another one when anything may have changed.
 	Generation() uint64
 	// Revoked reports whether the user does not trust the project's file any
 	// more, in no form.
 	Revoked() bool
+	// Watch tells on changed, until stop is called, when either may have become
+	// another. It is closed when the system cannot tell any more, and nil where it
+	// never could.
+	Watch() (changed <-chan struct{}, stop func())
 }
 
 // Options say what a Watch looks at, and what it does. All but Logger are
@@ -51,8 +54,14 @@ type Agent struct {
 }
 
 const (
-	// lookEvery is how often the configuration is looked at.
+	// lookEvery is how often the configuration is looked at where nothing tells of
+	// changes, and how soon one that could not be followed is tried again.
 	lookEvery = 500 * time.Millisecond
+	// lookStill is how often it is looked at all the same where changes are told:
+	// on an overlay, a file that is copied up is another one without a word, and
+	// nothing is told of what is written through memory, or mounted over it. It is
+	// also how soon it is noticed that there is no agent any more.
+	lookStill = 10 * time.Second
 	// mayIdle is how long an agent may be there after its last run while no
 	// executor is known of.
 	mayIdle = 2 * time.Minute
@@ -132,14 +141,28 @@ func (w *Watch) RunEnded(run int64) {
 // look looks until there is no agent any more. It begins at once: the trust may
 // have been taken back between the look at an agent and its start.
 func (w *Watch) look() {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+	changed, stop := w.opts.Changes.Watch()
+	defer stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for w.isNeeded() {
-		if err := w.follow(); err != nil && w.ctx.Err() == nil && w.opts.Logger != nil {
-			w.opts.Logger.Warn("a change of the configuration could not be followed; it is tried again", "err", err)
+		next := lookStill
+		if changed == nil {
+			next = lookEvery
 		}
+		if err := w.follow(); err != nil {
+			next = lookEvery
+			if w.ctx.Err() == nil && w.opts.Logger != nil {
+				w.opts.Logger.Warn("a change of the configuration could not be followed; it is tried again", "err", err)
+			}
+		}
+		timer.Reset(next)
 		select {
-		case <-tick.C:
+		case _, ok := <-changed:
+			if !ok {
+				changed = nil
+			}
+		case <-timer.C:
 		case <-w.ctx.Done():
 			return
 		}

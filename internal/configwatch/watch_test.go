@@ -19,9 +19,11 @@ type watched struct {
 	generation uint64
 	revoked    bool
 	executors  bool
-	failure    error // of what is done next
+	failure    error         // of what is done next
+	tells      chan struct{} // nil: nothing tells of changes
 
 	looks      int // at the generation
+	watches    int // that have not been stopped
 	reconsider int
 	ended      []Agent
 }
@@ -37,6 +39,11 @@ func (c *watched) Revoked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.revoked
+}
+
+func (c *watched) Watch() (changed <-chan struct{}, stop func()) {
+	c.set(func() { c.watches++ })
+	return c.tells, func() { c.set(func() { c.watches-- }) }
 }
 
 func (c *watched) hasExecutors() bool {
@@ -120,9 +127,52 @@ func TestAChangeIsFollowedWhileThereAreAgents(t *testing.T) {
 		wait(time.Hour)
 		still, _, _ := c.now()
 		assert.Equal(t, looks, still, "nothing is looked at where no agent is")
+		assert.Zero(t, c.watches)
 		w.RunStarted(2, false)
 		wait(0)
 		assert.Equal(t, 4, reconsidered(), "what changed meanwhile is followed then")
+	})
+}
+
+func TestAChangeThatIsToldIsFollowedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		c.tells = make(chan struct{}, 1)
+		reconsidered := func() int {
+			_, n, _ := c.now()
+			return n
+		}
+		looked := func() int {
+			n, _, _ := c.now()
+			return n
+		}
+		tell := func() { c.tells <- struct{}{} }
+		w.RunStarted(1, false)
+		wait(time.Hour + lookEvery/3)
+		assert.LessOrEqual(t, looked(), int(time.Hour/lookStill)+2, "it is looked at seldom")
+
+		c.set(func() { c.generation++ })
+		tell()
+		wait(0)
+		assert.Equal(t, 1, reconsidered())
+		c.set(func() { c.generation++; c.failure = errors.New("the disk is full") })
+		tell()
+		wait(0)
+		assert.Equal(t, 2, reconsidered())
+		wait(lookEvery)
+		assert.Equal(t, 3, reconsidered(), "one that fails is tried again though nothing is told")
+		c.set(func() { c.generation++ })
+		wait(lookStill)
+		assert.Equal(t, 4, reconsidered(), "and what nothing tells of is seen later")
+
+		close(c.tells)
+		wait(0)
+		c.set(func() { c.generation++ })
+		wait(lookEvery)
+		assert.Equal(t, 5, reconsidered(), "who cannot tell any more is looked at often")
+		w.RunEnded(1)
+		wait(lookStill)
+		assert.Zero(t, c.watches)
 	})
 }
 

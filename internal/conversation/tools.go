@@ -53,6 +53,28 @@ func (w *Writer) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error 
 	return t.InsertItem(&item)
 }
 
+// RefuseTool notes at the tool call that an approval is about who has not let it
+// run, and why. Of one that the agent has not told of yet this is the beginning.
+func (w *Writer) RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why string) error {
+	item, err := t.ToolItem(w.ctx, run.ID, a.ToolUseID())
+	if errors.Is(err, store.ErrNotFound) && a.CallID != a.ID {
+		if err = w.BeginTool(t, run, a); err == nil {
+			item, err = t.ToolItem(w.ctx, run.ID, a.ToolUseID())
+		}
+	}
+	if errors.Is(err, store.ErrNotFound) { // no call of the agent's
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before := item
+	details, _ := item.Data.(domain.ToolDetails)
+	details.RefusedBy, details.Refusal = a.DecidedBy, why
+	item.Data, item.Approval = details, a.ID
+	return w.changeTool(t, run, before, item, false)
+}
+
 // failTools ends the tool calls of a run that have not ended.
 func (w *Writer) failTools(t store.Tx, run domain.Run) error {
 	open, err := t.OpenTools(w.ctx, run.ID)
@@ -63,6 +85,9 @@ func (w *Writer) failTools(t store.Tx, run domain.Run) error {
 		item.Status = "failed"
 		if item.Result == "" {
 			item.Result = "the run ended before this did"
+			if details := detailsOf(item); details != nil && details.RefusedBy != "" {
+				item.Result = "not run: " + cmp.Or(details.Refusal, "denied by "+details.RefusedBy)
+			}
 		}
 		if err := w.changeTool(t, run, item, item, true); err != nil {
 			return err
@@ -146,7 +171,7 @@ func (w *Writer) announceTool(t store.Tx, run domain.Run, before, item domain.It
 		changed.Result = item.Result
 		changed.Truncated = cutText(&changed.Result)
 	}
-	if details := detailsOf(item); !ended || !bytes.Equal(before.Input, item.Input) || !sameDetails(detailsOf(before), details) {
+	if details := detailsOf(item); !ended || details != nil && details.RefusedBy != "" || !bytes.Equal(before.Input, item.Input) || !sameDetails(detailsOf(before), details) {
 		changed.Input, changed.Details = item.Input, details
 	}
 	if len(changed.Input) > domain.MaxEventText {

@@ -120,8 +120,21 @@ func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (
 
 // SessionReplaced notes that a run's agent had lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
-	const text = "The agent had lost its session; a new one was given the conversation so far."
-	m := domain.MessageAdded{Type: domain.ItemSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Text: text, Subtype: "session_replaced"}
+	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far.")
+}
+
+// DenialEndedTurn notes, behind the message that is open, that a run's agent ended
+// its turn because it was denied permission. It changes run to what is known then.
+func (w *Writer) DenialEndedTurn(t store.Tx, run *domain.Run) error {
+	if err := w.CloseMessage(t, run); err != nil {
+		return err
+	}
+	return w.say(t, *run, "denial_ended_turn", "The denial ended the turn: the agent waits to be told what to do instead.")
+}
+
+// say adds what the hub has to say.
+func (w *Writer) say(t store.Tx, run domain.Run, subtype, text string) error {
+	m := domain.MessageAdded{Type: domain.ItemSystem, Key: fmt.Sprintf("sys-%d", t.Seq()+1), Role: "system", Text: text, Subtype: subtype}
 	_, err := w.add(t, run, m)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -37,15 +38,12 @@ func (k *Keys) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalo
 		return result, err
 	}
 	if key == "" {
-		return result, domain.Errorf(domain.KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s", service, outcome, service, variableOf(service))
+		return result, domain.Errorf(domain.KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s", service, outcome, service, config.KeyVariable(service))
 	}
 	k.add(token.Thread, strings.TrimSpace(key))
 	result.APIKey = key
 	return result, nil
 }
-
-// variableOf is the variable of the environment that has the key of a service.
-func variableOf(service string) string { return strings.ToUpper(service) + "_API_KEY" }
 
 // fetch returns a key, or "", and in words where it came from, or why there is
 // none.
@@ -62,7 +60,7 @@ func (k *Keys) fetch(ctx context.Context, run int64, service string) (key, outco
 		if err != nil {
 			k.opts.Logger.Warn("a key could not be fetched", "service", service, "err", err)
 		}
-	} else if key := k.opts.Getenv(variableOf(service)); key != "" {
+	} else if key := k.opts.Getenv(config.KeyVariable(service)); key != "" {
 		return key, "environment"
 	}
 	return k.ask(ctx, session, service)

@@ -1,6 +1,9 @@
 package dialect
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 type statusData struct {
 	ids
@@ -42,6 +45,8 @@ type conversationData struct {
 	ToolData    *toolDetails    `json:"tool_data,omitempty"`
 	ResultFor   string          `json:"tool_result_for_id,omitempty"`
 	Result      string          `json:"tool_result_content,omitempty"`
+	RefusedBy   string          `json:"refused_by,omitempty"`
+	Refusal     string          `json:"refusal,omitempty"`
 	ParentID    string          `json:"parent_tool_use_id"`
 	Subtype     string          `json:"subtype,omitempty"`
 	Truncated   bool            `json:"truncated,omitempty"`
@@ -49,26 +54,29 @@ type conversationData struct {
 
 type requestedData struct {
 	ids
-	ApprovalID string          `json:"approval_id"`
-	CallID     string          `json:"call_id"`
-	ToolUseID  string          `json:"tool_use_id"`
-	Type       string          `json:"type"`
-	ToolName   string          `json:"tool_name"`
-	ToolInput  json.RawMessage `json:"tool_input,omitempty"`
-	ToolKind   string          `json:"tool_kind,omitempty"`
-	Editable   bool            `json:"input_editable"`
-	Ambiguity  string          `json:"input_ambiguity,omitempty"`
-	Title      string          `json:"title,omitempty"`
-	Subject    string          `json:"subject,omitempty"`
-	Options    json.RawMessage `json:"options,omitempty"`
-	Paths      []string        `json:"paths,omitempty"`
-	Diffs      []fileDiff      `json:"diffs,omitempty"`
-	Count      int             `json:"count"` // HumanLayer, June 2025
-	Stale      bool            `json:"stale,omitempty"`
-	Reopens    string          `json:"reopens,omitempty"`
-	Reopened   string          `json:"reopened,omitempty"`
-	Replayed   bool            `json:"replayed,omitempty"`
-	Truncated  bool            `json:"truncated,omitempty"`
+	ApprovalID   string          `json:"approval_id"`
+	CallID       string          `json:"call_id"`
+	ToolUseID    string          `json:"tool_use_id"`
+	Type         string          `json:"type"`
+	ToolName     string          `json:"tool_name"`
+	ToolInput    json.RawMessage `json:"tool_input,omitempty"`
+	ToolKind     string          `json:"tool_kind,omitempty"`
+	Editable     bool            `json:"input_editable"`
+	Ambiguity    string          `json:"input_ambiguity,omitempty"`
+	Title        string          `json:"title,omitempty"`
+	Subject      string          `json:"subject,omitempty"`
+	Options      json.RawMessage `json:"options,omitempty"`
+	Paths        []string        `json:"paths,omitempty"`
+	Diffs        []fileDiff      `json:"diffs,omitempty"`
+	Plan         string          `json:"plan,omitempty"`
+	Rules        RulePreviews    `json:"rule_preview,omitempty"`
+	TakesComment bool            `json:"takes_comment,omitempty"`
+	Count        int             `json:"count"` // HumanLayer, June 2025
+	Stale        bool            `json:"stale,omitempty"`
+	Reopens      string          `json:"reopens,omitempty"`
+	Reopened     string          `json:"reopened,omitempty"`
+	Replayed     bool            `json:"replayed,omitempty"`
+	Truncated    bool            `json:"truncated,omitempty"`
 	*Elicitation
 }
 
@@ -87,6 +95,7 @@ type resolvedData struct {
 	ToolName     string `json:"tool_name,omitempty"`
 	ToolUseID    string `json:"tool_use_id,omitempty"`
 	Edited       bool   `json:"input_was_edited,omitempty"`
+	Explanation  string `json:"explanation,omitempty"`
 }
 
 type settingsData struct {
@@ -142,6 +151,15 @@ type diffData struct {
 type updateData struct {
 	ids
 	Update json.RawMessage `json:"update"`
+}
+
+type silentData struct {
+	ids
+	Since     time.Time `json:"since"`
+	Note      string    `json:"note,omitempty"`
+	ToolID    string    `json:"tool_id,omitempty"`
+	ToolTitle string    `json:"tool_title,omitempty"`
+	Ended     bool      `json:"ended"`
 }
 
 type terminalOutput struct {

@@ -32,14 +32,14 @@ func data(e domain.Event) any {
 		return requestedData{
 			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
 			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), Paths: p.Paths,
-			Diffs: fileDiffs(p.Diffs), Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+			Diffs: fileDiffs(p.Diffs), Plan: p.Plan, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 			Elicitation: ElicitationOf(p.Elicitation),
 		}
 	case domain.ApprovalResolved:
 		return resolvedData{
 			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, Type: p.Type, Approved: p.Status == domain.ApprovalApproved, Decision: p.Status,
 			ResponseText: p.Response, Comment: p.Comment, Option: p.Option, DecidedBy: p.DecidedBy, Title: p.Title, ToolName: p.Tool,
-			ToolUseID: p.ToolUseID, Edited: p.InputEdited,
+			ToolUseID: p.ToolUseID, Edited: p.InputEdited, Explanation: p.Explanation,
 		}
 	case domain.SettingsChanged:
 		return settingsData{
@@ -65,6 +65,8 @@ func data(e domain.Event) any {
 		return withIDs(ids, p.Report)
 	case domain.AgentUpdated:
 		return updateData{ids, p.Update}
+	case domain.AgentSilent:
+		return silentData{ids, p.Since.UTC(), p.Note, p.ToolID, p.Tool, p.Ended}
 	case domain.TerminalPrinted:
 		return terminalOutput(p)
 	case domain.TerminalExited:
@@ -116,7 +118,7 @@ func toolCallData(ids ids, p domain.ToolCallChanged) conversationData {
 		ToolKind: p.ToolKind, ToolStatus: p.Status, ToolInput: p.Input, ParentID: p.ParentID, Truncated: p.Truncated,
 	}
 	if p.Details != nil {
-		d.ToolData = toolDetailsOf(*p.Details)
+		d.ToolData, d.RefusedBy, d.Refusal = toolDetailsOf(*p.Details), p.Details.RefusedBy, p.Details.Refusal
 	}
 	if p.Ended {
 		d.EventType, d.ContentType, d.Role, d.ResultFor, d.Result = "tool_result", "tool_result", "user", p.ID, p.Result

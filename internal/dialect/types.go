@@ -23,6 +23,7 @@ const (
 	TypeProgress     = "task_progress"
 	TypeError        = "task_error"
 	TypeUpdate       = "agent_update"
+	TypeSilent       = "agent_silent"
 	TypeLagged       = "lagged"
 	TypeLogDamaged   = "log_damaged"
 	TypeSecret       = "secret_requested"
@@ -35,6 +36,7 @@ var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
 	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
+	TypeSilent,
 }
 
 // eventTypes are what clients call the kinds of events.
@@ -56,6 +58,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventProgress:          TypeProgress,
 	domain.EventAgentError:        TypeError,
 	domain.EventAgentUpdate:       TypeUpdate,
+	domain.EventAgentSilent:       TypeSilent,
 	domain.EventTerminalOutput:    TypeTerminal,
 	domain.EventTerminalExit:      TypeTerminalExit,
 	domain.EventTerminalLagged:    TypeLagged,

@@ -72,6 +72,44 @@ func toolDetailsOf(d domain.ToolDetails) *toolDetails {
 	return &toolDetails{d.Paths, fileDiffs(d.Diffs), d.Terminal}
 }
 
+// RulePreviews are what a rule would hold for that is made of a question, by the
+// scope of the decision.
+type RulePreviews map[string]RulePreview
+
+// A RulePreview is one of them.
+type RulePreview struct {
+	ToolName string `json:"tool_name"`
+	Covers   string `json:"covers" doc:"command, files, input (the same one), or tool (whatever it does)."`
+	Pattern  string `json:"pattern,omitempty" doc:"Of the command or the files; sendDecision takes another one."`
+	Text     string `json:"text" doc:"All of it in words, for people."`
+}
+
+// longestPattern is the longest pattern that is shown, and may be edited, in bytes:
+// what is longer is in the question already.
+const longestPattern = 2048
+
+// RulePreviewsOf spells what a rule would hold for; nil of nil.
+func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
+	if p == nil {
+		return nil
+	}
+	pattern, named := p.Pattern, p.Pattern
+	if len(pattern) > longestPattern {
+		pattern, named = "", "that is asked about"
+	}
+	what := map[string]string{
+		domain.CoversCommand: "the command " + named,
+		domain.CoversFiles:   p.Tool + " of files " + named,
+		domain.CoversInput:   p.Tool + " with the very same input",
+		domain.CoversTool:    p.Tool + ", whatever its input",
+	}[p.Covers]
+	list := RulePreviews{}
+	for _, scope := range []string{"session", "project"} {
+		list[scope] = RulePreview{p.Tool, p.Covers, pattern, what + ", in this " + scope}
+	}
+	return list
+}
+
 type planNote struct {
 	Entries []planEntry `json:"entries"`
 }
@@ -98,14 +136,15 @@ type fileNote struct {
 }
 
 type approvalNote struct {
-	ApprovalID string `json:"approval_id"`
-	Type       string `json:"type"`
-	Decision   string `json:"decision"`
-	Title      string `json:"title"`
-	Response   string `json:"response_text,omitempty"`
-	DecidedBy  string `json:"decided_by,omitempty"`
-	Edited     bool   `json:"input_was_edited,omitempty"`
-	Delivery   string `json:"delivery,omitempty"`
+	ApprovalID  string `json:"approval_id"`
+	Type        string `json:"type"`
+	Decision    string `json:"decision"`
+	Title       string `json:"title"`
+	Response    string `json:"response_text,omitempty"`
+	DecidedBy   string `json:"decided_by,omitempty"`
+	Edited      bool   `json:"input_was_edited,omitempty"`
+	Explanation string `json:"explanation,omitempty"`
+	Delivery    string `json:"delivery,omitempty"`
 }
 
 // ItemData is what an item of its kind alone has, as clients see it: an object,

@@ -21,6 +21,7 @@ type Approval struct {
 	ToolKind     string
 	Paths        []string
 	Diffs        []Diff          // what the tool would change
+	Plan         string          // what the agent would do next, where it asks to leave its plan mode: a text for people
 	Options      []Option        // the answers that are offered
 	Channel      json.RawMessage // a client's own, to be given back: any JSON
 	Status       string          // pending, approved, denied, responded, expired, cancelled
@@ -31,6 +32,7 @@ type Approval struct {
 	Deadline     time.Time // zero: none
 	Decided      time.Time // zero: not yet
 	DecidedBy    string    // one of the DecidedBy constants, rule=… or mode=…
+	Explanation  string    // what a rule or mode that decided is, in words
 	Comment      string
 	Response     string
 	Option       string
@@ -76,8 +78,17 @@ const (
 // calls in each session anew.
 func (a Approval) ToolUseID() string { return strings.TrimSuffix(a.CallID, a.CallMark()) }
 
+// IsPlan reports whether an agent asks to leave its plan mode. That is answered
+// for the plan alone: no rule is made of it.
+func (a Approval) IsPlan() bool { return a.Plan != "" || a.ToolKind == "switch_mode" }
+
 // InputEditable reports whether a decision may change the tool's input.
 func (a Approval) InputEditable() bool { return a.Type == FunctionCall && !a.InputFixed }
+
+// TakesComment reports whether whoever asks is told what a person says beside the
+// decision. Agents of the Agent Client Protocol are told the option alone, unless
+// they say that they know more.
+func (a Approval) TakesComment() bool { return !a.InputFixed }
 
 // CallMark is what is added to the id of a call that another approval has, so
 // that CallID is unique.

@@ -19,6 +19,7 @@ const (
 	KindNotTrusted       = "not_trusted"
 	KindAlreadyDecided   = "already_decided"
 	KindNoAPIKey         = "no_api_key"
+	KindNeedsTerminal    = "needs_terminal" // a person has to do it in a terminal
 	KindBadState         = "bad_state" // the run is not in a state in which this can be done
 	KindExecutor         = "executor_failed"
 	KindSetting          = "setting_refused" // an agent that works does not take a mode, a model or an option

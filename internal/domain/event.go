@@ -69,6 +69,7 @@ const (
 	EventProgress          EventKind = "run.progress"
 	EventAgentError        EventKind = "run.error"
 	EventAgentUpdate       EventKind = "run.update"
+	EventAgentSilent       EventKind = "run.silent"
 	EventTerminalOutput    EventKind = "terminal.output"
 	EventTerminalExit      EventKind = "terminal.exit"
 	EventTerminalLagged    EventKind = "terminal.lagged"

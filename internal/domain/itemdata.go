@@ -15,11 +15,14 @@ type ToolDetails struct {
 	Paths    []string // files
 	Diffs    []Diff
 	Terminal string // in which it runs, or ""
+
+	RefusedBy string // who did not let it run, as Approval.DecidedBy; "": nobody is known to
+	Refusal   string // why, in words
 }
 
 // Equal reports whether two say the same.
 func (d ToolDetails) Equal(other ToolDetails) bool {
-	return d.Terminal == other.Terminal && slices.Equal(d.Paths, other.Paths) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal)
+	return d.Terminal == other.Terminal && d.RefusedBy == other.RefusedBy && d.Refusal == other.Refusal && slices.Equal(d.Paths, other.Paths) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal)
 }
 
 // Plan is an agent's plan, whole (ItemPlan).
@@ -42,14 +45,15 @@ type FileNote struct {
 
 // ApprovalNote is what a human was asked and has answered (ItemApproval).
 type ApprovalNote struct {
-	ApprovalID string
-	Type       string // FunctionCall or HumanContact
-	Decision   string // as Approval.Status
-	Title      string
-	Response   string
-	DecidedBy  string // if not the user
-	Edited     bool   // the input
-	Delivery   string // what became of the answer, where the agent is not known to have taken it
+	ApprovalID  string
+	Type        string // FunctionCall or HumanContact
+	Decision    string // as Approval.Status
+	Title       string
+	Response    string
+	DecidedBy   string // if not the user
+	Edited      bool   // the input
+	Explanation string // as Approval.Explanation
+	Delivery    string // what became of the answer, where the agent is not known to have taken it
 }
 
 func (ToolDetails) itemData()  {}

@@ -68,6 +68,9 @@ type ApprovalRequested struct {
 	Options       []Option
 	Paths         []string
 	Diffs         []Diff
+	Plan          string // as of Approval
+	TakesComment  bool
+	Rule          *RulePreview // nil: no rule can be made of it
 	Stale         bool
 	Reopens       string
 	Reopened      string
@@ -90,6 +93,7 @@ type ApprovalResolved struct {
 	Title       string
 	Tool        string
 	InputEdited bool
+	Explanation string // as of Approval
 }
 
 // SettingsChanged says which settings of a thread were changed; a nil field was
@@ -163,6 +167,17 @@ type AgentErrorReported struct {
 // AgentUpdated is what an agent said that has no other place: any JSON, as it
 // said it.
 type AgentUpdated struct{ Update json.RawMessage }
+
+// AgentSilent says that a run's agent gives no sign of life, what it complains of
+// meanwhile, or that it goes on. While a run waits for a person its agent is not
+// silent, and with the run its silence ends, whether that is told or not.
+type AgentSilent struct {
+	Since  time.Time // of its last sign of life
+	Note   string    // what it has complained of since; a few lines, or ""
+	ToolID string    // the tool call that it is in the middle of, or ""
+	Tool   string    // what that does
+	Ended  bool      // it has given a sign of life
+}
 
 // TerminalPrinted is what a terminal printed. It is not kept.
 type TerminalPrinted struct {
@@ -257,6 +272,9 @@ func (AgentErrorReported) Kind() EventKind { return EventAgentError }
 
 // Kind is EventAgentUpdate.
 func (AgentUpdated) Kind() EventKind { return EventAgentUpdate }
+
+// Kind is EventAgentSilent.
+func (AgentSilent) Kind() EventKind { return EventAgentSilent }
 
 // Kind is EventTerminalOutput.
 func (TerminalPrinted) Kind() EventKind { return EventTerminalOutput }

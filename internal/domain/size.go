@@ -62,6 +62,9 @@ func (p AgentErrorReported) Size() int { return fieldsSize + len(p.Report) }
 func (p AgentUpdated) Size() int { return fieldsSize + len(p.Update) }
 
 // Size is as of Payload.
+func (p AgentSilent) Size() int { return fieldsSize + len(p.Note) + len(p.Tool) }
+
+// Size is as of Payload.
 func (p TerminalPrinted) Size() int { return fieldsSize + len(p.Data) }
 
 // Size is as of Payload.
@@ -109,7 +112,7 @@ func sizeOfOptions(options []Option) (n int) {
 
 // Size is as of ItemData.
 func (d ToolDetails) Size() int {
-	n := len(d.Terminal) + SizeOfDiffs(d.Diffs)
+	n := len(d.Terminal) + len(d.Refusal) + SizeOfDiffs(d.Diffs)
 	for _, p := range d.Paths {
 		n += len(p) + 4
 	}
@@ -129,7 +132,7 @@ func (n FileNote) Size() int { return fieldsSize + len(n.Path) }
 
 // Size is as of ItemData.
 func (n ApprovalNote) Size() int {
-	return fieldsSize + len(n.Title) + len(n.Response) + len(n.Delivery)
+	return fieldsSize + len(n.Title) + len(n.Response) + len(n.Explanation) + len(n.Delivery)
 }
 
 // Size is about how many bytes its texts are.

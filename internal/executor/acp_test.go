@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 func TestATurnWithPermissionAndDiff(t *testing.T) {
@@ -267,10 +269,9 @@ func TestWhatADeadAgentLeavesIsEnded(t *testing.T) {
 // requireGone requires that a process that carries no mark is gone (on Linux).
 func requireGone(t *testing.T, pid string) {
 	t.Helper()
-	assert.Eventually(t, func() bool {
-		line, err := os.ReadFile("/proc/" + pid + "/cmdline")
-		return err != nil || len(line) == 0 // a zombie has none
-	}, 5*time.Second, 10*time.Millisecond, "the whole group is ended")
+	n, err := strconv.Atoi(pid)
+	require.NoError(t, err)
+	witness.AwaitExit(t, n)
 }
 
 func TestAnAnswerRightBeforeTheEndCounts(t *testing.T) {
@@ -307,6 +308,32 @@ func TestHowAgentsFail(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Agents say nothing of servers that do not start.
+func TestServersThatWillNotBeThereAreReported(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "forgetful", "echo") // so it is told of them twice
+	program := filepath.Join(p.CWD, "server")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700))
+	require.NoError(t, os.WriteFile(program+".txt", nil, 0o600))
+	h.context.NativeSessionID = "before"
+	h.context.MCPServers = []catalog.MCPServer{
+		{Name: "there", Command: "sh"}, {Name: "here", Command: "./server"}, {Name: "own-path", Command: "server", Env: map[string]string{"PATH": p.CWD}},
+		{Name: "missing", Command: "no-such-server"}, {Name: "text", Command: program + ".txt"}, {Name: "remote", Type: "http", URL: "http://localhost:1"},
+	}
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	var said []string
+	for _, e := range h.errors {
+		assert.Equal(t, task.CodeMCPServer, e.Error.Code)
+		said = append(said, e.Error.Message)
+	}
+	assert.Equal(t, []string{
+		`the MCP server missing will not start: the program "no-such-server" was not found; install it, or correct its command in the configuration`,
+		`the MCP server text will not start: the program "` + program + `.txt" is no file that may be run; install it, or correct its command in the configuration`,
+		"fake cannot use the MCP server remote, and goes on without it: the agent does not take servers of the type http",
+	}, said)
 }
 
 func TestAProgramThatIsNotThere(t *testing.T) {
@@ -385,9 +412,21 @@ func TestStopping(t *testing.T) {
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, prompt(t, "plain", "edit")).Status)
 		assert.Contains(t, h.text(), `"outcome":"cancelled"`)
 	})
+	t.Run("before its prompt has come", func(t *testing.T) {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+		require.NoError(t, err)
+		assert.True(t, stopped.Stopped)
+		p := prompt(t, "plain", "hang")
+		assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
+		assert.Empty(t, h.text(), "no agent was started for it")
+		p.TaskID, p.Prompt = "task-2", "env"
+		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "others go on")
+	})
 	t.Run("nobody", func(t *testing.T) {
 		x := newExecutor(t, newHub(), executor.Options{})
-		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "no"})
+		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{})
 		require.NoError(t, err)
 		assert.False(t, stopped.Stopped)
 	})

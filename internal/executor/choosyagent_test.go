@@ -13,6 +13,7 @@ import (
 //	choosy         modes as modes; the model as an option, in groups
 //	choosy-older   modes and models as such, no options
 //	choosy-mode    the mode as an option, too
+//	choosy-plan    as claude does where it may not bypass: it has default and plan, and is in plan
 //	choosy-plain   nothing
 //	choosy-resume  as choosy; it resumes a session and says nothing of it
 type choosyAgent struct {
@@ -71,6 +72,9 @@ func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 			object{"name": "review", "description": "Review it", "input": object{"hint": "what"}}, object{"name": "compact", "future": true},
 		}})
 		result := object{"sessionId": a.session, "modes": c.modes(), "configOptions": c.options()}
+		if c.kind == "choosy-plan" {
+			result["modes"] = object{"currentModeId": "plan", "availableModes": []any{object{"id": "default"}, object{"id": "plan"}}}
+		}
 		if c.kind == "choosy-plain" {
 			result = object{"sessionId": a.session, "modes": nil, "configOptions": "what"}
 		}
@@ -80,7 +84,7 @@ func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 		a.reply(m.ID, result)
 	case "session/set_mode":
 		switch m.Params.ModeID {
-		case "ask", "code":
+		case "ask", "code", "default", "plan":
 			c.mode = m.Params.ModeID
 			a.text("[mode " + c.mode + "]")
 			a.reply(m.ID, object{})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -20,6 +21,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/terminal"
 	"github.com/duet-rpc/duet-rpc/server"
 )
+
+// stopKept is how long a stop waits for its task, which is on its way: far longer
+// than a hub waits before it kills the executor.
+const stopKept = time.Minute
 
 // A driver runs a task to its end, in its own way of speaking with an agent.
 type driver interface {
@@ -47,7 +52,8 @@ type Executor struct {
 	mu      sync.Mutex // guards the fields below
 	closing bool       // no new prompts or terminals
 	tasks   map[string]*task.Task
-	idle    chan struct{} // closed when tasks is empty; nil if nobody waits
+	stopped map[string]time.Time // when it was said of tasks that had not come
+	idle    chan struct{}        // closed when tasks is empty; nil if nobody waits
 	work    sync.WaitGroup
 }
 
@@ -58,11 +64,13 @@ func New(daemon catalog.Daemon, opts Options) *Executor {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	x := &Executor{daemon: daemon, opts: opts, log: opts.Logger, tasks: make(map[string]*task.Task)}
+	x := &Executor{daemon: daemon, opts: opts, log: opts.Logger, tasks: make(map[string]*task.Task), stopped: make(map[string]time.Time)}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.processes = process.NewRunner(x.ctx, x.log, process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate})
 	x.terminals = terminal.New(x.ctx, x.processes, daemon)
-	x.agents = acp.New(x.ctx, daemon, x.processes, x.log, acp.Options{StartTimeout: opts.StartTimeout, CancelGrace: opts.Grace.Cancel})
+	x.agents = acp.New(x.ctx, daemon, x.processes, x.log, acp.Options{
+		StartTimeout: opts.StartTimeout, CancelGrace: opts.Grace.Cancel, SilentAfter: opts.SilentAfter, SilentToolAfter: opts.SilentToolAfter,
+	})
 	x.drivers = map[string]driver{"acp": x.agents, "command": command.New(x.processes)}
 	return x
 }
@@ -117,6 +125,10 @@ func (x *Executor) begin(t *task.Task) error {
 			Param: "task_id", Expected: "an id that is not in use", Received: "the id of a running task",
 		})
 	}
+	if _, stopped := x.stopped[t.ID]; stopped {
+		delete(x.stopped, t.ID)
+		t.Stop()
+	}
 	x.tasks[t.ID] = t
 	x.work.Add(1)
 	return nil
@@ -140,15 +152,21 @@ func errClosing() error {
 	}{"shutting_down"})
 }
 
-// StopTask implements catalog.Executor.
+// StopTask implements catalog.Executor. It may come before the task's prompt, which
+// is sent at the same time: it is remembered, and the task ends as it begins. A task
+// that has ended cannot be told from that, so every task that is named is stopped.
 func (x *Executor) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
-	x.mu.Lock()
-	t := x.tasks[p.TaskID]
-	x.mu.Unlock()
-	if t == nil {
-		return catalog.StopTaskResult{Message: "no such task is running"}, nil
+	if p.TaskID == "" {
+		return catalog.StopTaskResult{Message: "no task is named"}, nil
 	}
-	t.Stop()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if t := x.tasks[p.TaskID]; t != nil {
+		t.Stop() // which does not wait
+	} else {
+		maps.DeleteFunc(x.stopped, func(_ string, at time.Time) bool { return time.Since(at) > stopKept })
+		x.stopped[p.TaskID] = time.Now()
+	}
 	return catalog.StopTaskResult{Stopped: true}, nil
 }
 

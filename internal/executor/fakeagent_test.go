@@ -170,6 +170,28 @@ func (a *acpAgent) prompt(m wire) {
 		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "e1"}})
 		m := a.await(a.nextID)
 		a.text("answer " + string(m.Result) + string(m.Error))
+	case "deny-cancelled", "deny-end", "deny-says", "deny-tries":
+		call := func(id, update, status string) {
+			a.update(map[string]any{"sessionUpdate": update, "toolCallId": id, "title": "x", "kind": "execute", "status": status})
+		}
+		if words[0] != "deny-cancelled" {
+			call("d1", "tool_call", "pending")
+		}
+		a.ask(map[string]any{"toolCallId": "d1", "kind": "execute", "title": "x"}, []any{
+			map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"}, map[string]any{"optionId": "n", "name": "No", "kind": "reject_once"},
+		})
+		if words[0] == "deny-cancelled" {
+			done["stopReason"] = "cancelled"
+			break
+		}
+		call("d1", "tool_call_update", "failed")
+		switch words[0] {
+		case "deny-says":
+			a.text("then not")
+		case "deny-tries":
+			call("d2", "tool_call", "pending")
+			call("d2", "tool_call_update", "completed")
+		}
 	case "tools": // each line is the request for leave for one, as it goes over the wire
 		content, _ := os.ReadFile(filepath.Join(a.cwd, "requests"))
 		for line := range bytes.Lines(content) {
@@ -230,6 +252,15 @@ func (a *acpAgent) prompt(m wire) {
 		a.text("hanging")
 		for a.read().Method != "session/cancel" {
 		}
+		done["stopReason"] = "cancelled"
+	case "mutter", "dangle": // for good, or until somebody answers
+		if words[0] == "dangle" {
+			a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Look into it", "kind": "think", "status": "in_progress"})
+		}
+		fmt.Fprintln(os.Stderr, "\x1b[31mAPI error 500\x1b[0m, trying again")
+		for a.read().Method != "session/cancel" {
+		}
+		a.text("well")
 		done["stopReason"] = "cancelled"
 	case "deaf", "stubborn":
 		if words[0] == "stubborn" {

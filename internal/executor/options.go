@@ -15,6 +15,10 @@ type Options struct {
 	// StartTimeout is how long an agent may take to answer initialize. Opening
 	// a session may take four times as long. Default 30 s.
 	StartTimeout time.Duration
+	// SilentAfter is how long an agent may give no sign of life before that is
+	// told, and SilentToolAfter the same in the middle of a tool call. Default
+	// 5 s and 30 s.
+	SilentAfter, SilentToolAfter time.Duration
 	// Exit, if set, is called when Shutdown is done, before its reply goes out.
 	Exit func()
 }

@@ -177,6 +177,16 @@ func TestDuetsOwnModesAreNoAgents(t *testing.T) {
 	}
 }
 
+// Claude offers no bypassPermissions where it runs as root.
+func TestWhoAsksForAModeOfDuetsDoesNotWantAPlan(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "choosy-plan", "turn")
+	p.PermissionMode = catalog.ModeBypass
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	assert.Equal(t, "default", now(t, h).Mode.Current)
+}
+
 func TestTheAgentGoesOnInItsMode(t *testing.T) {
 	h := newHub()
 	h.context.AgentMode = "code"

@@ -1,6 +1,6 @@
 // Package filewatch tells when a directory, or what leads to it, may have been
-// removed or replaced, and when a file is written, so that nobody has to look again
-// and again.
+// removed or replaced, and when a file is written or replaced, so that nobody has to
+// look again and again.
 //
 // On Linux that is inotify(7). Elsewhere nothing tells it well enough: kqueue
 // wants each file open, and closing a database's file that this process has open

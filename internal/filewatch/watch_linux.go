@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Watch tells of changes of one directory, or one file.
+// A Watch tells of changes of one directory, or of files.
 type Watch struct {
 	// C has one in it when something may have been removed or replaced: the
 	// directory, one that leads to it, or an entry of it; or when the file was

@@ -11,5 +11,8 @@ func Directory(string) (*Watch, error) { return nil, ErrBlind }
 // Written gives ErrBlind.
 func Written(string) (*Watch, error) { return nil, ErrBlind }
 
+// Files gives ErrBlind.
+func Files(...string) (*Watch, error) { return nil, ErrBlind }
+
 // Close does nothing.
 func (*Watch) Close() error { return nil }

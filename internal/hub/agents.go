@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -12,9 +11,11 @@ import (
 )
 
 // agent finds an agent, with an error that says what to do.
-func (h *Hub) agent(name string) (config.Agent, error) { return agentIn(h.opts.Agents, name) }
+func (h *Hub) agent(name string) (config.Agent, error) { return AgentIn(h.opts.Agents, name) }
 
-func agentIn(agents Agents, name string) (config.Agent, error) {
+// AgentIn finds an agent of a configuration. Errors are of
+// [domain.KindUnknownAgent], KindNotTrusted or KindExecutor, and say what to do.
+func AgentIn(agents Agents, name string) (config.Agent, error) {
 	agent, err := agents.Resolve(name)
 	var unknown *config.UnknownAgentError
 	var untrusted *config.NotTrustedError
@@ -41,7 +42,7 @@ func (h *Hub) agentFor(restricted bool, name string) (config.Agent, error) {
 	if err != nil {
 		return config.Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
-	agent, err := agentIn(c, name)
+	agent, err := AgentIn(c, name)
 	var untrusted *config.NotTrustedError
 	if errors.As(err, &untrusted) {
 		return agent, &domain.Error{Kind: domain.KindNotTrusted, Err: err, Message: fmt.Sprintf(
@@ -62,21 +63,8 @@ func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
 	if a.Driver == "executor" {
 		return nil
 	}
-	env := make(map[string]string, len(a.Env)+len(a.EnvFrom))
-	for _, name := range a.EnvFrom {
-		if value := h.opts.Getenv(name); value != "" {
-			env[name] = value
-		}
-	}
-	for name, value := range a.Env {
-		env[name] = value
-	}
-	command := slices.Clone(a.Command)
-	if a.Path != "" {
-		command[0] = a.Path // where it was found, whatever PATH says there
-	}
 	return &catalog.AgentLaunch{
-		Name: a.Name, Driver: a.Driver, Command: command, Prompt: a.Prompt, History: a.History, Files: a.Files, Env: env, Keys: a.Keys, Root: h.opts.Root,
+		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Prompt: a.Prompt, History: a.History, Files: a.Files, Env: a.Variables(h.opts.Getenv), Keys: a.Keys, Root: h.opts.Root,
 		StateDir: filepath.Dir(h.opts.Database),
 	}
 }

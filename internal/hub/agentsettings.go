@@ -3,11 +3,9 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -17,11 +15,6 @@ import (
 // agentAnswers is how long an agent may take to say whether it takes a setting: a
 // little longer than its executor gives it.
 const agentAnswers = 40 * time.Second
-
-// duetsModes are the permission modes that are Duet's own, whatever an agent has.
-// Plan is one for agents alone that say nothing of modes: the others may change
-// something in their own modes without asking, so Duet cannot hold them to it.
-var duetsModes = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass}
 
 // toldBy is what the agent of a thread has told of its session, or else, told last
 // in another thread. thread may be 0.
@@ -36,51 +29,35 @@ func (h *Hub) toldBy(ctx context.Context, from store.ThreadReader, thread int64,
 	return seen.AgentSession, err
 }
 
-// AgentSession is what the agent of a run's thread has told of its session; zero
-// where it has told nothing.
-func (h *Hub) AgentSession(ctx context.Context, s domain.Session) (domain.AgentSession, error) {
+// AgentSession is what can be asked of the agent of a run's thread, by what it has
+// told of the thread's session.
+func (h *Hub) AgentSession(ctx context.Context, s domain.Session) (agentsetting.Known, error) {
 	seen, err := h.store.AgentSession(ctx, s.Run.Thread)
 	if seen.Agent != s.Thread.Agent {
-		return domain.AgentSession{}, err
+		seen.AgentSession = domain.AgentSession{}
 	}
-	return seen.AgentSession, err
+	return agentsetting.Of(h.known(s.Thread.Agent), seen.AgentSession), err
 }
 
-// KnownAgent is an agent of the configuration, or the default one for "", with what
-// it has told of its session last; zero where it never has.
-func (h *Hub) KnownAgent(ctx context.Context, name string) (agent string, told domain.AgentSession, modes []string, err error) {
-	known, err := h.agent(name)
+// KnownAgent is what can be asked of an agent of the configuration, or of the default
+// one for "", by what it has told last, in any thread.
+func (h *Hub) KnownAgent(ctx context.Context, name string) (agentsetting.Known, error) {
+	agent, err := h.agent(name)
 	if err != nil {
-		return "", told, nil, err
+		return agentsetting.Known{}, err
 	}
-	told, err = h.toldBy(ctx, h.store, 0, known.Name)
-	return known.Name, told, modesOf(known, told), err
+	told, err := h.toldBy(ctx, h.store, 0, agent.Name)
+	return agentsetting.Of(agent, told), err
 }
 
-// ModesFor are the modes that can be asked of an agent: its own, and Duet's.
-func (h *Hub) ModesFor(agent string, told domain.AgentSession) []string {
-	known, err := h.agent(agent)
+// known is an agent of the configuration, or what is known of one that is not there:
+// that is told when it is needed.
+func (h *Hub) known(name string) config.Agent {
+	agent, err := h.agent(name)
 	if err != nil {
-		known = config.Agent{Name: agent}
+		return config.Agent{Name: name}
 	}
-	return modesOf(known, told)
-}
-
-func modesOf(agent config.Agent, told domain.AgentSession) []string {
-	if !told.TellsModes() {
-		modes := slices.Clone(duetsModes)
-		if agent.Driver != config.DriverCommand {
-			modes = append(modes, catalog.ModePlan)
-		}
-		return modes
-	}
-	modes := domain.IDs(told.Modes.Choices)
-	for _, mode := range duetsModes {
-		if !slices.Contains(modes, mode) {
-			modes = append(modes, mode)
-		}
-	}
-	return modes
+	return agent
 }
 
 // checkSettings refuses what the agent of a thread is known not to have: a mode, a
@@ -94,64 +71,7 @@ func (h *Hub) checkSettings(ctx context.Context, from store.ThreadReader, thread
 	if err != nil {
 		return err
 	}
-	if err := h.checkMode(agent, told, mode); err != nil {
-		return err
-	}
-	if err := checkModel(agent, told, model); err != nil {
-		return err
-	}
-	return checkOptions(agent, told, options)
-}
-
-// checkMode refuses a mode that neither the agent nor Duet has. A plain command
-// cannot be held to plan: it asks nobody before it acts.
-func (h *Hub) checkMode(name string, told domain.AgentSession, mode string) error {
-	if mode == "" {
-		return nil
-	}
-	agent, err := h.agent(name)
-	if err != nil { // it is told when it is needed
-		agent = config.Agent{Name: name}
-	}
-	known := modesOf(agent, told)
-	switch {
-	case slices.Contains(known, mode):
-		return nil
-	case agent.Driver == config.DriverCommand && mode == catalog.ModePlan:
-		return domain.Invalid("permission_mode", "a mode that the agent "+name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode), known...)
-	case agent.Driver == config.DriverCommand, told.Modes != nil && !told.TellsModes():
-		return domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode), known...)
-	case told.Modes == nil: // nobody knows yet
-		return nil
-	}
-	return domain.Invalid("permission_mode", "a mode of the agent "+name+", or one of Duet's own", fmt.Sprintf("%q", mode), known...)
-}
-
-func checkModel(agent string, told domain.AgentSession, model string) error {
-	if model == "" || !told.TellsModels() || told.Models.Has(model) {
-		return nil
-	}
-	return domain.Invalid("model", "a model of the agent "+agent, fmt.Sprintf("%q", model), domain.IDs(told.Models.Choices)...)
-}
-
-func checkOptions(agent string, told domain.AgentSession, wanted map[string]string) error {
-	if told.Options == nil {
-		return nil
-	}
-	for _, id := range slices.Sorted(maps.Keys(wanted)) {
-		option, there := told.Option(id)
-		if !there {
-			known := make([]string, len(told.Options))
-			for i, o := range told.Options {
-				known[i] = o.ID
-			}
-			return domain.Invalid("options", "options of the agent "+agent, fmt.Sprintf("%q", id), known...)
-		}
-		if value := wanted[id]; value != "" && len(option.Choices) > 0 && !slices.Contains(domain.IDs(option.Choices), value) {
-			return domain.Invalid("options."+id, "a value that the agent "+agent+" has for it", fmt.Sprintf("%q", value), domain.IDs(option.Choices)...)
-		}
-	}
-	return nil
+	return agentsetting.Check(h.known(agent), told, mode, model, options)
 }
 
 // setLive sets the agent that works for a thread, if one does, and reports

@@ -78,8 +78,13 @@ func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 
 func TestAForkBeginsInNoModeInWhichToolsMayPassUnasked(t *testing.T) {
 	for _, c := range []struct{ asked, is, want string }{
-		{"plan", "", "plan"}, {"plan", "plan", "plan"}, {"plan", "acceptEdits", "default"}, {"code", "code", "default"}, {"code", "", "default"},
-		{"bypassPermissions", "", "default"}, {"default", "plan", "default"},
+		{"plan", "", "plan"},
+		{"plan", "plan", "plan"},
+		{"plan", "acceptEdits", "default"},
+		{"code", "code", "default"},
+		{"code", "", "default"},
+		{"bypassPermissions", "", "default"},
+		{"default", "plan", "default"},
 	} {
 		run := domain.Run{Mode: c.asked, AgentMode: c.is}
 		forkMode(&run)
@@ -195,12 +200,12 @@ func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
 	require.NoError(t, err)
 	session, err := h.AgentSession(t.Context(), s)
 	require.NoError(t, err)
-	assert.Equal(t, got.AgentSession, session)
-	agent, last, modes, err := h.KnownAgent(t.Context(), "")
+	assert.Equal(t, got.AgentSession, session.Told)
+	assert.Equal(t, []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}, session.Modes)
+	known, err := h.KnownAgent(t.Context(), "")
 	require.NoError(t, err)
-	assert.Equal(t, "fake", agent)
-	assert.Equal(t, session, last)
-	assert.Equal(t, []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}, modes)
+	assert.Equal(t, "fake", known.Agent)
+	assert.Equal(t, session, known)
 }
 
 func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
@@ -223,7 +228,7 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	s := launch(t, h, "p")
 	until(t, h, func() bool {
 		now, err := h.AgentSession(t.Context(), s)
-		return err == nil && now.TellsModes()
+		return err == nil && now.Told.TellsModes()
 	}, "what the agent has")
 	mode, model, title := "code", "big", "T"
 	set, live, err := h.SetAgent(t.Context(), s.UUID, SettingsChange{Mode: &mode, Model: &model, Options: map[string]string{"thought": "high"}, Title: &title})

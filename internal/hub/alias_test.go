@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -98,10 +97,10 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		await(t, h, next)
 	}
 	s = fresh()
-	require.Eventually(t, func() bool {
+	until(t, h, func() bool {
 		got, err := h.query.SessionOfNative(ctx, "native")
 		return err == nil && got.UUID == s.UUID
-	}, within, time.Millisecond, "the last")
+	}, "the last")
 	_, err := h.query.SessionOfNative(ctx, "")
 	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }

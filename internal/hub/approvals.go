@@ -94,6 +94,27 @@ func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, res
 	return r.hub.add(t, &run, thread, false)
 }
 
+func (r runsOfHub) Tell(t store.Tx, in domain.Run, prompt string, restrict bool) (domain.Run, error) {
+	thread, err := t.Thread(r.hub.ctx, in.Thread)
+	if err != nil {
+		return domain.Run{}, err
+	}
+	last, err := t.LastRun(r.hub.ctx, thread.ID)
+	if err != nil {
+		return domain.Run{}, err
+	}
+	run := following(thread, last, prompt, thread.Agent)
+	run.Source = domain.SourceSession
+	if restrict || restricted.Marked(last) {
+		if _, err := r.hub.agentFor(true, thread.Agent); err != nil {
+			return domain.Run{}, err
+		}
+		restricted.Mark(&run)
+	}
+	err = r.hub.add(t, &run, thread, false)
+	return run, err
+}
+
 func (r runsOfHub) ConfirmsAnswers(run domain.Run) bool { return r.hub.confirmsAnswers(run) }
 
 func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {

@@ -2,10 +2,9 @@ package hub
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,58 +12,84 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
-// changing is a configuration that a test changes.
+// changing is a configuration that a test changes. Its lock guards the fields.
 type changing struct {
-	mu         sync.Mutex
+	witness.Witness
 	rules      []config.Rule
 	generation uint64
 	revoked    bool
-	looked     int
+	looked     uint64   // the generation that was looked at last
 	killed     []string // marks
+	told       chan struct{}
 }
 
+func newChanging() *changing { return &changing{told: make(chan struct{}, 1)} }
+
+// set changes it, and tells that.
 func (c *changing) set(change func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	change()
 	c.generation++
+	select {
+	case c.told <- struct{}{}:
+	default:
+	}
 }
 
-func (c *changing) Generation() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.looked++
-	return c.generation
+func (c *changing) Generation() (generation uint64) {
+	c.Note(func() {
+		generation = c.generation
+		c.looked = generation
+	})
+	return generation
 }
 
-func (c *changing) timesLooked() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.looked
+func (c *changing) Watch() (changed <-chan struct{}, stop func()) { return c.told, func() {} }
+
+// follow waits until a change was followed, which it is when the next one is
+// looked at.
+func (c *changing) follow(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		c.set(func() {})
+		c.Await(t, func() bool {
+			c.Lock()
+			defer c.Unlock()
+			return c.looked == c.generation
+		}, "a look at what has changed")
+	}
 }
 
 func (c *changing) Revoked() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	return c.revoked
 }
 
 func (c *changing) options(o *Options) {
 	o.Changes = c
 	o.Rules = func() []config.Rule {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.Lock()
+		defer c.Unlock()
 		return c.rules
 	}
 	o.KillAgents = func(list []domain.Process) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, p := range list {
-			c.killed = append(c.killed, p.Mark)
-		}
+		c.Note(func() {
+			for _, p := range list {
+				c.killed = append(c.killed, p.Mark)
+			}
+		})
 	}
+}
+
+func (c *changing) marksKilled() []string {
+	c.Lock()
+	defer c.Unlock()
+	return slices.Clone(c.killed)
 }
 
 func (c *changing) deny(tool string) {
@@ -73,7 +98,7 @@ func (c *changing) deny(tool string) {
 
 // A rule that is new counts for the next question, and for those that are open.
 func TestANewRuleCountsAtOnce(t *testing.T) {
-	c := &changing{}
+	c := newChanging()
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": x.p.Prompt})))
 		return completed
@@ -133,7 +158,7 @@ func (projects) Resolve(name string) (config.Agent, error) {
 // Whoever takes the trust back ends what the project's file has started, at work
 // or idle, and nothing else.
 func TestARevocationEndsTheProjectsAgents(t *testing.T) {
-	c := &changing{}
+	c := newChanging()
 	x := &killable{}
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.report(catalog.EventProcess, catalog.Process{PID: 1 << 30, Mark: "mark of " + x.p.Prompt})
@@ -166,8 +191,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	inState(t, h, mine, domain.Running)
 
 	c.deny("Nothing")
-	seen := c.timesLooked()
-	require.Eventually(t, func() bool { return c.timesLooked() > seen+1 }, within, time.Millisecond)
+	c.follow(t)
 	inState(t, h, works, domain.Running) // a change alone ends nothing
 
 	c.set(func() { c.revoked = true })
@@ -181,14 +205,8 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, domain.ApprovalCancelled, a.Status)
 	assert.Equal(t, domain.Running, inState(t, h, mine, domain.Running).State)
-	require.Eventually(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.killed) > 0
-	}, within, time.Millisecond)
-	c.mu.Lock()
-	assert.ElementsMatch(t, []string{"mark of idle", "mark of ask", "mark of work"}, c.killed)
-	c.mu.Unlock()
+	c.Await(t, func() bool { return len(c.marksKilled()) > 0 }, "the agents are killed")
+	assert.ElementsMatch(t, []string{"mark of idle", "mark of ask", "mark of work"}, c.marksKilled())
 	assert.EqualValues(t, 1, x.kills.Load(), "the executor that is an agent itself")
 
 	// One that was begun just before the look is ended as well.

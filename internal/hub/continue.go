@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -124,21 +123,4 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	restricted.Carry(ctx, run)
 	h.query.Changed(t, run.ID)
 	return h.enqueue(t, run, thread)
-}
-
-// forkMode takes from a run what was accepted for another conversation.
-func forkMode(run *domain.Run) {
-	if run.AgentMode != "" && run.AgentMode != catalog.ModePlan {
-		run.AgentMode, run.Mode = "", catalog.ModeDefault
-	}
-	run.Mode = asking(run.Mode)
-}
-
-// asking is a mode without what passes unasked, which of an agent's own modes
-// nobody knows.
-func asking(mode string) string {
-	if mode == catalog.ModePlan {
-		return mode
-	}
-	return catalog.ModeDefault
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -76,11 +75,11 @@ func notes(t *testing.T, h *Hub, run string) (list []string) {
 // lastOf is the last run of a conversation, when it has ended.
 func lastOf(t *testing.T, h *Hub, thread string, source string) (s domain.Session) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	until(t, h, func() bool {
 		var err error
 		s, err = h.query.Session(context.Background(), thread)
 		return err == nil && s.Source == source && s.State.Ended()
-	}, within, time.Millisecond)
+	}, "the end of a run by "+source)
 	return s
 }
 
@@ -213,7 +212,10 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 			assert.Equal(t, first.ID, again.Reopens)
 			assert.Contains(t, again.Reopened, c.reason)
 			approve(t, h, again, "")
-			require.Eventually(t, func() bool { return lastOf(t, h, "a", domain.SourceDecision).Result == "yes user_approved" }, within, time.Millisecond)
+			until(t, h, func() bool {
+				s, err := h.query.Session(context.Background(), "a")
+				return err == nil && s.Source == domain.SourceDecision && s.State.Ended() && s.Result == "yes user_approved"
+			}, "the run that gets the answer")
 			pendingOf(t, h, 0)
 		})
 	}
@@ -353,10 +355,14 @@ func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T
 	first, again := reopened(t, h, "a")
 	launchIn(t, h, "a", "go on")
 	var asked domain.Approval
-	require.Eventually(t, func() bool {
-		asked = pendingOf(t, h, 1)[0]
+	until(t, h, func() bool {
+		list, err := h.Approvals().Pending(context.Background(), "")
+		if err != nil || len(list) != 1 {
+			return false
+		}
+		asked = list[0]
 		return asked.ID != again.ID
-	}, within, time.Millisecond)
+	}, "the next question")
 	assert.Equal(t, []any{first.ID, again.Reopened, false}, []any{asked.Reopens, asked.Reopened, asked.Stale})
 	assert.Contains(t, asked.Reopened, "may have been carried out")
 	assert.Equal(t, asked.ID, approvalNow(t, h, first.ID).ReopenedAs)

@@ -68,7 +68,11 @@ func (l logged) Pending(ctx context.Context, run int64) ([]domain.Event, error) 
 		if err != nil {
 			return nil, err
 		}
-		e := run.Event(approval.Requested(a))
+		thread, err := l.hub.store.Thread(ctx, a.Thread)
+		if err != nil && !store.IsDamaged(err) { // then it has no preview of a rule
+			return nil, err
+		}
+		e := run.Event(approval.Requested(a, thread.CWD))
 		e.Time = a.Created
 		events = append(events, e)
 	}

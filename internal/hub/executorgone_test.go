@@ -131,10 +131,10 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 	}, func(o *Options) { o.Limits.MaxRuns = 1 })
 	runs := launch(t, h, "runs")
 	queued := launch(t, h, "queued")
-	require.Eventually(t, func() bool {
+	until(t, h, func() bool {
 		c, err := h.query.Conversation(context.Background(), runs.UUID, query.Page{})
 		return err == nil && len(c.Entries) == 2
-	}, within, time.Millisecond)
+	}, "what it says")
 	began := time.Now()
 	require.NoError(t, h.Close())
 	assert.Less(t, time.Since(began), 2*time.Second)

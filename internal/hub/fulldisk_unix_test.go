@@ -58,6 +58,15 @@ func inOwnProcess(t *testing.T) bool {
 // asLimit is n in the type that a system's limits have.
 func asLimit[T uint64 | int64](_ T, n int64) T { return T(n) }
 
+// awaitReserve waits until a part of the disk is set aside, of which nothing tells.
+func awaitReserve(t *testing.T, database string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		info, err := os.Stat(filepath.Join(filepath.Dir(database), "reserve"))
+		return err == nil && info.Size() == 1<<20
+	}, within, time.Millisecond)
+}
+
 func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
@@ -87,10 +96,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	asks := launch(t, h, "ask")
 	question := pendingOf(t, h, 1)[0]
 	inState(t, h, asks, domain.WaitingInput)
-	require.Eventually(t, func() bool {
-		info, err := os.Stat(filepath.Join(filepath.Dir(path), "reserve"))
-		return err == nil && info.Size() == 1<<20
-	}, within, time.Millisecond)
+	awaitReserve(t, path)
 
 	free := fillDisk(t, path)
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
@@ -103,10 +109,10 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err, "what there is can be read")
 	assert.Len(t, list, 2)
-	assert.Eventually(t, func() bool { // what is kept is announced a moment later
+	until(t, h, func() bool { // what is kept is announced a moment later
 		kept, err := h.store.LastSeq(context.Background())
 		return err == nil && kept == h.events.Last()
-	}, within, time.Millisecond, "nothing was announced that is not kept")
+	}, "nothing was announced that is not kept")
 
 	<-stopped // agents are ended before there is room to say so
 	<-stopped
@@ -126,7 +132,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	assert.Equal(t, question.ID, left[0].ID)
 	assert.True(t, left[0].Stale, "it can be answered still")
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "short")).State)
-	require.Eventually(t, func() bool { return len(h.Issues()) == 0 }, within, time.Millisecond)
+	assert.Empty(t, h.Issues(), "a change that was kept says that there is room")
 	events, err := h.store.Events(context.Background(), 0, 10_000)
 	require.NoError(t, err)
 	for i, e := range events {
@@ -192,10 +198,7 @@ func TestAnAnswerThatAFullDiskLeftOpenIsAskedAgain(t *testing.T) {
 	a := pendingOf(t, h, 1)[0]
 	approve(t, h, a, "")
 	inState(t, h, s, domain.Running)
-	require.Eventually(t, func() bool {
-		info, err := os.Stat(filepath.Join(filepath.Dir(path), "reserve"))
-		return err == nil && info.Size() == 1<<20
-	}, within, time.Millisecond)
+	awaitReserve(t, path)
 	free := fillDisk(t, path)
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))

@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 const within = time.Minute
@@ -165,49 +166,26 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 
 func database(t *testing.T) string { return filepath.Join(t.TempDir(), "duet.db") }
 
-// A log collects what a subscriber gets.
+// collected is what a subscriber got.
 type collected struct {
-	mu   sync.Mutex
-	list []eventlog.Notice
-	more chan struct{} // closed with the next; nil while nobody waits
+	witness.Witness // guards list
+	list            []eventlog.Notice
 }
 
 func (c *collected) deliver(_ context.Context, n eventlog.Notice) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.list = append(c.list, n)
-	if c.more != nil {
-		close(c.more)
-		c.more = nil
-	}
+	c.Note(func() { c.list = append(c.list, n) })
 	return nil
 }
 
 // until waits until what the subscriber got is enough.
 func (c *collected) until(t *testing.T, enough func() bool) {
 	t.Helper()
-	tooLong := time.After(within)
-	for {
-		c.mu.Lock()
-		if c.more == nil {
-			c.more = make(chan struct{})
-		}
-		more := c.more
-		c.mu.Unlock()
-		if enough() {
-			return
-		}
-		select {
-		case <-more:
-		case <-tooLong:
-			require.Fail(t, "a subscriber was not told in time")
-		}
-	}
+	c.Await(t, enough, "a subscriber is told")
 }
 
 func (c *collected) kinds() []domain.EventKind {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	var list []domain.EventKind
 	for _, n := range c.list {
 		list = append(list, n.Payload.Kind())
@@ -272,21 +250,9 @@ func verdictText(r catalog.RequestPermissionResult) string {
 // event was announced.
 func until(t *testing.T, h *Hub, isSo func() bool, what string) {
 	t.Helper()
-	happened := make(chan struct{}, 1)
-	defer h.Events().Watch(func(domain.Event, domain.Session) {
-		select {
-		case happened <- struct{}{}:
-		default:
-		}
-	}).Stop()
-	tooLong := time.After(within)
-	for !isSo() {
-		select {
-		case <-happened:
-		case <-tooLong:
-			require.Fail(t, "it is not so in time", what)
-		}
-	}
+	var announced witness.Witness
+	defer h.Events().Watch(func(domain.Event, domain.Session) { announced.Note(func() {}) }).Stop()
+	announced.Await(t, isSo, what)
 }
 
 // pendingOf waits until so many questions wait for a human.
@@ -333,8 +299,8 @@ func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {
 }
 
 func (c *collected) all() []eventlog.Notice {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	return append([]eventlog.Notice{}, c.list...)
 }
 

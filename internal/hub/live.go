@@ -97,7 +97,9 @@ func (l *liveRun) stop(h *Hub) {
 		switch {
 		case err != nil:
 			h.log.Warn("an executor did not take stop_task", "run", l.run.UUID, "err", err)
-		case !r.Stopped: // it has ended, or the prompt is still on its way
+		case !r.Stopped:
+			// Ours remembers a stop that overtakes its prompt. One that somebody
+			// else wrote may not, and does not tell when the prompt has come.
 			again = time.After(100 * time.Millisecond)
 		}
 		select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -42,7 +43,7 @@ func (h *Hub) SetAgent(ctx context.Context, id string, c SettingsChange) (s doma
 // names.
 func (h *Hub) checkChange(ctx context.Context, id string, c SettingsChange) (domain.Session, error) {
 	if c.Mode != nil && *c.Mode == "" {
-		return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", duetsModes...)
+		return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", agentsetting.Duets...)
 	}
 	named, err := h.query.Session(ctx, id)
 	if err != nil {
@@ -158,10 +159,4 @@ func (h *Hub) setModes(t store.Tx, thread *domain.Thread, mode string) error {
 		}
 	}
 	return nil
-}
-
-func set[T any](field, value *T) {
-	if value != nil {
-		*field = *value
-	}
 }

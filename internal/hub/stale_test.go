@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -111,14 +110,14 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 	}
 	s, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	until(t, h, func() bool {
 		pending, _ := h.Approvals().Pending(context.Background(), "")
 		for _, a := range pending {
 			_, _ = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve"})
 		}
 		now, err := h.query.Session(context.Background(), s.UUID)
 		return err == nil && now.State == domain.Completed
-	}, within, time.Millisecond)
+	}, "its end, when all is answered")
 	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err)
 	assert.Len(t, list, 2, "it was resumed once")

@@ -46,7 +46,7 @@ func requireRising(t *testing.T, notices []eventlog.Notice) {
 // hasEnd waits until a subscriber was told the end of so many runs.
 func hasEnd(t *testing.T, c *collected, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	c.until(t, func() bool {
 		ends := 0
 		for _, s := range c.states() {
 			if strings.HasSuffix(s, " completed") {
@@ -54,7 +54,7 @@ func hasEnd(t *testing.T, c *collected, n int) {
 			}
 		}
 		return ends >= n
-	}, within, time.Millisecond)
+	})
 }
 
 func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
@@ -240,9 +240,9 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 				return n
 			}
 			if c.f.Kinds == nil {
-				require.Eventually(t, func() bool { return count(domain.EventSettings) > 0 }, within, time.Millisecond)
+				got.until(t, func() bool { return count(domain.EventSettings) > 0 })
 			} else {
-				require.Eventually(t, func() bool { return count(domain.EventApprovalRequested) == c.want }, within, time.Millisecond)
+				got.until(t, func() bool { return count(domain.EventApprovalRequested) == c.want })
 			}
 			assert.Equal(t, c.want, count(domain.EventApprovalRequested))
 		})

@@ -42,3 +42,20 @@ func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run) (domain.Thread
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
 	return fork, h.addThread(t, &fork, "")
 }
+
+// forkMode takes from a run what was accepted for another conversation.
+func forkMode(run *domain.Run) {
+	if run.AgentMode != "" && run.AgentMode != catalog.ModePlan {
+		run.AgentMode, run.Mode = "", catalog.ModeDefault
+	}
+	run.Mode = asking(run.Mode)
+}
+
+// asking is a mode without what passes unasked, which of an agent's own modes
+// nobody knows.
+func asking(mode string) string {
+	if mode == catalog.ModePlan {
+		return mode
+	}
+	return catalog.ModeDefault
+}

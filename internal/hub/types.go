@@ -76,3 +76,10 @@ type Status struct {
 	Issues    []string // what is wrong; empty: healthy
 	Database  string
 }
+
+// set sets a field to a value, if there is one.
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

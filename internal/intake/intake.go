@@ -100,6 +100,20 @@ func (in *Intake) End(run int64) { in.runs.remove(run) }
 // when that returns it is told nothing more.
 func (in *Intake) Join(e Executor) (leave func()) { return in.throttle.join(e) }
 
+// Silence is how the agent of a run has been silent up to now, if it is, and its run
+// goes on.
+func (in *Intake) Silence(run int64) (domain.AgentSilent, bool) {
+	r := in.runs.get(run)
+	if r == nil {
+		return domain.AgentSilent{}, false
+	}
+	s := r.silence.Load()
+	if s == nil || s.Ended {
+		return domain.AgentSilent{}, false
+	}
+	return *s, true
+}
+
 // EndMessage lets what is held back of a run's message go on, before something
 // else than a report ends it.
 func (in *Intake) EndMessage(run int64) {

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -48,6 +49,8 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return decoded(r, func(p catalog.PermissionTaken) error { return w.opts.Answers.Taken(t, run.ID, p.ApprovalIDs) })
 	case catalog.EventElicitationDone:
 		return decoded(r, func(e catalog.ElicitationDone) error { return w.opts.Answers.Done(t, run, e.ApprovalID) })
+	case catalog.EventDenialEndedTurn:
+		return w.opts.Conversation.DenialEndedTurn(t, &run)
 	case catalog.EventNativeSession:
 		return decoded(r, func(n catalog.NativeSession) error { return w.recordSession(t, run, n) })
 	case catalog.EventUsage:
@@ -60,6 +63,8 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return decoded(r, func(m catalog.Mode) error { return w.recordMode(t, run, m) })
 	case catalog.EventSession:
 		return decoded(r, func(s catalog.Session) error { return w.recordAgentSession(t, run, s) })
+	case catalog.EventSilence:
+		return decoded(r, func(s catalog.Silence) error { return w.recordSilence(t, run, s) })
 	case kindProgress:
 		run.Progress = r.data
 		if err := t.UpdateRun(run); err != nil {
@@ -103,6 +108,18 @@ func recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
 	})
 }
 
+// recordSilence keeps that the agent of a run gives no sign of life, and remembers
+// it while it lasts.
+func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) error {
+	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
+	t.AfterCommit(func() {
+		if live := w.runs.get(run.ID); live != nil {
+			live.silence.Store(&p)
+		}
+	})
+	return announce(t, run, p)
+}
+
 // recordSession keeps in which session of the agent's own a run is.
 func (w *recorder) recordSession(t store.Tx, run domain.Run, n catalog.NativeSession) error {
 	thread, err := t.Thread(w.ctx, run.Thread)
@@ -130,12 +147,6 @@ func decoded[T any](r report, record func(T) error) error {
 		return err
 	}
 	return record(v)
-}
-
-// announce adds an event of a run to the log.
-func announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
-	return err
 }
 
 // object is raw JSON if it is an object that has members, else nil.

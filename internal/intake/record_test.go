@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -112,6 +113,7 @@ func TestWhatReportsBecome(t *testing.T) {
 		{catalog.EventMode, `{"current":"plan","available":["plan"]}`, []domain.Payload{domain.AgentModeChanged{Mode: "plan", Modes: []string{"plan"}}}},
 		{catalog.EventError, `{"message":"x"}`, []domain.Payload{domain.AgentErrorReported{Report: json.RawMessage(`{"message":"x"}`)}}},
 		{catalog.EventRaw, `{"x":1}`, []domain.Payload{domain.AgentUpdated{Update: json.RawMessage(`{"x":1}`)}}},
+		{catalog.EventSilence, `{"since_ms":7000,"note":"n","tool_id":"t","tool":"T"}`, []domain.Payload{domain.AgentSilent{Since: time.Unix(7, 0).UTC(), Note: "n", ToolID: "t", Tool: "T"}}},
 		{"never heard of", `1`, []domain.Payload{domain.AgentUpdated{Update: json.RawMessage(`{"data":1,"type":"never heard of"}`)}}},
 		{catalog.EventProcess, `{"pid":7,"mark":"m"}`, nil},
 		{catalog.EventPermissionTaken, `{"approval_ids":["nobody's"]}`, nil},
@@ -126,6 +128,31 @@ func TestWhatReportsBecome(t *testing.T) {
 	processes, err := r.store.Processes(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []domain.Process{{PID: 7, Mark: "m", Run: r.run.ID}}, processes)
+}
+
+func TestTheSilenceOfAnAgentIsKnownWhileItLasts(t *testing.T) {
+	r := newRecords(t)
+	_, silent := r.Silence(r.run.ID)
+	assert.False(t, silent)
+	r.report(t, catalog.EventSilence, `{"since_ms":7000,"note":"n"}`)
+	s, silent := r.Silence(r.run.ID)
+	assert.True(t, silent)
+	assert.Equal(t, "n", s.Note)
+	r.report(t, catalog.EventSilence, `{"since_ms":7000,"ended":true}`)
+	_, silent = r.Silence(r.run.ID)
+	assert.False(t, silent)
+	r.report(t, catalog.EventSilence, `{"since_ms":7000}`)
+	r.End(r.run.ID)
+	_, silent = r.Silence(r.run.ID)
+	assert.False(t, silent, "with its run it has ended")
+}
+
+// A silence in the middle of a message does not end it.
+func TestSilenceIsNoEndOfAMessage(t *testing.T) {
+	r := newRecords(t)
+	r.report(t, catalog.EventContentDelta, `{"delta":{"text":"one "}}`)
+	r.report(t, catalog.EventSilence, `{"since_ms":7000}`)
+	assert.Equal(t, []domain.Payload{domain.MessageDelta{Key: "msg-1", Text: "two"}}, r.report(t, catalog.EventContentDelta, `{"delta":{"text":"two"}}`))
 }
 
 // What is still on its way when a run ends changes nothing of it, but for the

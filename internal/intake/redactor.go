@@ -26,7 +26,7 @@ func (d *redactor) take(r report) {
 		d.takeDelta(r)
 		return
 	case catalog.EventUsage, catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess, catalog.EventPermissionTaken: // they end no message
-	case catalog.EventSession:
+	case catalog.EventSession, catalog.EventSilence: // nor do these
 		r.data = d.stream.Secrets.JSON(r.data)
 	case catalog.EventFileChange: // the project's files are what they are
 		d.flush()

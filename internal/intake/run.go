@@ -2,8 +2,10 @@ package intake
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
 
@@ -14,6 +16,7 @@ type Run struct {
 	task     string // its UUID, by which its executor knows it
 	queue    *queue
 	refusals refusals
+	silence  atomic.Pointer[domain.AgentSilent] // as it was told last; nil: it was not
 
 	mu         sync.Mutex // guards the fields below, and keeps the order
 	order      order

@@ -18,6 +18,7 @@ type Call struct {
 	kind       string          // as the Agent Client Protocol has it: edit, execute, ...; "": not known
 	input      json.RawMessage // what the tool gets
 	hash       string          // by which the question is known again
+	isPlan     bool            // it leaves the agent's plan mode
 
 	command        shellcommand.Command  // what it runs, where that is a text, or words
 	commandText    string                // as a rule for it alone says it; "" where none can
@@ -47,7 +48,7 @@ type Call struct {
 func CallOf(a domain.Approval) Call {
 	in := toolinput.Read(a.Input)
 	c := Call{
-		tool: a.Tool, toolByKind: a.NameByKind, kind: a.ToolKind, input: a.Input, hash: a.Question, paths: a.Paths,
+		tool: a.Tool, toolByKind: a.NameByKind, kind: a.ToolKind, input: a.Input, hash: a.Question, isPlan: a.IsPlan(), paths: a.Paths,
 		commandText: in.Command(), commandNotText: in.CommandNotText, pathNotText: in.FileNotText, ambiguity: in.Ambiguity,
 	}
 	c.readCommand(in, a.Input)
@@ -143,6 +144,16 @@ func (c Call) edits() bool {
 		return true
 	}
 	return c.kind == "edit"
+}
+
+// touchesFiles reports whether what a call does is done to the files that it
+// names, so that a rule for it is for those.
+func (c Call) touchesFiles() bool {
+	switch c.kind {
+	case "read", "delete", "move":
+		return true
+	}
+	return c.edits()
 }
 
 // changesSomething reports whether a call does more than to look, so that plan

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -108,7 +109,9 @@ func TestAListIsTheCommandThatItRuns(t *testing.T) {
 
 	words := call(`{"command":["ls","-l"]}`)
 	words.Question = Hash(words.Tool, words.Input)
-	for _, rule := range RulesFor(words, 0, "allow") {
+	rules, err := RulesFor(words, RuleSpec{Effect: "allow"})
+	require.NoError(t, err)
+	for _, rule := range rules {
 		assert.Equal(t, "true rule=project", rulingOn(New("", nil), words, domain.Thread{}, domain.Run{}, rule))
 		for _, other := range []string{`{"command":"[\"ls\",\"-l\"]"}`, `{"command":["ls","-l","x"]}`, `{"command":"ls -l"}`, `{}`} {
 			assert.Empty(t, rulingOn(New("", nil), call(other), domain.Thread{}, domain.Run{}, rule), other)

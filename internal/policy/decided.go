@@ -4,7 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -20,15 +24,98 @@ const exactInput = "\x00"
 // Command is nothing that anybody could read.
 func IsForExactInput(r domain.Rule) bool { return strings.HasPrefix(r.Command, exactInput) }
 
-// RulesFor are the rules that a decision on an approval becomes, for a
-// conversation or, where thread is 0, for the project: for the tool, and where it
-// runs commands, for this one alone; where the input can be read in several ways,
-// for each of them. effect is one of config's.
-func RulesFor(a domain.Approval, thread int64, effect string) []domain.Rule {
+// A RuleSpec says which rules are to be made of a decision.
+type RuleSpec struct {
+	Thread  int64  // 0: they are for the project
+	Effect  string // one of config's
+	CWD     string // of the conversation: relative paths are in it
+	Pattern string // of what they are to hold for instead; "": as [Preview] has it
+}
+
+// ErrNoPattern says that a rule of a question holds for nothing that could be
+// given otherwise.
+var ErrNoPattern = errors.New("the rule is for no command and no files")
+
+// Preview is what a rule would hold for that is made of a question. It is false if
+// none can be made that allows it.
+func Preview(a domain.Approval, cwd string) (domain.RulePreview, bool) {
+	if c := CallOf(a); a.Type != domain.FunctionCall || c.isPlan || c.IsAmbiguous() {
+		return domain.RulePreview{}, false
+	}
+	rules, err := RulesFor(a, RuleSpec{CWD: cwd})
+	if err != nil {
+		return domain.RulePreview{}, false
+	}
+	return PreviewOf(rules[0]), true
+}
+
+// PreviewOf is what a rule holds for.
+func PreviewOf(r domain.Rule) domain.RulePreview {
+	p := domain.RulePreview{Tool: r.Tool, Covers: domain.CoversTool}
+	switch {
+	case IsForExactInput(r):
+		p.Covers = domain.CoversInput
+	case r.Command != "":
+		p.Covers, p.Pattern = domain.CoversCommand, r.Command
+	case r.Path != "":
+		p.Covers, p.Pattern = domain.CoversFiles, r.Path
+	}
+	return p
+}
+
+// explanationOf says in words what a rule that somebody has decided is.
+func explanationOf(r domain.Rule) string {
+	where := "for the session"
+	if r.Thread == 0 {
+		where = "for the project"
+	}
+	p := PreviewOf(r)
+	what := p.Tool
+	switch p.Covers {
+	case domain.CoversInput:
+		what += ", with the same input"
+	case domain.CoversCommand, domain.CoversFiles:
+		what += " " + p.Pattern
+	}
+	return fmt.Sprintf("decided %s on %s: %s %s (rule %d)", where, r.Created.Local().Format(time.DateOnly), r.Effect, what, r.ID)
+}
+
+// RulesFor are the rules that a decision on an approval becomes. They are for the
+// tool, and no wider than what was asked needs: of what runs commands, for this
+// one alone; of what touches files, for those in the same directory; of a tool
+// that the agent has not named, for the same input. Where the input can be read in
+// several ways there is one for each of them.
+//
+// The error is [ErrNoPattern] where s.Pattern has no use.
+func RulesFor(a domain.Approval, s RuleSpec) ([]domain.Rule, error) {
 	c := CallOf(a)
-	rule := domain.Rule{Thread: thread, Effect: effect, Tool: c.tool, Command: c.commandText}
-	if c.commandText == "" && (c.kind == "execute" || c.commandNotText || !c.command.IsNothing()) || c.IsAmbiguous() {
+	rule := domain.Rule{Thread: s.Thread, Effect: s.Effect, Tool: c.tool}
+	runs := c.kind == "execute" || c.commandNotText || !c.command.IsNothing()
+	switch {
+	case c.IsAmbiguous():
 		rule.Command = exactInput + a.Question
+	case runs && c.commandText != "":
+		rule.Command = c.commandText
+	case runs, c.isPlan:
+		rule.Command = exactInput + a.Question
+	case c.touchesFiles():
+		if rule.Path = patternFor(s.CWD, c.paths); rule.Path == "" || c.pathNotText {
+			rule.Path, rule.Command = "", exactInput+a.Question
+		}
+	case c.couldBeAny():
+		rule.Command = exactInput + a.Question
+	}
+	if s.Pattern != "" && s.Pattern != PreviewOf(rule).Pattern {
+		switch {
+		case c.IsAmbiguous() || c.isPlan || c.extended:
+			return nil, ErrNoPattern
+		case runs:
+			rule.Command, rule.Pattern = s.Pattern, true
+		case c.touchesFiles():
+			rule.Command, rule.Path = "", s.Pattern
+		default:
+			return nil, ErrNoPattern
+		}
 	}
 	rules := []domain.Rule{rule}
 	if c.IsAmbiguous() {
@@ -39,8 +126,44 @@ func RulesFor(a domain.Approval, thread int64, effect string) []domain.Rule {
 			}
 		}
 	}
-	return rules
+	return rules, nil
 }
+
+// Holds reports whether rules of an effect say what becomes of a call.
+func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Thread) bool {
+	c.files, c.alternatives.files = filesOf(p.root, in.CWD, c.paths), filesOf(p.root, in.CWD, c.alternatives.paths)
+	c.inside = insideOf(p.root, in.CWD)
+	var conditions []condition
+	for _, r := range rules {
+		if of, ok := c.decided(r); ok {
+			conditions = append(conditions, of)
+		}
+	}
+	return c.firstMet(effect, conditions) != nil
+}
+
+// patternFor is the pattern of the one directory in which files are, or "" if
+// there is none. Relative paths are in cwd.
+func patternFor(cwd string, paths []string) string {
+	dir := ""
+	for _, p := range paths {
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(cwd, p)
+		}
+		in := filepath.ToSlash(filepath.Dir(filepath.Clean(p)))
+		if dir != "" && dir != in {
+			return ""
+		}
+		dir = in
+	}
+	if dir == "" {
+		return ""
+	}
+	return strings.TrimSuffix(globSigns.Replace(dir), "/") + "/*"
+}
+
+// globSigns writes what stands for others in a pattern as itself.
+var globSigns = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // isInput reports whether the Command of a rule means the input of a call.
 func (c Call) isInput(effect, command string) bool {

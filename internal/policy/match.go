@@ -20,10 +20,33 @@ func matches(glob, text string) bool {
 	return ok && err == nil
 }
 
+// isInPath reports whether a file's name fits the pattern of a rule that somebody's
+// decision has become. Unlike in the configuration * stands for no slash there, so
+// that a directory's pattern is for what is in that alone; what is below it is
+// src/**.
+func isInPath(pattern, name string) bool {
+	pattern = strings.TrimPrefix(pattern, "./")
+	above, all := strings.CutSuffix(pattern, "/**")
+	if !all {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	}
+	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+		if ok, err := path.Match(above, dir); ok && err == nil {
+			return true
+		}
+		if dir == path.Dir(dir) {
+			return false
+		}
+	}
+}
+
 // A condition is what a rule says of a call that it is for in all other respects.
 type condition struct {
 	command *shellcommand.Pattern // of what it runs; nil: whatever that is
 	reason  string                // by which a ruling names the rule
+
+	explanation string // what the rule is, in words
 }
 
 // meets reports whether a call meets a condition by itself.
@@ -37,31 +60,31 @@ func (c Call) meets(effect string, of condition) bool {
 	return c.couldRun(*of.command)
 }
 
-// firstMet is the reason of the first condition that a call meets, or "". Of a
-// command with several parts each may be allowed by another rule; then it is the
-// reason of the first that is needed.
-func (c Call) firstMet(effect string, conditions []condition) string {
-	for _, of := range conditions {
+// firstMet is the first condition that a call meets, or nil. Of a command with
+// several parts each may be allowed by another rule; then it is the first that is
+// needed.
+func (c Call) firstMet(effect string, conditions []condition) *condition {
+	for i, of := range conditions {
 		if c.meets(effect, of) {
-			return of.reason
+			return &conditions[i]
 		}
 	}
 	if effect != config.EffectAllow || len(conditions) < 2 {
-		return ""
+		return nil
 	}
 	patterns := make([]shellcommand.Pattern, len(conditions))
 	for i, of := range conditions {
 		patterns[i] = *of.command
 	}
 	if !c.allowedBy(patterns...) {
-		return ""
+		return nil
 	}
-	for i, of := range conditions {
+	for i := range conditions {
 		if !c.allowedBy(slices.Delete(slices.Clone(patterns), i, i+1)...) {
-			return of.reason
+			return &conditions[i]
 		}
 	}
-	return conditions[0].reason
+	return &conditions[0]
 }
 
 // listed is the condition of a tool of a list, spelled as agents' own lists are:

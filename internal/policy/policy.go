@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -40,6 +42,8 @@ type Situation struct {
 type Ruling struct {
 	Approved bool
 	Reason   string // mode=…, or rule=…; "": the policy says nothing, so somebody is to be asked
+
+	Explanation string // what that mode or rule is, in words
 }
 
 // IsSettled reports whether the policy says anything.
@@ -52,26 +56,26 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || in.Now.Before(*s.SkipPermissionsUntil))
 	mode := in.mode()
 	if bypass || mode == catalog.ModeBypass {
-		return Ruling{true, "mode=" + catalog.ModeBypass}
+		return Ruling{true, "mode=" + catalog.ModeBypass, "the session asks nobody for permission"}
 	}
 	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
 	c.inside = insideOf(p.root, in.Thread.CWD)
-	if len(in.Run.Tools) > 0 && c.firstMet(config.EffectAllow, c.listedConditions(config.EffectAllow, in.Run.Tools)) == "" {
-		return Ruling{false, "rule=tools"}
+	if len(in.Run.Tools) > 0 && c.firstMet(config.EffectAllow, c.listedConditions(config.EffectAllow, in.Run.Tools)) == nil {
+		return Ruling{false, "rule=tools", "the session may use these tools alone: " + strings.Join(in.Run.Tools, ", ")}
 	}
-	if reason := p.matchRules(config.EffectDeny, c, in); reason != "" {
-		return Ruling{false, reason}
+	if rule := p.matchRules(config.EffectDeny, c, in); rule != nil {
+		return Ruling{false, rule.reason, rule.explanation}
 	}
 	if !c.IsAmbiguous() && !p.couldBeDenied(c, in) {
-		if reason := p.matchRules(config.EffectAllow, c, in); reason != "" {
-			return Ruling{true, reason}
+		if rule := p.matchRules(config.EffectAllow, c, in); rule != nil {
+			return Ruling{true, rule.reason, rule.explanation}
 		}
 	}
 	switch {
 	case !c.IsAmbiguous() && (mode == catalog.ModeAcceptEdits || s.AutoAcceptEdits) && c.edits():
-		return Ruling{true, "mode=" + catalog.ModeAcceptEdits}
+		return Ruling{true, "mode=" + catalog.ModeAcceptEdits, "the session accepts edits without being asked"}
 	case mode == catalog.ModePlan && c.changesSomething():
-		return Ruling{false, "mode=" + catalog.ModePlan}
+		return Ruling{false, "mode=" + catalog.ModePlan, "the session is in plan mode, in which nothing is changed or run"}
 	}
 	return Ruling{}
 }
@@ -83,11 +87,11 @@ func (p *Policy) couldBeDenied(c Call, in Situation) bool {
 		return false
 	}
 	c.asAnyTool = true
-	return p.matchRules(config.EffectDeny, c, in) != ""
+	return p.matchRules(config.EffectDeny, c, in) != nil
 }
 
-// matchRules names the first rule of an effect that fits, or returns "".
-func (p *Policy) matchRules(effect string, c Call, in Situation) string {
+// matchRules is the first rule of an effect that fits, or nil.
+func (p *Policy) matchRules(effect string, c Call, in Situation) *condition {
 	listed := in.Thread.Settings.DisallowedTools
 	if effect == config.EffectAllow {
 		listed = in.Thread.Settings.AllowedTools
@@ -117,6 +121,7 @@ func (p *Policy) matchRules(effect string, c Call, in Situation) string {
 func (c Call) listedConditions(effect string, list []string) (conditions []condition) {
 	for _, pattern := range list {
 		if of, ok := c.listed(effect, pattern); ok {
+			of.explanation = fmt.Sprintf("the session's list of tools to %s has %s", effect, pattern)
 			conditions = append(conditions, of)
 		}
 	}
@@ -129,20 +134,29 @@ func (c Call) decided(r domain.Rule) (of condition, ok bool) {
 	if of.reason = "rule=project"; r.Thread != 0 {
 		of.reason = "rule=session"
 	}
-	if !c.isTool(r.Effect, r.Command != "", func(name string) bool { return name == r.Tool }) {
+	of.explanation = explanationOf(r)
+	if !c.isTool(r.Effect, r.Command != "" || r.Path != "", func(name string) bool { return name == r.Tool }) || c.isPlan && r.Effect == config.EffectAllow {
 		return of, false
 	}
-	if r.Command != "" && !c.isInput(r.Effect, r.Command) {
+	switch {
+	case r.Command == "" || c.isInput(r.Effect, r.Command):
+	case r.Pattern:
+		command := shellcommand.Glob(r.Command)
+		of.command = &command
+	default:
 		command := shellcommand.Exactly(r.Command)
 		of.command = &command
 	}
-	return of, true
+	return of, r.Path == "" || c.touches(r.Effect, func(name string) bool { return isInPath(r.Path, name) })
 }
 
 // configured is the condition of a rule of the configuration, whoever's agent
 // makes the call. It is not ok if that is for other calls.
 func (c Call) configured(r config.Rule) (of condition, ok bool) {
-	of.reason = "rule=" + r.Source
+	of.reason, of.explanation = "rule="+r.Source, r.String()
+	if r.File != "" {
+		of.explanation = fmt.Sprintf("%s, line %d: %s", r.File, r.Line, r)
+	}
 	if !c.isTool(r.Effect, r.Command != "" || r.Path != "", func(name string) bool { return matches(r.Tool, name) }) {
 		return of, false
 	}

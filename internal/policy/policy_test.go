@@ -25,7 +25,7 @@ func always[T any](part T) func() T { return func() T { return part } }
 func TestToolPatterns(t *testing.T) {
 	bash := func(command string) Call { return Call{tool: "Bash", command: shellcommand.Read(command)} }
 	fits := func(c Call, pattern string) bool {
-		return c.firstMet("allow", c.listedConditions("allow", []string{pattern})) != ""
+		return c.firstMet("allow", c.listedConditions("allow", []string{pattern})) != nil
 	}
 	write := Call{tool: "Write", paths: []string{"/p/a.go"}}
 	for _, c := range []struct {

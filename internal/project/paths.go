@@ -29,6 +29,12 @@ func ConfigHome(getenv func(string) string) (string, error) {
 	return xdg(getenv, "XDG_CONFIG_HOME", ".config")
 }
 
+// DataHome is the directory of what was installed for the user:
+// $XDG_DATA_HOME/duet, by default ~/.local/share/duet.
+func DataHome(getenv func(string) string) (string, error) {
+	return xdg(getenv, "XDG_DATA_HOME", ".local", "share")
+}
+
 func xdg(getenv func(string) string, name string, underHome ...string) (string, error) {
 	base := getenv(name)
 	if !filepath.IsAbs(base) {

@@ -198,10 +198,11 @@ func (v value) hasLines() bool {
 // shownTexts are the names of files and the texts that diffs show whole.
 type shownTexts struct {
 	paths, texts map[string]bool
+	plan         string
 }
 
 func shownBy(diffs []file, dir string) shownTexts {
-	s := shownTexts{map[string]bool{}, map[string]bool{}}
+	s := shownTexts{paths: map[string]bool{}, texts: map[string]bool{}}
 	for _, f := range diffs {
 		s.texts[f.before], s.texts[f.after] = true, true
 		for _, name := range []string{f.from, f.to} {
@@ -217,5 +218,5 @@ func shownBy(diffs []file, dir string) shownTexts {
 
 // has tells whether a member of the input can be read in the diff.
 func (s shownTexts) has(x member) bool {
-	return x.value.isText && (slices.Contains(pathMembers, x.name) && s.paths[x.value.text] || slices.Contains(textMembers, x.name) && s.texts[x.value.text])
+	return x.value.isText && (x.name == "plan" && x.value.text != "" && x.value.text == s.plan || slices.Contains(pathMembers, x.name) && s.paths[x.value.text] || slices.Contains(textMembers, x.name) && s.texts[x.value.text])
 }

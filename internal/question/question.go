@@ -21,6 +21,7 @@ type Question struct {
 	Subject string
 	Input   json.RawMessage // of the tool
 	Diff    string          // what it would change, as a unified diff
+	Plan    string          // what the agent would do next, if it asks whether it may
 	Options []string        // the answers to choose from
 	Dir     string          // the session's directory, to which the diff's names are relative; or empty
 	Cut     bool            // parts of it were too long for a message
@@ -40,7 +41,16 @@ func Lay(q Question, m visible.Marks) Sheet {
 		s.sections = append(s.sections, section{head: []Line{{Remark, m.Line(q.Reopened)}}})
 	}
 	if q.Tool != "" {
-		if body := inputLines(q.Input, shownBy(diffs, q.Dir), m); len(body) > 0 {
+		if q.Plan != "" {
+			var body []Line
+			for line := range strings.SplitSeq(strings.Trim(q.Plan, "\n"), "\n") {
+				body = append(body, Line{Text, "  " + m.Exact(strings.TrimSuffix(line, "\r"))})
+			}
+			s.sections = append(s.sections, section{body: body})
+		}
+		shown := shownBy(diffs, q.Dir)
+		shown.plan = q.Plan
+		if body := inputLines(q.Input, shown, m); len(body) > 0 {
 			s.sections = append(s.sections, section{body: body})
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,18 +15,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // journal is a log of events that outlives the hubs which serve it.
 type journal struct {
-	mu      sync.Mutex
-	last    int64
-	grown   chan struct{}
-	subs    int      // made, for ids
-	asked   []string // the params of each Subscribe
-	methods []string // of the other calls
-	live    map[string]context.CancelFunc
+	witness.Witness // guards the fields below
+	last            int64
+	grown           chan struct{}
+	subs            int      // made, for ids
+	asked           []string // the params of each Subscribe
+	methods         []string // of the other calls
+	live            map[string]context.CancelFunc
 }
 
 func newJournal() *journal {
@@ -35,16 +35,16 @@ func newJournal() *journal {
 }
 
 func (j *journal) append() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.Lock()
+	defer j.Unlock()
 	j.last++
 	close(j.grown)
 	j.grown = make(chan struct{})
 }
 
 func (j *journal) called(method string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.Lock()
+	defer j.Unlock()
 	j.methods = append(j.methods, method)
 }
 
@@ -68,8 +68,8 @@ func (j *journal) server() *server.Server {
 	server.Handle(reg, "task.stats", func(context.Context, struct{}) (any, error) { j.called("task.stats"); return 1, nil })
 	server.Handle(reg, "Subscribe", j.subscribe)
 	server.Handle(reg, "Unsubscribe", func(_ context.Context, p unsubscribeParams) (any, error) {
-		j.mu.Lock()
-		defer j.mu.Unlock()
+		j.Lock()
+		defer j.Unlock()
 		j.methods = append(j.methods, "Unsubscribe")
 		stop := j.live[p.ID]
 		if stop == nil {
@@ -84,8 +84,9 @@ func (j *journal) server() *server.Server {
 
 func (j *journal) subscribe(ctx context.Context, p subscribeParams) (any, error) {
 	conn := server.ConnFrom(ctx)
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	defer j.Note(func() {})
+	j.Lock()
+	defer j.Unlock()
 	raw, _ := json.Marshal(p)
 	j.asked = append(j.asked, string(raw))
 	cursor := j.last
@@ -108,9 +109,9 @@ func (j *journal) tail(ctx context.Context, conn *server.Conn, id, label string,
 		return conn.Send(ctx, json.RawMessage(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params)))
 	}
 	for {
-		j.mu.Lock()
+		j.Lock()
 		last, grown := j.last, j.grown
-		j.mu.Unlock()
+		j.Unlock()
 		for ; cursor < last; cursor++ {
 			if send("event", fmt.Sprintf(`{"subscription_id":%q,"seq":%d,"event":{"type":"x","data":{"subscription_id":%q,"label":%q}}}`, id, cursor+1, "decoy", label)) != nil {
 				return
@@ -130,8 +131,8 @@ func (j *journal) tail(ctx context.Context, conn *server.Conn, id, label string,
 }
 
 func (j *journal) methodsCalled() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.Lock()
+	defer j.Unlock()
 	return strings.Join(j.methods, " ")
 }
 
@@ -228,9 +229,9 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 			m := s.calm()
 			assert.Contains(t, m, `[`+response(11, `{"success":true}`))
 			assert.Contains(t, m, `"kind":"subscription_not_found"`)
-			j.mu.Lock()
+			j.Lock()
 			before := len(j.asked)
-			j.mu.Unlock()
+			j.Unlock()
 			kill()
 			serve()
 			assert.Equal(t, response(13, `1`), s.insist(request(13, "echo", `1`)))
@@ -274,11 +275,11 @@ func TestAnotherLog(t *testing.T) {
 	kill()
 	s.serve(other.server())
 	s.insist(request(2, "echo", `1`))
-	require.Eventually(t, func() bool { // until it is restored, in the second attempt
-		other.mu.Lock()
-		defer other.mu.Unlock()
+	other.Await(t, func() bool { // until it is restored, in the second attempt
+		other.Lock()
+		defer other.Unlock()
 		return len(other.asked) == 2
-	}, soon, 1e6, "Subscribe without since")
+	}, "Subscribe without since")
 	other.append()
 	assert.Contains(t, s.calm(), `"seq":1`)
 }

@@ -161,23 +161,40 @@ func TestDialWaitsForABusyListener(t *testing.T) {
 	_, err = socket.Dial(ctx, path)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
-	second := make(chan error)
+	second := make(chan error, 1)
+	waits := &askedContext{Context: soon(t), asked: make(chan struct{}, 100)}
 	go func() {
-		conn, err := socket.Dial(soon(t), path)
+		conn, err := socket.Dial(waits, path)
 		if err == nil {
 			conn.Close()
 		}
 		second <- err
 	}()
-	select {
-	case err := <-second:
-		require.Fail(t, "a full queue lets nobody in", "%v", err)
-	case <-time.After(50 * time.Millisecond):
+	for range 5 { // it is in the queue, and looks now and then whether it may go on waiting
+		select {
+		case <-waits.asked:
+		case err := <-second:
+			require.Fail(t, "a full queue lets nobody in", "%v", err)
+		}
 	}
 	accepted, _, err := syscall.Accept(fd)
 	require.NoError(t, err)
 	defer syscall.Close(accepted)
 	assert.NoError(t, <-second)
+}
+
+// askedContext tells each time that it is asked whether it has ended.
+type askedContext struct {
+	context.Context
+	asked chan struct{}
+}
+
+func (c *askedContext) Err() error {
+	select {
+	case c.asked <- struct{}{}:
+	default: // nobody counts any more
+	}
+	return c.Context.Err()
 }
 
 // queueIsFull connects once without waiting.

@@ -29,6 +29,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -350,7 +351,7 @@ func TestAgentsThatLostTheirExecutorAreEnded(t *testing.T) {
 	}
 	KillAgents([]domain.Process{{PID: pidOf(today), Mark: mark}, {PID: pidOf(earlier), Mark: mark + "-earlier"}, {PID: 1}})
 	for _, pid := range []string{today, earlier} {
-		require.Eventually(t, func() bool { return !alive(pid) }, within, time.Millisecond)
+		witness.AwaitExit(t, pidOf(pid))
 	}
 	for _, pid := range others {
 		assert.True(t, alive(pid))
@@ -399,7 +400,9 @@ func TestAgentsOfADeadExecutorAreKilled(t *testing.T) {
 			case "close":
 				closed(t, s)
 			}
-			require.Eventually(t, func() bool { return !alive(pid) }, within, time.Millisecond)
+			n, err := strconv.Atoi(pid)
+			require.NoError(t, err)
+			witness.AwaitExit(t, n)
 			requireNone(t, s)
 		})
 	}

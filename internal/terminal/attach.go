@@ -13,7 +13,7 @@ import (
 // With p.Descriptor the view has the terminal's descriptor, and nobody else is
 // told what it prints: deliver gets its end alone. Nobody else may watch it then.
 func (r *Registry) Attach(ctx context.Context, id string, p AttachParams, deliver Deliver) (*View, error) {
-	view := &View{registry: r, deliver: deliver}
+	view := &View{registry: r, deliver: deliver, closed: make(chan struct{})}
 	if p.Descriptor {
 		if err := r.handOver(ctx, id, p, view); err != nil {
 			return nil, err
@@ -45,7 +45,14 @@ func (r *Registry) Attach(ctx context.Context, id string, p AttachParams, delive
 // the descriptor must not be used.
 //
 // It may be called more than once; each call returns when it is done.
-func (v *View) Close() { v.close.Do(v.end) }
+func (v *View) Close() {
+	if v.closing.Swap(true) {
+		<-v.closed
+		return
+	}
+	defer close(v.closed)
+	v.end()
+}
 
 func (v *View) end() {
 	r := v.registry

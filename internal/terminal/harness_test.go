@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -206,8 +205,6 @@ func prints(t *testing.T, r *Registry, id, text string) {
 	t.Helper()
 	require.NoError(t, r.TerminalOutput(context.Background(), catalog.TerminalOutputParams{TerminalID: id, Data: text, Encoding: "utf-8"}))
 }
-
-const within = time.Minute
 
 // kindOf is the kind of a refusal.
 func kindOf(t *testing.T, err error) string {

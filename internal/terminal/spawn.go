@@ -39,7 +39,7 @@ func (r *Registry) Spawn(ctx context.Context, p catalog.SpawnTerminalParams, del
 		executor.Release()
 		return nil, err
 	}
-	view := &View{registry: r, deliver: deliver, File: result.File}
+	view := &View{registry: r, deliver: deliver, closed: make(chan struct{}), File: result.File}
 	if !r.add(executor, p, result, view) {
 		executor.Release() // it has ended already
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,6 +60,28 @@ func TestSeveralWatchATerminal(t *testing.T) {
 	assert.Equal(t, 1, c.released, "its executor is given back")
 }
 
+func TestWhoeverClosesAViewGoesOnWhenItIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		r, c, _ := open(t)
+		var told viewer
+		view, err := r.Spawn(ctx, catalog.SpawnTerminalParams{Descriptor: true}, told.tell)
+		require.NoError(t, err)
+		view.File.Close()
+		goesOn := make(chan bool, 1)
+		c.onReturn = func() {
+			go func() {
+				view.Close()
+				goesOn <- r.List()[0].Taken
+			}()
+			synctest.Wait()
+			assert.Empty(t, goesOn, "it is not given back yet")
+		}
+		view.Close()
+		assert.False(t, <-goesOn)
+	})
+}
+
 func TestADescriptorIsForOne(t *testing.T) {
 	ctx := context.Background()
 	r, c, _ := open(t)
@@ -78,22 +100,12 @@ func TestADescriptorIsForOne(t *testing.T) {
 	require.NoError(t, r.Resize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: 5, Rows: 6}))
 
 	// It is nobody else's before the executor has it back.
-	closed := make(chan bool)
 	c.onReturn = func() {
 		_, err := r.Attach(ctx, id, AttachParams{}, second.tell)
 		assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err))
-		go func() {
-			one.Close()
-			closed <- r.List()[0].Taken
-		}()
-		select {
-		case <-closed:
-			t.Fatal("whoever closes it may go on only when it is given back")
-		case <-time.After(20 * time.Millisecond):
-		}
 	}
 	one.Close()
-	assert.False(t, <-closed)
+	assert.False(t, r.List()[0].Taken)
 	assert.Equal(t, []string{"resize 5x6", "return " + id}, c.took())
 	c.onReturn = nil
 
@@ -168,34 +180,35 @@ func TestAStartThatNobodyWaitsForIsKnown(t *testing.T) {
 // Who gives up waiting for a terminal is answered at once, however long its
 // executor takes, and what comes later is nobody's.
 func TestWhoCancelsDoesNotWaitForTheExecutor(t *testing.T) {
-	r, c, _ := open(t)
-	ctx := context.Background()
-	var told viewer
-	view, err := r.Spawn(ctx, catalog.SpawnTerminalParams{}, told.tell)
-	require.NoError(t, err)
-	id := view.Terminal.ID
-	view.Close()
+	synctest.Test(t, func(t *testing.T) {
+		r, c, _ := open(t)
+		ctx := context.Background()
+		var told viewer
+		view, err := r.Spawn(ctx, catalog.SpawnTerminalParams{}, told.tell)
+		require.NoError(t, err)
+		id := view.Terminal.ID
+		view.Close()
 
-	asked, answer, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	c.onDescriptor = func(context.Context) error { close(asked); <-answer; return nil }
-	c.onReturn = func() { close(returned) }
-	c.took()
-	cancelled, cancel := context.WithCancel(ctx)
-	go func() {
-		<-asked
-		cancel()
-	}()
-	_, err = r.Attach(cancelled, id, AttachParams{Descriptor: true}, told.tell)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = r.Attach(ctx, id, AttachParams{}, told.tell)
-	assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err), "its executor may have handed it over")
-	close(answer)
-	<-returned
-	require.Eventually(t, func() bool {
-		_, err := r.Attach(ctx, id, AttachParams{}, told.tell)
-		return err == nil
-	}, within, time.Millisecond)
-	assert.Equal(t, []string{"descriptor " + id, "return " + id}, c.took())
+		asked, answer, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		c.onDescriptor = func(context.Context) error { close(asked); <-answer; return nil }
+		c.onReturn = func() { close(returned) }
+		c.took()
+		cancelled, cancel := context.WithCancel(ctx)
+		go func() {
+			<-asked
+			cancel()
+		}()
+		_, err = r.Attach(cancelled, id, AttachParams{Descriptor: true}, told.tell)
+		require.ErrorIs(t, err, context.Canceled)
+		_, err = r.Attach(ctx, id, AttachParams{}, told.tell)
+		assert.Equal(t, domain.KindTerminalTaken, kindOf(t, err), "its executor may have handed it over")
+		close(answer)
+		<-returned
+		synctest.Wait()
+		_, err = r.Attach(ctx, id, AttachParams{}, told.tell)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"descriptor " + id, "return " + id}, c.took())
+	})
 }
 
 // An executor may report of a terminal before it has answered that it started it.

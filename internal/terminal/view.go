@@ -3,7 +3,7 @@ package terminal
 import (
 	"os"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -21,7 +21,8 @@ type View struct {
 
 	registry *Registry
 	deliver  Deliver
-	close    sync.Once
+	closing  atomic.Bool
+	closed   chan struct{} // closed when the view has ended
 }
 
 // AttachParams say how a terminal is to be watched.

@@ -4,6 +4,8 @@ package witness
 
 import (
 	"bytes"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,6 +36,13 @@ func (w *Witness) Note(change func()) {
 // is what the test fails with.
 func (w *Witness) Await(t testing.TB, found func() bool, why string) {
 	t.Helper()
+	if !w.hears(found) {
+		t.Fatal("it never came: " + why)
+	}
+}
+
+// hears reports whether found is so before patience ends.
+func (w *Witness) hears(found func() bool) bool {
 	timeout := time.After(patience)
 	for {
 		w.Lock()
@@ -43,12 +52,12 @@ func (w *Witness) Await(t testing.TB, found func() bool, why string) {
 		changed := w.changed
 		w.Unlock()
 		if found() {
-			return
+			return true
 		}
 		select {
 		case <-changed:
 		case <-timeout:
-			t.Fatal("it never came: " + why)
+			return false
 		}
 	}
 }
@@ -56,20 +65,34 @@ func (w *Witness) Await(t testing.TB, found func() bool, why string) {
 // A Text is a log, or output, that can be looked at while it is written. The zero
 // value is empty.
 type Text struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
+	written Witness // its lock guards buf
+	buf     bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (t *Text) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.buf.Write(p)
+func (t *Text) Write(p []byte) (n int, err error) {
+	t.written.Note(func() { n, err = t.buf.Write(p) })
+	return n, err
 }
 
 // String is what was written so far.
 func (t *Text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.written.Lock()
+	defer t.written.Unlock()
 	return t.buf.String()
+}
+
+// Await waits until found, which is asked with all that was written whenever there
+// is more; why is what the test fails with.
+func (t *Text) Await(tb testing.TB, found func(text string) bool, why string) {
+	tb.Helper()
+	if !t.written.hears(func() bool { return found(t.String()) }) {
+		tb.Fatalf("it never came: %s; there is:\n%s", why, t)
+	}
+}
+
+// AwaitPart waits until a text is a part of what was written.
+func (t *Text) AwaitPart(tb testing.TB, part string) {
+	tb.Helper()
+	t.Await(tb, func(text string) bool { return strings.Contains(text, part) }, strconv.Quote(part))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
@@ -91,13 +92,23 @@ func serveFiles(t *testing.T, reg *server.Registry, opts server.Options) *socket
 	return peer
 }
 
-// closedSoon requires that nobody has the other end of a pipe any more.
+// closedSoon requires that nobody has the other end of a pipe any more. Of that the
+// system tells, whatever else is asked for.
 func closedSoon(t *testing.T, w *os.File) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		_, err := w.Write([]byte("x"))
-		return err != nil
-	}, patience, time.Millisecond, "the file has to be closed")
+	conn, err := w.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, conn.Control(func(fd uintptr) {
+		told := []unix.PollFd{{Fd: int32(fd)}}
+		n := 0
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			n, err = unix.Poll(told, int(patience.Milliseconds()))
+		}
+		require.NoError(t, err)
+		require.Equal(t, 1, n, "the file has to be closed")
+	}))
+	_, err = w.Write([]byte("x"))
+	require.ErrorIs(t, err, unix.EPIPE)
 }
 
 // Each file comes with its own reply, wherever that stands among others.

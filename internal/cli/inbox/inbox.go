@@ -77,7 +77,10 @@ func meant(word string, open []wire.Approval) (string, error) {
 func Sheet(a wire.Approval, dir string) question.Sheet {
 	q := question.Question{Title: a.Title, Subject: a.Subject, Input: a.Input, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
 	if a.Type == wire.FunctionCall {
-		q.Tool = cmp.Or(a.Tool, "a tool")
+		q.Tool, q.Plan = cmp.Or(a.Tool, "a tool"), a.Plan
+		for _, o := range a.Options {
+			q.Options = append(q.Options, o.InWords())
+		}
 		return question.Lay(q, output.Marks)
 	}
 	switch a.Mode {
@@ -131,7 +134,7 @@ func Whole(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval
 	if err != nil {
 		return a
 	}
-	a.Input, a.Diff, a.Truncated = whole.Input, whole.Diff, whole.Truncated
+	a.Input, a.Diff, a.Plan, a.Truncated = whole.Input, whole.Diff, whole.Plan, whole.Truncated
 	a.Type, a.Tool, a.Title, a.Subject, a.Options, a.Reopened = whole.Type, whole.Tool, whole.Title, whole.Subject, whole.Options, whole.Reopened
 	a.Elicitation = whole.Elicitation
 	return a

@@ -67,3 +67,21 @@ func Count(n int, one string, many ...string) string {
 
 // Indented is text of several lines below another line.
 func Indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
+
+// Silence says since when an agent has given no sign of life, in the middle of
+// which tool call, and what it complains of; these may be "".
+func Silence(agent string, since time.Time, tool, note string) string {
+	took := max(0, time.Since(since)).Round(time.Second)
+	length := fmt.Sprintf("%d s", int(took.Seconds()))
+	if took >= 2*time.Minute {
+		length = fmt.Sprintf("%d min", int(took.Minutes()))
+	}
+	text := agent + " has said nothing for " + length
+	if tool != "" {
+		text += ", in the middle of: " + tool
+	}
+	if note != "" {
+		text += ": " + note
+	}
+	return text
+}

@@ -59,6 +59,14 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 		return wire.Decision{Decision: "deny", Comment: "the terminal was closed"}, false
 	case a.expected == aReason:
 		return wire.Decision{Decision: "deny", Comment: cmp.Or(line.text, "denied")}, false
+	case a.expected == whatToTell:
+		if line.text == "" {
+			a.expected = anAnswer
+			return d, true
+		}
+		return wire.Decision{Decision: "deny", Comment: line.text, Tell: true}, false
+	case a.expected == aPattern:
+		return a.withPattern(q, line.text)
 	case a.expected == anInput:
 		if !json.Valid([]byte(line.text)) || !strings.HasPrefix(line.text, "{") {
 			if line.text == "" {
@@ -71,13 +79,20 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 	case q.Type == wire.HumanContact:
 		return a.responseOf(q, line.text)
 	}
+	if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(q.Options) {
+		return a.optionOf(q, q.Options[n-1])
+	}
 	switch strings.ToLower(line.text) {
 	case "y", "yes":
 		return wire.Decision{Decision: "approve"}, false
 	case "a", "always":
-		return wire.Decision{Decision: "approve", Scope: "session"}, false
+		return a.always(q, "session")
+	case "p", "project":
+		return a.always(q, "project")
 	case "n", "no":
 		a.expected = aReason
+	case "t", "tell":
+		a.expected = whatToTell
 	case "e", "edit":
 		a.edit(q)
 	case "v", "view":
@@ -87,6 +102,43 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 	}
 	return d, true
 }
+
+// optionOf makes a decision of one of the answers that the agent offers.
+func (a *asker) optionOf(q asked, o wire.Option) (d wire.Decision, again bool) {
+	if o.Rejects() {
+		return wire.Decision{Decision: "deny", Option: o.OptionID, Comment: cmp.Or(o.Name, "denied")}, false
+	}
+	return wire.Decision{Decision: "approve", Option: o.OptionID}, false
+}
+
+// always says what a rule would hold for, before it is kept.
+func (a *asker) always(q asked, scope string) (d wire.Decision, again bool) {
+	rule, known := q.Rules[scope]
+	switch {
+	case q.Plan != "":
+		a.view.Note("a plan is agreed to for itself: please type " + keysOf(q))
+		return d, true
+	case !known: // the hub says whether it can
+		return wire.Decision{Decision: "approve", Scope: scope}, false
+	}
+	a.view.Note("never asked again: " + rule.Text)
+	a.expected, a.scope = aPattern, scope
+	return d, true
+}
+
+// withPattern makes a decision that becomes a rule, for another pattern if one was
+// typed.
+func (a *asker) withPattern(q asked, text string) (d wire.Decision, again bool) {
+	if text == "." || text != "" && q.Rules[a.scope].Pattern == "" {
+		a.expected = anAnswer
+		return d, true
+	}
+	return wire.Decision{Decision: "approve", Scope: a.scope, Pattern: text}, false
+}
+
+// tells reports whether what a person says to a question would not reach the agent
+// but by a prompt.
+func tells(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
 
 // responseOf makes a decision of the answer to a question that is not about a
 // tool: the number of an option, or words.
@@ -103,7 +155,19 @@ func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {
 
 // keysOf are the keys that answer a question about a tool.
 func keysOf(q asked) string {
-	keys := []string{"y", "n", "a"}
+	keys := []string{"y", "n"}
+	if tells(q) {
+		keys = append(keys, "t")
+	}
+	if q.Plan == "" {
+		keys = append(keys, "a")
+		if len(q.Rules) > 0 {
+			keys = append(keys, "p")
+		}
+	}
+	if n := len(q.Options); n > 0 {
+		keys = append(keys, "a number up to "+strconv.Itoa(n))
+	}
 	if q.Editable {
 		keys = append(keys, "e")
 	}

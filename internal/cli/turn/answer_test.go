@@ -65,6 +65,46 @@ func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 	assert.Contains(t, side.String(), "duet-rpc approvals approve 12345678 --edit-input JSON")
 }
 
+// Each answer that an agent offers can be chosen, and a rule says what it is for
+// before it is kept.
+func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
+	tool := wire.Approval{
+		ID: "12345678-9", Type: wire.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`),
+		Options: []wire.Option{{OptionID: "yes", Name: "Yes", Kind: "allow_once"}, {OptionID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {OptionID: "no", Name: "No, tell", Kind: "reject_once"}},
+		Rules:   map[string]wire.RulePreview{"session": {Pattern: "ls", Text: "the command ls, in this session"}, "project": {Text: "Bash with the very same input, in this project"}},
+	}
+	for _, c := range []struct {
+		lines []string
+		want  wire.Decision
+		says  string
+	}{
+		{[]string{"2"}, wire.Decision{Decision: "approve", Option: "ever"}, ""},
+		{[]string{"3"}, wire.Decision{Decision: "deny", Option: "no", Comment: "No, tell"}, ""},
+		{[]string{"4", "1"}, wire.Decision{Decision: "approve", Option: "yes"}, "— please type y, n, t, a, p or a number up to 3\n"},
+		{[]string{"a", ""}, wire.Decision{Decision: "approve", Scope: "session"}, "— never asked again: the command ls, in this session\n"},
+		{[]string{"a", "ls *"}, wire.Decision{Decision: "approve", Scope: "session", Pattern: "ls *"}, "— never asked again: the command ls, in this session\n"},
+		{[]string{"a", ".", "y"}, wire.Decision{Decision: "approve"}, "— never asked again: the command ls, in this session\n"},
+		{[]string{"p", ""}, wire.Decision{Decision: "approve", Scope: "project"}, "— never asked again: Bash with the very same input, in this project\n"},
+		{[]string{"p", "x", "y"}, wire.Decision{Decision: "approve"}, "— never asked again: Bash with the very same input, in this project\n"},
+		{[]string{"t", "use git"}, wire.Decision{Decision: "deny", Comment: "use git", Tell: true}, ""},
+		{[]string{"t", "", "y"}, wire.Decision{Decision: "approve"}, ""},
+	} {
+		a, q, side := asking(tool)
+		assert.Equal(t, c.want, decides(t, a, q, c.lines...), "%q", c.lines)
+		assert.Equal(t, c.says, side.String(), "%q", c.lines)
+	}
+	a, q, _ := asking(tool)
+	assert.Equal(t, "Allow? [y]es, [n]o, [t]ell why not, [a]lways in this session, in the [p]roject, a number: ", a.promptFor(q))
+
+	plan := wire.Approval{ID: "12345678-9", Type: wire.FunctionCall, Tool: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", Input: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options, TakesComment: true}
+	a, q, side := asking(plan)
+	a.show(q)
+	assert.Equal(t, "? ExitPlanMode: Ready to code?\n  1. x\n  2. y\n  1  Yes (allows)\n  2  Yes, ever (allows; the agent remembers it)\n  3  No, tell (denies)\n", side.String())
+	side.Reset()
+	decides(t, a, q, "a", "y")
+	assert.Equal(t, "— a plan is agreed to for itself: please type y, n or a number up to 3\n", side.String())
+}
+
 func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
 	person := wire.Approval{Type: wire.HumanContact, Title: "Which?", Options: []wire.Option{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}}}
 	for line, want := range map[string]wire.Decision{

@@ -35,9 +35,11 @@ type typed struct {
 type expected int
 
 const (
-	anAnswer expected = iota
-	aReason           // for the denial
-	anInput           // for the tool, edited
+	anAnswer   expected = iota
+	aReason             // for the denial
+	whatToTell          // the agent, after the denial
+	aPattern            // of the rule that is kept
+	anInput             // for the tool, edited
 )
 
 // An asker puts questions to whoever sits at the terminal, one at a time. One
@@ -57,6 +59,7 @@ type asker struct {
 	waiting    []asked         // the first is being asked
 	expected   expected
 	filling    *filling         // the form that is being asked
+	scope      string           // of the rule, where a pattern is expected
 	continued  <-chan os.Signal // after we were stopped
 	silence    <-chan string    // what is to be said of a hub that does not answer
 	interrupt  func(os.Signal)  // does what a signal asks for
@@ -112,6 +115,9 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 // resolved tells of a decision that somebody else made, and stops asking.
 func (a *asker) resolved(d wire.EventData) {
 	if !a.seen[d.ApprovalID] || a.decided[d.ApprovalID] {
+		if !a.seen[d.ApprovalID] {
+			a.view.refusal(d)
+		}
 		return
 	}
 	i := slices.IndexFunc(a.waiting, func(q asked) bool { return q.ID == d.ApprovalID })
@@ -122,6 +128,9 @@ func (a *asker) resolved(d wire.EventData) {
 		text := d.Decision + " " + decidedBy(d.DecidedBy)
 		if why := cmp.Or(d.Response, d.Comment); why != "" {
 			text += ": " + why
+		}
+		if d.Explanation != "" {
+			text += " (" + d.Explanation + ")"
 		}
 		a.view.Note(output.Line(text))
 	}
@@ -208,6 +217,13 @@ func (a *asker) promptFor(q asked) string {
 	switch a.expected {
 	case aReason:
 		return "Why not? "
+	case whatToTell:
+		return "What is the agent to be told? "
+	case aPattern:
+		if q.Rules[a.scope].Pattern == "" {
+			return "Return agrees, . goes back: "
+		}
+		return "Return agrees, another pattern takes its place, . goes back: "
 	case anInput:
 		return "New input (one line of JSON): "
 	}
@@ -220,7 +236,19 @@ func (a *asker) promptFor(q asked) string {
 	case q.Type == wire.HumanContact:
 		return "Your answer: "
 	}
-	keys := "[y]es, [n]o, [a]lways in this session"
+	keys := "[y]es, [n]o"
+	if tells(q) {
+		keys += ", [t]ell why not"
+	}
+	if q.Plan == "" {
+		keys += ", [a]lways in this session"
+		if len(q.Rules) > 0 {
+			keys += ", in the [p]roject"
+		}
+	}
+	if len(q.Options) > 0 {
+		keys += ", a number"
+	}
 	if q.Editable {
 		keys += ", [e]dit"
 	}

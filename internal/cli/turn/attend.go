@@ -35,6 +35,8 @@ const endWithin = 15 * time.Second
 // sits at the terminal. It returns the session as it has ended, and whether it
 // was interrupted from here. c must not reconnect to another hub.
 func Attend(ctx context.Context, c *client.Client, view *View, session wire.Session, o Options) (ended wire.Session, interrupted bool, err error) {
+	view.silence.columns = terminalColumns(view.side)
+	defer view.silence.stop()
 	view.Begin(session)
 	if o.Continued {
 		showLeftOpen(ctx, c, session.ThreadID, view)
@@ -95,6 +97,8 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 			a.answered(ctx, line)
 		case <-a.continued:
 			a.next()
+		case <-view.silence.ticks():
+			view.countSilence()
 		case text := <-silence:
 			view.Note(text)
 		case sig := <-o.Signals:

@@ -47,6 +47,7 @@ func (v *View) paint(text, color string) string {
 
 // endLine ends the line on out, or that of a question on side, if one is begun.
 func (v *View) endLine() {
+	v.hideSilence()
 	if v.asking {
 		fmt.Fprintln(v.side)
 		v.asking = false

@@ -35,6 +35,7 @@ type View struct {
 	tools    map[string]bool // the tool calls whose beginning was shown
 	lastTool string
 	plan     map[string]string // the line that was shown for each step
+	silence  agentSilence
 }
 
 // NewView makes a view. Colours are used on a terminal; with json each event is
@@ -89,6 +90,10 @@ func (v *View) show(e client.Event) meaning {
 		line, _ := json.Marshal(map[string]any{"seq": e.Seq, "type": e.Type, "timestamp": e.Timestamp, "data": e.Data}) // it came as JSON
 		fmt.Fprintf(v.out, "%s\n", line)
 	}
+	v.hideSilence()
+	if e.Type == wire.EventStatus && d.State != "running" {
+		v.silence.stop()
+	}
 	switch {
 	case e.Type == wire.EventApproval:
 		return questionAsked
@@ -119,6 +124,8 @@ func (v *View) showText(kind string, d wire.EventData) {
 			v.diffs[d.Diff] = true
 			v.showDiff(d)
 		}
+	case wire.EventSilent:
+		v.agentSilent(d)
 	case wire.EventError:
 		v.Note("error: " + d.Message)
 	case wire.EventTerminal:
@@ -153,10 +160,38 @@ func (v *View) showItem(d wire.EventData) {
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
 		}
+		if d.RefusedBy != "" && d.ToolStatus == "failed" {
+			v.aside("⊘ "+tool+" — not run, "+refusedBy(d), dim)
+			return
+		}
 		v.aside(mark+tool, dim)
 	case "system":
 		v.Note(d.Content)
 	}
+}
+
+// refusedBy says who did not let a tool run, and why.
+func refusedBy(d wire.EventData) string {
+	text := "denied by " + d.RefusedBy
+	if d.RefusedBy == "user" {
+		text = "denied"
+	}
+	if d.Refusal != "" && d.Refusal != "denied" { // which stands for no reason
+		text += ": " + output.Line(d.Refusal)
+	}
+	return text
+}
+
+// refusal tells of what a rule or a mode has denied, so that nobody was asked.
+func (v *View) refusal(d wire.EventData) {
+	if d.Decision != "denied" || v.json || !strings.HasPrefix(d.DecidedBy, "rule=") && !strings.HasPrefix(d.DecidedBy, "mode=") {
+		return
+	}
+	text := "not asked: " + output.Line(cmp.Or(d.Title, d.ToolName)) + " is denied by " + d.DecidedBy
+	if d.Explanation != "" {
+		text += " (" + output.Line(d.Explanation) + ")"
+	}
+	v.Note(text)
 }
 
 // showPlan shows the steps of a plan that are new or have changed.

@@ -30,7 +30,9 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) er
 			over = true
 			view.endLine()
 			close(ended)
-		case nothingToDo, questionResolved:
+		case questionResolved:
+			view.refusal(wire.DataOf(e))
+		case nothingToDo:
 		}
 	})
 	if err != nil {

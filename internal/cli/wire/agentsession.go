@@ -2,6 +2,8 @@ package wire
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
@@ -75,4 +77,26 @@ func KnownOf(ctx context.Context, c *client.Client, agent, session string) (Know
 	}
 	k, _, err := Call[Known](ctx, c, "agent.describe", params)
 	return k, err
+}
+
+// Wanted adds to the parameters of a method those members that are not empty, and
+// options, each ID=VALUE, of an agent.
+func Wanted(params map[string]any, members map[string]string, options []string) error {
+	for name, value := range members {
+		if value != "" {
+			params[name] = value
+		}
+	}
+	values := make(map[string]string)
+	for _, text := range options {
+		id, value, ok := strings.Cut(text, "=")
+		if !ok || id == "" {
+			return fmt.Errorf("--option takes ID=VALUE, got %q", text)
+		}
+		values[id] = value
+	}
+	if len(values) > 0 {
+		params["options"] = values
+	}
+	return nil
 }

@@ -44,8 +44,19 @@ type Approval struct {
 	Response  string          `json:"response"`
 	DecidedBy string          `json:"decided_by"`
 
+	Explanation  string                 `json:"explanation"`  // of what decided by itself
+	Plan         string                 `json:"plan"`         // what the agent would do next
+	Rules        map[string]RulePreview `json:"rule_preview"` // by scope
+	TakesComment bool                   `json:"takes_comment"`
+
 	Elicitation
 	Content json.RawMessage `json:"content"`
+}
+
+// A RulePreview is what a decision with a scope would hold for.
+type RulePreview struct {
+	Pattern string `json:"pattern"` // that may be given otherwise; or empty
+	Text    string `json:"text"`
 }
 
 // An Elicitation is what a question asks a person to fill in or to open.
@@ -68,6 +79,26 @@ type Option struct {
 	OptionID string `json:"option_id"`
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`
+}
+
+// Rejects reports whether an agent that is given the option does not do what it
+// asks for.
+func (o Option) Rejects() bool { return strings.HasPrefix(o.Kind, "reject_") }
+
+// InWords is the option as people are shown it: its name, and what its kind adds.
+func (o Option) InWords() string {
+	name := cmp.Or(o.Name, o.OptionID)
+	switch o.Kind {
+	case "allow_always":
+		return name + " (allows; the agent remembers it)"
+	case "allow_once":
+		return name + " (allows)"
+	case "reject_always":
+		return name + " (denies; the agent remembers it)"
+	case "reject_once":
+		return name + " (denies)"
+	}
+	return name
 }
 
 // A FileDiff is a change of a file that an agent asks to make.
@@ -95,6 +126,8 @@ type Decision struct {
 	Scope    string          `json:"scope,omitempty"`
 	Input    json.RawMessage `json:"updated_input,omitempty"`
 	Content  json.RawMessage `json:"content,omitempty"`
+	Pattern  string          `json:"pattern,omitempty"`
+	Tell     bool            `json:"tell,omitempty"`
 }
 
 // A Decided is the hub's answer to a decision.
@@ -102,6 +135,7 @@ type Decided struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error"`
 	Status  string `json:"status"`
+	Told    string `json:"told_task_id"` // the task that tells the agent; or empty
 }
 
 // OpenApprovals are the approvals that nobody has answered, of a session or,
@@ -127,6 +161,7 @@ type Rule struct {
 	Effect    string `json:"effect"`
 	Tool      string `json:"tool_name"`
 	Command   string `json:"command"`
+	Path      string `json:"path"`
 	SameInput bool   `json:"same_input"`
 	Scope     string `json:"scope"`
 	Title     string `json:"title"`

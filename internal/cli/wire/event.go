@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
@@ -20,6 +21,7 @@ const (
 	EventTerminal     = "terminal_output"
 	EventTerminalExit = "terminal_exit"
 	EventError        = "task_error"
+	EventSilent       = "agent_silent"
 	EventAgentSession = "agent_session"
 )
 
@@ -27,7 +29,7 @@ const (
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, "usage", EventDiff,
 	EventTerminal, EventTerminalExit, "task_progress", EventError, "agent_update", "gate_result", "build_progress", client.TypeLagged,
-	client.TypeLogDamaged, "secret_requested", EventAgentSession,
+	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent,
 }
 
 // EventData is what is read of an event, whatever its type; docs/protocol.md
@@ -53,6 +55,8 @@ type EventData struct {
 	ToolName   string     `json:"tool_name"`
 	ToolTitle  string     `json:"tool_title"`
 	ToolStatus string     `json:"tool_status"`
+	RefusedBy  string     `json:"refused_by"`
+	Refusal    string     `json:"refusal"`
 	Entries    []PlanStep `json:"entries"`
 
 	Path      string `json:"path"`
@@ -62,17 +66,22 @@ type EventData struct {
 	Binary    bool   `json:"binary"`
 	Truncated bool   `json:"truncated"`
 
-	ApprovalID string `json:"approval_id"`
-	Title      string `json:"title"`
-	Decision   string `json:"decision"`
-	DecidedBy  string `json:"decided_by"`
-	Comment    string `json:"comment"`
-	Response   string `json:"response_text"`
+	ApprovalID  string `json:"approval_id"`
+	Title       string `json:"title"`
+	Decision    string `json:"decision"`
+	DecidedBy   string `json:"decided_by"`
+	Explanation string `json:"explanation"`
+	Comment     string `json:"comment"`
+	Response    string `json:"response_text"`
 
 	TerminalID string `json:"terminal_id"`
 	Data       string `json:"data"`
 	Encoding   string `json:"encoding"`
 	ExitCode   int    `json:"exit_code"`
+
+	Since time.Time `json:"since"`
+	Note  string    `json:"note"`
+	Ended bool      `json:"ended"`
 
 	Message string `json:"message"`
 	ToSeq   int64  `json:"to_seq"`

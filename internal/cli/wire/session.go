@@ -3,7 +3,9 @@ package wire
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
@@ -55,9 +57,17 @@ type Session struct {
 	WantedModel  string       `json:"requested_model"`
 	Told         AgentSession `json:"agent_session"`
 	ModesKnown   []Choice     `json:"modes"`
-	Result       *struct {
+	Silence
+	Result *struct {
 		Result string `json:"result"`
 	} `json:"result"`
+}
+
+// A Silence is that the agent of a session gives no sign of life.
+type Silence struct {
+	SilentSince time.Time `json:"silent_since"` // zero: it is not silent
+	SilentNote  string    `json:"silent_note"`  // what it has complained of since
+	SilentTool  string    `json:"silent_tool"`  // the tool call that it is in the middle of
 }
 
 // Outcome is how it ended, in words.
@@ -117,3 +127,18 @@ type TaskState struct {
 
 // Outcome is how it ended, in words.
 func (t TaskState) Outcome() string { return outcome(t.State, t.Error, t.ErrorCode) }
+
+// Named is the session that somebody means: by any of its ids, or as last.
+func Named(ctx context.Context, c *client.Client, id string) (string, error) {
+	if id != "last" {
+		return id, nil
+	}
+	list, _, err := Call[struct{ Sessions []Session }](ctx, c, "listSessions", map[string]int{"limit": 1})
+	if err != nil {
+		return "", err
+	}
+	if len(list.Sessions) == 0 {
+		return "", errors.New("there is no session yet to continue")
+	}
+	return list.Sessions[0].ID, nil
+}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
+
 	"github.com/coder/acp-go-sdk"
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -57,7 +59,7 @@ type agent struct {
 	inputGone atomic.Bool   // it takes no input any more: it is ending, or has closed it
 	open      atomic.Int64
 	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
-	responses responses
+	responses linefilter.Responses
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
 
@@ -125,28 +127,28 @@ func (in *agentInput) Write(p []byte) (int, error) {
 func (a *agent) readOutput(toSDK *io.PipeWriter) {
 	in, stop := a.proc.Output()
 	defer stop()
-	f := filter{
-		sdk:      toSDK,
-		update:   a.update,
-		response: a.responses.forward,
-		request:  a.admit,
-		refuse:   a.refuse,
-		elicited: a.elicited,
-		garbage: func(line []byte) {
+	f := linefilter.Filter{
+		SDK:      toSDK,
+		Update:   a.update,
+		Response: a.responded,
+		Request:  a.admit,
+		Refuse:   a.refuse,
+		Elicited: a.elicited,
+		Garbage: func(line []byte) {
 			if t := a.current.Load(); t != nil {
 				t.Garbage(line)
 			}
 		},
-		tooLong: func(length int64) {
+		TooLong: func(length int64) {
 			if t := a.current.Load(); t != nil {
-				t.Problem(task.CodeLineTooLong, fmt.Sprintf("the agent printed a line of %d bytes; it was dropped: more than %d are not taken", length, maxAgentLine))
+				t.Problem(task.CodeLineTooLong, fmt.Sprintf("the agent printed a line of %d bytes; it was dropped: more than %d are not taken", length, linefilter.MaxLine))
 			}
 		},
 	}
-	f.run(pausedReader{a, in})
+	f.Run(pausedReader{a, in})
 	deadline := time.NewTimer(answerTime)
 	defer deadline.Stop()
-	for waiting := a.responses.pending(); waiting != nil; waiting = a.responses.pending() {
+	for waiting := a.responses.Pending(); waiting != nil; waiting = a.responses.Pending() {
 		select {
 		case <-waiting:
 			continue
@@ -176,9 +178,16 @@ func (r pausedReader) Read(p []byte) (int, error) {
 func (a *agent) update(update []byte, repaired bool) {
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
+	if mode := a.settings.spokenMode(kind, update); mode != nil {
+		kind, update = "current_mode_update", mode
+	}
 	isSetting := a.settings.update(kind, update) // also in a replay, and between prompts
 	t := a.current.Load()
-	if t == nil || a.loading.Load() {
+	if t == nil {
+		return
+	}
+	t.silence.sign()
+	if a.loading.Load() {
 		return
 	}
 	if isSetting {
@@ -187,9 +196,17 @@ func (a *agent) update(update []byte, repaired bool) {
 	t.update(kind, update, repaired)
 }
 
+// responded notes that the agent has answered a call.
+func (a *agent) responded() {
+	if t := a.current.Load(); t != nil {
+		t.silence.sign()
+	}
+	a.responses.Forward()
+}
+
 // admit counts a request that the SDK is to be given; serve counts it off.
 func (a *agent) admit() bool {
-	if a.open.Add(1) > maxAgentRequests {
+	if a.open.Add(1) > linefilter.MaxRequests {
 		a.open.Add(-1)
 		return false
 	}
@@ -204,7 +221,7 @@ func (a *agent) refuse(id []byte, reason error) {
 
 // call calls a method of the agent. It ends with the agent, not with a turn.
 func call[R any](a *agent, method string, params any) (R, error) {
-	defer a.responses.took()
+	defer a.responses.Took()
 	return acp.SendRequest[R](a.conn, context.Background(), method, params)
 }
 
@@ -270,6 +287,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
+	t.silence.begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.current.Store(t)
 	t.Started(a.proc)
 }

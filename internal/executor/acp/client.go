@@ -13,6 +13,13 @@ import (
 // ends with the agent, or when the agent takes the request back.
 func (a *agent) serve(ctx context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
 	defer a.open.Add(-1)
+	if t := a.current.Load(); t != nil {
+		if method == acp.ClientMethodTerminalWaitForExit {
+			defer t.silence.waitsForProgram()()
+		} else {
+			defer t.silence.waits()()
+		}
+	}
 	switch method {
 	case acp.ClientMethodSessionUpdate: // as a request; the filter has served it
 		return struct{}{}, nil

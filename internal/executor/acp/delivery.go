@@ -25,6 +25,7 @@ type deliveries struct {
 	acted   int                 // how often the agent said or wanted something
 	asked   map[string]int      // acted as it was when each of them was asked, by call
 	answers []delivery
+	denied  *string // the call that was denied last, if the agent has done nothing since; nil: none
 }
 
 type delivery struct {
@@ -69,6 +70,21 @@ func (d *deliveries) answered(approval, call string, answer any) {
 	d.answers = append(d.answers, delivery{approval: approval, call: call, body: body, acted: d.asked[call]})
 }
 
+// refused notes that the agent is told that a call was denied.
+func (d *deliveries) refused(call string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.denied = &call
+}
+
+// endedByDenial reports whether the agent has done nothing since a call was denied,
+// but to tell that this has failed.
+func (d *deliveries) endedByDenial() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.denied != nil
+}
+
 // written notes what is written to the agent.
 func (d *deliveries) written(message []byte) {
 	d.mu.Lock()
@@ -98,6 +114,7 @@ func (d *deliveries) agentActed() []string {
 
 func (d *deliveries) actedLocked() []string {
 	d.acted++
+	d.denied = nil
 	return d.take(func(a delivery) bool { return a.alone })
 }
 
@@ -109,8 +126,15 @@ func (d *deliveries) toolCallUpdated(id, status string) []string {
 	_, open := d.calls[id]
 	waits := status == "" || status == "pending"
 	var taken []string
+	denied := d.denied != nil && *d.denied == id
+	if !denied {
+		d.denied = nil
+	}
 	if !open { // it begins
 		taken = d.actedLocked()
+		if denied && status == "failed" { // of which the agent had not told before
+			d.denied = &id
+		}
 	}
 	if !waits {
 		d.acted++

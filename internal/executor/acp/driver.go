@@ -42,6 +42,12 @@ type Options struct {
 	// CancelGrace is how long an agent may take to end its turn after
 	// session/cancel, before it gets signals. Default 3 s.
 	CancelGrace time.Duration
+	// SilentAfter is how long an agent may give no sign of life before that is
+	// told. Default 5 s.
+	SilentAfter time.Duration
+	// SilentToolAfter is the same in the middle of a tool call. Default 30 s, and
+	// never less than SilentAfter.
+	SilentToolAfter time.Duration
 }
 
 // A Driver runs prompts with agents, and keeps the agents for the prompts that
@@ -63,13 +69,15 @@ type Driver struct {
 func New(ctx context.Context, hub Hub, processes *process.Runner, log *slog.Logger, opts Options) *Driver {
 	opts.StartTimeout = cmp.Or(opts.StartTimeout, 30*time.Second)
 	opts.CancelGrace = cmp.Or(opts.CancelGrace, 3*time.Second)
+	opts.SilentAfter = cmp.Or(opts.SilentAfter, 5*time.Second)
+	opts.SilentToolAfter = max(cmp.Or(opts.SilentToolAfter, 30*time.Second), opts.SilentAfter)
 	return &Driver{ctx: ctx, hub: hub, processes: processes, log: log, opts: opts, conversations: make(map[string]*conversation)}
 }
 
 // Run runs a task to its end with the agent of its conversation, which is
 // started if it is not there.
 func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
-	t := newTurn(of)
+	t := newTurn(of, d.opts)
 	c := d.enter(t)
 	if c == nil {
 		return "", nil // stopped
@@ -94,14 +102,13 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 		c.working.Store(nil)
 		a.current.Store(nil)
 	}()
-	finished, guarded := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(guarded)
-		a.guard(t, finished)
-	}()
+	finished := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { a.guard(t, finished) })
+	watching.Go(func() { t.silence.watch(finished) })
 	stopReason, failed = a.prompt(t)
 	close(finished)
-	<-guarded
+	watching.Wait()
 	if a.gone() {
 		c.dismiss()
 	}

@@ -105,6 +105,9 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 		return cancelledAnswer, nil
 	}
 	chosen := choose(question.Options, answer)
+	if !answer.Approved {
+		t.answers.refused(call)
+	}
 	if answer.ApprovalID != "" && chosen.Outcome.Outcome == selected {
 		t.answers.answered(answer.ApprovalID, call, chosen)
 	}
@@ -126,7 +129,7 @@ func (t *turn) question(p *permissionRequest) (q catalog.RequestPermissionParams
 	for _, d := range known.diffs { // known from before, perhaps, and shown
 		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
 	}
-	q.Options = p.options
+	q.Options, q.Plan = p.options, known.plan()
 	for _, o := range p.options {
 		if !strings.HasPrefix(o.Kind, "allow_") && !strings.HasPrefix(o.Kind, "reject_") {
 			q.IsQuestion = true

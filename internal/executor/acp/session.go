@@ -33,6 +33,9 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if result.StopReason != "cancelled" && !t.Stopped() {
 		t.delivered(t.answers.turnEnded())
 	}
+	if !t.Stopped() && t.answers.endedByDenial() {
+		t.Event(catalog.EventDenialEndedTurn, struct{}{})
+	}
 	if u := result.Usage; u != nil {
 		t.Usage(catalog.TokenUsage{
 			InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
@@ -62,7 +65,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 		return nil, a.exited()
 	}
 	request := acp.NewSessionRequest{
-		Cwd: t.Params.CWD, McpServers: a.mcpServers(t.Conversation.MCPServers), AdditionalDirectories: a.directories(t),
+		Cwd: t.Params.CWD, McpServers: a.mcpServers(t), AdditionalDirectories: a.directories(t),
 	}
 	claude := a.info.AgentInfo != nil && strings.Contains(strings.ToLower(a.info.AgentInfo.Name), "claude")
 	if t.Conversation.SystemPrompt != "" && claude { // its own way to be told
@@ -115,7 +118,7 @@ func (a *agent) initialize(files string) *task.Failure {
 // resume resumes the agent's own session, or loads it, and reports whether it
 // is there.
 func (a *agent) resume(t *turn, id acp.SessionId) bool {
-	servers, directories := a.mcpServers(t.Conversation.MCPServers), a.directories(t)
+	servers, directories := a.mcpServers(t), a.directories(t)
 	var result sessionResult
 	var err error
 	switch c := a.info.AgentCapabilities; {

@@ -67,13 +67,30 @@ func (s setter) chooseMode(t *turn) error {
 	case wanted == "":
 		return nil
 	case told && has(now.Mode.Choices, wanted):
-		return s.setMode(wanted)
-	case slices.Contains(ours, wanted), !told && wanted == catalog.ModePlan:
+		err := s.setMode(wanted)
+		if err != nil && wanted == catalog.ModeDefault { // which nobody need have asked for, and in which everything is asked
+			t.Problem(task.CodeSetting, err.Error())
+			return nil
+		}
+		return err
+	case slices.Contains(ours, wanted):
+		return s.leavePlan()
+	case !told && wanted == catalog.ModePlan:
 		return nil
 	case now.Mode == nil: // a session that was there before, of which it says nothing
 		return s.setMode(wanted)
 	}
 	return noMode(now, wanted)
+}
+
+// leavePlan sets an agent that plans to its default, if it has one: people want
+// something else, which it has no mode for.
+func (s setter) leavePlan() error {
+	m := s.settings.session().Mode
+	if m == nil || m.Current != catalog.ModePlan || !has(m.Choices, catalog.ModeDefault) {
+		return nil
+	}
+	return s.setMode(catalog.ModeDefault)
 }
 
 // noMode says which modes there are.
@@ -199,7 +216,7 @@ func (s setter) setOption(o catalog.Option, value string) error {
 // set is what a human wants of an agent that works on a prompt.
 func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) error {
 	s := setter{a, func(method string, params any) (json.RawMessage, error) {
-		defer a.responses.took()
+		defer a.responses.Took()
 		return acp.SendRequest[json.RawMessage](a.conn, ctx, method, params)
 	}}
 	defer a.reportChanged(t)
@@ -210,7 +227,11 @@ func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) er
 			if err := s.setMode(p.Mode); err != nil {
 				return err
 			}
-		case slices.Contains(ours, p.Mode), p.Mode == catalog.ModePlan && (now.Mode == nil || len(now.Mode.Choices) == 0): // Duet's own
+		case slices.Contains(ours, p.Mode):
+			if err := s.leavePlan(); err != nil {
+				return err
+			}
+		case p.Mode == catalog.ModePlan && (now.Mode == nil || len(now.Mode.Choices) == 0): // Duet's own
 		default:
 			return noMode(now, p.Mode)
 		}

@@ -3,7 +3,9 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,7 +30,7 @@ func (r *reports) ReportMessage(_ context.Context, p catalog.ReportMessageParams
 // told with the next prompt.
 func TestSettingsThatNobodyWasTold(t *testing.T) {
 	hub := &reports{}
-	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}))
+	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	defer turn.Close()
 	a := &agent{}
 	a.update([]byte(`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"review"},17,{"description":"no name"}]}`), false)
@@ -46,4 +48,32 @@ func TestSettingsThatNobodyWasTold(t *testing.T) {
 	assert.Equal(t, catalog.EventMode, hub.events[1].EventType)
 	a.reportChanged(turn)
 	assert.Len(t, hub.events, 2, "it is told once")
+}
+
+// Gemini CLI says in a message in which mode it is now. Of other agents, and of modes
+// that it does not have, that is a message.
+func TestAModeThatIsSaid(t *testing.T) {
+	const said = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] %s"}}`
+	for _, c := range []struct{ agent, mode, becomes string }{
+		{"gemini-cli", "default", "default"},
+		{"gemini-cli", "default, and more", "plan"},
+		{"another", "default", "plan"},
+	} {
+		t.Run(c.agent+" "+c.mode, func(t *testing.T) {
+			hub := &reports{}
+			turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
+			a := &agent{}
+			a.settings.introduced(&catalog.AgentInfo{Name: c.agent})
+			a.settings.opened(sessionResult{Modes: &catalog.Selection{Current: "plan", Choices: []catalog.Choice{{ID: "plan"}, {ID: "default"}}}}, true)
+			a.current.Store(turn)
+			a.update(fmt.Appendf(nil, said, c.mode), false)
+			turn.Close()
+			var text strings.Builder
+			for _, e := range hub.events {
+				text.Write(e.EventData)
+			}
+			assert.Equal(t, c.becomes, a.settings.now.Mode.Current)
+			assert.Equal(t, c.becomes == "plan", strings.Contains(text.String(), "MODE_UPDATE"), "%s", text.String())
+		})
+	}
 }

@@ -23,6 +23,7 @@ const (
 type agentTerminal struct {
 	id   string
 	task string
+	turn *turn // that it was made in, or nil
 	proc *process.Process
 	done chan struct{} // closed when it has ended and its output is in
 
@@ -60,7 +61,7 @@ func (a *agent) createTerminal(ctx context.Context, p acp.CreateTerminalRequest)
 		t.limit = min(*p.OutputByteLimit, terminalKeeps)
 	}
 	if turn := a.current.Load(); turn != nil {
-		t.task = turn.ID
+		t.task, t.turn = turn.ID, turn
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,6 +95,9 @@ func (t *agentTerminal) follow(d *Driver) {
 func (t *agentTerminal) print(d *Driver, text string) {
 	if text == "" {
 		return
+	}
+	if t.turn != nil {
+		t.turn.silence.sign()
 	}
 	t.mu.Lock()
 	t.output = append(t.output, text...)

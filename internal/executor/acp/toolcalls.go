@@ -20,7 +20,8 @@ type toolCall struct {
 	input       json.RawMessage
 	paths       []string
 	diffs       []catalog.FileDiff
-	repaired    bool // what the agent said of it was no UTF-8, so it is not what it runs
+	text        string // what it shows; kept of plans alone
+	repaired    bool   // what the agent said of it was no UTF-8, so it is not what it runs
 }
 
 // name is what the agent calls the tool, or else what tools of its kind are
@@ -59,7 +60,7 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if u.Kind != "" {
 		t.kind = u.Kind
 	}
-	if call.Input != nil {
+	if call.Input != nil && !(isEmpty(call.Input) && t.input != nil) { // it was said before
 		t.input = call.Input
 	}
 	if len(call.Paths) > 0 {
@@ -71,7 +72,12 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
 		t.named = name
 	}
-	t.repaired = u.repaired || t.repaired && call.Input == nil
+	if t.leavesPlanMode() {
+		if text := u.text(); text != "" {
+			t.text = text
+		}
+	}
+	t.repaired = u.repaired || t.repaired && (call.Input == nil || isEmpty(call.Input))
 	return *t
 }
 

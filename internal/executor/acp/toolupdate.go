@@ -105,6 +105,15 @@ func (u *toolUpdate) call() catalog.ToolCall {
 
 // result is the text of the tool's content, or else its raw output.
 func (u *toolUpdate) result() json.RawMessage {
+	if text := u.text(); text != "" {
+		raw, _ := task.JSON(text)
+		return raw
+	}
+	return present(u.RawOutput)
+}
+
+// text is what the tool's content says, "" if there is no text in it.
+func (u *toolUpdate) text() string {
 	var texts []string
 	for _, b := range u.Content {
 		var block struct {
@@ -114,11 +123,7 @@ func (u *toolUpdate) result() json.RawMessage {
 			texts = append(texts, block.Text)
 		}
 	}
-	if len(texts) > 0 {
-		text, _ := task.JSON(strings.Join(texts, "\n"))
-		return text
-	}
-	return present(u.RawOutput)
+	return strings.Join(texts, "\n")
 }
 
 // metaString is the string at meta.family.name, or empty.

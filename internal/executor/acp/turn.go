@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/coder/acp-go-sdk"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
@@ -16,6 +18,8 @@ type turn struct {
 	sent     sync.Once     // closes prompted
 	answers  deliveries
 	tools    toolCalls
+	silence  *silence
+	servers  []acp.McpServer // that the agent is told of; nil: not yet put together
 
 	// An agent tells what its session has cost; the turn's share is what was
 	// added to it.
@@ -23,7 +27,21 @@ type turn struct {
 	spentBefore float64
 }
 
-func newTurn(t *task.Task) *turn { return &turn{Task: t, prompted: make(chan struct{})} }
+func newTurn(of *task.Task, o Options) *turn {
+	t := &turn{Task: of, prompted: make(chan struct{})}
+	t.silence = newSilence(o.SilentAfter, o.SilentToolAfter, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
+	return t
+}
+
+// hasPrompt reports whether the agent has the prompt.
+func (t *turn) hasPrompt() bool {
+	select {
+	case <-t.prompted:
+		return true
+	default:
+		return false
+	}
+}
 
 // delivered reports answers that the agent goes on from, before what shows it.
 func (t *turn) delivered(approvals []string) {

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
 	"strings"
@@ -107,6 +108,7 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	known := t.tools.note(u, call)
 	t.Files.Mention(known.kind, u.Status, call.Paths, call.Diffs)
 	ended := u.Status == "completed" || u.Status == "failed"
+	t.silence.tool(u.ToolCallID, cmp.Or(known.title, known.name()), ended)
 	if first || u.Title != "" || u.Kind != "" {
 		call.Tool = known.name()
 	}

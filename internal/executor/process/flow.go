@@ -32,6 +32,13 @@ func (f *Flow) Resume() {
 	}
 }
 
+// Paused reports whether it is paused.
+func (f *Flow) Paused() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.resumed != nil
+}
+
 // Wait returns when the flow is not paused, or ctx ends.
 func (f *Flow) Wait(ctx context.Context) {
 	f.mu.Lock()

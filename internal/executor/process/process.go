@@ -38,6 +38,7 @@ type Process struct {
 	stdin  *os.File // nil if it has none
 	output *os.File
 	stderr tailBuffer
+	speaks chan struct{} // has one in it when it has complained since that was taken
 	done   chan struct{} // closed when it has ended and its group is gone
 
 	mu     sync.Mutex     // guards reaped; held while a signal is sent
@@ -54,7 +55,13 @@ func (p *Process) readStderr(f *os.File) {
 	buf := make([]byte, 4096)
 	for {
 		n, err := in.Read(buf)
-		p.stderr.Write(buf[:n])
+		if n > 0 {
+			p.stderr.Write(buf[:n])
+			select {
+			case p.speaks <- struct{}{}:
+			default:
+			}
+		}
 		if debug && n > 0 {
 			p.runner.log.Debug("agent's stderr", "pid", p.PID, "text", string(bytes.ToValidUTF8(buf[:n], []byte("\uFFFD"))))
 		}
@@ -223,3 +230,14 @@ func (p *Process) ExitText() string {
 
 // LastWords are the last ten lines that the process wrote to its stderr.
 func (p *Process) LastWords() string { return p.stderr.lines(10) }
+
+// Complaints are the last n lines that tell something, of what the process wrote
+// to its stderr after the first since bytes; without colours.
+func (p *Process) Complaints(since int64, n int) string { return p.stderr.linesSince(since, n) }
+
+// ComplaintBytes is how many bytes the process has written to its stderr.
+func (p *Process) ComplaintBytes() int64 { return p.stderr.total() }
+
+// Complained has something in it when the process has written to its stderr
+// since that was taken out. One goroutine at a time is to wait for it.
+func (p *Process) Complained() <-chan struct{} { return p.speaks }

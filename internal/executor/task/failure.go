@@ -18,6 +18,7 @@ const (
 	CodeAgent        = "AGENT_ERROR"         // the agent answered with an error
 	CodeAuthRequired = "AGENT_AUTH_REQUIRED" // somebody has to log in
 	CodeSetting      = "SETTING_REFUSED"     // the agent has no such mode, model or option, or did not take it
+	CodeMCPServer    = "MCP_SERVER_FAILED"   // report_error: an MCP server will not be there
 	CodePermission   = "PERMISSION_FAILED"   // the hub could not be asked for permission
 	CodeOutput       = "OUTPUT_MISSING"      // the hub did not take what the agent said
 	CodeLineTooLong  = "AGENT_LINE_TOO_LONG" // report_error: a line was dropped

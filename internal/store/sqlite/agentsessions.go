@@ -9,9 +9,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-func scanAgentSession(row scanner) (s domain.AgentSessionSeen, err error) {
+func scanAgentSession(row statement.Scanner) (s domain.AgentSessionSeen, err error) {
 	var (
 		seen    int64
 		session string
@@ -28,12 +29,12 @@ func scanAgentSession(row scanner) (s domain.AgentSessionSeen, err error) {
 
 // AgentSession is as of [store.ThreadReader].
 func (q threadQueries) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
-	return orZero(one(ctx, q.s, scanAgentSession, "SELECT thread, agent, seen, session FROM agent_sessions WHERE thread = ?", thread))
+	return orZero(statement.One(ctx, q.s, scanAgentSession, "SELECT thread, agent, seen, session FROM agent_sessions WHERE thread = ?", thread))
 }
 
 // LastAgentSession is as of [store.ThreadReader].
 func (q threadQueries) LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error) {
-	return orZero(one(ctx, q.s, scanAgentSession, "SELECT thread, agent, seen, session FROM agent_sessions WHERE agent = ? ORDER BY seen DESC LIMIT 1", agent))
+	return orZero(statement.One(ctx, q.s, scanAgentSession, "SELECT thread, agent, seen, session FROM agent_sessions WHERE agent = ? ORDER BY seen DESC LIMIT 1", agent))
 }
 
 // orZero is the zero value for what is not there.

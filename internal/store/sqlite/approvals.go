@@ -6,27 +6,28 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.input, a.title, a.subject, a.tool_kind, a.paths, a.diffs, a.options, a.channel,
 	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input, a.input_fixed,
-	a.name_by_kind, a.awaited_by, a.taken, a.reopens, a.reopened, a.reopened_as, a.elicitation, a.content`
+	a.name_by_kind, a.awaited_by, a.taken, a.reopens, a.reopened, a.reopened_as, a.plan, a.explanation, a.elicitation, a.content`
 
-func scanApproval(row scanner) (domain.Approval, error) {
+func scanApproval(row statement.Scanner) (domain.Approval, error) {
 	var (
 		a                              domain.Approval
-		input, diffs, options, channel jsonText
-		updated, elicitation, content  jsonText
+		input, diffs, options, channel statement.JSON
+		updated, elicitation, content  statement.JSON
 		paths                          string
 		created, deadline              int64
 		decided, taken                 int64
 	)
 	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
 		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed,
-		&a.NameByKind, &a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs, &elicitation, &content)
-	a.Input, a.Channel, a.UpdatedInput, a.Content = input.raw(), channel.raw(), updated.raw(), content.raw()
-	a.Elicitation = fromJSON[*rowjson.Elicitation](string(elicitation.intact())).Value()
-	a.Paths, a.Diffs, a.Options = fromJSON[[]string](paths), rowjson.Diffs(fromJSON[[]rowjson.Diff](string(diffs.intact()))), fromJSON[rowjson.Options](string(options.intact()))
+		&a.NameByKind, &a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs, &a.Plan, &a.Explanation, &elicitation, &content)
+	a.Input, a.Channel, a.UpdatedInput, a.Content = input.Raw(), channel.Raw(), updated.Raw(), content.Raw()
+	a.Elicitation = fromJSON[*rowjson.Elicitation](string(elicitation.Intact())).Value()
+	a.Paths, a.Diffs, a.Options = fromJSON[[]string](paths), rowjson.Diffs(fromJSON[[]rowjson.Diff](string(diffs.Intact()))), fromJSON[rowjson.Options](string(options.Intact()))
 	a.Created, a.Deadline, a.Decided, a.Taken = fromNano(created), fromNano(deadline), fromNano(decided), fromNano(taken)
 	return a, err
 }
@@ -35,11 +36,11 @@ func scanApproval(row scanner) (domain.Approval, error) {
 // that was unique have several for one: then the only pending one is meant, or
 // it is store.ErrAmbiguous.
 func (q approvalQueries) Approval(ctx context.Context, id string) (domain.Approval, error) {
-	a, err := one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id = ?", id)
+	a, err := statement.One(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id = ?", id)
 	if err != store.ErrNotFound {
 		return a, err
 	}
-	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.call_id = ? ORDER BY a.status = 'pending' DESC, a.n DESC LIMIT 2", id)
+	fit, err := statement.All(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.call_id = ? ORDER BY a.status = 'pending' DESC, a.n DESC LIMIT 2", id)
 	switch {
 	case err != nil:
 		return domain.Approval{}, err
@@ -56,7 +57,7 @@ func (q approvalQueries) Approvals(ctx context.Context, ids []string) (map[strin
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	list, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id IN (SELECT value FROM json_each(?))", asJSON(ids, false))
+	list, err := statement.All(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id IN (SELECT value FROM json_each(?))", asJSON(ids, false))
 	found := make(map[string]domain.Approval, len(list))
 	for _, a := range list {
 		found[a.ID] = a
@@ -66,7 +67,7 @@ func (q approvalQueries) Approvals(ctx context.Context, ids []string) (map[strin
 
 // ApprovalBeginning finds the one approval whose id begins like that.
 func (q approvalQueries) ApprovalBeginning(ctx context.Context, beginning string) (domain.Approval, error) {
-	fit, err := all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id >= ? AND a.id < ? ORDER BY a.id LIMIT 2", beginning, beginning+"g")
+	fit, err := statement.All(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.id >= ? AND a.id < ? ORDER BY a.id LIMIT 2", beginning, beginning+"g")
 	if err == nil && len(fit) != 1 {
 		err = store.ErrNotFound
 	}
@@ -80,14 +81,14 @@ func (q approvalQueries) ApprovalBeginning(ctx context.Context, beginning string
 // all where run is 0.
 func (q approvalQueries) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
 	if run != 0 {
-		return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.run = ? AND a.status = 'pending' ORDER BY a.n", run)
+		return statement.All(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.run = ? AND a.status = 'pending' ORDER BY a.n", run)
 	}
-	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' ORDER BY a.n")
+	return statement.All(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.status = 'pending' ORDER BY a.n")
 }
 
 // PendingInThread lists what waits for a human in a thread, the oldest first.
 func (q approvalQueries) PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return all(ctx, q.s, scanApproval, pendingInThread, thread)
+	return statement.All(ctx, q.s, scanApproval, pendingInThread, thread)
 }
 
 const (
@@ -98,30 +99,30 @@ const (
 // CarriedDecision is a decision of a thread, made for a dead process, that
 // answers the same question.
 func (q approvalQueries) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
-	return one(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1", thread, question)
+	return statement.One(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1", thread, question)
 }
 
 // CarriedDecisions lists the decisions of a thread that were made for dead
 // processes and have answered nothing yet, the oldest first.
 func (q approvalQueries) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.carried = 1 ORDER BY a.n", thread)
+	return statement.All(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.thread = ? AND a.carried = 1 ORDER BY a.n", thread)
 }
 
 // UntakenAnswers lists the answers that a run's agent was given and is not
 // known to have taken, the oldest first.
 func (q approvalQueries) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
-	return all(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n", run)
+	return statement.All(ctx, q.s, scanApproval, "SELECT "+approvalColumns+" FROM approvals a WHERE a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n", run)
 }
 
 // StaleApprovals lists what dead processes of a thread have asked and waits
 // for a human, the oldest first.
 func (q approvalQueries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return all(ctx, q.s, scanApproval, staleApprovals, thread)
+	return statement.All(ctx, q.s, scanApproval, staleApprovals, thread)
 }
 
 // HasAsked reports whether a run has asked for a tool, whoever answered.
 func (q approvalQueries) HasAsked(ctx context.Context, run int64, tool string) (bool, error) {
-	return one(ctx, q.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND tool = ?)", run, tool)
+	return statement.One(ctx, q.s, statement.Value[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND tool = ?)", run, tool)
 }
 
 // TakeAnswer notes that the agent of a run has taken the answer to an
@@ -136,7 +137,7 @@ func (t *Tx) TakeAnswer(id string, run int64) error {
 // old clients know an approval by nothing else.
 func (t *Tx) InsertApproval(a *domain.Approval) error {
 	a.CallID = a.ToolUseID() // should the transaction be tried again
-	taken, err := one(context.Background(), t.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?) OR EXISTS (SELECT 1 FROM approvals WHERE id = ?)", a.CallID, a.CallID)
+	taken, err := statement.One(context.Background(), t.s, statement.Value[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?) OR EXISTS (SELECT 1 FROM approvals WHERE id = ?)", a.CallID, a.CallID)
 	if err != nil {
 		return err
 	}
@@ -145,19 +146,19 @@ func (t *Tx) InsertApproval(a *domain.Approval) error {
 	}
 	_, err = t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
 			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input, input_fixed,
-			name_by_kind, awaited_by, reopens, reopened, elicitation, content)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name_by_kind, awaited_by, reopens, reopened, plan, explanation, elicitation, content)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.Thread, a.Run, a.Type, a.CallID, a.Tool, string(a.Input), a.Title, a.Subject, a.ToolKind, asJSON(a.Paths, len(a.Paths) == 0),
 		asJSON(rowjson.DiffsOf(a.Diffs), a.Diffs == nil), asJSON(rowjson.Options(a.Options), a.Options == nil), string(a.Channel), a.Status, a.Stale, a.Carried, a.Question, nano(a.Created), nano(a.Deadline),
 		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.InputFixed,
-		a.NameByKind, a.AwaitedBy, a.Reopens, a.Reopened, asJSON(rowjson.ElicitationOf(a.Elicitation), a.Elicitation.Mode == ""), string(a.Content))
+		a.NameByKind, a.AwaitedBy, a.Reopens, a.Reopened, a.Plan, a.Explanation, asJSON(rowjson.ElicitationOf(a.Elicitation), a.Elicitation.Mode == ""), string(a.Content))
 	return err
 }
 
 // UpdateApproval writes everything of an approval that can change.
 func (t *Tx) UpdateApproval(a domain.Approval) error {
 	return t.changeOne("an approval", `UPDATE approvals SET status = ?, stale = ?, carried = ?, decided = ?, decided_by = ?, comment = ?, response = ?, option = ?, updated_input = ?,
-			awaited_by = ?, taken = ?, reopened_as = ?, content = ? WHERE id = ?`,
+			awaited_by = ?, taken = ?, reopened_as = ?, explanation = ?, content = ? WHERE id = ?`,
 		a.Status, a.Stale, a.Carried, nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput),
-		a.AwaitedBy, nano(a.Taken), a.ReopenedAs, string(a.Content), a.ID)
+		a.AwaitedBy, nano(a.Taken), a.ReopenedAs, a.Explanation, string(a.Content), a.ID)
 }

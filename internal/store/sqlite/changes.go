@@ -4,9 +4,10 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-func scanChange(row scanner) (c domain.Change, err error) {
+func scanChange(row statement.Scanner) (c domain.Change, err error) {
 	var updated int64
 	err = row.Scan(&c.Run, &c.Path, &c.Before, &c.After, &c.Binary, &c.Seq, &updated)
 	c.Updated = fromNano(updated)
@@ -15,7 +16,7 @@ func scanChange(row scanner) (c domain.Change, err error) {
 
 // Changes lists the files that a run changed, by path.
 func (q itemQueries) Changes(ctx context.Context, run int64) ([]domain.Change, error) {
-	return all(ctx, q.s, scanChange, "SELECT run, path, before, after, binary, seq, updated FROM changes WHERE run = ? ORDER BY path", run)
+	return statement.All(ctx, q.s, scanChange, "SELECT run, path, before, after, binary, seq, updated FROM changes WHERE run = ? ORDER BY path", run)
 }
 
 // PutChange keeps how a run changed a file. What the file was before is kept

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // Check looks whether the database at path can be used, without changing it.
@@ -22,7 +23,7 @@ func Check(ctx context.Context, path string) error {
 	defer db.Close()
 	var found string
 	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
-		return &OpenError{path, reason(err), err}
+		return &OpenError{path, statement.Reason(err), err}
 	}
 	if found != "ok" {
 		return &OpenError{path, "corrupt", errors.New(found)}
@@ -31,7 +32,7 @@ func Check(ctx context.Context, path string) error {
 		return nil // its rows are not read before it is brought up to date
 	}
 	if err := checkRows(ctx, db); err != nil {
-		return &OpenError{path, reason(err), err}
+		return &OpenError{path, statement.Reason(err), err}
 	}
 	return nil
 }
@@ -49,10 +50,10 @@ func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err 
 		return nil, 0, &OpenError{path, "unreadable", err}
 	}
 	if err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		err = &OpenError{path, reason(err), err}
+		err = &OpenError{path, statement.Reason(err), err}
 	} else if err = checkVersion(path, version); err == nil {
 		if err = schema.Check(ctx, db, version); err != nil {
-			err = &OpenError{path, reason(err), err}
+			err = &OpenError{path, statement.Reason(err), err}
 		}
 	}
 	if err != nil {
@@ -70,19 +71,19 @@ func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAcces
 		return nil, err
 	}
 	defer db.Close()
-	q := newQueries(newStatements(db, nil))
-	defer q.s.close()
+	q := newQueries(statement.New(db, nil))
+	defer q.s.Close()
 	list, err := q.KeyAccesses(ctx, limit)
 	if err != nil {
-		return nil, &OpenError{path, reason(err), err}
+		return nil, &OpenError{path, statement.Reason(err), err}
 	}
 	return list, nil
 }
 
 // checkRows reads the log and all conversations as clients would.
 func checkRows(ctx context.Context, db *sql.DB) (damage error) {
-	q := newQueries(newStatements(db, func(err error) { damage = err }))
-	defer q.s.close()
+	q := newQueries(statement.New(db, func(err error) { damage = err }))
+	defer q.s.Close()
 	const some = 1000
 	for after := int64(0); ; {
 		events, err := q.Events(ctx, after, some)
@@ -91,7 +92,7 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 		}
 		for _, e := range events {
 			if e.Seq != after+1 && after > 0 {
-				return &DamagedError{fmt.Errorf("the log has nothing between %d and %d", after, e.Seq)}
+				return &statement.DamagedError{Err: fmt.Errorf("the log has nothing between %d and %d", after, e.Seq)}
 			}
 			after = e.Seq
 		}
@@ -100,13 +101,13 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 		}
 	}
 	for after := int64(0); ; {
-		items, err := all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, some)
+		items, err := statement.All(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, some)
 		if err != nil || damage != nil {
 			return cmp.Or(damage, err)
 		}
 		for _, i := range items {
 			if i.ID <= after {
-				return &DamagedError{fmt.Errorf("an entry of a conversation has the number %d behind %d", i.ID, after)}
+				return &statement.DamagedError{Err: fmt.Errorf("an entry of a conversation has the number %d behind %d", i.ID, after)}
 			}
 			after = i.ID
 		}

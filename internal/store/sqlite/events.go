@@ -5,6 +5,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/eventrow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // A loggedRow is a row of the log whose payload is still to be made of its
@@ -15,15 +16,15 @@ type loggedRow struct {
 	damaged bool
 }
 
-func scanLogged(row scanner) (r loggedRow, err error) {
+func scanLogged(row statement.Scanner) (r loggedRow, err error) {
 	var at int64
-	var data *jsonText
+	var data *statement.JSON
 	e, c := &r.event, &r.columns
 	if err := row.Scan(&e.Seq, &at, &c.Type, &e.Thread, &e.Run, &c.Key, &c.Text, &data); err != nil {
 		return r, err
 	}
 	e.Time = fromNano(at)
-	r.damaged = data != nil && *data == damagedJSON // it was noted when it was scanned
+	r.damaged = data != nil && *data == statement.DamagedJSON // it was noted when it was scanned
 	c.Data = (*string)(data)
 	return r, nil
 }
@@ -33,7 +34,7 @@ func scanLogged(row scanner) (r loggedRow, err error) {
 // (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files). What cannot
 // be what was written is unreadable.
 func (q eventQueries) log(ctx context.Context, query string, args ...any) ([]domain.Event, error) {
-	rows, err := all(ctx, q.s, scanLogged, "SELECT "+eventColumns+" FROM events"+query, args...)
+	rows, err := statement.All(ctx, q.s, scanLogged, "SELECT "+eventColumns+" FROM events"+query, args...)
 	if len(rows) == 0 {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (q eventQueries) log(ctx context.Context, query string, args ...any) ([]dom
 		} else if ref, payload, err := eventrow.Decode(r.columns); err == nil {
 			e.Ref, e.Payload = ref, payload
 		} else {
-			q.s.damaged(&DamagedError{err})
+			q.s.Report(&statement.DamagedError{Err: err})
 			e.Payload = domain.Unreadable{}
 		}
 		events[i] = e
@@ -64,7 +65,7 @@ func (q eventQueries) Events(ctx context.Context, after int64, limit int) ([]dom
 
 // LastSeq is the number of the last event, or 0.
 func (q eventQueries) LastSeq(ctx context.Context) (int64, error) {
-	return one(ctx, q.s, scanValue[int64], "SELECT coalesce(max(seq), 0) FROM events")
+	return statement.One(ctx, q.s, statement.Value[int64], "SELECT coalesce(max(seq), 0) FROM events")
 }
 
 // Append adds an event to the log and returns its number.

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // Processes lists the agents that may still be alive.
 func (q executorQueries) Processes(ctx context.Context) ([]domain.Process, error) {
-	return all(ctx, q.s, func(row scanner) (p domain.Process, err error) {
+	return statement.All(ctx, q.s, func(row statement.Scanner) (p domain.Process, err error) {
 		return p, row.Scan(&p.PID, &p.Mark, &p.Run)
 	}, "SELECT pid, mark, run FROM processes")
 }
@@ -33,7 +34,7 @@ func (t *Tx) NoteKeyAccess(run int64, service, outcome string) error {
 
 // KeyAccesses is as of [store.Reader].
 func (q executorQueries) KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error) {
-	return all(ctx, q.s, func(row scanner) (a domain.KeyAccess, err error) {
+	return statement.All(ctx, q.s, func(row statement.Scanner) (a domain.KeyAccess, err error) {
 		var at int64
 		err = row.Scan(&at, &a.Run, &a.SessionID, &a.Service, &a.Outcome)
 		a.At = fromNano(at)

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // A Foreign is a database that may be anybody's, open for reading. Its schema
@@ -44,7 +45,7 @@ func OpenForeign(ctx context.Context, path string) (*Foreign, error) {
 	f := &Foreign{}
 	if err := f.open(ctx, path); err != nil {
 		f.Close()
-		return nil, &OpenError{path, reason(err), err}
+		return nil, &OpenError{path, statement.Reason(err), err}
 	}
 	return f, nil
 }
@@ -65,7 +66,7 @@ func (f *Foreign) open(ctx context.Context, path string) (err error) {
 	if err = f.limit(ctx); err != nil {
 		return err
 	}
-	f.queries = newQueries(newStatements(f.db, nil))
+	f.queries = newQueries(statement.New(f.db, nil))
 	if err = f.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&f.Version); err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (f *Foreign) limit(ctx context.Context) error {
 // Close closes the database, and removes the copy if one was made.
 func (f *Foreign) Close() (err error) {
 	if f.s != nil {
-		f.s.close()
+		f.s.Close()
 	}
 	if f.db != nil {
 		err = f.db.Close()
@@ -140,7 +141,7 @@ func (f *Foreign) Close() (err error) {
 
 // Threads lists threads from after the one with the id after on, by their ids.
 func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]domain.Thread, error) {
-	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id > ? ORDER BY t.id LIMIT ?", after, limit)
+	return statement.All(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id > ? ORDER BY t.id LIMIT ?", after, limit)
 }
 
 // RunsOfThread lists the runs of a thread, the oldest first, up to the run upTo, or
@@ -150,7 +151,7 @@ func (f *Foreign) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domai
 	if f.Version < agentSettingsFormat {
 		columns = strings.Replace(columns, "r.agent_mode, r.agent_model", "'', ''", 1)
 	}
-	return all(ctx, f.s, scanRun, "SELECT "+columns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
+	return statement.All(ctx, f.s, scanRun, "SELECT "+columns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
 }
 
 // agentSettingsFormat is the first format whose runs have the columns agent_mode and
@@ -159,12 +160,12 @@ const agentSettingsFormat = 12
 
 // NewestThreads lists the threads in which something happened last.
 func (f *Foreign) NewestThreads(ctx context.Context, limit int) ([]domain.Thread, error) {
-	return all(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t ORDER BY t.active DESC LIMIT ?", limit)
+	return statement.All(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t ORDER BY t.active DESC LIMIT ?", limit)
 }
 
 // LongestThread is how many items the thread has that has the most.
 func (f *Foreign) LongestThread(ctx context.Context) (items int, err error) {
-	return one(ctx, f.s, scanValue[int], "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM items JOIN runs ON runs.id = items.run GROUP BY runs.thread)")
+	return statement.One(ctx, f.s, statement.Value[int], "SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM items JOIN runs ON runs.id = items.run GROUP BY runs.thread)")
 }
 
 // Tally counts.
@@ -192,12 +193,12 @@ func (f *Foreign) Tally(ctx context.Context) (t domain.Tally, err error) {
 		{&t.NativeSessions, "threads WHERE native_session != ''"},
 		{&t.Agents, "processes"},
 	} {
-		if *c.into, err = one(ctx, f.s, scanValue[int], "SELECT count(*) FROM "+c.from); err != nil {
+		if *c.into, err = statement.One(ctx, f.s, statement.Value[int], "SELECT count(*) FROM "+c.from); err != nil {
 			return t, err
 		}
 	}
 	for _, from := range []string{"threads WHERE mode NOT IN ('', 'default')", "runs WHERE mode NOT IN ('', 'default')"} {
-		n, err := one(ctx, f.s, scanValue[int], "SELECT count(*) FROM "+from)
+		n, err := statement.One(ctx, f.s, statement.Value[int], "SELECT count(*) FROM "+from)
 		if err != nil {
 			return t, err
 		}
@@ -208,9 +209,6 @@ func (f *Foreign) Tally(ctx context.Context) (t domain.Tally, err error) {
 
 // metaID is the key under which a database holds its id.
 const metaID = "database_id"
-
-// errReplaced says that a database is another one than the one that was meant.
-var errReplaced = errors.New("another database was written over the project's")
 
 // ID is the id that the database was made with, or "".
 func (f *Foreign) ID(ctx context.Context) (string, error) { return f.Meta(ctx, metaID) }

@@ -6,47 +6,48 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 const itemColumns = "i.id, i.thread, i.run, i.seq, i.kind, i.key, i.role, i.content, i.tool, i.title, i.tool_kind, i.input, i.status, i.result, i.parent_id, i.data, i.approval, i.created, i.updated"
 
-func scanItem(row scanner) (domain.Item, error) {
+func scanItem(row statement.Scanner) (domain.Item, error) {
 	var (
 		i                domain.Item
-		input, data      jsonText
+		input, data      statement.JSON
 		created, updated int64
 	)
 	err := row.Scan(&i.ID, &i.Thread, &i.Run, &i.Seq, &i.Kind, &i.Key, &i.Role, &i.Content, &i.Tool, &i.Title, &i.ToolKind,
 		&input, &i.Status, &i.Result, &i.ParentID, &data, &i.Approval, &created, &updated)
-	i.Input, i.Data = input.raw(), rowjson.ItemData(i.Kind, data.intact())
+	i.Input, i.Data = input.Raw(), rowjson.ItemData(i.Kind, data.Intact())
 	i.Created, i.Updated = fromNano(created), fromNano(updated)
 	return i, err
 }
 
 // ItemsOfRun lists what a run added to its conversation, in order.
 func (q itemQueries) ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error) {
-	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? ORDER BY i.id", run)
+	return statement.All(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? ORDER BY i.id", run)
 }
 
 // ItemsAfter is ItemsOfRun for at most limit items after the item after.
 func (q itemQueries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error) {
-	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
+	return statement.All(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
 }
 
 // ToolItem is the tool call of a run that has the agent's id.
 func (q itemQueries) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
-	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC LIMIT 1", run, key)
+	return statement.One(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC LIMIT 1", run, key)
 }
 
 // NotedItem is what a run has one of at most: a plan, the note of a change of
 // the file that is its key, or of the answer to the approval that is.
 func (q itemQueries) NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error) {
-	return one(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", run, key, kind)
+	return statement.One(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", run, key, kind)
 }
 
 // OpenTools lists the tool calls of a run that have not ended.
 func (q itemQueries) OpenTools(ctx context.Context, run int64) ([]domain.Item, error) {
-	return all(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
+	return statement.All(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
 }
 
 // OpenDeltas lists the deltas of a run that no item holds yet.
@@ -56,7 +57,7 @@ func (q eventQueries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event
 
 // HasOpenDeltas reports whether OpenDeltas has any.
 func (q eventQueries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
-	some, err := all(ctx, q.s, scanValue[int64], "SELECT seq FROM events"+openDeltas+" LIMIT 1", run)
+	some, err := statement.All(ctx, q.s, statement.Value[int64], "SELECT seq FROM events"+openDeltas+" LIMIT 1", run)
 	return len(some) > 0, err
 }
 
@@ -119,7 +120,7 @@ func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, li
 		item   int64
 		events int
 	}
-	steps, err := all(ctx, s.s, func(row scanner) (one step, err error) {
+	steps, err := statement.All(ctx, s.s, func(row statement.Scanner) (one step, err error) {
 		err = row.Scan(&one.item, &one.events)
 		return one, err
 	}, "SELECT i.id, "+itemEvents+which, run, at.item, markEvery)
@@ -134,7 +135,7 @@ func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, li
 		skip -= one.events
 		after = one.item
 	}
-	items, err = all(ctx, s.s, scanItem, "SELECT "+itemColumns+which, run, after, limit+1)
+	items, err = statement.All(ctx, s.s, scanItem, "SELECT "+itemColumns+which, run, after, limit+1)
 	for n, left := 0, limit+skip; n < len(items); n++ {
 		if left <= 0 {
 			items = items[:n]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // An OpenError says why a database cannot be used. The file was not changed.
@@ -19,7 +20,7 @@ type OpenError struct {
 	Err    error
 }
 
-func (e *OpenError) Unwrap() error { return failed(e.Err) }
+func (e *OpenError) Unwrap() error { return statement.Failed(e.Err) }
 
 func (e *OpenError) Error() string {
 	switch e.Reason {
@@ -74,7 +75,7 @@ func checkID(ctx context.Context, db schema.Querier, version int, id string) err
 		return nil
 	}
 	if version == 0 {
-		return errReplaced // it has not even been begun
+		return dbfile.ErrReplaced // it has not even been begun
 	}
 	rows, err := db.QueryContext(ctx, "SELECT 1 FROM meta WHERE key = ? AND value = ?", metaID, id)
 	if err != nil {
@@ -82,7 +83,7 @@ func checkID(ctx context.Context, db schema.Querier, version int, id string) err
 	}
 	defer rows.Close()
 	if !rows.Next() && rows.Err() == nil {
-		return errReplaced
+		return dbfile.ErrReplaced
 	}
 	return rows.Err()
 }

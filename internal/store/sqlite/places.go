@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // itemEvents is Item.Events in SQL, as the index items_run has it.
@@ -120,7 +121,7 @@ func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
 	}
 	known.marks = slices.Clip(known.marks) // others read them
 	count := 0
-	err := s.s.each(ctx, func(row scanner) error {
+	err := s.s.Each(ctx, func(row statement.Scanner) error {
 		var item int64
 		var kind string
 		var events int

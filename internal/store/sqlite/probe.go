@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // Inspect looks whether the database at path could be opened, as far as can be seen
@@ -36,7 +37,7 @@ func probe(ctx context.Context, path, id string) error {
 		return &OpenError{path, "unreadable", err}
 	}
 	defer db.Close()
-	fail := func(err error) error { return &OpenError{path, reason(err), err} }
+	fail := func(err error) error { return &OpenError{path, statement.Reason(err), err} }
 	var version int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return fail(err)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r.thread, r.parent, r.prompt, r.title, r.agent, r.source, r.state, r.priority,
@@ -20,7 +22,7 @@ const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r
 type runRow struct {
 	domain.Run
 	tools, tokens                   string
-	progress, metadata              jsonText
+	progress, metadata              statement.JSON
 	timeout                         int64
 	created, started, ended, active int64
 }
@@ -35,14 +37,14 @@ func (r *runRow) fields() []any {
 
 func (r *runRow) run() domain.Run {
 	run := r.Run
-	run.Tools, run.Tokens = fromJSON[[]string](r.tools), domain.Tokens(fromJSON[tokensText](r.tokens))
-	run.Progress, run.Metadata = r.progress.raw(), r.metadata.raw()
+	run.Tools, run.Tokens = fromJSON[[]string](r.tools), domain.Tokens(fromJSON[rowjson.Tokens](r.tokens))
+	run.Progress, run.Metadata = r.progress.Raw(), r.metadata.Raw()
 	run.Timeout = time.Duration(r.timeout)
 	run.Created, run.Started, run.Ended, run.Active = fromNano(r.created), fromNano(r.started), fromNano(r.ended), fromNano(r.active)
 	return run
 }
 
-func scanRun(row scanner) (domain.Run, error) {
+func scanRun(row statement.Scanner) (domain.Run, error) {
 	var r runRow
 	err := row.Scan(r.fields()...)
 	return r.run(), err
@@ -53,7 +55,7 @@ const (
 	sessionJoins   = "JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent "
 )
 
-func scanSession(row scanner) (domain.Session, error) {
+func scanSession(row statement.Scanner) (domain.Session, error) {
 	var (
 		r runRow
 		t threadRow
@@ -66,18 +68,18 @@ func scanSession(row scanner) (domain.Session, error) {
 
 // Run finds a run by its row.
 func (q runQueries) Run(ctx context.Context, id int64) (domain.Run, error) {
-	return one(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.id = ?", id)
+	return statement.One(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.id = ?", id)
 }
 
 // Session finds a run by its row, with its thread.
 func (q runQueries) Session(ctx context.Context, id int64) (domain.Session, error) {
-	return one(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+"WHERE r.id = ?", id)
+	return statement.One(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+"WHERE r.id = ?", id)
 }
 
 // Find is the run that an id of any kind names: one of the run's own, or one
 // of its thread's, which means the thread's last run.
 func (q runQueries) Find(ctx context.Context, alias string) (int64, error) {
-	id, err := one(ctx, q.s, scanValue[int64], `SELECT coalesce(nullif(a.run, 0), (SELECT max(id) FROM runs WHERE thread = a.thread), 0)
+	id, err := statement.One(ctx, q.s, statement.Value[int64], `SELECT coalesce(nullif(a.run, 0), (SELECT max(id) FROM runs WHERE thread = a.thread), 0)
 		FROM aliases a WHERE a.alias = ?`, alias)
 	if err == nil && id == 0 { // a thread without runs
 		err = store.ErrNotFound
@@ -88,7 +90,7 @@ func (q runQueries) Find(ctx context.Context, alias string) (int64, error) {
 // NamesThread reports whether an id names a conversation, rather than one of
 // its runs.
 func (q threadQueries) NamesThread(ctx context.Context, alias string) (bool, error) {
-	run, err := one(ctx, q.s, scanValue[int64], "SELECT run FROM aliases WHERE alias = ?", alias)
+	run, err := statement.One(ctx, q.s, statement.Value[int64], "SELECT run FROM aliases WHERE alias = ?", alias)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -97,12 +99,12 @@ func (q threadQueries) NamesThread(ctx context.Context, alias string) (bool, err
 
 // FindThread is the thread that an id of any kind names.
 func (q threadQueries) FindThread(ctx context.Context, alias string) (int64, error) {
-	return one(ctx, q.s, scanValue[int64], "SELECT thread FROM aliases WHERE alias = ?", alias)
+	return statement.One(ctx, q.s, statement.Value[int64], "SELECT thread FROM aliases WHERE alias = ?", alias)
 }
 
 // FindNative is the thread that has an agent's own session.
 func (q threadQueries) FindNative(ctx context.Context, native string) (int64, error) {
-	return one(ctx, q.s, scanValue[int64], "SELECT id FROM threads WHERE native_session = ? AND native_session != '' ORDER BY id DESC LIMIT 1", native)
+	return statement.One(ctx, q.s, statement.Value[int64], "SELECT id FROM threads WHERE native_session = ? AND native_session != '' ORDER BY id DESC LIMIT 1", native)
 }
 
 // Sessions lists runs, the newest first.
@@ -111,7 +113,7 @@ func (q runQueries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.
 		f.Limit = 1000
 	}
 	ids, args := chosenRuns(f)
-	list, err := all(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM ("+ids+") chosen CROSS JOIN runs r ON r.id = chosen.id "+sessionJoins, args...)
+	list, err := statement.All(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM ("+ids+") chosen CROSS JOIN runs r ON r.id = chosen.id "+sessionJoins, args...)
 	// They come like that, but SQL does not promise it.
 	slices.SortFunc(list, func(a, b domain.Session) int { return cmp.Compare(b.Run.ID, a.Run.ID) })
 	return list, err
@@ -165,12 +167,12 @@ func chosenRuns(f domain.RunFilter) (query string, args []any) {
 // RunsOfThread lists the runs of a thread, the oldest first, up to the run
 // upTo, or all if that is 0.
 func (q runQueries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
-	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
+	return statement.All(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
 }
 
 // RunHeads is RunsOfThread without most of it.
 func (q runQueries) RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error) {
-	return all(ctx, q.s, func(row scanner) (h domain.RunHead, err error) {
+	return statement.All(ctx, q.s, func(row statement.Scanner) (h domain.RunHead, err error) {
 		err = row.Scan(&h.ID, &h.SessionID, &h.State, &h.ErrorCode)
 		return h, err
 	}, "SELECT r.id, r.session_id, r.state, r.error_code FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
@@ -178,14 +180,14 @@ func (q runQueries) RunHeads(ctx context.Context, thread, upTo int64) ([]domain.
 
 // LastRun is the last run of a thread, drafts aside.
 func (q runQueries) LastRun(ctx context.Context, thread int64) (domain.Run, error) {
-	return one(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.id DESC LIMIT 1", thread)
+	return statement.One(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.id DESC LIMIT 1", thread)
 }
 
 // RunsIn lists the runs that are in one of the states, the oldest first.
 func (q runQueries) RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error) {
 	var list []domain.Run
 	for _, s := range states {
-		some, err := all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.state = ? ORDER BY r.id", string(s))
+		some, err := statement.All(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.state = ? ORDER BY r.id", string(s))
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +199,7 @@ func (q runQueries) RunsIn(ctx context.Context, states ...domain.State) ([]domai
 // RunsFailedWith lists the runs that have failed with an ErrorCode, from the run
 // first on, the oldest first.
 func (q runQueries) RunsFailedWith(ctx context.Context, code string, first int64) ([]domain.Run, error) {
-	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
+	return statement.All(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
 }
 
 // unfinished is the condition of the index runs_unfinished: a query that has it,
@@ -208,7 +210,7 @@ const unfinished = "state IN ('draft', 'queued', 'starting', 'running', 'waiting
 // Startable lists the queued runs whose thread has no active run, in the order in which
 // they are to start: by priority, then by age.
 func (q runQueries) Startable(ctx context.Context, limit int) ([]domain.Session, error) {
-	return all(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
+	return statement.All(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
 		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id AND o.`+unfinished+`
 			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.id < r.id)))
 		ORDER BY r.priority DESC, r.id LIMIT ?`, limit)
@@ -217,13 +219,13 @@ func (q runQueries) Startable(ctx context.Context, limit int) ([]domain.Session,
 // UnfinishedRuns lists the runs of a thread that have not ended, drafts
 // included, the oldest first.
 func (q runQueries) UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error) {
-	return all(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.id", thread)
+	return statement.All(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.id", thread)
 }
 
 // HasUnfinished reports whether a thread has a run, other than except, that has not
 // ended and is no draft.
 func (q runQueries) HasUnfinished(ctx context.Context, thread, except int64) (bool, error) {
-	return one(ctx, q.s, scanValue[bool], "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", thread, except)
+	return statement.One(ctx, q.s, statement.Value[bool], "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", thread, except)
 }
 
 // Counts tells how many runs are in which state.
@@ -232,7 +234,7 @@ func (q runQueries) Counts(ctx context.Context) (domain.Counts, error) {
 		state domain.State
 		n     int
 	}
-	list, err := all(ctx, q.s, func(row scanner) (c count, err error) {
+	list, err := statement.All(ctx, q.s, func(row statement.Scanner) (c count, err error) {
 		return c, row.Scan(&c.state, &c.n)
 	}, "SELECT state, count(*) FROM runs GROUP BY state")
 	counts := domain.Counts{}
@@ -246,7 +248,7 @@ func (q runQueries) Counts(ctx context.Context) (domain.Counts, error) {
 func (q runQueries) Load(ctx context.Context) (domain.Counts, error) {
 	counts := domain.Counts{}
 	for _, state := range []domain.State{domain.Queued, domain.Starting, domain.Running, domain.Interrupting} {
-		n, err := one(ctx, q.s, scanValue[int], "SELECT count(*) FROM runs WHERE state = ?", string(state))
+		n, err := statement.One(ctx, q.s, statement.Value[int], "SELECT count(*) FROM runs WHERE state = ?", string(state))
 		if err != nil {
 			return nil, err
 		}
@@ -324,7 +326,7 @@ func mutable(r domain.Run) []any {
 	return []any{
 		r.Title, r.Agent, r.Source, string(r.State), r.Priority, r.Mode, asJSON(r.Tools, len(r.Tools) == 0), int64(r.Timeout), r.Quiet,
 		nano(r.Created), nano(r.Started), nano(r.Ended), nano(r.Active), r.Error, r.ErrorCode, r.Stop, r.Result, r.Messages,
-		asJSON(tokensText(r.Tokens), r.Tokens == domain.Tokens{}), string(r.Progress), string(r.Metadata),
+		asJSON(rowjson.Tokens(r.Tokens), r.Tokens == domain.Tokens{}), string(r.Progress), string(r.Metadata),
 		r.AgentMode, r.Model,
 	}
 }

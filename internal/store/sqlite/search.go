@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // rankedAtMost is how many items a search ranks. To rank is to look at each of
@@ -19,7 +20,7 @@ func (q itemQueries) search(ctx context.Context, words string, limit, offset int
 	if match == "" {
 		return nil, nil
 	}
-	found, err := one(ctx, q.s, scanValue[int], "SELECT count(*) FROM (SELECT 1 FROM items_text WHERE items_text MATCH ? LIMIT ?)", match, rankedAtMost+1)
+	found, err := statement.One(ctx, q.s, statement.Value[int], "SELECT count(*) FROM (SELECT 1 FROM items_text WHERE items_text MATCH ? LIMIT ?)", match, rankedAtMost+1)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func (q itemQueries) search(ctx context.Context, words string, limit, offset int
 	if found > rankedAtMost {
 		rank, order = "0.0", "items_text.rowid DESC"
 	}
-	return all(ctx, q.s, func(row scanner) (h domain.Hit, err error) {
+	return statement.All(ctx, q.s, func(row statement.Scanner) (h domain.Hit, err error) {
 		var snippet string
 		var rank float64
 		h.Item, err = scanItem(appended{row, []any{&snippet, &rank}})
@@ -39,7 +40,7 @@ func (q itemQueries) search(ctx context.Context, words string, limit, offset int
 
 // appended scans more columns behind those that are asked for.
 type appended struct {
-	row  scanner
+	row  statement.Scanner
 	more []any
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // A Store is an open database. Its methods may be called from any goroutine.
@@ -47,14 +48,14 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	s.readers.SetMaxOpenConns(4)
 	s.readers.SetMaxIdleConns(2)
 	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
-	s.queries = newQueries(newStatements(s.readers, opts.Damaged))
+	s.queries = newQueries(statement.New(s.readers, opts.Damaged))
 	if s.writer, err = newWriter(ctx, s.writers, opts); err == nil {
 		err = s.writer.identify(path, opts.Valid)
 	}
 	if err != nil {
 		s.readers.Close()
 		s.writers.Close()
-		return nil, &OpenError{path, reason(err), err}
+		return nil, &OpenError{path, statement.Reason(err), err}
 	}
 	checkpoints, err := newCheckpointer(path, s.writer)
 	if err != nil {
@@ -84,7 +85,7 @@ func Opener(path, id string) func(context.Context, store.Options) (store.Store, 
 
 // prepare sets what holds for the whole database, and migrates it.
 func (s *Store) prepare(ctx context.Context, id string) error {
-	fail := func(err error) error { return &OpenError{s.path, reason(err), err} }
+	fail := func(err error) error { return &OpenError{s.path, statement.Reason(err), err} }
 	conn, err := s.writers.Conn(ctx)
 	if err != nil {
 		return fail(err)
@@ -124,7 +125,7 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) Close() error {
 	s.writer.stop()
 	s.ended.Wait()
-	s.queries.s.close()
+	s.queries.s.Close()
 	return errors.Join(s.readers.Close(), s.writers.Close())
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // Values of items.indexed. The index of words is brought up to date beside
@@ -78,7 +79,7 @@ const (
 
 // unindexed reports whether something is to be indexed.
 func (s *Store) unindexed(ctx context.Context, want string) (bool, error) {
-	some, err := all(ctx, s.s, scanValue[int64], "SELECT id FROM items WHERE "+want+" LIMIT 1")
+	some, err := statement.All(ctx, s.s, statement.Value[int64], "SELECT id FROM items WHERE "+want+" LIMIT 1")
 	return len(some) > 0, err
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 const threadColumns = `t.id, t.uuid, t.title, t.cwd, t.agent, t.native_session, t.mode, t.model, t.settings, t.parent, t.fork_run, t.archived, t.created, t.active`
@@ -24,12 +26,12 @@ func (r *threadRow) fields() []any {
 
 func (r *threadRow) thread() domain.Thread {
 	t := r.Thread
-	t.Settings = fromJSON[settingsText](r.settings).settings()
+	t.Settings = fromJSON[rowjson.Settings](r.settings).Value()
 	t.Created, t.Active = fromNano(r.created), fromNano(r.active)
 	return t
 }
 
-func scanThread(row scanner) (domain.Thread, error) {
+func scanThread(row statement.Scanner) (domain.Thread, error) {
 	var r threadRow
 	err := row.Scan(r.fields()...)
 	return r.thread(), err
@@ -37,13 +39,13 @@ func scanThread(row scanner) (domain.Thread, error) {
 
 // Thread finds a thread by its row.
 func (q threadQueries) Thread(ctx context.Context, id int64) (domain.Thread, error) {
-	return one(ctx, q.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id = ?", id)
+	return statement.One(ctx, q.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id = ?", id)
 }
 
 // RecentPaths are the directories of threads, the last used first, with how
 // often each was used.
 func (q threadQueries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
-	return all(ctx, q.s, func(row scanner) (p domain.RecentPath, err error) {
+	return statement.All(ctx, q.s, func(row statement.Scanner) (p domain.RecentPath, err error) {
 		var used int64
 		err = row.Scan(&p.Path, &used, &p.Count)
 		p.LastUsed = fromNano(used)
@@ -55,7 +57,7 @@ func (q threadQueries) RecentPaths(ctx context.Context, limit int) ([]domain.Rec
 func (t *Tx) InsertThread(th *domain.Thread) error {
 	result, err := t.exec(`INSERT INTO threads (uuid, title, cwd, agent, native_session, mode, model, settings, parent, fork_run, archived, created, active)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		th.UUID, th.Title, th.CWD, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(settingsTextOf(th.Settings), false), th.Parent, th.ForkRun,
+		th.UUID, th.Title, th.CWD, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(rowjson.SettingsOf(th.Settings), false), th.Parent, th.ForkRun,
 		th.Archived, nano(th.Created), nano(th.Active))
 	if err != nil {
 		return err
@@ -67,5 +69,5 @@ func (t *Tx) InsertThread(th *domain.Thread) error {
 // UpdateThread writes everything of a thread that can change.
 func (t *Tx) UpdateThread(th domain.Thread) error {
 	return t.changeOne("a thread", `UPDATE threads SET title = ?, agent = ?, native_session = ?, mode = ?, model = ?, settings = ?, archived = ?, active = ? WHERE id = ?`,
-		th.Title, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(settingsTextOf(th.Settings), false), th.Archived, nano(th.Active), th.ID)
+		th.Title, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(rowjson.SettingsOf(th.Settings), false), th.Archived, nano(th.Active), th.ID)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
@@ -44,19 +45,19 @@ type queries struct {
 	approvalQueries
 	executorQueries
 
-	s *statements
+	s *statement.Cache
 }
 
 type (
-	threadQueries   struct{ s *statements }
-	runQueries      struct{ s *statements }
-	eventQueries    struct{ s *statements }
-	itemQueries     struct{ s *statements }
-	approvalQueries struct{ s *statements }
-	executorQueries struct{ s *statements }
+	threadQueries   struct{ s *statement.Cache }
+	runQueries      struct{ s *statement.Cache }
+	eventQueries    struct{ s *statement.Cache }
+	itemQueries     struct{ s *statement.Cache }
+	approvalQueries struct{ s *statement.Cache }
+	executorQueries struct{ s *statement.Cache }
 )
 
-func newQueries(s *statements) queries {
+func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
 		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, s: s,
@@ -68,7 +69,7 @@ var background = context.Background()
 // exec runs a statement that changes something.
 func (t *Tx) exec(query string, args ...any) (sql.Result, error) {
 	t.changed++
-	return t.s.exec(background, query, args...)
+	return t.s.Exec(background, query, args...)
 }
 
 // changeOne runs a statement that must change one row.
@@ -119,7 +120,7 @@ func fromJSON[T any](text string) (v T) {
 
 // Meta is a named value, or "" if it was never set.
 func (q executorQueries) Meta(ctx context.Context, key string) (string, error) {
-	v, err := one(ctx, q.s, scanValue[string], "SELECT value FROM meta WHERE key = ?", key)
+	v, err := statement.One(ctx, q.s, statement.Value[string], "SELECT value FROM meta WHERE key = ?", key)
 	if err == store.ErrNotFound {
 		return "", nil
 	}

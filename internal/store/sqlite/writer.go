@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
 // maxBatch is how many operations share a transaction at most, so that one
@@ -75,14 +76,14 @@ func newWriter(ctx context.Context, db *sql.DB, opts store.Options) (*writer, er
 		w.rolledBack = func() {}
 	}
 	w.wake.L = &w.mu
-	w.tx = &Tx{queries: newQueries(newStatements(conn, opts.Damaged)), places: newPlaces()}
+	w.tx = &Tx{queries: newQueries(statement.New(conn, opts.Damaged)), places: newPlaces()}
 	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", fmt.Sprintf("PRAGMA journal_size_limit = %d", walMost*pageSize), "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()
 			return nil, err
 		}
 	}
-	w.committed, err = one(ctx, w.tx.s, scanValue[int64], "SELECT coalesce(max(seq), 0) FROM events")
+	w.committed, err = statement.One(ctx, w.tx.s, statement.Value[int64], "SELECT coalesce(max(seq), 0) FROM events")
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -219,7 +220,7 @@ func (w *writer) loop() {
 		w.rescue() // else it would go with the log that this process alone still has
 	}
 	close(w.ended)
-	w.tx.s.close()
+	w.tx.s.Close()
 	w.conn.Close()
 }
 
@@ -283,17 +284,17 @@ func (w *writer) commit(batch []*operation) (err error) {
 			level = "FULL"
 		}
 		if _, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = "+level); err != nil {
-			return failed(err)
+			return statement.Failed(err)
 		}
 		w.full = durable
 	}
 	t := w.tx
-	if _, err := t.s.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if _, err := t.s.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			t.s.exec(ctx, "ROLLBACK")
+			t.s.Exec(ctx, "ROLLBACK")
 			t.seq = w.committed
 			w.rolledBack()
 		}
@@ -303,7 +304,7 @@ func (w *writer) commit(batch []*operation) (err error) {
 			return err
 		}
 	}
-	if _, err := t.s.exec(ctx, "COMMIT"); err != nil {
+	if _, err := t.s.Exec(ctx, "COMMIT"); err != nil {
 		return err
 	}
 	w.committed = t.seq
@@ -320,7 +321,7 @@ func (w *writer) apply(ctx context.Context, op *operation) error {
 	t.now = time.Now()
 	t.events, t.after = nil, nil
 	seq := t.seq
-	if _, err := t.s.exec(ctx, "SAVEPOINT operation"); err != nil {
+	if _, err := t.s.Exec(ctx, "SAVEPOINT operation"); err != nil {
 		return err
 	}
 	op.err = run(t, op.change)
@@ -331,12 +332,12 @@ func (w *writer) apply(ctx context.Context, op *operation) error {
 		if store.IsFull(op.err) { // SQLite may have rolled everything back already
 			return op.err
 		}
-		if _, err := t.s.exec(ctx, "ROLLBACK TO operation"); err != nil {
+		if _, err := t.s.Exec(ctx, "ROLLBACK TO operation"); err != nil {
 			return err
 		}
 		w.rolledBack()
 	}
-	_, err := t.s.exec(ctx, "RELEASE operation")
+	_, err := t.s.Exec(ctx, "RELEASE operation")
 	return err
 }
 

@@ -293,6 +293,15 @@ func testRulesAndKeyAccesses(t *testing.T, k kind) {
 	rules, err := s.Rules(ctx, 1)
 	require.NoError(t, err)
 	assert.Len(t, rules, 2)
+	assert.Equal(t, domain.Rule{ID: rules[0].ID, Thread: 1, Effect: "allow", Tool: "Write", Created: rules[0].Created}, rules[0])
+	for _, r := range []domain.Rule{{Thread: 3, Effect: "allow", Tool: "Bash", Command: "rm *"}, {Thread: 3, Effect: "allow", Tool: "Bash", Command: "rm *", Pattern: true}, {Thread: 3, Effect: "allow", Tool: "Write", Path: "/p/*"}} {
+		Write(t, s, func(tx store.Tx) error { return tx.PutRule(r) })
+		all, err := s.Rules(ctx, 3)
+		require.NoError(t, err)
+		last := all[len(all)-1]
+		r.ID, r.Created = last.ID, last.Created
+		assert.Equal(t, r, last)
+	}
 	rules, err = s.Rules(ctx, 2)
 	require.NoError(t, err)
 	assert.Len(t, rules, 1, "only the project's")

@@ -33,9 +33,6 @@ type result struct {
 	failed bool
 }
 
-// search is Claude Code's tool that loads others, which are not offered before.
-const search = "ToolSearch"
-
 // verbs are what the model understands, at the start of a line:
 //
 //	run: COMMAND      it calls the agent's shell tool, and then tells what came back
@@ -82,7 +79,7 @@ func (c *conversation) returned(r result) {
 		return
 	}
 	last := &c.turns[len(c.turns)-1]
-	if r.tool == search {
+	if slices.Contains(searches, r.tool) {
 		last.searched = true
 		return
 	}
@@ -110,7 +107,8 @@ var (
 	shells    = []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command"}
 	writers   = []string{"Write", "write", "write_file", "apply_patch"}
 	exits     = []string{"ExitPlanMode", "exit_plan_mode"}
-	delegates = []string{"Task", "Agent", "task", "spawn_agent", "invoke_agent"}
+	delegates = []string{"Task", "Agent", "task", "invoke_agent"}
+	searches  = []string{"ToolSearch", "tool_search"} // what loads tools that are not offered before
 )
 
 // tool is the one of names that is offered.
@@ -160,7 +158,7 @@ func (c conversation) next() action {
 		}
 		return c.take(t, steps...)
 	case "delegate":
-		return c.take(t, step{"Somebody else will do it.", c.delegate(t.words)})
+		return c.take(t, step{"Somebody else will do it.", c.delegate(t)})
 	case "talk":
 		return action{text: "and on ", endless: true}
 	case "hang":
@@ -235,31 +233,36 @@ func (c conversation) write(path, text string) *toolCall {
 }
 
 func (c conversation) exit(t turn) *toolCall {
-	switch name := c.tool(exits); {
-	case name == "exit_plan_mode":
+	switch name := c.tool(exits); name {
+	case "exit_plan_mode":
 		return &toolCall{name, object{"plan_filename": path.Base(c.plans)}}
-	case name != "":
+	case "":
+		return c.search(t, "ToolSearch", object{"query": "select:ExitPlanMode", "max_results": 1}, &toolCall{"ExitPlanMode", object{}})
+	default:
 		return &toolCall{name, object{}}
-	case !slices.Contains(c.tools, search):
-		return nil
-	case !t.searched:
-		return &toolCall{search, object{"query": "select:" + exits[0], "max_results": 1}}
-	default: // now it can be called
-		return &toolCall{exits[0], object{}}
 	}
 }
 
-func (c conversation) delegate(words string) *toolCall {
+func (c conversation) delegate(t turn) *toolCall {
 	switch name := c.tool(delegates); name {
 	case "":
-		return nil
-	case "spawn_agent":
-		return &toolCall{name, object{"message": words}}
+		return c.search(t, "tool_search", object{"query": "spawn agent", "limit": 8}, &toolCall{"spawn_agent", object{"message": t.words}})
 	case "invoke_agent":
-		return &toolCall{name, object{"agent_name": "generalist", "prompt": words}}
+		return &toolCall{name, object{"agent_name": "generalist", "prompt": t.words}}
 	case "task":
-		return &toolCall{name, object{"description": "What was asked for", "prompt": words, "subagent_type": "general"}}
+		return &toolCall{name, object{"description": "What was asked for", "prompt": t.words, "subagent_type": "general"}}
 	default:
-		return &toolCall{name, object{"description": "What was asked for", "prompt": words, "subagent_type": "general-purpose"}}
+		return &toolCall{name, object{"description": "What was asked for", "prompt": t.words, "subagent_type": "general-purpose"}}
 	}
+}
+
+// search looks for a tool, if the agent has a tool for that, and then calls it.
+func (c conversation) search(t turn, with string, query object, found *toolCall) *toolCall {
+	switch {
+	case !slices.Contains(c.tools, with):
+		return nil
+	case t.searched:
+		return found
+	}
+	return &toolCall{with, query}
 }

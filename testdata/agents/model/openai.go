@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -40,7 +41,7 @@ func (c *openAIContent) UnmarshalJSON(b []byte) error {
 func (openAI) conversation(_ *http.Request, body []byte) (conversation, error) {
 	var q struct {
 		Stream bool
-		Tools  []struct{ Name string }
+		Tools  []struct{ Type, Name string }
 		Input  []struct {
 			Type, Role string
 			Content    openAIContent
@@ -52,10 +53,12 @@ func (openAI) conversation(_ *http.Request, body []byte) (conversation, error) {
 	}
 	c := conversation{stream: q.Stream, aside: "A title"}
 	for _, t := range q.Tools {
-		c.tools = append(c.tools, t.Name)
+		c.tools = append(c.tools, cmp.Or(t.Name, t.Type))
 	}
 	for _, item := range q.Input {
 		switch {
+		case item.Type == "tool_search_output":
+			c.returned(result{tool: "tool_search"})
 		case strings.HasSuffix(item.Type, "_call_output"):
 			var r result
 			for _, part := range item.Output {
@@ -123,11 +126,18 @@ func (s *openAIStream) call(tool toolCall) {
 	s.endMessage()
 	number := s.serial()
 	item := object{"id": "fc_" + number, "call_id": "call_" + number, "name": tool.name}
-	if text, ok := tool.input.(string); ok {
+	text, isText := tool.input.(string)
+	switch {
+	case isText:
 		item["type"], item["input"] = "custom_tool_call", text
-	} else {
+	case tool.name == "tool_search":
+		item["type"], item["execution"], item["arguments"] = "tool_search_call", "client", tool.input
+	default:
 		input, _ := json.Marshal(tool.input)
 		item["type"], item["arguments"] = "function_call", string(input)
+		if tool.name == "spawn_agent" {
+			item["namespace"] = "multi_agent_v1"
+		}
 	}
 	s.send("response.output_item.added", object{"output_index": len(s.output), "item": item})
 	s.done(item)

@@ -100,6 +100,9 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventAgentUpdate: codecOf(
 		func(p domain.AgentUpdated) agentUpdateRow { return agentUpdateRow(p) },
 		func(r agentUpdateRow) domain.AgentUpdated { return domain.AgentUpdated(r) }),
+	domain.EventAgentSilent: codecOf(
+		func(p domain.AgentSilent) agentSilentRow { return agentSilentRow(p) },
+		func(r agentSilentRow) domain.AgentSilent { return domain.AgentSilent(r) }),
 	domain.EventTerminalExit: codecOf(
 		func(p domain.TerminalExited) terminalExitRow { return terminalExitRow(p) },
 		func(r terminalExitRow) domain.TerminalExited { return domain.TerminalExited(r) }),
@@ -174,25 +177,28 @@ func detailsOrNil(row *rowjson.ToolDetails) *domain.ToolDetails {
 }
 
 type requestedRow struct {
-	ApprovalID    string          `json:"id"`
-	CallID        string          `json:"call"`
-	ToolUseID     string          `json:"tool_use,omitempty"`
-	Type          string          `json:"type"`
-	Tool          string          `json:"tool,omitempty"`
-	Input         json.RawMessage `json:"input,omitempty"`
-	ToolKind      string          `json:"tool_kind,omitempty"`
-	InputEditable bool            `json:"input_editable,omitempty"`
-	Ambiguity     string          `json:"ambiguity,omitempty"`
-	Title         string          `json:"title,omitempty"`
-	Subject       string          `json:"subject,omitempty"`
-	Options       rowjson.Options `json:"options,omitzero"`
-	Paths         []string        `json:"paths,omitempty"`
-	Diffs         []rowjson.Diff  `json:"diffs,omitzero"`
-	Stale         bool            `json:"stale,omitempty"`
-	Reopens       string          `json:"reopens,omitempty"`
-	Reopened      string          `json:"reopened,omitempty"`
-	Replayed      bool            `json:"replayed,omitempty"`
-	Truncated     bool            `json:"truncated,omitempty"`
+	ApprovalID    string               `json:"id"`
+	CallID        string               `json:"call"`
+	ToolUseID     string               `json:"tool_use,omitempty"`
+	Type          string               `json:"type"`
+	Tool          string               `json:"tool,omitempty"`
+	Input         json.RawMessage      `json:"input,omitempty"`
+	ToolKind      string               `json:"tool_kind,omitempty"`
+	InputEditable bool                 `json:"input_editable,omitempty"`
+	Ambiguity     string               `json:"ambiguity,omitempty"`
+	Title         string               `json:"title,omitempty"`
+	Subject       string               `json:"subject,omitempty"`
+	Options       rowjson.Options      `json:"options,omitzero"`
+	Paths         []string             `json:"paths,omitempty"`
+	Diffs         []rowjson.Diff       `json:"diffs,omitzero"`
+	Plan          string               `json:"plan,omitempty"`
+	TakesComment  bool                 `json:"takes_comment,omitempty"`
+	Rule          *rowjson.RulePreview `json:"rule,omitempty"`
+	Stale         bool                 `json:"stale,omitempty"`
+	Reopens       string               `json:"reopens,omitempty"`
+	Reopened      string               `json:"reopened,omitempty"`
+	Replayed      bool                 `json:"replayed,omitempty"`
+	Truncated     bool                 `json:"truncated,omitempty"`
 
 	Elicitation *rowjson.Elicitation `json:"elicitation,omitempty"`
 }
@@ -201,7 +207,7 @@ func requestedRowOf(p domain.ApprovalRequested) requestedRow {
 	return requestedRow{
 		ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, Type: p.Type, Tool: p.Tool, Input: p.Input, ToolKind: p.ToolKind,
 		InputEditable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options, Paths: p.Paths,
-		Diffs: rowjson.DiffsOf(p.Diffs), Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+		Diffs: rowjson.DiffsOf(p.Diffs), Plan: p.Plan, TakesComment: p.TakesComment, Rule: (*rowjson.RulePreview)(p.Rule), Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 		Elicitation: rowjson.ElicitationOf(p.Elicitation),
 	}
 }
@@ -210,7 +216,7 @@ func (r requestedRow) payload() domain.ApprovalRequested {
 	return domain.ApprovalRequested{
 		ApprovalID: r.ApprovalID, CallID: r.CallID, ToolUseID: r.ToolUseID, Type: r.Type, Tool: r.Tool, Input: r.Input, ToolKind: r.ToolKind,
 		InputEditable: r.InputEditable, Ambiguity: r.Ambiguity, Title: r.Title, Subject: r.Subject, Options: r.Options, Paths: r.Paths,
-		Diffs: rowjson.Diffs(r.Diffs), Stale: r.Stale, Reopens: r.Reopens, Reopened: r.Reopened, Replayed: r.Replayed, Truncated: r.Truncated,
+		Diffs: rowjson.Diffs(r.Diffs), Plan: r.Plan, TakesComment: r.TakesComment, Rule: (*domain.RulePreview)(r.Rule), Stale: r.Stale, Reopens: r.Reopens, Reopened: r.Reopened, Replayed: r.Replayed, Truncated: r.Truncated,
 		Elicitation: r.Elicitation.Value(),
 	}
 }
@@ -228,6 +234,7 @@ type resolvedRow struct {
 	Title       string `json:"title,omitempty"`
 	Tool        string `json:"tool,omitempty"`
 	InputEdited bool   `json:"input_edited,omitempty"`
+	Explanation string `json:"explanation,omitempty"`
 }
 
 type settingsRow struct {
@@ -284,6 +291,14 @@ type reportRow struct {
 
 type agentUpdateRow struct {
 	Update json.RawMessage `json:"update,omitempty"`
+}
+
+type agentSilentRow struct {
+	Since  time.Time `json:"since"`
+	Note   string    `json:"note,omitempty"`
+	ToolID string    `json:"tool_id,omitempty"`
+	Tool   string    `json:"tool,omitempty"`
+	Ended  bool      `json:"ended,omitempty"`
 }
 
 type terminalExitRow struct {

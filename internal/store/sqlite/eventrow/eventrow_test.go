@@ -100,6 +100,10 @@ func TestTheSpellingOfARowStaysAsItIs(t *testing.T) {
 		{domain.ProgressReported{Report: raw}, `{"report":{"a":1.50,"a":"<b>"}}`},
 		{domain.AgentErrorReported{Report: raw}, `{"report":{"a":1.50,"a":"<b>"}}`},
 		{domain.AgentUpdated{Update: raw}, `{"update":{"a":1.50,"a":"<b>"}}`},
+		{
+			domain.AgentSilent{Since: time.Unix(7, 9).UTC(), Note: "n", ToolID: "t", Tool: "T", Ended: true},
+			`{"since":"1970-01-01T00:00:07.000000009Z","note":"n","tool_id":"t","tool":"T","ended":true}`,
+		},
 		{domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"}, `{"terminal":"t","task":"k","exit_code":3,"signal":"S"}`},
 	} {
 		kind := c.payload.Kind()

@@ -14,14 +14,15 @@ type fileNote struct {
 }
 
 type approvalNote struct {
-	ApprovalID string `json:"approval_id"`
-	Type       string `json:"type"`
-	Decision   string `json:"decision"`
-	Title      string `json:"title"`
-	Response   string `json:"response_text,omitempty"`
-	DecidedBy  string `json:"decided_by,omitempty"`
-	Edited     bool   `json:"input_was_edited,omitempty"`
-	Delivery   string `json:"delivery,omitempty"`
+	ApprovalID  string `json:"approval_id"`
+	Type        string `json:"type"`
+	Decision    string `json:"decision"`
+	Title       string `json:"title"`
+	Response    string `json:"response_text,omitempty"`
+	DecidedBy   string `json:"decided_by,omitempty"`
+	Edited      bool   `json:"input_was_edited,omitempty"`
+	Explanation string `json:"explanation,omitempty"`
+	Delivery    string `json:"delivery,omitempty"`
 }
 
 // ItemDataOf is what an item of its kind alone has, as rows have it: a value to

@@ -74,16 +74,26 @@ type ToolDetails struct {
 	Paths    []string `json:"paths,omitempty"`
 	Diffs    []Diff   `json:"diffs,omitempty"`
 	Terminal string   `json:"terminal,omitempty"`
+
+	RefusedBy string `json:"refused_by,omitempty"`
+	Refusal   string `json:"refusal,omitempty"`
 }
 
 // ToolDetailsOf are a tool call's details as rows have them.
 func ToolDetailsOf(d domain.ToolDetails) ToolDetails {
-	return ToolDetails{d.Paths, DiffsOf(d.Diffs), d.Terminal}
+	return ToolDetails{d.Paths, DiffsOf(d.Diffs), d.Terminal, d.RefusedBy, d.Refusal}
 }
 
 // Value is the details as the program has them.
 func (d ToolDetails) Value() domain.ToolDetails {
-	return domain.ToolDetails{Paths: d.Paths, Diffs: Diffs(d.Diffs), Terminal: d.Terminal}
+	return domain.ToolDetails{Paths: d.Paths, Diffs: Diffs(d.Diffs), Terminal: d.Terminal, RefusedBy: d.RefusedBy, Refusal: d.Refusal}
+}
+
+// RulePreview is what a rule would hold for.
+type RulePreview struct {
+	Tool    string `json:"tool"`
+	Covers  string `json:"covers"`
+	Pattern string `json:"pattern,omitempty"`
 }
 
 // Plan is an agent's plan.

@@ -177,6 +177,19 @@ ALTER TABLE runs ADD COLUMN agent_model TEXT NOT NULL DEFAULT '';
 CREATE TABLE agent_sessions (thread INTEGER PRIMARY KEY, agent TEXT NOT NULL, seen INTEGER NOT NULL, session TEXT NOT NULL);
 CREATE INDEX agent_sessions_agent ON agent_sessions (agent, seen);
 `, `
+-- The plan that an agent asks to carry out, and why a rule or a mode decided as it did. Rules may be for files, and for patterns of commands.
+ALTER TABLE approvals ADD COLUMN plan TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN explanation TEXT NOT NULL DEFAULT '';
+ALTER TABLE rules RENAME TO former_rules;
+CREATE TABLE rules (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	thread INTEGER NOT NULL, effect TEXT NOT NULL, tool TEXT NOT NULL, command TEXT NOT NULL DEFAULT '', pattern INTEGER NOT NULL DEFAULT 0,
+	path TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
+	UNIQUE (thread, effect, tool, command, pattern, path)
+);
+INSERT INTO rules (id, thread, effect, tool, command, created) SELECT id, thread, effect, tool, command, created FROM former_rules;
+DROP TABLE former_rules;
+`, `
 -- What an agent asks a human to fill in or to open (package rowjson), and what was filled in.
 ALTER TABLE approvals ADD COLUMN elicitation TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN content TEXT NOT NULL DEFAULT '';

@@ -1,8 +1,7 @@
-package sqlite
+package statement
 
 import (
 	"errors"
-	"fmt"
 
 	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -12,10 +11,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
-// reason sorts an error of SQLite by what can be done about it: full,
+// Reason sorts an error of SQLite by what can be done about it: full,
 // corrupt, locked or unreadable. A schema that is not ours is altered, and
 // another database than the one that was meant is replaced.
-func reason(err error) string {
+func Reason(err error) string {
 	var damaged *DamagedError
 	var altered *schema.AlteredError
 	switch {
@@ -24,7 +23,7 @@ func reason(err error) string {
 	case errors.As(err, &altered):
 		return "altered"
 	}
-	if errors.Is(err, errReplaced) {
+	if errors.Is(err, dbfile.ErrReplaced) {
 		return "replaced"
 	}
 	var e *driver.Error
@@ -49,15 +48,16 @@ func reason(err error) string {
 // A failure is an error of SQLite that is also one of those of package store.
 type failure struct{ kind, err error }
 
-func (f failure) Error() string   { return f.err.Error() }
+func (f failure) Error() string { return f.err.Error() }
+
 func (f failure) Unwrap() []error { return []error{f.kind, f.err} }
 
-// failed makes an error of SQLite one that callers can do something about.
-func failed(err error) error {
+// Failed makes an error of SQLite one that callers can do something about.
+func Failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	if kind := kinds[reason(err)]; kind != nil && !errors.Is(err, kind) {
+	if kind := kinds[Reason(err)]; kind != nil && !errors.Is(err, kind) {
 		return failure{kind, err}
 	}
 	return err
@@ -65,19 +65,3 @@ func failed(err error) error {
 
 // kinds are what package store calls the reasons that it knows.
 var kinds = map[string]error{"full": store.ErrFull, "locked": store.ErrLocked, "corrupt": store.ErrDamaged}
-
-// Locked is err with the process that has the database, where that is why. This
-// process must have closed it.
-func Locked(path string, err error) error {
-	if !store.IsLocked(err) {
-		return err
-	}
-	var known *OpenError
-	if errors.As(err, &known) {
-		err = known.Err
-	}
-	if pid := dbfile.Blocker(path); pid != 0 {
-		err = fmt.Errorf("it is process %d, which `kill -9 %d` ends: %w", pid, pid, err)
-	}
-	return &OpenError{path, "locked", err}
-}

@@ -1,4 +1,4 @@
-package sqlite
+package statement
 
 import (
 	"database/sql"
@@ -16,6 +16,7 @@ type DamagedError struct{ Err error }
 
 func (e *DamagedError) Error() string { return e.Err.Error() }
 
+// Unwrap is store.ErrDamaged and the cause.
 func (e *DamagedError) Unwrap() []error { return []error{store.ErrDamaged, e.Err} }
 
 // SQLite notices damage of its pages, not of what is in them. What is read is
@@ -26,28 +27,28 @@ var (
 	errNoJSON = &DamagedError{errors.New("a value is not JSON")}
 )
 
-// A jsonText is a column that holds JSON or nothing. What is damaged in it
-// beyond its characters is damagedJSON instead.
-type jsonText string
+// A JSON is a column that holds JSON or nothing. What is damaged in it
+// beyond its characters is DamagedJSON instead.
+type JSON string
 
-// damagedJSON stands in the place of JSON that could not be read.
-const damagedJSON = `{"damaged":true}`
+// DamagedJSON stands in the place of JSON that could not be read.
+const DamagedJSON = `{"damaged":true}`
 
-// raw is JSON as it is kept, or nil.
-func (t jsonText) raw() json.RawMessage {
+// Raw is JSON as it is kept, or nil.
+func (t JSON) Raw() json.RawMessage {
 	if t == "" {
 		return nil
 	}
 	return json.RawMessage(t)
 }
 
-// intact is raw for what the program reads itself: where it is damaged there is
+// Intact is Raw for what the program reads itself: where it is damaged there is
 // none.
-func (t jsonText) intact() json.RawMessage {
-	if t == damagedJSON {
+func (t JSON) Intact() json.RawMessage {
+	if t == DamagedJSON {
 		return nil
 	}
-	return t.raw()
+	return t.Raw()
 }
 
 // A checkedRow is a row of which each column is looked at. Characters that are
@@ -57,6 +58,7 @@ type checkedRow struct {
 	damaged func(error) // is called with each damage that is found
 }
 
+// Scan is as of [Scanner].
 func (c checkedRow) Scan(into ...any) error {
 	if err := c.row.Scan(into...); err != nil {
 		return &DamagedError{err}
@@ -69,9 +71,9 @@ func (c checkedRow) Scan(into ...any) error {
 			if *column != nil {
 				c.mend(*column)
 			}
-		case *jsonText:
+		case *JSON:
 			c.mendJSON(column)
-		case **jsonText:
+		case **JSON:
 			if *column != nil {
 				c.mendJSON(*column)
 			}
@@ -87,11 +89,11 @@ func (c checkedRow) mend(text *string) {
 	}
 }
 
-func (c checkedRow) mendJSON(text *jsonText) {
+func (c checkedRow) mendJSON(text *JSON) {
 	plain := string(*text)
 	c.mend(&plain)
-	if *text = jsonText(plain); plain != "" && !json.Valid([]byte(plain)) {
-		*text = damagedJSON
+	if *text = JSON(plain); plain != "" && !json.Valid([]byte(plain)) {
+		*text = DamagedJSON
 		c.damaged(errNoJSON)
 	}
 }

@@ -1,4 +1,4 @@
-package sqlite
+package rowjson
 
 import (
 	"time"
@@ -6,28 +6,28 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// settingsText is how domain.Settings are kept, as JSON in a column.
-type settingsText struct {
-	AutoAcceptEdits       bool            `json:"auto_accept_edits,omitempty"`
-	SkipPermissions       bool            `json:"skip_permissions,omitempty"`
-	SkipPermissionsUntil  *time.Time      `json:"skip_permissions_until,omitempty"`
-	SystemPrompt          string          `json:"system_prompt,omitempty"`
-	AppendSystemPrompt    string          `json:"append_system_prompt,omitempty"`
-	CustomInstructions    string          `json:"custom_instructions,omitempty"`
-	PermissionPromptTool  string          `json:"permission_prompt_tool,omitempty"`
-	AllowedTools          []string        `json:"allowed_tools,omitempty"`
-	DisallowedTools       []string        `json:"disallowed_tools,omitempty"`
-	AdditionalDirectories []string        `json:"additional_directories,omitempty"`
-	MCPServers            []mcpServerText `json:"mcp_servers,omitempty"`
-	MaxTurns              int             `json:"max_turns,omitempty"`
-	Verbose               bool            `json:"verbose,omitempty"`
-	ModeRun               int64           `json:"mode_run,omitempty"`
+// Settings are domain.Settings.
+type Settings struct {
+	AutoAcceptEdits       bool        `json:"auto_accept_edits,omitempty"`
+	SkipPermissions       bool        `json:"skip_permissions,omitempty"`
+	SkipPermissionsUntil  *time.Time  `json:"skip_permissions_until,omitempty"`
+	SystemPrompt          string      `json:"system_prompt,omitempty"`
+	AppendSystemPrompt    string      `json:"append_system_prompt,omitempty"`
+	CustomInstructions    string      `json:"custom_instructions,omitempty"`
+	PermissionPromptTool  string      `json:"permission_prompt_tool,omitempty"`
+	AllowedTools          []string    `json:"allowed_tools,omitempty"`
+	DisallowedTools       []string    `json:"disallowed_tools,omitempty"`
+	AdditionalDirectories []string    `json:"additional_directories,omitempty"`
+	MCPServers            []mcpServer `json:"mcp_servers,omitempty"`
+	MaxTurns              int         `json:"max_turns,omitempty"`
+	Verbose               bool        `json:"verbose,omitempty"`
+	ModeRun               int64       `json:"mode_run,omitempty"`
 
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// mcpServerText is how a domain.MCPServer is kept.
-type mcpServerText struct {
+// mcpServer is how a domain.MCPServer is kept.
+type mcpServer struct {
 	Name    string            `json:"name"`
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
@@ -37,20 +37,22 @@ type mcpServerText struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-func settingsTextOf(s domain.Settings) settingsText {
-	t := settingsText{
+// SettingsOf are settings as rows have them.
+func SettingsOf(s domain.Settings) Settings {
+	t := Settings{
 		AutoAcceptEdits: s.AutoAcceptEdits, SkipPermissions: s.SkipPermissions, SkipPermissionsUntil: s.SkipPermissionsUntil,
 		SystemPrompt: s.SystemPrompt, AppendSystemPrompt: s.AppendSystemPrompt, CustomInstructions: s.CustomInstructions, PermissionPromptTool: s.PermissionPromptTool,
 		AllowedTools: s.AllowedTools, DisallowedTools: s.DisallowedTools, AdditionalDirectories: s.AdditionalDirectories,
 		MaxTurns: s.MaxTurns, Verbose: s.Verbose, ModeRun: s.ModeRun, Options: s.Options,
 	}
 	for _, server := range s.MCPServers {
-		t.MCPServers = append(t.MCPServers, mcpServerText(server))
+		t.MCPServers = append(t.MCPServers, mcpServer(server))
 	}
 	return t
 }
 
-func (t settingsText) settings() domain.Settings {
+// Value are the settings of a row.
+func (t Settings) Value() domain.Settings {
 	s := domain.Settings{
 		AutoAcceptEdits: t.AutoAcceptEdits, SkipPermissions: t.SkipPermissions, SkipPermissionsUntil: t.SkipPermissionsUntil,
 		SystemPrompt: t.SystemPrompt, AppendSystemPrompt: t.AppendSystemPrompt, CustomInstructions: t.CustomInstructions, PermissionPromptTool: t.PermissionPromptTool,
@@ -63,8 +65,8 @@ func (t settingsText) settings() domain.Settings {
 	return s
 }
 
-// tokensText is how domain.Tokens are kept.
-type tokensText struct {
+// Tokens are domain.Tokens.
+type Tokens struct {
 	Input       int64   `json:"input,omitempty"`
 	Output      int64   `json:"output,omitempty"`
 	CacheRead   int64   `json:"cache_read,omitempty"`

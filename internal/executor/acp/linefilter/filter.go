@@ -1,4 +1,7 @@
-package acp
+// Package linefilter stands between what an agent prints and the SDK of the Agent
+// Client Protocol: it reads lines with bounded memory, keeps order, and lets nothing
+// through that would make the SDK end the connection.
+package linefilter
 
 import (
 	"bufio"
@@ -8,37 +11,36 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
 const (
-	// maxAgentLine is the longest line of an agent that is looked at, in bytes.
-	maxAgentLine = 32 << 20
+	// MaxLine is the longest line of an agent that is looked at, in bytes.
+	MaxLine = 32 << 20
 	// maxSDKLine is the longest line that the SDK is given: its own limit, a
 	// scanner of 10 MiB, ends the connection.
 	maxSDKLine = 10<<20 - 64
-	// maxAgentRequests is how many requests of an agent may be open at once.
-	maxAgentRequests = 1024
-	keepLine         = 1 << 20 // the largest line buffer that is kept
+	// MaxRequests is how many requests of an agent may be open at once.
+	MaxRequests = 1024
+	keepLine    = 1 << 20 // the largest line buffer that is kept
 )
 
-// A filter stands between an agent's stdout and the SDK. It takes the updates
+// A Filter stands between an agent's stdout and the SDK. It takes the updates
 // itself, one after the other, so that the agent is read no faster than the
 // hub takes the reports, and no response overtakes an update; and it lets
 // nothing through that would make the SDK end the connection, lose a response
 // or log a payload.
-type filter struct {
-	update   func(update []byte, repaired bool) // params.update of a session/update, valid until it returns
-	request  func() bool                        // a request goes to the SDK; false: there are too many
-	response func()                             // a response goes to the SDK
-	elicited func(params []byte)                // params of an elicitation/complete, valid until it returns
-	refuse   func(id []byte, reason error)      // answer a request
-	garbage  func(line []byte)
-	tooLong  func(length int64)
-	sdk      io.Writer
+type Filter struct {
+	Update   func(update []byte, repaired bool) // params.update of a session/update, valid until it returns
+	Request  func() bool                        // a request goes to the SDK; false: there are too many
+	Response func()                             // a response goes to the SDK
+	Elicited func(params []byte)                // params of an elicitation/complete, valid until it returns
+	Refuse   func(id []byte, reason error)      // answer a request
+	Garbage  func(line []byte)                  // a line that is no message, valid until it returns
+	TooLong  func(length int64)                 // a line of more than MaxLine was left out
+	SDK      io.Writer                          // gets what is left
 
 	message  frame.Message
 	repaired bool // the line was no UTF-8
@@ -50,8 +52,8 @@ var (
 	errNoUTF8          = errors.New("the message is no UTF-8: what people would be shown is not what would run")
 )
 
-// run filters what agent prints until it ends.
-func (f *filter) run(agent io.Reader) error {
+// Run filters what agent prints until it ends.
+func (f *Filter) Run(agent io.Reader) error {
 	lines := lineReader{r: bufio.NewReaderSize(agent, 64<<10)}
 	for {
 		line, length, err := lines.next()
@@ -59,14 +61,14 @@ func (f *filter) run(agent io.Reader) error {
 		case err != nil:
 			return err
 		case line == nil:
-			f.tooLong(length)
+			f.TooLong(length)
 		default:
 			f.line(line)
 		}
 	}
 }
 
-func (f *filter) line(line []byte) {
+func (f *Filter) line(line []byte) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
 		return
@@ -75,16 +77,16 @@ func (f *filter) line(line []byte) {
 	f.repaired = false
 	if !frame.Parse(line, m) {
 		if utf8.Valid(line) {
-			f.garbage(line)
+			f.Garbage(line)
 			return
 		}
 		repaired := bytes.ToValidUTF8(line, []byte("\uFFFD"))
-		if len(repaired) > maxAgentLine {
-			f.tooLong(int64(len(line)))
+		if len(repaired) > MaxLine {
+			f.TooLong(int64(len(line)))
 			return
 		}
 		if !frame.Parse(repaired, m) {
-			f.garbage(line)
+			f.Garbage(line)
 			return
 		}
 		line, f.repaired = repaired, true
@@ -92,21 +94,21 @@ func (f *filter) line(line []byte) {
 	hasID := m.ID != nil && string(m.ID) != "null"
 	switch {
 	case m.Kind != frame.Object, m.JSONRPC != nil && m.JSONRPC[0] != '"':
-		f.garbage(line)
+		f.Garbage(line)
 	case m.Method != nil:
 		f.call(line, hasID)
 	case hasID:
 		f.answer(line)
 	default:
-		f.garbage(line)
+		f.Garbage(line)
 	}
 }
 
 // call is for a request or a notification of the agent.
-func (f *filter) call(line []byte, hasID bool) {
+func (f *Filter) call(line []byte, hasID bool) {
 	m := &f.message
 	if m.Method[0] != '"' {
-		f.garbage(line)
+		f.Garbage(line)
 		return
 	}
 	method := m.Method[1 : len(m.Method)-1]
@@ -118,22 +120,22 @@ func (f *filter) call(line []byte, hasID bool) {
 	if string(method) == "session/update" {
 		update := frame.Member(m.Params, "update")
 		if update == nil {
-			f.garbage(line)
+			f.Garbage(line)
 		} else {
-			f.update(update, f.repaired)
+			f.Update(update, f.repaired)
 		}
 	}
-	if string(method) == acp.ClientMethodElicitationComplete && !hasID {
-		f.elicited(m.Params)
+	if string(method) == "elicitation/complete" && !hasID {
+		f.Elicited(m.Params)
 	}
 	switch {
 	case hasID && len(line) > maxSDKLine:
-		f.refuse(m.ID, errMessageTooLong)
-	case hasID && f.repaired && (string(method) == "session/request_permission" || string(method) == acp.ClientMethodElicitationCreate):
-		f.refuse(m.ID, errNoUTF8)
-		f.garbage(line)
-	case hasID && !f.request():
-		f.refuse(m.ID, errTooManyRequests)
+		f.Refuse(m.ID, errMessageTooLong)
+	case hasID && f.repaired && (string(method) == "session/request_permission" || string(method) == "elicitation/create"):
+		f.Refuse(m.ID, errNoUTF8)
+		f.Garbage(line)
+	case hasID && !f.Request():
+		f.Refuse(m.ID, errTooManyRequests)
 	case hasID, string(method) == "$/cancel_request" && len(line) <= maxSDKLine:
 		f.pass(line)
 	}
@@ -142,9 +144,9 @@ func (f *filter) call(line []byte, hasID bool) {
 }
 
 // answer is for a response of the agent. Who waits for it always gets one.
-func (f *filter) answer(line []byte) {
+func (f *Filter) answer(line []byte) {
 	m := &f.message
-	f.response()
+	f.Response()
 	switch failed := m.Error != nil && string(m.Error) != "null"; {
 	case len(line) > maxSDKLine:
 		f.pass(frame.ErrorBody(m.ID, &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: errMessageTooLong.Error()}))
@@ -165,9 +167,9 @@ func (f *filter) answer(line []byte) {
 
 // pass gives a line to the SDK. An error means that the SDK has ended, which
 // who waits for it notices.
-func (f *filter) pass(line []byte) {
-	f.sdk.Write(line)
-	f.sdk.Write([]byte{'\n'})
+func (f *Filter) pass(line []byte) {
+	f.SDK.Write(line)
+	f.SDK.Write([]byte{'\n'})
 }
 
 // A lineReader reads lines with bounded memory.
@@ -191,7 +193,7 @@ func (l *lineReader) next() (line []byte, length int64, err error) {
 		switch {
 		case whole && length == int64(len(part)):
 			return part, length, nil
-		case length > maxAgentLine+1:
+		case length > MaxLine+1:
 			tooLong, l.buf = true, nil
 		default:
 			l.buf = append(l.buf, part...)

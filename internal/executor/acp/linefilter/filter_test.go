@@ -1,26 +1,21 @@
-package acp
+package linefilter
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 // A witness is a filter that writes down what it does.
 type witness struct {
-	filter
+	Filter
 	sdkGot   bytes.Buffer
 	seen     []string
 	requests int
@@ -28,14 +23,14 @@ type witness struct {
 
 func newWitness() *witness {
 	w := &witness{requests: 1 << 30}
-	w.filter = filter{
-		sdk:      &w.sdkGot,
-		update:   func(u []byte, _ bool) { w.seen = append(w.seen, "update "+string(u)) },
-		response: func() { w.seen = append(w.seen, "response") },
-		request:  func() bool { w.requests--; return w.requests >= 0 },
-		refuse:   func(id []byte, err error) { w.seen = append(w.seen, fmt.Sprintf("refuse %s %v", id, err)) },
-		garbage:  func(line []byte) { w.seen = append(w.seen, "garbage "+string(line)) },
-		tooLong:  func(n int64) { w.seen = append(w.seen, fmt.Sprint("too long ", n)) },
+	w.Filter = Filter{
+		SDK:      &w.sdkGot,
+		Update:   func(u []byte, _ bool) { w.seen = append(w.seen, "update "+string(u)) },
+		Response: func() { w.seen = append(w.seen, "response") },
+		Request:  func() bool { w.requests--; return w.requests >= 0 },
+		Refuse:   func(id []byte, err error) { w.seen = append(w.seen, fmt.Sprintf("refuse %s %v", id, err)) },
+		Garbage:  func(line []byte) { w.seen = append(w.seen, "garbage "+string(line)) },
+		TooLong:  func(n int64) { w.seen = append(w.seen, fmt.Sprint("too long ", n)) },
 	}
 	return w
 }
@@ -76,11 +71,11 @@ func TestLimitsOfTheFilter(t *testing.T) {
 	}
 	t.Run("32 MiB", func(t *testing.T) {
 		w := newWitness()
-		input := line(`{"x":"`, maxAgentLine) + "\n" + line(`{"x":"`, maxAgentLine+1) + "\n" + `{"id":1,"result":1}` // no newline
-		require.ErrorIs(t, w.run(strings.NewReader(input)), io.EOF)
+		input := line(`{"x":"`, MaxLine) + "\n" + line(`{"x":"`, MaxLine+1) + "\n" + `{"id":1,"result":1}` // no newline
+		require.ErrorIs(t, w.Run(strings.NewReader(input)), io.EOF)
 		require.Len(t, w.seen, 3)
 		assert.True(t, strings.HasPrefix(w.seen[0], `garbage {"x"`), "it was read")
-		assert.Equal(t, fmt.Sprint("too long ", maxAgentLine+2), w.seen[1])
+		assert.Equal(t, fmt.Sprint("too long ", MaxLine+2), w.seen[1])
 		assert.Equal(t, "response", w.seen[2])
 	})
 	t.Run("the SDK's 10 MiB", func(t *testing.T) {
@@ -100,42 +95,4 @@ func TestLimitsOfTheFilter(t *testing.T) {
 		w.line([]byte(`{"id":2,"method":"m"}`))
 		assert.Equal(t, []string{"refuse 2 too many requests are open"}, w.seen)
 	})
-}
-
-// busyHub encodes what it is told, as a link would.
-type busyHub struct {
-	task.Hub
-	reports int
-}
-
-func (h *busyHub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
-	h.reports++
-	_, err := task.JSON(p)
-	return err
-}
-
-// BenchmarkFilter is an agent that streams text: the target is 30,000 updates
-// a second on one core.
-func BenchmarkFilter(b *testing.B) {
-	hub := &busyHub{}
-	t := newTurn(task.New(b.Context(), b.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", SessionToken: "token", Launch: &catalog.AgentLaunch{}}))
-	defer t.Close()
-	update, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{
-		"sessionId": "0123456789", "update": map[string]any{
-			"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": strings.Repeat("word ", 12)},
-		},
-	}})
-	require.NoError(b, err)
-	const lines = 1000
-	input := bytes.Repeat(append(update, '\n'), lines)
-	f := filter{update: func(u []byte, _ bool) { t.update("agent_message_chunk", u, false) }, sdk: io.Discard}
-	b.ReportAllocs()
-	b.ResetTimer()
-	n := 0
-	for b.Loop() {
-		f.run(bytes.NewReader(input))
-		n += lines
-	}
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "updates/s")
-	require.Equal(b, n, hub.reports)
 }

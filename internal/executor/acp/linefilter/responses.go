@@ -1,25 +1,27 @@
-package acp
+package linefilter
 
-import "sync"
+import (
+	"sync"
+)
 
-// responses counts responses that went to the SDK and calls that have returned,
+// Responses counts responses that went to the SDK and calls that have returned,
 // so that the end of the agent's output is shown to the SDK only when every
 // response has been taken: it would prefer the end.
-type responses struct {
+type Responses struct {
 	mu                  sync.Mutex
 	forwarded, returned int
 	changed             chan struct{} // closed when returned rises; nil if nobody waits
 }
 
-// forward notes that the SDK was given a response.
-func (r *responses) forward() {
+// Forward notes that the SDK was given a response.
+func (r *Responses) Forward() {
 	r.mu.Lock()
 	r.forwarded++
 	r.mu.Unlock()
 }
 
-// took notes that a call has returned.
-func (r *responses) took() {
+// Took notes that a call has returned.
+func (r *Responses) Took() {
 	r.mu.Lock()
 	r.returned++
 	if r.changed != nil {
@@ -29,9 +31,9 @@ func (r *responses) took() {
 	r.mu.Unlock()
 }
 
-// pending is nil if all have been taken, else a channel that is closed at the
+// Pending is nil if all have been taken, else a channel that is closed at the
 // next change.
-func (r *responses) pending() <-chan struct{} {
+func (r *Responses) Pending() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.returned >= r.forwarded {

@@ -1,0 +1,225 @@
+//go:build unix
+
+package main_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// asksToRun waits until a session asks whether it may run something.
+func (s *agentSite) asksToRun(c *client, session string) event {
+	s.t.Helper()
+	question := c.awaitQuestion(session)
+	require.Equal(s.t, "Bash", question.Data.ToolName, "%s", question.Raw)
+	c.awaitState(session, "waiting_input")
+	require.False(s.t, s.exists("made"))
+	return question
+}
+
+// next continues a session.
+func (c *client) next(from launched, query string) (l launched) {
+	c.t.Helper()
+	c.call("continueSession", object{"session_id": from.SessionID, "query": query}, &l)
+	return l
+}
+
+// completes waits for the end of a session, which has to be a good one.
+func (c *client) completes(l launched) {
+	c.t.Helper()
+	end := c.awaitEnd(l.SessionID)
+	require.Equal(c.t, "completed", end.Data.State, "%s", end.Raw)
+}
+
+// transcript is all that stands in the conversation of a session, whoever said it.
+func (c *client) transcript(session string) string {
+	c.t.Helper()
+	var r struct {
+		Events []struct{ Content string }
+	}
+	c.call("getConversation", object{"session_id": session}, &r)
+	var all strings.Builder
+	for _, e := range r.Events {
+		all.WriteString(e.Content + "\n")
+	}
+	return all.String()
+}
+
+// refusals are who did not let tool calls of a session run, and why.
+func (c *client) refusals(session string) (list []string) {
+	c.t.Helper()
+	var r struct {
+		Events []struct {
+			Type string `json:"event_type"`
+			By   string `json:"refused_by"`
+			Why  string `json:"refusal"`
+		}
+	}
+	c.call("getConversation", object{"session_id": session}, &r)
+	for _, e := range r.Events {
+		if e.Type == "tool_result" && e.By != "" {
+			list = append(list, e.By+": "+e.Why)
+		}
+	}
+	return list
+}
+
+func playDenial(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	l := c.launch("run: touch made", s.agent)
+	question := s.asksToRun(c, l.SessionID)
+	var told struct {
+		SessionID string `json:"told_session_id"`
+	}
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "say: another name, please", "tell": true}, &told)
+	c.awaitEnd(l.SessionID)
+	const ended = "The denial ended the turn"
+	assert.False(t, s.exists("made"))
+	assert.Empty(t, c.pending())
+	goesOn := "The tool said: "
+	if a.denialEnds {
+		assert.NotContains(t, c.conversation(l.SessionID), goesOn)
+		assert.Contains(t, c.transcript(l.SessionID), ended)
+	} else {
+		assert.NotContains(t, c.transcript(l.SessionID), ended)
+		assert.Contains(t, c.conversation(l.SessionID), goesOn)
+	}
+	for _, call := range c.refusals(l.SessionID) {
+		assert.Equal(t, "user: say: another name, please", call)
+	}
+	// The reason is the next prompt, as it was wanted.
+	require.NotEmpty(t, told.SessionID)
+	c.completes(launched{SessionID: told.SessionID})
+	assert.Contains(t, c.transcript(told.SessionID), "and I did not give it: say: another name, please")
+	l.SessionID = told.SessionID
+	// It is there for the next prompt.
+	l = c.next(l, "say: hello")
+	c.completes(l)
+	assert.Contains(t, c.conversation(l.SessionID), "hello")
+	s.close(c)
+	if a.denialEnds {
+		return "yes: its turn ends, which is said; it is told why with its next prompt"
+	}
+	return "yes: its turn goes on; it is told why with its next prompt"
+}
+
+// playRule has a rule of the user that denies what the agent would run.
+func playRule(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	s.rules = "[[rules]]\neffect = \"deny\"\ntool = \"Bash\"\ncommand = \"touch *\"\n"
+	s.configure()
+	c := s.open()
+	l := c.launch("run: touch made", s.agent)
+	if a.untold {
+		question := s.asksToRun(c, l.SessionID)
+		c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "no"}, nil)
+		c.awaitEnd(l.SessionID)
+		s.close(c)
+		return "no: it says what it would run as a title alone, so it is asked"
+	}
+	c.awaitEnd(l.SessionID)
+	assert.False(t, s.exists("made"))
+	for _, e := range c.seen() {
+		require.NotEqual(t, "new_approval", e.Type, "%s", e.Raw)
+	}
+	for _, call := range c.toolCalls(l.SessionID) { // some do not tell of one that they do not run
+		assert.Equal(t, []string{"Bash", "failed"}, []string{call.Tool, call.Status})
+	}
+	refusals := c.refusals(l.SessionID)
+	require.NotEmpty(t, refusals)
+	for _, why := range refusals {
+		assert.Regexp(t, `^rule=user: .*config.toml, line \d+: deny tool "Bash", command "touch \*"$`, why)
+	}
+	s.close(c)
+	return "yes"
+}
+
+func playAlways(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	l := c.launch("run: touch made", s.agent)
+	question := s.asksToRun(c, l.SessionID)
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve", "scope": "session"}, nil)
+	c.completes(l)
+	assert.True(t, s.exists("made"))
+
+	l = c.next(l, "run: touch made")
+	c.completes(l)
+	for _, e := range c.seen() {
+		require.False(t, e.Type == "new_approval" && e.Data.SessionID == l.SessionID, "it was asked again: %s", e.Raw)
+	}
+	l = c.next(l, "run: rm made") // that was not meant
+	c.awaitQuestion(l.SessionID)
+	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
+	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+	assert.True(t, s.exists("made"))
+	s.close(c)
+	return "yes"
+}
+
+// A question outlives the hub; its answer counts when the agent asks it again.
+func playKill(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	l := c.launch("run: touch made", s.agent)
+	question := s.asksToRun(c, l.SessionID)
+	s.awaitRecord(`"touch made`) // the call, not the prompt
+	c.crash()
+	s.requireNobody("after a kill")
+
+	c = s.open()
+	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	end := c.await("the end of the session that goes on", func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.ThreadID == l.ThreadID && e.Data.SessionID != l.SessionID && ended(e.Data.State)
+	})
+	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
+	assert.True(t, s.exists("made"))
+	for _, e := range c.seen() {
+		require.False(t, e.Type == "new_approval" && e.Data.SessionID == end.Data.SessionID, "it was asked again: %s", e.Raw)
+	}
+	prompts := s.model.Prompts()
+	if a.forgets {
+		prompts = append(prompts, prompts[0])[:2] // it may know of the first one, or not
+	}
+	assert.Equal(t, []string{"run: touch made", "run: touch made"}, prompts, "the agent may have lost it, so it is told again")
+	s.close(c)
+	return "yes"
+}
+
+// playSubAgent has a sub-agent run a command.
+func playSubAgent(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	l := c.launch("delegate: run: touch made", s.agent)
+	if a.sub == "" {
+		question := s.asksToRun(c, l.SessionID)
+		c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+		c.completes(l)
+		assert.True(t, s.exists("made"))
+		s.close(c)
+		return "yes"
+	}
+	if a.subHangs {
+		require.Eventually(t, func() bool { return slices.Equal(s.model.Prompts(), []string{"run: touch made"}) }, watchdog/3, pollEvery,
+			"the sub-agent does not begin")
+		time.Sleep(2 * time.Second) // for a question that does not come
+		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
+		require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+	} else {
+		c.completes(l)
+		assert.Contains(t, c.conversation(l.SessionID), a.subSays)
+	}
+	assert.False(t, s.exists("made"))
+	for _, e := range c.seen() {
+		require.NotEqual(t, "new_approval", e.Type, "%s", e.Raw)
+	}
+	s.close(c)
+	return "no: " + a.sub
+}

@@ -1,0 +1,128 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/testdata/agents/model"
+)
+
+// playPlan leaves plan mode, and then edits as the answer said.
+func playPlan(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	var l launched
+	c.call("launchSession", object{"query": "plan: made", "agent": s.agent, "permission_mode": "plan"}, &l)
+	if a.leaves == nil {
+		end := c.awaitEnd(l.SessionID)
+		if a.modes != "" {
+			assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
+			assert.Contains(t, end.Data.Error, a.modes)
+		} else {
+			assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
+			assert.Contains(t, c.conversation(l.SessionID), "There is no tool for that.")
+		}
+		assert.False(t, s.exists("made"))
+		s.close(c)
+		return "no: " + a.planless
+	}
+	exit := c.awaitQuestion(l.SessionID)
+	var asked struct {
+		Options []struct {
+			ID   string `json:"option_id"`
+			Name string `json:"name"`
+			Kind string `json:"kind"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(exit.Raw, &asked))
+	var names []string
+	var chosen string
+	for _, o := range asked.Options {
+		names = append(names, o.Name)
+		if o.Kind == "allow_once" {
+			chosen = o.ID
+		}
+	}
+	assert.Equal(t, a.leaves, names)
+	var shown struct {
+		Plan string          `json:"plan"`
+		Rule json.RawMessage `json:"rule_preview"`
+	}
+	require.NoError(t, json.Unmarshal(exit.Raw, &shown))
+	assert.Contains(t, shown.Plan, "1. Write the file.", "as the text that it is")
+	assert.Empty(t, shown.Rule)
+	assert.ErrorContains(t, c.try("sendDecision", object{"approval_id": exit.Data.ApprovalID, "decision": "approve", "scope": "session"}, nil), "a plan is agreed to for itself")
+	c.call("sendDecision", object{"approval_id": exit.Data.ApprovalID, "decision": "approve", "option": chosen}, nil)
+
+	edit := c.await("a question about the file", func(e event) bool {
+		return e.Type == "new_approval" && e.Data.SessionID == l.SessionID && e.Data.ApprovalID != exit.Data.ApprovalID
+	})
+	assert.Contains(t, []string{"Write", "Edit"}, edit.Data.ToolName)
+	assert.False(t, s.exists("made"))
+	c.call("sendDecision", object{"approval_id": edit.Data.ApprovalID, "decision": "approve"}, nil)
+	c.completes(l)
+	text, err := os.ReadFile(filepath.Join(s.root, "made"))
+	require.NoError(t, err)
+	assert.Equal(t, model.Written, string(text))
+	s.close(c)
+	if !a.telling {
+		return "yes: its question names the plan's file, of which the plan is read"
+	}
+	return "yes"
+}
+
+// playUnknownModel asks for a model that nobody has.
+func playUnknownModel(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	var l launched
+	c.call("launchSession", object{"query": "say: hello", "agent": s.agent, "model": "no-such-model"}, &l)
+	end := c.awaitEnd(l.SessionID)
+	assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
+	assert.Contains(t, end.Data.Error, "no-such-model")
+	assert.Contains(t, end.Data.Error, a.model)
+	assert.Empty(t, s.model.Prompts())
+
+	// Now it is known.
+	refused := c.refused("launchSession", object{"query": "say: hello", "agent": s.agent, "model": "no-such-model"})
+	assert.Contains(t, string(refused.Data), a.model)
+	s.close(c)
+	return "yes: refused, with a list of what it has"
+}
+
+func playSlashCommand(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	for _, dir := range []string{".claude/commands", ".opencode/command"} {
+		s.put(s.root+"/"+dir+"/greet.md", "---\ndescription: Greets\n---\nsay: hello $ARGUMENTS\n")
+	}
+	s.put(s.root+"/.gemini/commands/greet.toml", "description = \"Greets\"\nprompt = \"say: hello {{args}}\"\n")
+	c := s.open()
+	l := c.launch(a.prompt, s.agent)
+	c.completes(l)
+	assert.Contains(t, c.conversation(l.SessionID), a.says)
+	var state struct {
+		Session struct {
+			Agent struct {
+				Commands []struct{ Name string } `json:"commands"`
+			} `json:"agent_session"`
+		} `json:"session"`
+	}
+	c.call("getSessionState", object{"session_id": l.SessionID}, &state)
+	var commands []string
+	for _, command := range state.Session.Agent.Commands {
+		commands = append(commands, command.Name)
+	}
+	assert.Contains(t, commands, a.command)
+	s.close(c)
+	if a.commandless != "" {
+		return "yes: its own commands; " + a.commandless
+	}
+	return "yes"
+}

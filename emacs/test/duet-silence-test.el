@@ -1,0 +1,97 @@
+;;; duet-silence-test.el --- Tests of agents that say nothing  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-model-test)
+
+(defun duet-silence-test-event (seq seconds &rest data)
+  "Return params of an event: silent since some SECONDS, number SEQ, with DATA."
+  (apply #'duet-model-test-event "agent_silent" seq :session_id "r1"
+         :since (format-time-string "%FT%T.%3NZ" (time-subtract nil seconds) t)
+         data))
+
+(defmacro duet-silence-test-with-transcript (session model &rest body)
+  "Run BODY in a transcript of SESSION, a session of MODEL, in a window."
+  (declare (indent 2))
+  `(let* ((,model (duet-model-test-model t))
+          (,session (duet-model-session ,model "t1")))
+     (with-temp-buffer
+       (duet-transcript-mode)
+       (setq duet-session ,session)
+       (save-window-excursion
+         (switch-to-buffer (current-buffer))
+         (unwind-protect (progn ,@body)
+           (when duet-silence--timer
+             (cancel-timer duet-silence--timer)
+             (setq duet-silence--timer nil)))))))
+
+(defun duet-silence-test-tail ()
+  "Return what stands at the end of the current transcript."
+  (and duet-silence--overlay (overlay-get duet-silence--overlay 'after-string)))
+
+(ert-deftest duet-silence-test-shown ()
+  "Header line and end of a transcript tell of silence, and of its end."
+  (duet-silence-test-with-transcript session model
+    (should-not (duet-silence--header session))
+    (should-not duet-silence--timer)
+    (duet-model-apply model (duet-silence-test-event 2 12 :note "API error 500"))
+    (should (equal (substring-no-properties (duet-silence--header session))
+                   "silent for 12 s"))
+    (should (string-match-p "^demo has said nothing for 12 s: API error 500\n"
+                            (duet-silence-test-tail)))
+    (should duet-silence--timer)
+    (duet-model-apply model (duet-silence-test-event 3 300 :tool_title "Look into it"))
+    (duet-silence--tick)
+    (should (string-match-p "^demo has said nothing for 5 min, in the middle of: Look into it\n"
+                            (duet-silence-test-tail)))
+    (let ((inhibit-read-only t)) (goto-char (point-max)) (insert "more\n"))
+    (should (= (overlay-start duet-silence--overlay) (point-max)))
+    (duet-model-apply model (duet-silence-test-event 4 300 :ended t))
+    (should-not (duet-silence-test-tail))
+    (should-not (duet-silence--header session))
+    (duet-silence--tick)
+    (should-not duet-silence--timer)))
+
+(ert-deftest duet-silence-test-over ()
+  "With the run silence is over, and while it waits for a person there is none."
+  (dolist (state '("waiting_input" "interrupting" "completed"))
+    (duet-silence-test-with-transcript session model
+      (duet-model-apply model (duet-silence-test-event 2 12))
+      (should (duet-session-silence session))
+      (duet-model-apply model (duet-model-test-event
+                               "session_status_changed" 3 :session_id "r1" :thread_id "t1"
+                               :state state))
+      (should-not (duet-session-silence session))
+      (should-not (duet-silence-test-tail)))))
+
+(ert-deftest duet-silence-test-unseen ()
+  "Nothing is counted that no window shows."
+  (duet-silence-test-with-transcript session model
+    (duet-model-apply model (duet-silence-test-event 2 12))
+    (duet-silence--header session)
+    (should duet-silence--timer)
+    (switch-to-buffer "*scratch*")
+    (duet-silence--tick)
+    (should-not duet-silence--timer)))
+
+(ert-deftest duet-silence-test-listed ()
+  "A session that is listed tells whether its agent is silent."
+  (let ((model (duet-model-create :root "/nowhere/"))
+        (object (lambda (&rest more)
+                  (append more '(:id "r1" :thread_id "t1" :state "running" :agent "demo"
+                                 :created_at "2026-01-01T00:00:00Z"
+                                 :last_activity_at "2026-01-01T00:00:00Z")))))
+    (duet-model-load-sessions
+     model (vector (funcall object :silent_since "2026-01-01T00:00:00Z" :silent_note "n")))
+    (let ((session (duet-model-session model "t1")))
+      (should (equal (plist-get (duet-session-silence session) :note) "n"))
+      (should (string-match-p "silent" (aref (cadr (duet-sessions--entry session)) 1)))
+      (duet-model-load-sessions model (vector (funcall object)))
+      (should-not (duet-session-silence session)))))
+
+(provide 'duet-silence-test)
+;;; duet-silence-test.el ends here

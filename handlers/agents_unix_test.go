@@ -1,0 +1,119 @@
+//go:build unix
+
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/signin"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// signsIn is an agent that can be signed in to and does nothing else.
+const signsIn = `#!/bin/sh
+state=${0%/*}
+touch "$state/started"
+answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+while read -r line; do
+	id=${line#*'"id":'} id=${id%%,*}
+	case $line in
+	*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentInfo":{"name":"theirs","version":"4.5.6"},"agentCapabilities":{"auth":{"logout":{}}},"authMethods":[{"id":"browser","name":"B"},{"id":"tui","name":"T","type":"terminal","args":["--login"]},{"id":"key","name":"K","type":"env_var","vars":[{"name":"THEIR_API_KEY"}]}]}' ;;
+	*'"authenticate"'*) touch "$state/in"; answer '"result":{}' ;;
+	*'"logout"'*) rm "$state/in"; answer '"result":{}' ;;
+	*'"session/new"'*) if test -e "$state/in"; then answer '"result":{"sessionId":"s"}'; else answer '"error":{"code":-32000,"message":"log in first"}'; fi ;;
+	esac
+done
+`
+
+// askable has clients of a project whose file defines the agent of [signsIn], and
+// is trusted; mine, as every editor unless it says otherwise.
+func askable(t *testing.T) (dir string, mine *client) {
+	t.Helper()
+	dir = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "theirs"), []byte(signsIn), 0o700))
+	file := filepath.Join(dir, ".duet.toml")
+	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = [\"./theirs\"]\n[agents.plain]\ndriver = \"command\"\ncommand = [\"echo\"]\n"), 0o600))
+	trusted := trust.New(filepath.Join(dir, "trusted.json"))
+	inspected, err := config.Inspect(file, os.Getenv)
+	require.NoError(t, err)
+	require.NoError(t, inspected.Trust(trusted))
+	workspaces := handlers.NewWorkspaces()
+	reg := server.NewRegistry()
+	handlers.RegisterCore(reg, handlers.Core{LogLevel: new(slog.LevelVar), Now: time.Now, Workspaces: workspaces})
+	handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: func(context.Context) (*hub.Hub, error) {
+			return nil, &domain.Error{Kind: domain.KindUnavailable, Message: "none is needed"}
+		},
+		Configuration: func(restricted bool) (*config.Config, error) {
+			return config.Load(config.Sources{Project: file, Getenv: os.Getenv, Trust: trusted, Restricted: restricted})
+		},
+		Workspaces: workspaces,
+	})
+	return dir, connectTo(t, server.New(reg, server.Options{}), frame.LSP)
+}
+
+func TestAgentsAreAskedAboutThemselves(t *testing.T) {
+	dir, c := askable(t)
+	names := map[string]bool{}
+	for _, one := range object(t, c.ask("agent.list", ""))["agents"].([]any) {
+		a := one.(map[string]any)
+		names[a["name"].(string)] = a["trusted"].(bool)
+	}
+	assert.True(t, names["theirs"])
+	assert.Contains(t, names, "claude")
+	assert.NoFileExists(t, filepath.Join(dir, "started"), "no agent is started to be listed")
+
+	signedIn := func() string {
+		t.Helper()
+		return jsontest.As[string](t, c.ask("agent.check", `{"agent":"theirs"}`), "report.signed_in")
+	}
+	checked := c.ask("agent.check", `{"agent":"theirs"}`)
+	assert.Equal(t, "no", jsontest.As[string](t, checked, "report.signed_in"))
+	assert.Equal(t, "4.5.6", jsontest.As[string](t, checked, "report.version"))
+	var methods []signin.Method
+	require.NoError(t, json.Unmarshal(jsontest.Member(t, checked, "report.methods"), &methods))
+	require.Len(t, methods, 3)
+	assert.Equal(t, []string{filepath.Join(dir, "theirs"), "--login"}, methods[1].Command)
+
+	for params, kind := range map[string]string{
+		`{"agent":"theirs","method":"tui"}`: "needs_terminal",
+		`{"agent":"theirs","method":"key"}`: "no_api_key",
+		`{"agent":"plain"}`:                 "executor_failed",
+	} {
+		err := c.fail("agent.authenticate", params)
+		assert.Equal(t, kind, err.Data["kind"], params)
+	}
+	for _, params := range []string{`{"agent":"theirs","method":"other"}`, `{"agent":"theirs"}`, `{"agent":"nobody"}`} {
+		assert.Equal(t, -32602, c.fail("agent.authenticate", params).Code, params)
+	}
+	c.ask("agent.authenticate", `{"agent":"theirs","method":"browser"}`)
+	assert.Equal(t, "opens_sessions", signedIn())
+	c.ask("agent.logout", `{"agent":"theirs"}`)
+	assert.Equal(t, "no", signedIn())
+}
+
+// What a workspace defines is not started for an editor that does not trust it.
+func TestAgentsOfAWorkspaceThatIsNotTrustedAreNotAsked(t *testing.T) {
+	dir, c := askable(t)
+	c.ask("initialize", `{"workspaceTrusted":false}`)
+	for _, method := range []string{"agent.check", "agent.authenticate", "agent.logout"} {
+		assert.Equal(t, -32043, c.fail(method, `{"agent":"theirs"}`).Code, method)
+	}
+	assert.NoFileExists(t, filepath.Join(dir, "started"))
+}

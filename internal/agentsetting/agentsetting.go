@@ -1,0 +1,110 @@
+// Package agentsetting is what may be asked of an agent: its own modes, models and
+// options, as far as it has told them, and Duet's modes. It asks nobody and keeps
+// nothing.
+package agentsetting
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// Duets are the permission modes that are Duet's own, whatever an agent has.
+// Plan is one for agents alone that say nothing of modes: the others may change
+// something in their own modes without asking, so Duet cannot hold them to it.
+var Duets = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass}
+
+// A Known agent is one of the configuration, and what can be asked of it.
+type Known struct {
+	Agent string              // its name
+	Told  domain.AgentSession // zero: it has told nothing
+	Modes []string
+}
+
+// Of is what can be asked of an agent that has told that of its session.
+func Of(agent config.Agent, told domain.AgentSession) Known {
+	return Known{agent.Name, told, Modes(agent, told)}
+}
+
+// Modes are those that can be asked of an agent: its own, and Duet's. told is what it
+// has told of its session.
+func Modes(agent config.Agent, told domain.AgentSession) []string {
+	if !told.TellsModes() {
+		modes := slices.Clone(Duets)
+		if agent.Driver != config.DriverCommand {
+			modes = append(modes, catalog.ModePlan)
+		}
+		return modes
+	}
+	modes := domain.IDs(told.Modes.Choices)
+	for _, mode := range Duets {
+		if !slices.Contains(modes, mode) {
+			modes = append(modes, mode)
+		}
+	}
+	return modes
+}
+
+// Check refuses what an agent is known not to have: a mode, a model, a value of an
+// option. "" and nil are not looked at. An agent that has told nothing is asked when
+// it is started. Errors are of domain.KindInvalid, with what would do.
+func Check(agent config.Agent, told domain.AgentSession, mode, model string, options map[string]string) error {
+	if err := checkMode(agent, told, mode); err != nil {
+		return err
+	}
+	if err := checkModel(agent.Name, told, model); err != nil {
+		return err
+	}
+	return checkOptions(agent.Name, told, options)
+}
+
+// checkMode refuses a mode that neither the agent nor Duet has. A plain command
+// cannot be held to plan: it asks nobody before it acts.
+func checkMode(agent config.Agent, told domain.AgentSession, mode string) error {
+	if mode == "" {
+		return nil
+	}
+	known := Modes(agent, told)
+	switch {
+	case slices.Contains(known, mode):
+		return nil
+	case agent.Driver == config.DriverCommand && mode == catalog.ModePlan:
+		return domain.Invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode), known...)
+	case agent.Driver == config.DriverCommand, told.Modes != nil && !told.TellsModes():
+		return domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode), known...)
+	case told.Modes == nil: // nobody knows yet
+		return nil
+	}
+	return domain.Invalid("permission_mode", "a mode of the agent "+agent.Name+", or one of Duet's own", fmt.Sprintf("%q", mode), known...)
+}
+
+func checkModel(agent string, told domain.AgentSession, model string) error {
+	if model == "" || !told.TellsModels() || told.Models.Has(model) {
+		return nil
+	}
+	return domain.Invalid("model", "a model of the agent "+agent, fmt.Sprintf("%q", model), domain.IDs(told.Models.Choices)...)
+}
+
+func checkOptions(agent string, told domain.AgentSession, wanted map[string]string) error {
+	if told.Options == nil {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(wanted)) {
+		option, there := told.Option(id)
+		if !there {
+			known := make([]string, len(told.Options))
+			for i, o := range told.Options {
+				known[i] = o.ID
+			}
+			return domain.Invalid("options", "options of the agent "+agent, fmt.Sprintf("%q", id), known...)
+		}
+		if value := wanted[id]; value != "" && len(option.Choices) > 0 && !slices.Contains(domain.IDs(option.Choices), value) {
+			return domain.Invalid("options."+id, "a value that the agent "+agent+" has for it", fmt.Sprintf("%q", value), domain.IDs(option.Choices)...)
+		}
+	}
+	return nil
+}

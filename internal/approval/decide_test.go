@@ -1,0 +1,180 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// aPlan is what an agent asks that wants to leave its plan mode.
+func aPlan() catalog.RequestPermissionParams {
+	return catalog.RequestPermissionParams{
+		ToolName: "ExitPlanMode", ToolKind: "switch_mode", Title: "Ready to code?", ToolUseID: "plan", Plan: "1. write it\n2. test it", InputFixed: true,
+		Options: []catalog.PermissionOption{
+			{OptionID: "auto", Name: "Yes, and auto-accept edits", Kind: "allow_always"}, {OptionID: "default", Name: "Yes, and manually approve edits", Kind: "allow_once"},
+			{OptionID: "plan", Name: "No, keep planning", Kind: "reject_once"},
+		},
+	}
+}
+
+// problemOf is what is wrong with a decision: the parameter.
+func problemOf(t *testing.T, err error) string {
+	t.Helper()
+	var refused *domain.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, domain.KindInvalid, refused.Kind)
+	return refused.Error()
+}
+
+// A plan is agreed to for itself: nothing makes that a rule, and each answer of the
+// agent's can be chosen.
+func TestAPlanIsAgreedToForItself(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	asked, answered := h.ask(t, run, aPlan())
+	assert.Equal(t, "1. write it\n2. test it", asked.Plan)
+	assert.Nil(t, Requested(asked, "/p").Rule)
+	for _, scope := range []string{ScopeSession, ScopeProject} {
+		for _, decision := range []string{Approve, Deny} {
+			_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: decision, Comment: "x", Scope: scope})
+			assert.Contains(t, problemOf(t, err), "scope")
+		}
+	}
+	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Option: "auto"})
+	require.NoError(t, err)
+	assert.Equal(t, "auto", (<-answered).OptionID)
+	rules, err := h.Rules(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, rules)
+}
+
+func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	asked, _ := h.ask(t, run, write("/p/src/a"))
+	assert.Equal(t, domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}, *Requested(asked, "/p").Rule)
+	for _, d := range []Decision{
+		{Decision: Approve, Pattern: "/p/*"}, // no rule is kept
+		{Decision: Approve, Scope: ScopeSession, Pattern: "/p/other/*"},
+		{Decision: Approve, Scope: ScopeProject, Pattern: "["},
+	} {
+		d.ID = asked.ID
+		_, err := h.Decide(ctx, d)
+		assert.Contains(t, problemOf(t, err), "pattern")
+	}
+	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: ScopeSession, Pattern: "/p/**"})
+	require.NoError(t, err)
+	rules, err := h.Rules(ctx)
+	require.NoError(t, err)
+	require.Len(t, rules, 1)
+	assert.Equal(t, "/p/**", rules[0].Path)
+	result, err := h.Ask(ctx, run.ID, write("/p/b/c"))
+	require.NoError(t, err)
+	assert.Equal(t, "rule=session", result.Reason)
+	h.ask(t, run, write("/q/b"))
+}
+
+// What an agent is not told with a decision is its next prompt, if that is wanted.
+func TestACommentReachesTheAgent(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	for i, c := range []struct {
+		fixed, tell bool
+		decision    string
+		want        string
+	}{
+		{true, true, Deny, "You asked for permission (Write f) and I did not give it: use a branch"},
+		{true, true, Approve, "You asked for permission (Write f) and I gave it: use a branch"},
+		{true, false, Deny, ""},
+		{false, true, Deny, ""}, // it has it with the decision
+	} {
+		p := write("f")
+		p.ToolUseID, p.InputFixed = p.ToolUseID+string(rune('a'+i)), c.fixed
+		asked, answered := h.ask(t, run, p)
+		h.told = nil
+		a, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: c.decision, Comment: "use a branch", Tell: c.tell})
+		require.NoError(t, err)
+		assert.Equal(t, "use a branch", (<-answered).Comment)
+		if c.want == "" {
+			assert.Empty(t, h.told)
+			assert.Nil(t, a.Next)
+			continue
+		}
+		assert.Equal(t, []string{c.want}, h.told)
+		assert.EqualValues(t, 1, a.Next.Task)
+	}
+	asked, _ := h.ask(t, run, write("g"))
+	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Tell: true})
+	assert.Contains(t, problemOf(t, err), "comment", "nothing to tell")
+}
+
+// Whoever looks at a session learns what was not done, who did not let it and why.
+func TestWhatIsRefusedIsExplained(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "Write", Path: "*.key", Source: "project", File: ".duet.toml", Line: 3})
+	result, err := h.Ask(ctx, run.ID, write("/p/my.key"))
+	require.NoError(t, err)
+	assert.Equal(t, catalog.RequestPermissionResult{Reason: "rule=project"}, result)
+	const why = `.duet.toml, line 3: deny tool "Write", path "*.key"`
+	assert.Equal(t, []string{"/p/my.key: rule=project: " + why}, h.refused)
+	assert.Equal(t, []string{"Write /p/my.key — denied by rule=project (" + why + ")"}, h.notes)
+
+	asked, answered := h.ask(t, run, write("/p/a"))
+	_, err = h.Decide(ctx, Decision{ID: asked.ID, Decision: Deny, Comment: "not now"})
+	require.NoError(t, err)
+	<-answered
+	assert.Equal(t, "/p/a: user: not now", h.refused[1])
+	a, err := h.Inbox.Find(ctx, asked.ID)
+	require.NoError(t, err)
+	assert.Empty(t, a.Explanation)
+}
+
+// Who allows something and goes on with something else after that is not asked
+// again for what the later turn did without, and it is not done for them later.
+func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
+	ctx := context.Background()
+	answeredStale := func(t *testing.T) (*harness, domain.Run, domain.Approval) {
+		h := newHarness(t)
+		run := h.run(t, domain.Running)
+		asked, _ := h.ask(t, run, write("a"))
+		require.NoError(t, h.Write(ctx, func(tx store.Tx) error {
+			run.State = domain.Interrupted
+			return errors.Join(h.KeepQuestions(tx, run), tx.UpdateRun(run))
+		}))
+		_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve})
+		require.NoError(t, err)
+		return h, run, asked
+	}
+	t.Run("a later turn has ended", func(t *testing.T) {
+		h, run, asked := answeredStale(t)
+		later := h.runIn(t, run.Thread, domain.Completed)
+		require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.SettleAnswers(tx, later, false) }))
+		assert.Empty(t, h.pending(t, run))
+		assert.Contains(t, h.notes[len(h.notes)-1], "went on with something else")
+		a, err := h.Inbox.Find(ctx, asked.ID)
+		require.NoError(t, err)
+		assert.False(t, a.Carried)
+	})
+	t.Run("the turn that it began is stopped, and another one waits", func(t *testing.T) {
+		h, run, _ := answeredStale(t)
+		resumed := h.runIn(t, run.Thread, domain.Cancelled)
+		resumed.Source = domain.SourceDecision
+		later := h.runIn(t, run.Thread, domain.Running)
+		require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.SettleAnswers(tx, resumed, true) }))
+		asked, _ := h.ask(t, later, write("a"))
+		assert.Equal(t, domain.ApprovalPending, asked.Status, "it is asked")
+	})
+}

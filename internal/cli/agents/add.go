@@ -1,0 +1,160 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/registry"
+)
+
+const addHelp = `Add an agent to your config.toml, as a registry describes it. The registry is the
+file or the https URL that you name with --from: an agent.json, or a
+registry.json with many agents, as the Agent Client Protocol's own,
+https://github.com/agentclientprotocol/registry. NAME is the agent's id there,
+and what it is called here unless --as says otherwise.
+
+What would be downloaded, written and run is shown, and nothing of it is done
+before you say yes. An archive is taken only with a checksum (SHA-256): the
+registry's, or the one that you give.
+
+Exit status: 0 if the agent was added; 1 if not.`
+
+type addOptions struct {
+	from, as, via, sha256 string
+	yes                   bool
+}
+
+func newAdd(o Options) *cobra.Command {
+	var a addOptions
+	cmd := &cobra.Command{
+		Use:   "add [NAME] --from FILE|URL",
+		Short: "Add an agent that a registry describes",
+		Long:  addHelp,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return fmt.Errorf("%s takes the name of one agent, got %q", cmd.CommandPath(), args)
+			case a.from == "":
+				return errors.New("say with --from which registry describes the agent: a file, or an https URL")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return add(cmd, o, a, strings.Join(args, "")) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&a.from, "from", "", "the registry: a file, or an https URL")
+	f.StringVar(&a.as, "as", "", "what the agent is called here (default: its id in the registry)")
+	f.StringVar(&a.via, "via", "", "how it is got: binary, npx or uvx (default: the first of these that works here)")
+	f.StringVar(&a.sha256, "sha256", "", "the checksum of the archive, where the registry has none")
+	f.BoolVarP(&a.yes, "yes", "y", false, "add it without asking")
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
+	_ = cmd.RegisterFlagCompletionFunc("via", cobra.FixedCompletions([]string{registry.ViaBinary, registry.ViaNPX, registry.ViaUVX}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func add(cmd *cobra.Command, o Options, a addOptions, id string) error {
+	ctx := cmd.Context()
+	text, source, err := registry.Read(ctx, a.from, nil)
+	if err != nil {
+		return fmt.Errorf("reading the registry: %w", err)
+	}
+	plan, err := planned(text, a, id)
+	if err != nil {
+		return err
+	}
+	agent := config.NewAgent{Name: cmp.Or(a.as, plan.Entry.ID), Title: plan.Entry.Name, Command: plan.Command, Env: plan.Env}
+	addition, err := config.Add(agent, os.Getenv)
+	if err != nil {
+		return err
+	}
+	if !o.JSON() {
+		printPlan(cmd.OutOrStdout(), a.from, plan, addition)
+	}
+	if !a.yes {
+		if err := o.AskYes(cmd, "Add it?", "not added", "duet-rpc agents add"); err != nil {
+			return err
+		}
+	}
+	if err := install(ctx, source, plan, addition); err != nil {
+		return err
+	}
+	if o.JSON() {
+		return output.JSON(cmd.OutOrStdout(), map[string]any{"name": agent.Name, "version": plan.Entry.Version, "command": plan.Command, "file": addition.File})
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added: `duet-rpc agents check %s` starts it, and says whether you are signed in.\n", output.Line(agent.Name), output.Line(agent.Name))
+	return err
+}
+
+// planned is what is to be done for the agent of an id.
+func planned(text []byte, a addOptions, id string) (registry.Plan, error) {
+	entry, err := registry.Parse(text, id)
+	if err != nil {
+		return registry.Plan{}, err
+	}
+	data, err := project.DataHome(os.Getenv)
+	if err != nil {
+		return registry.Plan{}, err
+	}
+	plan, err := entry.Plan(registry.Choice{
+		Via: a.via, SHA256: a.sha256, Directory: filepath.Join(data, "agents"),
+		Has: func(program string) bool {
+			_, err := exec.LookPath(program)
+			return err == nil
+		},
+	})
+	if err != nil {
+		return plan, fmt.Errorf("%s cannot be got: %w", entry.ID, err)
+	}
+	return plan, nil
+}
+
+// install gets what the agent needs, and then writes the configuration.
+func install(ctx context.Context, source registry.Source, plan registry.Plan, addition *config.Addition) error {
+	if err := source.Install(ctx, plan); err != nil {
+		return err
+	}
+	return addition.Write()
+}
+
+// printPlan shows what would be done, escaped: the registry is somebody else's.
+func printPlan(out io.Writer, from string, p registry.Plan, a *config.Addition) {
+	fmt.Fprintf(out, "%s %s, as %s says: %s\n", output.Line(p.Entry.Name), output.Line(p.Entry.Version), output.Quoted(from), output.Line(p.Entry.Description))
+	if p.Archive != "" {
+		fmt.Fprintf(out, "\nThis is downloaded and unpacked into %s:\n  %s\n  sha256 %s\n", output.Quoted(p.Directory), output.Line(p.Archive), p.SHA256)
+	}
+	fmt.Fprintf(out, "\nThis is appended to %s:\n", output.Quoted(a.File))
+	for line := range strings.Lines(a.Text) {
+		fmt.Fprintf(out, "  %s\n", output.Line(strings.TrimSuffix(line, "\n")))
+	}
+	fmt.Fprintf(out, "\nFrom then on this runs as you whenever the agent is asked:\n  %s\n", output.Line(strings.Join(words(p), " ")))
+	for _, note := range p.Notes {
+		fmt.Fprintf(out, "%s\n", output.Line(note))
+	}
+	fmt.Fprintln(out)
+}
+
+// words are a plan's command with its variables, as a shell has them.
+func words(p registry.Plan) []string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		words = append(words, name+"="+shellWord(p.Env[name]))
+	}
+	for _, arg := range p.Command {
+		words = append(words, shellWord(arg))
+	}
+	return words
+}

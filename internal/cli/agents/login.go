@@ -1,0 +1,79 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/signin"
+)
+
+// login signs in with the method of an id, or lists those that there are.
+func login(cmd *cobra.Command, launch signin.Launch, id string) error {
+	ctx, out, quiet := cmd.Context(), cmd.OutOrStdout(), slog.New(slog.DiscardHandler)
+	report, err := signin.Check(ctx, launch, quiet)
+	if err != nil {
+		return err
+	}
+	method, err := report.Find(id)
+	if err != nil {
+		if id == "" && len(report.Methods) > 1 {
+			printMethods(out, launch.Name, report.Methods)
+		}
+		return err
+	}
+	if len(method.Missing) > 0 {
+		return &signin.MissingError{Agent: launch.Name, Variables: method.Missing}
+	}
+	if method.Type == signin.TypeTerminal {
+		if err := runLogin(cmd, launch, method); err != nil {
+			return err
+		}
+	} else {
+		how := "it may open your browser; C-c gives up"
+		if method.Type == signin.TypeVariable {
+			how = "it may keep what it is given in files of its own"
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s; %s\n", output.Line(launch.Name), output.Line(method.Name), how)
+		if err := signin.Authenticate(ctx, launch, method.ID, quiet); err != nil {
+			return err
+		}
+	}
+	if report, err = signin.Check(ctx, launch, quiet); err != nil {
+		return err
+	}
+	if report.SignedIn == signin.SignedOut {
+		return fmt.Errorf("%s still says that nobody is signed in: %s", launch.Name, report.Account)
+	}
+	_, err = fmt.Fprintln(out, strings.TrimSpace(output.Line(fmt.Sprintf("You are signed in to %s. %s", launch.Name, report.Account))))
+	return err
+}
+
+// runLogin runs the program of a way to sign in, in this terminal.
+func runLogin(cmd *cobra.Command, launch signin.Launch, method signin.Method) error {
+	if !tty.Is(os.Stdin) {
+		return &signin.TerminalError{Agent: launch.Name, Method: method.ID}
+	}
+	path, argv, env, err := signin.Terminal(launch, method)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "Running %s\n", output.Line(strings.Join(argv, " ")))
+	program := exec.CommandContext(cmd.Context(), path, argv[1:]...)
+	program.Env, program.Stdin, program.Stdout, program.Stderr = env, os.Stdin, os.Stdout, os.Stderr
+	// The first C-c is the program's, which shares the terminal: it is not killed for it.
+	program.Cancel = func() error { return nil }
+	err = program.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("you are not signed in to %s: its program ended with %s", launch.Name, exit.ProcessState)
+	}
+	return err
+}

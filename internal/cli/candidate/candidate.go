@@ -1,0 +1,84 @@
+// Package candidate lists what a shell completes a word to, as "word\tdescription": what
+// the hub tells. What it does not tell is not completed.
+package candidate
+
+import (
+	"context"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/attach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// Tasks lists the last tasks.
+func Tasks(ctx context.Context, c *client.Client) []string {
+	tasks, _, _ := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]int{"limit": 50})
+	var out []string
+	for _, t := range tasks {
+		out = append(out, t.ID+"\t"+output.Short(t.State+" · "+t.Prompt))
+	}
+	return out
+}
+
+// Approvals lists the open questions.
+func Approvals(ctx context.Context, c *client.Client) []string {
+	open, _, _ := wire.OpenApprovals(ctx, c, "")
+	var out []string
+	for _, a := range open {
+		out = append(out, a.ID+"\t"+output.Short(a.TaskID+" · "+a.Asks()))
+	}
+	return out
+}
+
+// Terminals lists the terminals.
+func Terminals(ctx context.Context, c *client.Client) []string {
+	terminals, _, _ := wire.Terminals(ctx, c)
+	var out []string
+	for _, t := range terminals {
+		out = append(out, t.ID+"\t"+attach.Describe(t))
+	}
+	return out
+}
+
+// Methods lists the hub's methods.
+func Methods(ctx context.Context, c *client.Client) []string {
+	methods, _, _ := wire.Call[[]struct{ Name, Description string }](ctx, c, "listMethods", nil)
+	var out []string
+	for _, m := range methods {
+		out = append(out, m.Name+"\t"+output.Short(m.Description))
+	}
+	return out
+}
+
+// Modes lists the modes that can be asked of an agent.
+func Modes(k wire.Known) []string { return described(k.Modes, "") }
+
+// Models lists an agent's models.
+func Models(k wire.Known) []string {
+	if k.Told.Model == nil {
+		return nil
+	}
+	return described(k.Told.Model.Available, "")
+}
+
+// Options lists the values of an agent's options, as ID=VALUE.
+func Options(k wire.Known) (all []string) {
+	for _, o := range k.Told.Options {
+		all = append(all, described(o.Values, o.ID+"=")...)
+	}
+	return all
+}
+
+// described are choices behind a prefix.
+func described(choices []wire.Choice, prefix string) (words []string) {
+	for _, c := range choices {
+		about := c.Name
+		if c.Description != "" {
+			about = strings.TrimPrefix(about+": "+c.Description, ": ")
+		}
+		words = append(words, strings.TrimSuffix(prefix+c.ID+"\t"+output.Short(about), "\t"))
+	}
+	return words
+}

@@ -1,0 +1,115 @@
+// Package sessionview prints sessions: one, a list of them, and what their agents are
+// set to.
+package sessionview
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// List prints sessions, a line each.
+func List(out io.Writer, sessions []wire.Session) error {
+	t := output.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
+	for _, x := range sessions {
+		t.Row(x.ID, x.TaskID, statusOf(x), x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
+	}
+	return t.Flush()
+}
+
+// statusOf is a session's status, and that its agent gives no sign of life.
+func statusOf(x wire.Session) string {
+	if x.SilentSince.IsZero() {
+		return x.Status
+	}
+	return x.Status + ", silent for " + output.Age(x.SilentSince.Format(time.RFC3339Nano))
+}
+
+// Commands prints the slash commands of a session's agent, a line each.
+func Commands(out io.Writer, x wire.Session) error {
+	t := output.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
+	for _, c := range x.Told.Commands {
+		t.Row("/"+c.Name, output.Short(c.InputHint), output.Short(c.Description))
+	}
+	return t.Flush()
+}
+
+// Print prints a session and the agent's last message.
+func Print(out io.Writer, x wire.Session) error {
+	tokens, cost, silence := "", "", ""
+	if !x.SilentSince.IsZero() {
+		silence = output.Silence(x.Agent, x.SilentSince, x.SilentTool, x.SilentNote)
+	}
+	if x.TotalTokens > 0 {
+		tokens = fmt.Sprint(x.TotalTokens)
+	}
+	if x.Cost > 0 {
+		cost = fmt.Sprintf("$%.4f", x.Cost)
+	}
+	fields := []output.Field{
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"silence", silence}, {"agent", x.Agent},
+	}
+	fields = append(fields, agentFields(x)...)
+	fields = append(fields, output.Field{"title", x.Title},
+		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", x.CreatedAt}, output.Field{"ended", x.CompletedAt},
+		output.Field{"stop reason", x.StopReason}, output.Field{"error", x.Error}, output.Field{"error code", x.ErrorCode},
+		output.Field{"agent's session", x.AgentSession}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
+	err := output.Fields(out, fields...)
+	if x.Result != nil {
+		output.Body(out, x.Result.Result)
+	}
+	return err
+}
+
+// agentFields are what a session's agent is set to, and what it can be set to.
+func agentFields(x wire.Session) []output.Field {
+	told := x.Told
+	mode, model := x.Mode, x.Model
+	if x.AgentMode != "" && x.AgentMode != x.Mode {
+		mode += ", the agent is in " + x.AgentMode
+	}
+	if x.WantedMode != "" {
+		mode += ", asked for: " + x.WantedMode
+	}
+	if x.WantedModel != "" {
+		model += ", asked for: " + x.WantedModel
+	}
+	fields := []output.Field{{"mode", mode}, {"modes", idsOf(x.ModesKnown)}, {"model", model}}
+	if told.Model != nil {
+		fields = append(fields, output.Field{"models", idsOf(told.Model.Available)})
+	}
+	for _, o := range told.Options {
+		if o.Category != "mode" && o.Category != "model" {
+			text := o.Current
+			if len(o.Values) > 0 {
+				text += " (" + idsOf(o.Values) + ")"
+			}
+			fields = append(fields, output.Field{"option " + o.ID, strings.TrimSpace(text)})
+		}
+	}
+	var names []string
+	for _, c := range told.Commands {
+		names = append(names, "/"+c.Name)
+	}
+	fields = append(fields, output.Field{"commands", strings.Join(names, " ")})
+	if a := told.Agent; a != nil {
+		fields = append(fields, output.Field{"agent's program", strings.TrimSpace(fmt.Sprintf("%s %s", a.Name, a.Version))})
+	}
+	if i := told.Info; i != nil {
+		fields = append(fields, output.Field{"agent's title", i.Title})
+	}
+	return fields
+}
+
+func idsOf(choices []wire.Choice) string {
+	var ids []string
+	for _, c := range choices {
+		ids = append(ids, c.ID)
+	}
+	return strings.Join(ids, ", ")
+}

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// StartCommand is the agent's command with its program where it was found,
+// whatever PATH says where it is started.
+func (a Agent) StartCommand() []string {
+	command := slices.Clone(a.Command)
+	if a.Path != "" {
+		command[0] = a.Path
+	}
+	return command
+}
+
+// Variables are the agent's variables, but for those that hold keys.
+func (a Agent) Variables(getenv func(string) string) map[string]string {
+	env := make(map[string]string, len(a.Env)+len(a.EnvFrom))
+	for _, name := range a.EnvFrom {
+		if value := getenv(name); value != "" {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, a.Env)
+	return env
+}
+
+// KeyVariable is the variable of the environment that has the key of a service
+// for which nothing is configured.
+func KeyVariable(service string) string { return strings.ToUpper(service) + "_API_KEY" }
+
+// FetchKeys gets the agent's keys, by the variables that get them, without asking
+// anybody. What could not be had is told in missing, in words.
+func (c *Config) FetchKeys(ctx context.Context, a Agent, getenv func(string) string) (keys map[string]string, missing []string) {
+	keys = make(map[string]string, len(a.Keys))
+	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
+		service := a.Keys[name]
+		key, configured := c.Keys[service]
+		if !configured {
+			key = Key{Env: KeyVariable(service)}
+		}
+		value, err := key.Fetch(ctx, getenv)
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("the key of %s (%s): %v", service, name, err))
+			continue
+		}
+		keys[name] = value
+	}
+	return keys, missing
+}

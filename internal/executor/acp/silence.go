@@ -1,0 +1,248 @@
+package acp
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+const (
+	// complaintLines is how many lines of an agent's stderr are told at once, and
+	// complaintLength how long each may be, in bytes.
+	complaintLines  = 3
+	complaintLength = 300
+	// complaintPause is how long it takes at least from one report of complaints
+	// to the next, and maxComplaints how many there are of one silence.
+	complaintPause = 2 * time.Second
+	maxComplaints  = 20
+)
+
+// A complainer is the stderr of an agent; see process.Process.
+type complainer interface {
+	Complaints(since int64, lines int) string
+	ComplaintBytes() int64
+	Complained() <-chan struct{}
+}
+
+// A silence notices that a turn's agent gives no sign of life: no update, no
+// request, no response. Agents try again by themselves when a model's API is down,
+// for minutes, and tell nobody but their stderr.
+//
+// It does not count while the agent waits for us, for a permission above all. In
+// the middle of a tool call an agent may well be silent, so that counts only
+// after a longer time: the tool may hang. The report of its end comes before that
+// of what ended it.
+type silence struct {
+	after, inTool time.Duration
+	stderr        complainer
+	starting      func() bool           // the agent does not have the prompt yet
+	heldUp        func() bool           // the agent is not being read
+	tell          func(catalog.Silence) // waits for the hub
+	wake          chan struct{}         // to look again when it is to be told
+
+	mu       sync.Mutex // guards the fields below, and keeps what is told in order
+	last     time.Time  // when the last sign of life was
+	heard    int64      // how much was on stderr then, in bytes
+	waiting  int        // requests that we have not answered
+	programs int        // requests of it that wait for the end of a program
+	running  []openCall // the oldest first
+	told     *catalog.Silence
+	saidUpTo int64 // how much of stderr was told, in bytes
+	said     int   // how often complaints were told of this silence
+}
+
+// An openCall is a tool call that has begun and not ended.
+type openCall struct{ id, title string }
+
+func newSilence(after, inTool time.Duration, tell func(catalog.Silence)) *silence {
+	return &silence{after: after, inTool: inTool, tell: tell, wake: make(chan struct{}, 1)}
+}
+
+// begin begins to watch. It comes before everything else.
+func (s *silence) begin(stderr complainer, starting, heldUp func() bool) {
+	s.stderr, s.starting, s.heldUp = stderr, starting, heldUp
+	s.sign()
+}
+
+// watch tells of silence until the turn has finished.
+func (s *silence) watch(finished <-chan struct{}) {
+	timer := time.NewTimer(s.after)
+	defer timer.Stop()
+	defer s.sign()
+	for {
+		var complained <-chan struct{} // while that may be told
+		if s.isTold() {
+			complained = s.stderr.Complained()
+		}
+		select {
+		case <-finished:
+			return
+		case <-s.wake:
+		case <-timer.C:
+		case <-complained:
+			select { // more of it may come
+			case <-finished:
+				return
+			case <-time.After(complaintPause):
+			}
+		}
+		timer.Stop()
+		if next := s.look(); next > 0 {
+			timer.Reset(next)
+		}
+	}
+}
+
+func (s *silence) isTold() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told != nil
+}
+
+// look tells what is to be told now, and returns when to look again; 0: when
+// something happens.
+func (s *silence) look() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting > 0 {
+		return 0
+	}
+	if s.told != nil {
+		s.complaint()
+		return 0
+	}
+	if s.heldUp() { // it may have said something
+		s.last = time.Now()
+	}
+	within := s.after
+	if len(s.running) > 0 || s.programs > 0 {
+		within = s.inTool
+	}
+	if left := within - time.Since(s.last); left > 0 {
+		return left
+	}
+	s.saidUpTo = s.stderr.ComplaintBytes()
+	told := catalog.Silence{SinceMS: s.last.UnixMilli(), Note: shortLines(s.stderr.Complaints(s.heard, complaintLines))}
+	switch {
+	case len(s.running) > 0:
+		call := s.running[len(s.running)-1]
+		told.ToolID, told.Tool = call.id, call.title
+	case s.programs > 0:
+		told.Tool = "a program in a terminal"
+	case told.Note == "" && s.starting():
+		told.Note = "it is starting, or opening its session"
+	}
+	s.told, s.said = &told, 0
+	s.tell(told)
+	return 0
+}
+
+// complaint tells what the agent has complained of since the silence was told; mu
+// is held.
+func (s *silence) complaint() {
+	written := s.stderr.ComplaintBytes()
+	text := shortLines(s.stderr.Complaints(s.saidUpTo, complaintLines))
+	if text == "" || text == s.told.Note || s.said >= maxComplaints {
+		return
+	}
+	s.said++
+	s.saidUpTo, s.told.Note = written, text
+	s.tell(*s.told)
+}
+
+// sign notes a sign of life.
+func (s *silence) sign() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signLocked()
+}
+
+func (s *silence) signLocked() {
+	if s.stderr == nil { // it has not begun
+		return
+	}
+	s.last = time.Now()
+	s.heard = s.stderr.ComplaintBytes()
+	if s.told == nil {
+		return // the timer finds out
+	}
+	ended := *s.told
+	ended.Ended = true
+	s.told = nil
+	s.tell(ended)
+	s.lookAgain()
+}
+
+func (s *silence) lookAgain() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// waits notes that the agent waits for us until done is called.
+func (s *silence) waits() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signLocked()
+	s.waiting++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.last = time.Now()
+		if s.waiting--; s.waiting == 0 {
+			s.lookAgain()
+		}
+	}
+}
+
+// waitsForProgram notes that the agent waits for the end of a program until done
+// is called.
+func (s *silence) waitsForProgram() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signLocked()
+	s.programs++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.last = time.Now()
+		s.programs--
+		s.lookAgain() // the shorter time counts again
+	}
+}
+
+// tool notes what the agent tells of a tool call.
+func (s *silence) tool(id, title string, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.running {
+		if s.running[i].id != id {
+			continue
+		}
+		if ended {
+			s.running = append(s.running[:i], s.running[i+1:]...)
+			s.lookAgain() // the shorter time counts again
+		} else {
+			s.running[i].title = title
+		}
+		return
+	}
+	if !ended && len(s.running) < maxToolCalls {
+		s.running = append(s.running, openCall{id, title})
+	}
+}
+
+// shortLines are lines of a bounded length.
+func shortLines(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if len(line) > complaintLength {
+			line = strings.ToValidUTF8(line[:complaintLength], "") + "…"
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}

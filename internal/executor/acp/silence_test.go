@@ -1,0 +1,195 @@
+package acp
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// complaints are what a process wrote to its stderr.
+type complaints struct {
+	came chan struct{}
+	mu   sync.Mutex // guards text
+	text string
+}
+
+func (c *complaints) Complaints(since int64, _ int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text[since:]
+}
+
+func (c *complaints) ComplaintBytes() int64 { return int64(len(c.Complaints(0, 0))) }
+
+func (c *complaints) Complained() <-chan struct{} { return c.came }
+
+func (c *complaints) say(text string) {
+	c.mu.Lock()
+	c.text += text
+	c.mu.Unlock()
+	select {
+	case c.came <- struct{}{}:
+	default:
+	}
+}
+
+// watched is a turn that is watched for 5 s, or 30 s in a tool, and what was told
+// of its silence.
+type watched struct {
+	*silence
+	stderr   complaints
+	mu       sync.Mutex // guards reports
+	reports  []catalog.Silence
+	began    time.Time
+	starting atomic.Bool
+	heldUp   atomic.Bool
+	end      func()
+}
+
+func watch(t *testing.T, f func(*watched)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &watched{began: time.Now(), stderr: complaints{came: make(chan struct{}, 1)}}
+		w.silence = newSilence(5*time.Second, 30*time.Second, func(s catalog.Silence) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.reports = append(w.reports, s)
+		})
+		w.begin(&w.stderr, w.starting.Load, w.heldUp.Load)
+		finished, over := make(chan struct{}), make(chan struct{})
+		go func() { defer close(over); w.watch(finished) }()
+		w.end = func() { close(finished); <-over }
+		f(w)
+		if w.end != nil {
+			w.end()
+		}
+	})
+}
+
+func (w *watched) told() []catalog.Silence {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.reports)
+}
+
+// pass lets time pass.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (w *watched) at(d time.Duration) int64 { return w.began.Add(d).UnixMilli() }
+
+func TestSilenceIsToldOnceAndItsEnd(t *testing.T) {
+	watch(t, func(w *watched) {
+		pass(4900 * time.Millisecond)
+		w.sign()
+		pass(4900 * time.Millisecond)
+		assert.Empty(t, w.told())
+		pass(time.Hour)
+		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(4900 * time.Millisecond)}}, w.told())
+		w.sign()
+		assert.Equal(t, catalog.Silence{SinceMS: w.at(4900 * time.Millisecond), Ended: true}, w.told()[1], "at once, before what ended it")
+		w.sign()
+		assert.Len(t, w.told(), 2)
+		pass(5100 * time.Millisecond)
+		assert.Len(t, w.told(), 3, "and it is watched again")
+		w.end()
+		w.end = nil
+		assert.True(t, w.told()[3].Ended, "with the turn it has ended")
+	})
+}
+
+func TestWhatASilentAgentComplainsOfIsTold(t *testing.T) {
+	watch(t, func(w *watched) {
+		w.stderr.say("long ago\n")
+		w.sign()
+		pass(time.Second)
+		w.stderr.say("API error 500\n")
+		pass(5 * time.Second)
+		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(0), Note: "API error 500\n"}}, w.told())
+		for range 10 {
+			w.stderr.say("again\n")
+		}
+		pass(complaintPause + time.Millisecond)
+		assert.Len(t, w.told(), 2, "what comes together is told together")
+		assert.Contains(t, w.told()[1].Note, "again")
+		for range 100 {
+			w.stderr.say("and again\n")
+			pass(complaintPause * 2)
+			w.stderr.say("or not\n")
+			pass(complaintPause * 2)
+		}
+		assert.Len(t, w.told(), 1+maxComplaints)
+	})
+}
+
+func TestAnAgentThatWaitsForUsIsNotSilent(t *testing.T) {
+	watch(t, func(w *watched) {
+		answered := w.waits()
+		pass(time.Hour)
+		assert.Empty(t, w.told())
+		answered()
+		pass(4900 * time.Millisecond)
+		assert.Empty(t, w.told())
+		pass(200 * time.Millisecond)
+		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(time.Hour)}}, w.told())
+		w.waits()
+		assert.Len(t, w.told(), 2)
+		assert.True(t, w.told()[1].Ended)
+	})
+	watch(t, func(w *watched) {
+		w.heldUp.Store(true)
+		pass(20 * time.Second)
+		assert.Empty(t, w.told(), "nobody reads it")
+		w.heldUp.Store(false)
+		pass(10 * time.Second)
+		assert.Len(t, w.told(), 1)
+	})
+}
+
+func TestASilentToolIsToldLater(t *testing.T) {
+	watch(t, func(w *watched) {
+		w.tool("outer", "Task", false)
+		w.tool("inner", "", false)
+		w.tool("inner", "make test", false)
+		pass(29 * time.Second)
+		assert.Empty(t, w.told())
+		pass(2 * time.Second)
+		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(0), ToolID: "inner", Tool: "make test"}}, w.told())
+		w.sign()
+		w.tool("inner", "", true)
+		pass(10 * time.Second)
+		assert.Len(t, w.told(), 2, "the outer one runs")
+		w.sign()
+		w.tool("outer", "", true)
+		pass(5100 * time.Millisecond)
+		assert.Len(t, w.told(), 3)
+		assert.Empty(t, w.told()[2].Tool)
+	})
+	watch(t, func(w *watched) {
+		ended := w.waitsForProgram()
+		pass(29 * time.Second)
+		assert.Empty(t, w.told())
+		pass(2 * time.Second)
+		assert.Equal(t, "a program in a terminal", w.told()[0].Tool)
+		w.sign()
+		ended()
+		pass(5100 * time.Millisecond)
+		assert.Len(t, w.told(), 3)
+	})
+}
+
+func TestASilentStartIsSaidToBeOne(t *testing.T) {
+	watch(t, func(w *watched) {
+		w.starting.Store(true)
+		pass(6 * time.Second)
+		assert.Equal(t, "it is starting, or opening its session", w.told()[0].Note)
+	})
+}

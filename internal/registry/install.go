@@ -1,0 +1,89 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+const maxArchive = 1 << 30 // bytes that are downloaded
+
+// Install gets what a plan needs: of [ViaBinary] the archive, which is compared with
+// its checksum before anything is taken out of it, and unpacked where the plan says;
+// of the others nothing. What was there of the same version is replaced. If it
+// fails nothing is left behind.
+func (s Source) Install(ctx context.Context, p Plan) error {
+	if p.Via != ViaBinary {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, downloadTime)
+	defer cancel()
+	above := filepath.Dir(p.Directory)
+	if err := os.MkdirAll(above, 0o700); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(above, ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	archive := filepath.Join(work, "archive")
+	if err := s.download(ctx, p, archive); err != nil {
+		return err
+	}
+	unpacked := filepath.Join(work, "unpacked")
+	if err := unpack(ctx, archive, archiveKind(p.Archive), unpacked); err != nil {
+		return fmt.Errorf("unpacking the archive: %w", err)
+	}
+	if err := makeProgram(unpacked, p.program); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(p.Directory); err != nil {
+		return err
+	}
+	return os.Rename(unpacked, p.Directory)
+}
+
+// download writes the archive to a file, if it is the one that was meant.
+func (s Source) download(ctx context.Context, p Plan, to string) error {
+	in, err := s.open(ctx, p.Archive)
+	if err != nil {
+		return fmt.Errorf("downloading the archive: %w", err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	digest := sha256.New()
+	n, err := io.Copy(io.MultiWriter(out, digest), io.LimitReader(whileWanted{ctx, in}, maxArchive+1))
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("downloading the archive: %w", err)
+	}
+	if n > maxArchive {
+		return fmt.Errorf("the archive is longer than %d bytes", maxArchive)
+	}
+	if got := hex.EncodeToString(digest.Sum(nil)); got != p.SHA256 {
+		return fmt.Errorf("the archive is not the one that was meant: its checksum is %s, not %s", got, p.SHA256)
+	}
+	return nil
+}
+
+// makeProgram makes a file of a directory a program.
+func makeProgram(directory, program string) error {
+	root, err := os.OpenRoot(directory)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	info, err := root.Lstat(program)
+	if err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("the archive has no program %s", program)
+	}
+	return root.Chmod(program, 0o755)
+}
