@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/form"
@@ -40,7 +41,7 @@ func newRespondCommand(s *settings) *cobra.Command {
 			}
 			return atLeast("ID")(cmd, args)
 		},
-		ValidArgsFunction: completeFirst(s, approvalIDs),
+		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.words = args[1:]
 			return answerApproval(cmd, s, args[0], r.decision)
