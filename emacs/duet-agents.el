@@ -23,6 +23,8 @@
 (require 'duet-menu-bar)
 
 (declare-function duet "duet" (&optional directory))
+(declare-function duet-login "duet-login" (agent))
+(declare-function duet-logout "duet-login" (agent))
 (declare-function duet-approval-next "duet-approvals" ())
 
 (defvar duet-agents-chosen (make-hash-table :test #'equal)
@@ -79,6 +81,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (define-key map (kbd "RET") #'duet-agents-choose)
     (define-key map "d" #'duet-agents-unchoose)
     (define-key map "w" #'duet-agents-copy-install)
+    (define-key map "i" #'duet-login)
+    (define-key map "o" #'duet-logout)
     (define-key map "g" #'duet-agents-refresh)
     (define-key map "j" #'duet-approval-next)
     (define-key map "l" #'duet)
@@ -98,6 +102,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                    '(["Choose for New Sessions" duet-agents-choose]
                      ["Choose None" duet-agents-unchoose]
                      ["Copy How to Install" duet-agents-copy-install]
+                     ["Sign In" duet-login]
+                     ["Sign Out" duet-logout]
                      ["Refresh" duet-agents-refresh]))
 
 ;;;###autoload
@@ -155,6 +161,11 @@ If that fails call ERROR-FN with the reason; without one it is shown."
   (cond ((not (duet-get agent :trusted))
          (propertize "defined by this project, which you do not trust: M-x duet-trust"
                      'face 'warning))
+        ((duet-get-string agent :cli)
+         (propertize (format "its adapter is not installed: %s"
+                             (duet-visible-line
+                              (or (duet-get-string agent :install) "not on PATH")))
+                     'face 'shadow))
         ((not (duet-get agent :available))
          (propertize (format "not installed: %s"
                              (duet-visible-line

@@ -71,8 +71,16 @@ comes with Emacs."
 (defun duet-terminal--run (connection name arguments &optional here)
   "Show `duet-rpc attach' with ARGUMENTS for CONNECTION in a buffer called NAME.
 Return the buffer.  If HERE is non-nil it is shown in the selected window."
+  (duet-terminal-show connection name
+                      (apply #'duet-command (duet-connection-root connection)
+                             "attach" arguments)
+                      here))
+
+(defun duet-terminal-show (connection name command &optional here)
+  "Run COMMAND, for CONNECTION, in a buffer called NAME that is a terminal.
+It is no terminal of the server: it ends with the buffer.  Return the
+buffer.  If HERE is non-nil it is shown in the selected window."
   (let* ((root (duet-connection-root connection))
-         (command (apply #'duet-command root "attach" arguments))
          (buffer (generate-new-buffer (format "*duet terminal: %s*" name)))
          (window nil))
     (unless (executable-find (car command))

@@ -39,6 +39,8 @@
 ;;                       duet-approval-view.el, at the end of a transcript:
 ;;                       duet-approval-footer.el with duet-approval-excerpt.el,
 ;;                       for good: duet-rules.el, forms: duet-form.el)
+;;   duet-attach.el      files that go with a prompt
+;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
@@ -49,6 +51,7 @@
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-terminal.el    the server's terminals
 ;;   duet-agents.el      which agents there are
+;;   duet-login.el       signing in to agents
 ;;   duet-settings.el    what a session's agent is set to, and can be
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
@@ -62,6 +65,8 @@
 (require 'duet-sessions)
 (require 'duet-transcript)
 (require 'duet-compose)
+(require 'duet-attach)
+(require 'duet-attachment)
 (require 'duet-approvals)
 (require 'duet-notify)
 (require 'duet-diff)
@@ -85,6 +90,8 @@
 (autoload 'duet-rules "duet-rules" "List what was decided for good." t)
 (autoload 'duet-agents "duet-agents" "List the agents." t)
 (autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
+(autoload 'duet-login "duet-login" "Sign in to an agent." t)
+(autoload 'duet-logout "duet-login" "Sign out of an agent." t)
 (autoload 'duet-send-region "duet-ask" "Begin a prompt with the region." t)
 (autoload 'duet-ask-about-error "duet-ask" "Begin a prompt about a mistake." t)
 

@@ -3,6 +3,8 @@
 package main_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,22 +55,6 @@ func playTooMuch(t *testing.T, a dayAgent) string {
 	return "yes: it tries again"
 }
 
-// playBroken has an API that never works again.
-func playBroken(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	const prompt = "fail: 500"
-	l := c.launch(prompt, s.agent)
-	require.Eventually(t, func() bool { return s.model.Tries(prompt) > 1 }, watchdog/3, pollEvery, "it does not try again")
-	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
-	l = c.next(l, "say: hello")
-	c.completes(l)
-	assert.Contains(t, c.conversation(l.SessionID), "hello")
-	s.close(c)
-	return "yes: it tries again, until it is interrupted"
-}
-
 func playSignIn(t *testing.T, a dayAgent) string {
 	s := a.site(t)
 	s.signOut()
@@ -85,4 +71,50 @@ func playSignIn(t *testing.T, a dayAgent) string {
 	assert.Equal(t, "AGENT_AUTH_REQUIRED", end.Data.ErrorCode)
 	s.close(c)
 	return "yes: told at once"
+}
+
+// While the API is down the agent tries again for minutes. That it says nothing is
+// told, and what it prints; it can be interrupted, and goes on when it works again.
+func playOutage(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	l := c.launch("fail: 500", s.agent)
+	type silence struct {
+		Since time.Time `json:"since"`
+		Note  string    `json:"note"`
+		Ended bool      `json:"ended"`
+	}
+	told := func(what string, fits func(silence) bool) {
+		c.await(what, func(e event) bool {
+			var told silence
+			if e.Type != "agent_silent" || e.Data.SessionID != l.SessionID || json.Unmarshal(e.Raw, &told) != nil {
+				return false
+			}
+			t.Logf("%s", e.Raw)
+			return fits(told)
+		})
+	}
+	told("silence", func(s silence) bool {
+		return !s.Ended && !strings.HasPrefix(s.Note, "it is starting") && (s.Note != "" || !a.mutters)
+	})
+	var state struct {
+		Session struct {
+			SilentSince *time.Time `json:"silent_since"`
+		} `json:"session"`
+	}
+	c.call("getSessionState", object{"session_id": l.SessionID}, &state)
+	assert.NotNil(t, state.Session.SilentSince)
+	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
+	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+	state.Session.SilentSince = nil
+	c.call("getSessionState", object{"session_id": l.SessionID}, &state)
+	assert.Nil(t, state.Session.SilentSince)
+	l = c.next(l, "say: hello")
+	c.completes(l)
+	assert.Contains(t, c.conversation(l.SessionID), "hello")
+	s.close(c)
+	if a.mutters {
+		return "yes: its silence is told, and what it prints"
+	}
+	return "yes: its silence is told"
 }

@@ -36,6 +36,7 @@ type dayAgent struct {
 	untold     bool // a command, but in a title
 	forgets    bool // the prompt of an interrupted turn
 	givesUp    bool // on a 429
+	mutters    bool // of a 500, on its standard error
 
 	command      string // a slash command that it tells of, and
 	commandless  string // why that is not the project's own
@@ -67,13 +68,13 @@ func dayAgents() []dayAgent {
 	return []dayAgent{
 		old, current,
 		{
-			name: "Codex", folder: "codex-acp", packaged: "@zed-industries/codex-acp", site: newCodexSite,
+			name: "Codex", folder: "codex-acp", packaged: "@zed-industries/codex-acp", site: newCodexSite, mutters: true,
 			planless: "it has no plan mode", modes: "read-only", model: "gpt-5.4-mini", denialEnds: true, givesUp: true, unsigned: "Authentication required",
 			command: "review", commandless: "the user's own are not told", prompt: "/review say: looks good", says: "looks good",
 			sub: "it does not pass the question on, and does not wait", subSays: "agent_id",
 		},
 		{
-			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
+			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite, mutters: true,
 			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, untold: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
@@ -117,7 +118,7 @@ var dayScenarios = []dayScenario{
 	{"Interrupted while it talks", playInterrupt},
 	{"The hub is killed (`kill -9`) while a question is open", playKill},
 	{"The API says once that it is too much (429)", playTooMuch},
-	{"The API fails for good (500)", playBroken},
+	{"The API fails again and again (500)", playOutage},
 	{"Nobody has signed in", playSignIn},
 	{"A sub-agent wants to run a command", playSubAgent},
 }

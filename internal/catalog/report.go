@@ -23,6 +23,7 @@ const (
 	EventNativeSession = "native_session" // NativeSession
 	EventProcess       = "process"        // Process
 	EventSilence       = "agent_silent"   // Silence: it began, goes on with new words, or has ended
+	EventContent       = "content"        // MessageContent
 	EventRaw           = "raw"            // whatever an agent sent that nobody knows
 	// ElicitationDone, when the agent says so.
 	EventElicitationDone = "elicitation_done"
@@ -64,6 +65,8 @@ type ToolCall struct {
 	Diffs    []FileDiff      `json:"diffs,omitempty"`
 	Terminal string          `json:"terminal,omitempty" doc:"The terminal in which it runs."`
 	ParentID string          `json:"parent_id,omitempty"`
+
+	Content []ContentBlock `json:"content,omitempty" doc:"What it gave back that is no text: all of it, in the place of what was reported before."`
 }
 
 // Usage is what was used so far.

@@ -214,7 +214,8 @@ func TestWhatAgentsGetWrong(t *testing.T) {
 		{"longcall", func(t *testing.T, h *hub) { assert.Contains(t, h.text(), "longer than 10 MiB") }},
 		{"invalid", func(t *testing.T, h *hub) { assert.Equal(t, "a\uFFFDb\uFFFDc", h.text()) }},
 		{"unknown", func(t *testing.T, h *hub) {
-			assert.Len(t, h.data("raw"), 4)
+			assert.Len(t, h.data("raw"), 3)
+			assert.Equal(t, []string{`{"content":{"type":"image","mimeType":"image/png"}}`}, h.data("content"), "the hub says what is wrong with it")
 			assert.Contains(t, h.data("raw")[0], `"sessionUpdate":"notice"`)
 			assert.Contains(t, h.data("raw")[1], `"toolCallId":17`)
 			assert.Len(t, h.data("content_block_delta"), 1, "an empty chunk is nothing")
@@ -285,6 +286,13 @@ func TestAnAnswerRightBeforeTheEndCounts(t *testing.T) {
 	}
 }
 
+// codex does not use the key that it has before it is told to.
+func TestAnAgentThatHasItsKeyIsToldToUseIt(t *testing.T) {
+	h := newHub()
+	result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "keyed", "echo"))
+	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+}
+
 func TestHowAgentsFail(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, word, code string
@@ -293,7 +301,7 @@ func TestHowAgentsFail(t *testing.T) {
 		{"crash", "plain", "crash", task.CodeExited, []string{"exited with status 3", "the sky is falling"}},
 		{"error", "plain", "error", task.CodeAgent, []string{"no credit left"}},
 		{"malformed error", "plain", "badresult", task.CodeAgent, []string{"malformed"}},
-		{"login", "locked", "echo", task.CodeAuthRequired, []string{"log in", "Fake login"}},
+		{"login", "locked", "echo", task.CodeAuthRequired, []string{"log in", "duet-rpc agents login", "Fake login"}},
 		{"silence", "silent", "echo", task.CodeTimeout, []string{"initialize", "waiting for a login"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -320,8 +328,12 @@ func TestServersThatWillNotBeThereAreReported(t *testing.T) {
 	require.NoError(t, os.WriteFile(program+".txt", nil, 0o600))
 	h.context.NativeSessionID = "before"
 	h.context.MCPServers = []catalog.MCPServer{
-		{Name: "there", Command: "sh"}, {Name: "here", Command: "./server"}, {Name: "own-path", Command: "server", Env: map[string]string{"PATH": p.CWD}},
-		{Name: "missing", Command: "no-such-server"}, {Name: "text", Command: program + ".txt"}, {Name: "remote", Type: "http", URL: "http://localhost:1"},
+		{Name: "there", Command: "sh"},
+		{Name: "here", Command: "./server"},
+		{Name: "own-path", Command: "server", Env: map[string]string{"PATH": p.CWD}},
+		{Name: "missing", Command: "no-such-server"},
+		{Name: "text", Command: program + ".txt"},
+		{Name: "remote", Type: "http", URL: "http://localhost:1"},
 	}
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
 	var said []string

@@ -28,6 +28,15 @@ type acpAgent struct {
 	left    string // the terminal of "leftover"
 	choosy  *choosyAgent
 	offered json.RawMessage
+	keyed   bool // it was told to use its key
+}
+
+// keyVariable is the variable in which a fake agent has its key, if it has one.
+func keyVariable(kind string) string {
+	if kind == "keyed" {
+		return playAgent // any that is set will do
+	}
+	return "NOBODY_HAS_THIS"
 }
 
 type wire struct {
@@ -37,18 +46,29 @@ type wire struct {
 		SessionID      string `json:"sessionId"`
 		CWD            string `json:"cwd"`
 		ModeID         string `json:"modeId"`
+		MethodID       string `json:"methodId"`
 		ModelID        string `json:"modelId"`
 		ConfigID       string `json:"configId"`
 		Type           string `json:"type"`
 		Value          any    `json:"value"`
 		PermissionMode string
 		Offered        json.RawMessage `json:"clientCapabilities"`
-		Prompt         []struct {
-			Type, Text string
-		} `json:"prompt"`
+		Prompt         []promptBlock   `json:"prompt"`
 	} `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
+}
+
+// A promptBlock is a part of a prompt, with all that was said of it.
+type promptBlock struct {
+	Type, Text string
+	raw        json.RawMessage
+}
+
+func (b *promptBlock) UnmarshalJSON(raw []byte) error {
+	type plain promptBlock
+	b.raw = bytes.Clone(raw)
+	return json.Unmarshal(raw, (*plain)(b))
 }
 
 func fakeAgent() {
@@ -77,16 +97,22 @@ func fakeAgent() {
 				capabilities["sessionCapabilities"] = map[string]any{"resume": map[string]any{}}
 			case "heeding":
 				capabilities["_meta"] = map[string]any{"duet": map[string]any{"updatedInput": true}}
+			case "sighted":
+				capabilities["promptCapabilities"] = map[string]any{"image": true, "audio": true, "embeddedContext": true}
 			case "load", "forgetful":
 				capabilities["loadSession"] = true
 			}
 			a.reply(m.ID, map[string]any{
 				"protocolVersion": 1, "agentCapabilities": capabilities,
-				"authMethods": []any{map[string]any{"id": "x", "name": "Fake login", "type": "of-the-future"}},
+				"authMethods": []any{
+					map[string]any{"id": "x", "name": "Fake login", "type": "of-the-future", "vars": "odd"},
+					map[string]any{"id": "no", "name": "Another key", "type": "env_var", "vars": []any{map[string]any{"name": playAgent}, map[string]any{"name": "NOBODY_HAS_THIS"}}},
+					map[string]any{"id": "key", "name": "Key", "type": "env_var", "vars": []any{map[string]any{"name": keyVariable(kind)}, map[string]any{"name": "NOR_THIS", "optional": true}}},
+				},
 			})
 		case "session/new":
 			a.cwd = m.Params.CWD
-			if kind == "locked" {
+			if kind == "locked" || kind == "keyed" && !a.keyed {
 				a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32000, "message": "Authentication required"}})
 				continue
 			}
@@ -100,6 +126,9 @@ func fakeAgent() {
 					map[string]any{"type": "select", "id": "model", "name": "Model", "category": "model", "currentValue": "small", "options": []any{map[string]any{"value": "big", "name": "Big"}}},
 				},
 			})
+		case "authenticate":
+			a.keyed = m.Params.MethodID == "key"
+			a.reply(m.ID, map[string]any{})
 		case "session/resume":
 			a.cwd, a.session = m.Params.CWD, m.Params.SessionID
 			a.reply(m.ID, map[string]any{})
@@ -129,11 +158,20 @@ func (a *acpAgent) prompt(m wire) {
 	for _, b := range m.Params.Prompt {
 		all.WriteString(b.Text)
 	}
-	words := strings.Fields(m.Params.Prompt[len(m.Params.Prompt)-1].Text)
+	var words []string
+	for _, b := range m.Params.Prompt {
+		if b.Type == "text" {
+			words = strings.Fields(b.Text)
+		}
+	}
 	done := map[string]any{"stopReason": "end_turn"}
 	switch words[0] {
 	case "echo":
 		a.text(all.String())
+	case "blocks": // what came with the prompt
+		for _, b := range m.Params.Prompt[1:] {
+			a.text(string(b.raw) + "\n")
+		}
 	case "turn":
 		a.text(fmt.Sprintf("turn %d pid %d", a.turns, os.Getpid()))
 	case "env":

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
@@ -43,7 +44,7 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 	session, err := ask[sessionResult](ctx, k, startTime, acp.AgentMethodSessionNew, map[string]any{"cwd": k.dir, "mcpServers": []any{}})
 	var refused *refusal
 	switch {
-	case errors.As(err, &refused) && refused.code == acp.NewAuthRequired(nil).Code:
+	case errors.As(err, &refused) && authmethod.IsRequired(refused.wire):
 		return SignedOut, refused.text, nil
 	case err != nil:
 		return "", "", err

@@ -124,7 +124,7 @@ func (k *link) serve(_ context.Context, method string, params json.RawMessage) (
 // A refusal is an error with which the agent answered.
 type refusal struct {
 	agent string
-	code  int
+	wire  *acp.RequestError
 	text  string
 }
 
@@ -149,7 +149,7 @@ func ask[R any](ctx context.Context, k *link, d time.Duration, method string, pa
 		}
 		return result, k.complaint("has closed its output; does its command speak the Agent Client Protocol?")
 	case errors.As(err, &wire):
-		return result, &refusal{k.launch.Name, wire.Code, text(detail(wire))}
+		return result, &refusal{k.launch.Name, wire, text(detail(wire))}
 	}
 	return result, fmt.Errorf("%s: %w", k.launch.Name, err)
 }

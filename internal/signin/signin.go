@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
@@ -26,9 +27,9 @@ type Launch struct {
 
 // Values of [Method.Type].
 const (
-	TypeAgent    = "agent"    // the agent does it, when it is told to: in a browser, mostly
-	TypeTerminal = "terminal" // a program in a terminal does it
-	TypeVariable = "env_var"  // variables of the agent's environment do it
+	TypeAgent    = "agent"             // the agent does it, when it is told to: in a browser, mostly
+	TypeTerminal = authmethod.Terminal // a program in a terminal does it
+	TypeVariable = authmethod.Variable // variables of the agent's environment do it
 )
 
 // A Method is a way to sign in that an agent offers.
@@ -129,7 +130,7 @@ func text(s string) string {
 }
 
 // methods are those of an agent that was started by l, as they are used.
-func methods(offered []authMethod, l Launch, env process.Environment) []Method {
+func methods(offered []authmethod.Method, l Launch, env process.Environment) []Method {
 	list := []Method{}
 	for _, o := range offered[:min(len(offered), maxMethods)] {
 		if o.ID == "" || len(o.ID) > maxText {
@@ -143,7 +144,7 @@ func methods(offered []authMethod, l Launch, env process.Environment) []Method {
 		case m.Type == TypeAgent && terminal != nil && terminal.Command != "":
 			m.Type, m.Command, m.Environment = TypeTerminal, append([]string{terminal.Command}, terminal.Args...), terminal.Env
 		case o.Type == TypeVariable:
-			for _, v := range o.variables() {
+			for _, v := range o.Needs() {
 				m.Variables = append(m.Variables, v)
 				if env[v] == "" {
 					m.Missing = append(m.Missing, v)

@@ -39,7 +39,9 @@ func examineSessions(s *host.Settings) []Finding {
 		list = append(list, Finding{Check: "configuration", State: Wrong, Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "fix the lines that are named; `duet-rpc config --defaults` describes every key"})
 		return list
 	}
-	return append(list, checkTrust(c), checkAgents(c), checkSession(s))
+	list = append(list, checkTrust(c), checkAgents(c))
+	list = append(list, checkServers(c, p.Root)...)
+	return append(list, checkSession(s))
 }
 
 // checkHub looks whether a hub answers, and starts none.

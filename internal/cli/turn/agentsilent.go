@@ -83,14 +83,6 @@ func (v *View) countSilence() {
 	v.silence.shown = true
 }
 
-// hideSilence takes the line that counts away.
-func (v *View) hideSilence() {
-	if v.silence.shown {
-		fmt.Fprint(v.side, "\r\x1b[K")
-		v.silence.shown = false
-	}
-}
-
 // silentText says for how long an agent has been silent.
 func silentText(agent string, d wire.EventData) string {
 	return output.Silence(agent, d.Since, d.ToolTitle, d.Note)

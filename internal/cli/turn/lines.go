@@ -22,6 +22,10 @@ var lineColors = map[question.Kind]string{
 	question.Heading: bold, question.Input: "", question.FileName: bold, question.Hunk: cyan, question.Added: green, question.Removed: red, question.Remark: dim,
 }
 
+// Note says something. Only its first line is at the margin, where ours are: the
+// text may be an agent's.
+func (v *View) Note(text string) { v.aside("— "+output.Indented(text), dim) }
+
 // lines prints lines that were laid out.
 func (v *View) lines(list []question.Line) {
 	v.endLine()
@@ -58,5 +62,13 @@ func (v *View) endLine() {
 	if v.midLine {
 		fmt.Fprintln(v.out)
 		v.midLine = false
+	}
+}
+
+// hideSilence takes the line that counts away.
+func (v *View) hideSilence() {
+	if v.silence.shown {
+		fmt.Fprint(v.side, "\r\x1b[K")
+		v.silence.shown = false
 	}
 }

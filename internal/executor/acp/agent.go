@@ -19,6 +19,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
@@ -62,6 +63,7 @@ type agent struct {
 	responses linefilter.Responses
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
+	has       map[string]bool     // names of variables: which it has, keys among them
 
 	mu        sync.Mutex // guards the fields below
 	terminals map[string]*agentTerminal
@@ -86,7 +88,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	life, cancel := context.WithCancel(d.ctx)
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
-		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env),
+		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
 		terminals: make(map[string]*agentTerminal), links: make(map[string]*link),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
@@ -186,7 +188,7 @@ func (a *agent) update(update []byte, repaired bool) {
 	if t == nil {
 		return
 	}
-	t.silence.sign()
+	t.silence.Sign()
 	if a.loading.Load() {
 		return
 	}
@@ -199,7 +201,7 @@ func (a *agent) update(update []byte, repaired bool) {
 // responded notes that the agent has answered a call.
 func (a *agent) responded() {
 	if t := a.current.Load(); t != nil {
-		t.silence.sign()
+		t.silence.Sign()
 	}
 	a.responses.Forward()
 }
@@ -287,7 +289,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
-	t.silence.begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
+	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.current.Store(t)
 	t.Started(a.proc)
 }

@@ -15,9 +15,9 @@ func (a *agent) serve(ctx context.Context, method string, params json.RawMessage
 	defer a.open.Add(-1)
 	if t := a.current.Load(); t != nil {
 		if method == acp.ClientMethodTerminalWaitForExit {
-			defer t.silence.waitsForProgram()()
+			defer t.silence.WaitsForProgram()()
 		} else {
-			defer t.silence.waits()()
+			defer t.silence.Waits()()
 		}
 	}
 	switch method {

@@ -105,7 +105,7 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	finished := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { a.guard(t, finished) })
-	watching.Go(func() { t.silence.watch(finished) })
+	watching.Go(func() { t.silence.Run(finished) })
 	stopReason, failed = a.prompt(t)
 	close(finished)
 	watching.Wait()

@@ -19,7 +19,7 @@ func TestAnErrorOfAnAgentSaysWhatToDo(t *testing.T) {
 		"claude without a key": {
 			acp.RequestError{Code: -32000, Message: "Authentication required"},
 			task.CodeAuthRequired,
-			"x wants you to log in: Authentication required. Log in with the agent's own command line in a terminal, or configure its key, and try again",
+			"x wants you to log in: Authentication required. Do that with `duet-rpc agents login x` in a terminal (in Emacs M-x duet-login), or configure its key, and try again",
 		},
 		"codex without its variable": {
 			acp.RequestError{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "Missing environment variable: `OPENAI_API_KEY`."}},
@@ -29,7 +29,7 @@ func TestAnErrorOfAnAgentSaysWhatToDo(t *testing.T) {
 		"codex with a wrong key": {
 			acp.RequestError{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "unexpected status 401 Unauthorized: no such key"}},
 			task.CodeAuthRequired,
-			"x: Internal error: unexpected status 401 Unauthorized: no such key. The model's API does not take the key or login of the agent: log in with the agent's own command line in a terminal, or correct its key, and try again",
+			"x: Internal error: unexpected status 401 Unauthorized: no such key. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login x` in a terminal (in Emacs M-x duet-login), or correct its key, and try again",
 		},
 		"codex that is to wait": {
 			acp.RequestError{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "exceeded retry limit, last status: 429 Too Many Requests"}},
@@ -39,7 +39,7 @@ func TestAnErrorOfAnAgentSaysWhatToDo(t *testing.T) {
 		"gemini with a wrong key": {
 			acp.RequestError{Code: 401, Message: `{"error":{"message":"{\n  \"error\": {\n    \"code\": 401,\n    \"message\": \"API key not valid.\",\n    \"status\": \"UNAUTHENTICATED\"\n  }\n}\n","code":401,"status":"Unauthorized"}}`},
 			task.CodeAuthRequired,
-			"x: API key not valid. The model's API does not take the key or login of the agent: log in with the agent's own command line in a terminal, or correct its key, and try again",
+			"x: API key not valid. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login x` in a terminal (in Emacs M-x duet-login), or correct its key, and try again",
 		},
 		"JSON behind words": {
 			acp.RequestError{Code: -32603, Message: `API Error: 400 {"type":"error","error":{"message":"too long"}}`}, task.CodeAgent, "x: API Error: 400 too long",

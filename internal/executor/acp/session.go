@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"encoding/json"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/transcript"
 )
@@ -18,15 +21,17 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if failed != nil {
 		return "", failed
 	}
+	with, failed := a.info.AgentCapabilities.PromptCapabilities.ForPrompt(a.name, t.Params.Content)
+	if failed != nil {
+		return "", failed
+	}
 	if failed := a.choose(t); failed != nil {
 		return "", failed
 	}
 	if t.Stopped() {
 		return "", nil
 	}
-	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, acp.PromptRequest{
-		SessionId: a.session, Prompt: append(opening, acp.TextBlock(t.Params.Prompt)),
-	})
+	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with})
 	if err != nil {
 		return "", a.failure(err)
 	}
@@ -71,7 +76,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	if t.Conversation.SystemPrompt != "" && claude { // its own way to be told
 		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
 	}
-	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionNew, request)
+	result, err := a.newSession(request)
 	switch {
 	case err != nil:
 		return nil, a.failure(err)
@@ -94,6 +99,20 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	}
 	t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: result.SessionID, Primed: history != ""})
 	return opening, nil
+}
+
+// newSession opens a session. An agent that was given its key and does not use it
+// before it is told to (codex) is told so.
+func (a *agent) newSession(request acp.NewSessionRequest) (sessionResult, error) {
+	patience := 4 * a.driver.opts.StartTimeout
+	result, err := callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
+	if method := authmethod.WithKey(a.info.AuthMethods, a.has); method != "" && authmethod.IsRequired(err) {
+		_, refused := callWithin[json.RawMessage](a, patience, acp.AgentMethodAuthenticate, acp.AuthenticateRequest{MethodId: method})
+		if refused == nil {
+			return callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
+		}
+	}
+	return result, err
 }
 
 func (a *agent) initialize(files string) *task.Failure {

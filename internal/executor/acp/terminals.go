@@ -97,7 +97,7 @@ func (t *agentTerminal) print(d *Driver, text string) {
 		return
 	}
 	if t.turn != nil {
-		t.turn.silence.sign()
+		t.turn.silence.Sign()
 	}
 	t.mu.Lock()
 	t.output = append(t.output, text...)

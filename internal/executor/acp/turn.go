@@ -7,6 +7,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/silence"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -18,7 +19,7 @@ type turn struct {
 	sent     sync.Once     // closes prompted
 	answers  deliveries
 	tools    toolCalls
-	silence  *silence
+	silence  *silence.Watch
 	servers  []acp.McpServer // that the agent is told of; nil: not yet put together
 
 	// An agent tells what its session has cost; the turn's share is what was
@@ -29,7 +30,7 @@ type turn struct {
 
 func newTurn(of *task.Task, o Options) *turn {
 	t := &turn{Task: of, prompted: make(chan struct{})}
-	t.silence = newSilence(o.SilentAfter, o.SilentToolAfter, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
+	t.silence = silence.New(o.SilentAfter, o.SilentToolAfter, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
 	return t
 }
 

@@ -7,6 +7,8 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 )
 
 // What the SDK cannot say to an agent.
@@ -37,7 +39,8 @@ var bothElicitations = json.RawMessage(`{"form":{},"url":{}}`)
 type (
 	initializeResult struct {
 		AgentCapabilities struct {
-			LoadSession         bool `json:"loadSession"`
+			LoadSession         bool                `json:"loadSession"`
+			PromptCapabilities  blocks.Capabilities `json:"promptCapabilities"`
 			SessionCapabilities struct {
 				Resume                json.RawMessage `json:"resume"`
 				AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
@@ -48,10 +51,8 @@ type (
 				SSE  bool `json:"sse"`
 			} `json:"mcpCapabilities"`
 		} `json:"agentCapabilities"`
-		AgentInfo   *catalog.AgentInfo `json:"agentInfo"`
-		AuthMethods []struct {
-			Name string `json:"name"`
-		} `json:"authMethods"`
+		AgentInfo   *catalog.AgentInfo  `json:"agentInfo"`
+		AuthMethods []authmethod.Method `json:"authMethods"`
 	}
 	sessionResult struct {
 		SessionID     string

@@ -1,4 +1,6 @@
-package acp
+// Package silence notices that an agent gives no sign of life in the middle of a
+// turn, and for how long.
+package silence
 
 import (
 	"strings"
@@ -19,24 +21,27 @@ const (
 	maxComplaints  = 20
 )
 
-// A complainer is the stderr of an agent; see process.Process.
-type complainer interface {
+// A Complainer is the stderr of an agent; see process.Process.
+type Complainer interface {
 	Complaints(since int64, lines int) string
 	ComplaintBytes() int64
 	Complained() <-chan struct{}
 }
 
-// A silence notices that a turn's agent gives no sign of life: no update, no
+// maxCalls is how many tool calls are known at once.
+const maxCalls = 10_000
+
+// A Watch notices that a turn's agent gives no sign of life: no update, no
 // request, no response. Agents try again by themselves when a model's API is down,
 // for minutes, and tell nobody but their stderr.
 //
 // It does not count while the agent waits for us, for a permission above all. In
 // the middle of a tool call an agent may well be silent, so that counts only
 // after a longer time: the tool may hang. The report of its end comes before that
-// of what ended it.
-type silence struct {
+// of what ended it. Its methods may be called from any goroutine, but for Begin.
+type Watch struct {
 	after, inTool time.Duration
-	stderr        complainer
+	stderr        Complainer
 	starting      func() bool           // the agent does not have the prompt yet
 	heldUp        func() bool           // the agent is not being read
 	tell          func(catalog.Silence) // waits for the hub
@@ -56,21 +61,24 @@ type silence struct {
 // An openCall is a tool call that has begun and not ended.
 type openCall struct{ id, title string }
 
-func newSilence(after, inTool time.Duration, tell func(catalog.Silence)) *silence {
-	return &silence{after: after, inTool: inTool, tell: tell, wake: make(chan struct{}, 1)}
+// New makes a Watch that tells of silence after a time, or after another in the
+// middle of a tool call. tell waits for the hub.
+func New(after, inTool time.Duration, tell func(catalog.Silence)) *Watch {
+	return &Watch{after: after, inTool: inTool, tell: tell, wake: make(chan struct{}, 1)}
 }
 
-// begin begins to watch. It comes before everything else.
-func (s *silence) begin(stderr complainer, starting, heldUp func() bool) {
+// Begin begins to watch an agent with this stderr. starting tells that it does not
+// have the prompt yet, heldUp that it is not being read. Signs before it are none.
+func (s *Watch) Begin(stderr Complainer, starting, heldUp func() bool) {
 	s.stderr, s.starting, s.heldUp = stderr, starting, heldUp
-	s.sign()
+	s.Sign()
 }
 
-// watch tells of silence until the turn has finished.
-func (s *silence) watch(finished <-chan struct{}) {
+// Run tells of silence until the turn has finished. It comes after Begin.
+func (s *Watch) Run(finished <-chan struct{}) {
 	timer := time.NewTimer(s.after)
 	defer timer.Stop()
-	defer s.sign()
+	defer s.Sign()
 	for {
 		var complained <-chan struct{} // while that may be told
 		if s.isTold() {
@@ -95,7 +103,7 @@ func (s *silence) watch(finished <-chan struct{}) {
 	}
 }
 
-func (s *silence) isTold() bool {
+func (s *Watch) isTold() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.told != nil
@@ -103,7 +111,7 @@ func (s *silence) isTold() bool {
 
 // look tells what is to be told now, and returns when to look again; 0: when
 // something happens.
-func (s *silence) look() time.Duration {
+func (s *Watch) look() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting > 0 {
@@ -131,8 +139,8 @@ func (s *silence) look() time.Duration {
 		told.ToolID, told.Tool = call.id, call.title
 	case s.programs > 0:
 		told.Tool = "a program in a terminal"
-	case told.Note == "" && s.starting():
-		told.Note = "it is starting, or opening its session"
+	case s.starting():
+		told.Note = strings.TrimSuffix("it is starting, or opening its session\n"+told.Note, "\n")
 	}
 	s.told, s.said = &told, 0
 	s.tell(told)
@@ -141,7 +149,7 @@ func (s *silence) look() time.Duration {
 
 // complaint tells what the agent has complained of since the silence was told; mu
 // is held.
-func (s *silence) complaint() {
+func (s *Watch) complaint() {
 	written := s.stderr.ComplaintBytes()
 	text := shortLines(s.stderr.Complaints(s.saidUpTo, complaintLines))
 	if text == "" || text == s.told.Note || s.said >= maxComplaints {
@@ -152,14 +160,15 @@ func (s *silence) complaint() {
 	s.tell(*s.told)
 }
 
-// sign notes a sign of life.
-func (s *silence) sign() {
+// Sign notes a sign of life. It reports the end of a silence, so it comes before
+// what the agent said is reported.
+func (s *Watch) Sign() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signLocked()
 }
 
-func (s *silence) signLocked() {
+func (s *Watch) signLocked() {
 	if s.stderr == nil { // it has not begun
 		return
 	}
@@ -175,15 +184,15 @@ func (s *silence) signLocked() {
 	s.lookAgain()
 }
 
-func (s *silence) lookAgain() {
+func (s *Watch) lookAgain() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// waits notes that the agent waits for us until done is called.
-func (s *silence) waits() (done func()) {
+// Waits notes that the agent waits for us until done is called.
+func (s *Watch) Waits() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signLocked()
@@ -198,9 +207,9 @@ func (s *silence) waits() (done func()) {
 	}
 }
 
-// waitsForProgram notes that the agent waits for the end of a program until done
+// WaitsForProgram notes that the agent waits for the end of a program until done
 // is called.
-func (s *silence) waitsForProgram() (done func()) {
+func (s *Watch) WaitsForProgram() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signLocked()
@@ -214,8 +223,8 @@ func (s *silence) waitsForProgram() (done func()) {
 	}
 }
 
-// tool notes what the agent tells of a tool call.
-func (s *silence) tool(id, title string, ended bool) {
+// Tool notes what the agent tells of a tool call.
+func (s *Watch) Tool(id, title string, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.running {
@@ -230,7 +239,7 @@ func (s *silence) tool(id, title string, ended bool) {
 		}
 		return
 	}
-	if !ended && len(s.running) < maxToolCalls {
+	if !ended && len(s.running) < maxCalls {
 		s.running = append(s.running, openCall{id, title})
 	}
 }

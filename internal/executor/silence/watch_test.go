@@ -1,4 +1,4 @@
-package acp
+package silence
 
 import (
 	"slices"
@@ -43,7 +43,7 @@ func (c *complaints) say(text string) {
 // watched is a turn that is watched for 5 s, or 30 s in a tool, and what was told
 // of its silence.
 type watched struct {
-	*silence
+	*Watch
 	stderr   complaints
 	mu       sync.Mutex // guards reports
 	reports  []catalog.Silence
@@ -56,14 +56,14 @@ type watched struct {
 func watch(t *testing.T, f func(*watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{began: time.Now(), stderr: complaints{came: make(chan struct{}, 1)}}
-		w.silence = newSilence(5*time.Second, 30*time.Second, func(s catalog.Silence) {
+		w.Watch = New(5*time.Second, 30*time.Second, func(s catalog.Silence) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.reports = append(w.reports, s)
 		})
-		w.begin(&w.stderr, w.starting.Load, w.heldUp.Load)
+		w.Begin(&w.stderr, w.starting.Load, w.heldUp.Load)
 		finished, over := make(chan struct{}), make(chan struct{})
-		go func() { defer close(over); w.watch(finished) }()
+		go func() { defer close(over); w.Run(finished) }()
 		w.end = func() { close(finished); <-over }
 		f(w)
 		if w.end != nil {
@@ -89,14 +89,14 @@ func (w *watched) at(d time.Duration) int64 { return w.began.Add(d).UnixMilli() 
 func TestSilenceIsToldOnceAndItsEnd(t *testing.T) {
 	watch(t, func(w *watched) {
 		pass(4900 * time.Millisecond)
-		w.sign()
+		w.Sign()
 		pass(4900 * time.Millisecond)
 		assert.Empty(t, w.told())
 		pass(time.Hour)
 		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(4900 * time.Millisecond)}}, w.told())
-		w.sign()
+		w.Sign()
 		assert.Equal(t, catalog.Silence{SinceMS: w.at(4900 * time.Millisecond), Ended: true}, w.told()[1], "at once, before what ended it")
-		w.sign()
+		w.Sign()
 		assert.Len(t, w.told(), 2)
 		pass(5100 * time.Millisecond)
 		assert.Len(t, w.told(), 3, "and it is watched again")
@@ -109,7 +109,7 @@ func TestSilenceIsToldOnceAndItsEnd(t *testing.T) {
 func TestWhatASilentAgentComplainsOfIsTold(t *testing.T) {
 	watch(t, func(w *watched) {
 		w.stderr.say("long ago\n")
-		w.sign()
+		w.Sign()
 		pass(time.Second)
 		w.stderr.say("API error 500\n")
 		pass(5 * time.Second)
@@ -132,7 +132,7 @@ func TestWhatASilentAgentComplainsOfIsTold(t *testing.T) {
 
 func TestAnAgentThatWaitsForUsIsNotSilent(t *testing.T) {
 	watch(t, func(w *watched) {
-		answered := w.waits()
+		answered := w.Waits()
 		pass(time.Hour)
 		assert.Empty(t, w.told())
 		answered()
@@ -140,7 +140,7 @@ func TestAnAgentThatWaitsForUsIsNotSilent(t *testing.T) {
 		assert.Empty(t, w.told())
 		pass(200 * time.Millisecond)
 		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(time.Hour)}}, w.told())
-		w.waits()
+		w.Waits()
 		assert.Len(t, w.told(), 2)
 		assert.True(t, w.told()[1].Ended)
 	})
@@ -156,30 +156,30 @@ func TestAnAgentThatWaitsForUsIsNotSilent(t *testing.T) {
 
 func TestASilentToolIsToldLater(t *testing.T) {
 	watch(t, func(w *watched) {
-		w.tool("outer", "Task", false)
-		w.tool("inner", "", false)
-		w.tool("inner", "make test", false)
+		w.Tool("outer", "Task", false)
+		w.Tool("inner", "", false)
+		w.Tool("inner", "make test", false)
 		pass(29 * time.Second)
 		assert.Empty(t, w.told())
 		pass(2 * time.Second)
 		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(0), ToolID: "inner", Tool: "make test"}}, w.told())
-		w.sign()
-		w.tool("inner", "", true)
+		w.Sign()
+		w.Tool("inner", "", true)
 		pass(10 * time.Second)
 		assert.Len(t, w.told(), 2, "the outer one runs")
-		w.sign()
-		w.tool("outer", "", true)
+		w.Sign()
+		w.Tool("outer", "", true)
 		pass(5100 * time.Millisecond)
 		assert.Len(t, w.told(), 3)
 		assert.Empty(t, w.told()[2].Tool)
 	})
 	watch(t, func(w *watched) {
-		ended := w.waitsForProgram()
+		ended := w.WaitsForProgram()
 		pass(29 * time.Second)
 		assert.Empty(t, w.told())
 		pass(2 * time.Second)
 		assert.Equal(t, "a program in a terminal", w.told()[0].Tool)
-		w.sign()
+		w.Sign()
 		ended()
 		pass(5100 * time.Millisecond)
 		assert.Len(t, w.told(), 3)
@@ -191,5 +191,9 @@ func TestASilentStartIsSaidToBeOne(t *testing.T) {
 		w.starting.Store(true)
 		pass(6 * time.Second)
 		assert.Equal(t, "it is starting, or opening its session", w.told()[0].Note)
+		w.Sign()
+		w.stderr.say("waiting for a login")
+		pass(6 * time.Second)
+		assert.Equal(t, "it is starting, or opening its session\nwaiting for a login", w.told()[2].Note)
 	})
 }

@@ -1,0 +1,73 @@
+;;; duet-login-test.el --- Tests of signing in to agents  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-login)
+
+(defconst duet-login-test-agent
+  "#!/bin/sh
+state=${0%/*}
+answer() { printf '{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\\n' \"$id\" \"$1\"; }
+test \"$1\" = --login && { echo 'this is the login'; touch \"$state/in\"; exit 0; }
+while read -r line; do
+	id=${line#*'\"id\":'} id=${id%%,*}
+	case $line in
+	*'\"initialize\"'*) answer '\"result\":{\"protocolVersion\":1,\"agentInfo\":{\"name\":\"theirs\"},\"agentCapabilities\":{\"auth\":{\"logout\":{}}},\"authMethods\":[{\"id\":\"b\",\"name\":\"Browser\"},{\"id\":\"t\",\"name\":\"Terminal\",\"type\":\"terminal\",\"args\":[\"--login\"]}]}' ;;
+	*'\"authenticate\"'*) touch \"$state/in\"; answer '\"result\":{}' ;;
+	*'\"logout\"'*) rm \"$state/in\"; answer '\"result\":{}' ;;
+	*'\"session/new\"'*) answer '\"result\":{\"sessionId\":\"s\"}' ;;
+	esac
+done
+"
+  "An agent that can be signed in to, and does nothing else.")
+
+(defmacro duet-login-test-with (&rest body)
+  "Run BODY in the list of sessions of a project that has the agent theirs.
+`in' is the file that is there while somebody is signed in."
+  (declare (debug (body)))
+  `(duet-test-with-project connection
+     (let* ((root (duet-connection-root connection))
+            (folder (expand-file-name "../config/duet/" root))
+            (program (expand-file-name "theirs" folder))
+            (in (expand-file-name "in" folder)))
+       (make-directory folder t)
+       (with-temp-file program (insert duet-login-test-agent))
+       (set-file-modes program #o700)
+       (with-temp-file (expand-file-name "config.toml" folder)
+         (insert (format "default_agent = \"demo\"\n[agents.theirs]\ncommand = [%S]\n" program)))
+       (with-current-buffer (duet-sessions-buffer connection) ,@body))))
+
+(ert-deftest duet-login-test-by-itself ()
+  "An agent signs in by itself, and out; C-g leaves it."
+  (duet-login-test-with
+   (duet-test-listening
+     (duet-test-typing "C-g"
+       (duet-login "theirs")
+       (duet-test-wait-for (duet-test-heard "^Quit$")))
+     (should-not (file-exists-p in))
+     (duet-test-typing "Brow TAB RET"
+       (duet-login "theirs")
+       (duet-test-wait-for (duet-test-heard "^You are signed in to theirs$")))
+     (should (file-exists-p in))
+     (duet-logout "theirs")
+     (duet-test-wait-for (duet-test-heard "^theirs has signed you out$"))
+     (should-not (file-exists-p in))
+     (duet-login "demo")
+     (duet-test-wait-for (duet-test-heard "^demo offers no way to sign in$"))
+     (duet-login "nobody")
+     (duet-test-wait-for (duet-test-heard "there is no agent")))))
+
+(ert-deftest duet-login-test-terminal ()
+  "A program of the agent signs in, in a terminal."
+  (duet-login-test-with
+   (let ((duet-terminal-backend 'term))
+     (duet-test-typing "Term TAB RET"
+       (duet-login "theirs")
+       (duet-test-wait-for (file-exists-p in) 20)))))
+
+(provide 'duet-login-test)
+;;; duet-login-test.el ends here

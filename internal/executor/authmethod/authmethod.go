@@ -1,0 +1,112 @@
+// Package authmethod has the ways to sign in that agents advertise, as they stand
+// in the answer to initialize
+// (https://agentclientprotocol.com/protocol/v1/authentication).
+package authmethod
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// Values of [Method.Type]; empty means that the agent does it itself.
+const (
+	Terminal = "terminal" // a program in a terminal does it
+	Variable = "env_var"  // variables of the agent's environment do it
+)
+
+// A Method is a way to sign in. What is not known is passed over: an agent that is
+// newer has to work.
+type Method struct {
+	ID          string            `json:"id"`
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Type        string            `json:"type"`
+	Args        []string          `json:"args"`    // of [Terminal]: beyond the agent's own
+	Env         map[string]string `json:"env"`     // of [Terminal]
+	Variable    string            `json:"varName"` // of [Variable], as it was first
+	Variables   []variable        `json:"vars"`    // of [Variable]
+	Meta        struct {
+		// A command of its own, of agents that are older than the type terminal.
+		Terminal *struct {
+			Command string            `json:"command"`
+			Args    []string          `json:"args"`
+			Env     map[string]string `json:"env"`
+		} `json:"terminal-auth"`
+	} `json:"_meta"`
+}
+
+type variable struct {
+	Name     string `json:"name"`
+	Optional bool   `json:"optional"`
+}
+
+// UnmarshalJSON takes a method as far as it is understood: one that is odd must
+// not hide the others.
+func (m *Method) UnmarshalJSON(raw []byte) error {
+	type plain Method
+	var known plain
+	if json.Unmarshal(raw, &known) != nil {
+		var name struct{ ID, Name string }
+		_ = json.Unmarshal(raw, &name)
+		known = plain{ID: name.ID, Name: name.Name}
+	}
+	*m = Method(known)
+	return nil
+}
+
+// UnmarshalJSON takes a variable by its name alone, too.
+func (v *variable) UnmarshalJSON(raw []byte) error {
+	type plain variable
+	if json.Unmarshal(raw, (*plain)(v)) != nil {
+		return json.Unmarshal(raw, &v.Name)
+	}
+	return nil
+}
+
+// Needs are the variables that a method of type [Variable] cannot do without.
+func (m Method) Needs() []string {
+	var names []string
+	if m.Variable != "" {
+		names = append(names, m.Variable)
+	}
+	for _, v := range m.Variables {
+		if v.Name != "" && !v.Optional {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+// WithKey is the id of the first method that needs nothing but variables that an
+// agent has, by their names; "" if there is none.
+func WithKey(methods []Method, has map[string]bool) string {
+	for _, m := range methods {
+		needs := m.Needs()
+		usable := m.Type == Variable && len(needs) > 0
+		for _, name := range needs {
+			usable = usable && has[name]
+		}
+		if usable {
+			return m.ID
+		}
+	}
+	return ""
+}
+
+// Names are the names of the variables that have a value. What has only these
+// keeps no key.
+func Names(env map[string]string) map[string]bool {
+	names := make(map[string]bool, len(env))
+	for name, value := range env {
+		names[name] = value != ""
+	}
+	return names
+}
+
+// IsRequired reports whether an agent refused something until somebody signs in.
+func IsRequired(err error) bool {
+	var wire *acp.RequestError
+	return errors.As(err, &wire) && wire.Code == acp.NewAuthRequired(nil).Code
+}

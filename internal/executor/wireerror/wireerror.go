@@ -1,0 +1,86 @@
+// Package wireerror reads what agents answer instead of a result: in words, and for
+// some of which kind it is.
+package wireerror
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// missingVariable is how codex-acp says that its configuration names a variable
+// that it was not given.
+var missingVariable = regexp.MustCompile("Missing environment variable: `?([A-Za-z_][A-Za-z0-9_]*)")
+
+// MissingVariable is the environment variable that an error says is missing, or "".
+func MissingVariable(text string) string {
+	if found := missingVariable.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// TooMany reports whether an error says that the model's API takes no more requests
+// for now.
+func TooMany(code int, text string) bool {
+	return code == 429 || strings.Contains(text, "429 Too Many Requests")
+}
+
+// RefusesKey reports whether an error says that the model's API does not know who
+// asks: some agents pass the status of HTTP on as the code (Gemini CLI), others
+// have it in words (codex-acp).
+func RefusesKey(code int, text string) bool {
+	return code == 401 || code == 403 || strings.Contains(text, "401 Unauthorized") || strings.Contains(text, "403 Forbidden")
+}
+
+// Text is an agent's error with the detail that some put into data. Of an API's
+// answer in JSON it has the words alone.
+func Text(e *acp.RequestError) string {
+	message, detail := words(e.Message, 3), words(detailOf(e), 3)
+	if detail == "" || strings.Contains(message, detail) {
+		return message
+	}
+	return message + ": " + detail
+}
+
+// words is text with the message of a JSON object in its place, if it ends with an
+// object that has one: {"message":…} or {"error":{"message":…}}, which may be such a
+// text again.
+func words(text string, depth int) string {
+	begin := strings.IndexByte(text, '{')
+	if begin < 0 || depth == 0 {
+		return text
+	}
+	var answer struct {
+		Message string
+		Error   json.RawMessage
+	}
+	if json.Unmarshal([]byte(text[begin:]), &answer) != nil {
+		return text
+	}
+	var inner struct{ Message string }
+	json.Unmarshal(answer.Error, &inner)
+	said := cmp.Or(answer.Message, inner.Message)
+	if said == "" {
+		return text
+	}
+	return text[:begin] + words(said, depth-1)
+}
+
+func detailOf(e *acp.RequestError) string {
+	detail := ""
+	switch d := e.Data.(type) {
+	case string:
+		detail = d
+	case map[string]any:
+		for _, name := range []string{"details", "error", "message"} {
+			if s, ok := d[name].(string); ok && detail == "" {
+				detail = s
+			}
+		}
+	}
+	return detail
+}
