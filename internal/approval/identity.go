@@ -26,6 +26,9 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: policy.Hash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind, Plan: p.Plan,
 	}
 	switch {
+	case p.Elicitation != nil:
+		a.Elicitation = domain.Elicitation(*p.Elicitation)
+		a.Type, a.Question = domain.HumanContact, elicitationIdentity(a)
 	case p.IsQuestion:
 		a.Type = domain.HumanContact
 		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, input)

@@ -137,26 +137,3 @@ func newDenyCommand(s *settings) *cobra.Command {
 	answerFlags(cmd, &d, &option)
 	return cmd
 }
-
-func newRespondCommand(s *settings) *cobra.Command {
-	return &cobra.Command{
-		Use:   "respond ID TEXT...",
-		Short: "Answer a question that is not about a tool",
-		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
-			"by the number that approvals show gives it, or in your own words.\n" + hubStatusHelp,
-		Args:              atLeast("ID", "TEXT"),
-		ValidArgsFunction: completeFirst(s, candidate.Approvals),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) {
-				d := wire.Decision{Decision: "respond", Comment: strings.Join(args[1:], " ")}
-				for i, o := range a.Options {
-					if d.Comment == strconv.Itoa(i+1) || d.Comment == o.OptionID || strings.EqualFold(d.Comment, o.Name) {
-						d.Option, d.Comment = o.OptionID, o.Name
-						break
-					}
-				}
-				return d, nil
-			})
-		},
-	}
-}

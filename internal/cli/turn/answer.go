@@ -52,6 +52,8 @@ func (a *asker) answered(ctx context.Context, line typed) {
 // decisionOf makes a decision of a line, or asks for another one.
 func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 	switch {
+	case q.Mode != "":
+		return a.elicited(q, line)
 	case line.err != nil:
 		a.view.endLine()
 		return wire.Decision{Decision: "deny", Comment: "the terminal was closed"}, false

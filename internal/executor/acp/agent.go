@@ -59,13 +59,15 @@ type agent struct {
 	loading   atomic.Bool   // updates are a replay of what the hub has
 	inputGone atomic.Bool   // it takes no input any more: it is ending, or has closed it
 	open      atomic.Int64
+	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
 	responses linefilter.Responses
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
 	has       map[string]bool     // names of variables: which it has, keys among them
 
-	mu        sync.Mutex // guards terminals
+	mu        sync.Mutex // guards the fields below
 	terminals map[string]*agentTerminal
+	links     map[string]*link // addresses that people were asked to open, by the agent's id
 }
 
 // start starts an agent's process for its first turn.
@@ -87,7 +89,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
 		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
-		terminals: make(map[string]*agentTerminal),
+		terminals: make(map[string]*agentTerminal), links: make(map[string]*link),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
 	a.env[catalog.MarkVariable] = proc.Mark
@@ -133,6 +135,7 @@ func (a *agent) readOutput(toSDK *io.PipeWriter) {
 		Response: a.responded,
 		Request:  a.admit,
 		Refuse:   a.refuse,
+		Elicited: a.elicited,
 		Garbage: func(line []byte) {
 			if t := a.current.Load(); t != nil {
 				t.Garbage(line)
@@ -224,13 +227,25 @@ func call[R any](a *agent, method string, params any) (R, error) {
 	return acp.SendRequest[R](a.conn, context.Background(), method, params)
 }
 
-// callWithin is call for an agent that is killed if it takes longer than d.
+// callWithin is call for an agent that is killed if it takes longer than d, people
+// not counted whom it asks something meanwhile.
 func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
-	timer := time.AfterFunc(d, func() {
-		a.overdue.Store(&method)
-		a.proc.Kill()
+	answered := make(chan struct{})
+	defer close(answered)
+	a.driver.work.Go(func() {
+		for {
+			select {
+			case <-answered:
+				return
+			case <-time.After(d):
+			}
+			if a.asking.Load() == 0 {
+				a.overdue.Store(&method)
+				a.proc.Kill()
+				return
+			}
+		}
 	})
-	defer timer.Stop()
 	return call[R](a, method, params)
 }
 

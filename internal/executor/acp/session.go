@@ -121,7 +121,7 @@ func (a *agent) initialize(files string) *task.Failure {
 		ClientInfo:      acp.Implementation{Name: "duet", Version: "1"},
 		ClientCapabilities: clientCapabilities{
 			Fs: acp.FileSystemCapabilities{ReadTextFile: files == catalog.FilesReadWrite || files == "", WriteTextFile: files != catalog.FilesNone}, Terminal: true,
-			Session: booleanOptions,
+			Session: booleanOptions, Elicitation: bothElicitations,
 		},
 	})
 	if err != nil {

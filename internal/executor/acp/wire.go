@@ -22,11 +22,17 @@ type (
 		Fs       acp.FileSystemCapabilities `json:"fs"`
 		Terminal bool                       `json:"terminal"`
 		Session  json.RawMessage            `json:"session"`
+
+		Elicitation json.RawMessage `json:"elicitation"`
 	}
 )
 
 // booleanOptions says that options that are true or false are understood.
 var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
+
+// bothElicitations says that people can be asked to fill in forms and to open
+// addresses.
+var bothElicitations = json.RawMessage(`{"form":{},"url":{}}`)
 
 // What is taken of an agent's answers. The SDK's own types refuse what they do
 // not know; an agent that is newer than they are has to work.
