@@ -9,7 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -92,19 +91,6 @@ func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
 		d.Comment = "accepted"
 	}
 	return d, nil
-}
-
-// Done notes in the conversation that what a person agreed to do at an address is
-// done, as the agent of the run has it. Of what that run did not ask nothing is said.
-func (in *Inbox) Done(t store.Tx, run domain.Run, id string) error {
-	a, err := t.Approval(in.ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Run != run.ID || a.Elicitation.Mode != domain.ElicitURL) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return in.noteDelivery(t, a, run, "the agent says that this is done")
 }
 
 // invalidContent is the error of a form as a client is told it: with the field, what it

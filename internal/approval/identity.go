@@ -92,9 +92,3 @@ func Presented(a domain.Approval) (ambiguity, title string) {
 	}
 	return ambiguity, "[programs may read this input differently: " + ambiguity + "] " + cmp.Or(a.Title, a.Tool)
 }
-
-// asJSON is a value of plain strings, lists and objects as JSON.
-func asJSON(v any) json.RawMessage {
-	b, _ := json.Marshal(v) // it cannot fail for those
-	return b
-}

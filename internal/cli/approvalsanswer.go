@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,26 +53,6 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	return nil
 }
 
-// withOption is a decision with the option that a word names: by its number, id or
-// name.
-func withOption(d wire.Decision, a wire.Approval, word string) (wire.Decision, error) {
-	if word == "" {
-		return d, nil
-	}
-	var names []string
-	for i, o := range a.Options {
-		if word == strconv.Itoa(i+1) || word == o.OptionID || strings.EqualFold(word, o.Name) {
-			d.Option = o.OptionID
-			return d, nil
-		}
-		names = append(names, strconv.Itoa(i+1)+" "+o.InWords())
-	}
-	if len(names) == 0 {
-		return d, errors.New("--option: the agent offers none")
-	}
-	return d, errors.New(output.Line(fmt.Sprintf("--option %q is none of: %s", word, strings.Join(names, "; "))))
-}
-
 // answerFlags are those of answers to questions about tools.
 func answerFlags(cmd *cobra.Command, d *wire.Decision, option *string) {
 	scopeFlag(cmd, d)
@@ -107,7 +85,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 				}
 				d.Input = json.RawMessage(input)
 			}
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return withOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return inbox.WithOption(d, a, option) })
 		},
 	}
 	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
@@ -131,7 +109,7 @@ func newDenyCommand(s *settings) *cobra.Command {
 				return errors.New("--tell: there is nothing to tell; say it behind the id")
 			}
 			d.Comment = cmp.Or(d.Comment, "denied") // somebody has to say something
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return withOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return inbox.WithOption(d, a, option) })
 		},
 	}
 	answerFlags(cmd, &d, &option)

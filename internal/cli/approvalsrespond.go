@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
-	"github.com/duet-rpc/duet-rpc/internal/form"
 )
 
 // A response is how a question is answered that is not about a tool.
@@ -64,7 +63,7 @@ func (r response) decision(a wire.Approval) (wire.Decision, error) {
 	case r.cancel:
 		return wire.Decision{Decision: "cancel"}, nil
 	case a.Mode == wire.ModeForm && words == "":
-		content, err := contentOf(a, r.fields)
+		content, err := inbox.FormValues(a, r.fields)
 		return wire.Decision{Decision: "respond", Content: content}, err
 	case len(r.fields) > 0:
 		return wire.Decision{}, errors.New("--field is for a form, which this question is not")
@@ -81,31 +80,4 @@ func (r response) decision(a wire.Approval) (wire.Decision, error) {
 		}
 	}
 	return d, nil
-}
-
-// contentOf are the values of a form, of which some were given as NAME=VALUE.
-func contentOf(a wire.Approval, given []string) (json.RawMessage, error) {
-	f, err := form.Read(a.Schema)
-	if err != nil {
-		return nil, errors.New(output.Line(err.Error()))
-	}
-	values := f.Defaults()
-	for _, pair := range given {
-		name, typed, ok := strings.Cut(pair, "=")
-		if !ok {
-			return nil, fmt.Errorf("--field takes NAME=VALUE, got %q", pair)
-		}
-		field, err := f.Field(name)
-		if err == nil {
-			values[name], err = field.Parse(typed)
-		}
-		if err != nil {
-			return nil, errors.New(output.Line(err.Error()))
-		}
-	}
-	content := f.Values(values)
-	if err := f.Check(content); err != nil {
-		return nil, errors.New(output.Line(err.Error()))
-	}
-	return content, nil
 }
