@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
+	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/sourcegraph/jsonrpc2"
@@ -51,7 +52,7 @@ type agent struct {
 
 	info     initializeResult
 	session  acp.SessionId // written by the turn that opens it, before its prompt is sent
-	settings settings
+	settings setting.State
 
 	overdue   atomic.Pointer[string] // the method that it was killed for not answering
 	current   atomic.Pointer[turn]
@@ -177,10 +178,10 @@ func (r pausedReader) Read(p []byte) (int, error) {
 func (a *agent) update(update []byte, repaired bool) {
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
-	if mode := a.settings.spokenMode(kind, update); mode != nil {
+	if mode := a.settings.SpokenMode(kind, update); mode != nil {
 		kind, update = "current_mode_update", mode
 	}
-	isSetting := a.settings.update(kind, update) // also in a replay, and between prompts
+	isSetting := a.settings.Update(kind, update) // also in a replay, and between prompts
 	t := a.current.Load()
 	if t == nil {
 		return
