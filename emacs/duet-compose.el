@@ -37,6 +37,11 @@
 Each is called in the compose buffer and returns a property list for
 launchSession, such as (:agent \"claude\").")
 
+(defvar duet-compose-content-functions nil
+  "Functions that say what goes with a prompt beside its text.
+Each is called in the compose buffer with the text, and returns a list of
+content blocks, as the protocol spells them.")
+
 (defvar-local duet-compose--run nil
   "The id of the run to continue from, or nil for the session's last.")
 (defvar-local duet-compose--origin nil
@@ -177,21 +182,26 @@ While an agent works in the session it waits for its turn."
         (buffer (current-buffer))
         (connection duet-connection)
         (session duet-session)
-        (run duet-compose--run))
+        (run duet-compose--run)
+        (content nil))
     (when (string-empty-p text)
       (user-error "There is nothing to send"))
     (when duet-compose--sending
       (user-error "It is being sent"))
-    (setq duet-compose--sending t)
+    (dolist (function duet-compose-content-functions)
+      (setq content (append content (funcall function text))))
+    (setq content (and content (list :content (vconcat content)))
+          duet-compose--sending t)
     (duet-compose-remember text)
     (duet-connection-request
      connection (if session 'continueSession 'launchSession)
      (if session
          (append (list :session_id (or run (duet-session-leaf-id session))
                        :query text)
-                 (and run (list :fork t)))
+                 (and run (list :fork t))
+                 content)
        (let ((more (duet-compose--parameters)))
-         (append (list :query text) more
+         (append (list :query text) more content
                  ;; Else it would be called after its last prompt one day.
                  (unless (plist-member more :title)
                    (list :title (duet-compose--title text))))))

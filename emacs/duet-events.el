@@ -288,6 +288,17 @@ SEQ and TIME are the event's."
     ("approval" 'answer)
     (_ (if (equal role "user") 'prompt 'text))))
 
+(defun duet-events--attachments (data)
+  "Return what DATA, an event's or a conversation's, have beside text."
+  (or (duet-get-objects data :attachments)
+      (duet-get-objects (duet-get data :data) :attachments)))
+
+(defun duet-events--said-kind (type data)
+  "Return what a message is that the protocol calls TYPE, as DATA tell.
+What an agent says that is no text is `content'."
+  (let ((kind (duet-events--kind type (duet-get-string data :role))))
+    (if (and (eq kind 'text) (duet-events--attachments data)) 'content kind)))
+
 (defun duet-events--whole (session run type data seq time)
   "Settle a message of RUN in SESSION, of TYPE, that DATA holds whole.
 SEQ and TIME are the event's."
@@ -298,8 +309,8 @@ SEQ and TIME are the event's."
        ((null message)
         (duet-events--add session (make-duet-message
                                    :key key :session session :run run :seq seq
-                                   :kind (duet-events--kind
-                                          type (duet-get-string data :role))
+                                   :kind (duet-events--said-kind type data)
+                                   :attachments (duet-events--attachments data)
                                    :created time :chunks (list text)
                                    :size (length text))))
        ((>= seq (duet-message-seq message))
@@ -355,7 +366,8 @@ SEQ and TIME are the event's."
     (take duet-tool-result :tool_result_content)
     (take duet-tool-approval :approval_id)
     (take duet-tool-refused-by :refused_by)
-    (take duet-tool-refusal :refusal))
+    (take duet-tool-refusal :refusal)
+    (take duet-tool-parent :parent_tool_use_id))
   (when-let ((status (or (duet-get-string data :tool_status)
                          (duet-get-string data :status))))
     (setf (duet-tool-status tool) (intern status)))
@@ -367,7 +379,8 @@ SEQ and TIME are the event's."
                             (duet-get data :data)))))
     (setf (duet-tool-paths tool) (duet-get-strings more :paths)
           (duet-tool-diffs tool) (duet-get-objects more :diffs)
-          (duet-tool-terminal tool) (duet-get-string more :terminal)))
+          (duet-tool-terminal tool) (duet-get-string more :terminal)
+          (duet-message-attachments tool) (duet-get-objects more :attachments)))
   (setf (duet-message-open tool)
         (not (memq (duet-tool-status tool) '(completed failed)))))
 

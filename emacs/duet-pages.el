@@ -121,8 +121,8 @@ Return nil if it is there already; it is brought up to date then."
                   (make-duet-tool :key key :kind 'tool :session session :run run
                                   :id (substring key (1+ (length run))))
                 (make-duet-message :key key :session session :run run
-                                   :kind (duet-events--kind
-                                          type (duet-get-string object :role)))))))
+                                   :attachments (duet-events--attachments object)
+                                   :kind (duet-events--said-kind type object))))))
     (when (>= seq (duet-message-seq message))
       (setf (duet-message-seq message) seq
             (duet-message-open message) open)

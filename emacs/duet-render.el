@@ -11,6 +11,7 @@
 
 ;;; Code:
 
+(require 'ansi-color)
 (require 'cl-lib)
 (require 'subr-x)
 (require 'diff-mode)
@@ -130,6 +131,7 @@ text and thoughts, is left alone.")
                 ('plan (duet-render--plan message))
                 ('diff (duet-visible (duet-render--diff message)))
                 ('answer (duet-visible (duet-render--answer message)))
+                ('content "")
                 ('error (propertize (concat (duet-render-sign "✗") " "
                                             (duet-message-text message))
                                     'face 'duet-failed))
@@ -141,7 +143,7 @@ text and thoughts, is left alone.")
     (dolist (function (unless (duet-render-streams-p message) duet-render-functions))
       (when-let ((more (duet-log-guard "duet-render-functions"
                          (funcall function message))))
-        (setq text (concat text "\n" more))))
+        (setq text (if (string-empty-p text) more (concat text "\n" more)))))
     text))
 
 (defun duet-render-prose (text &optional column)
@@ -270,6 +272,7 @@ It is shown relative to ROOT where it is inside."
          (result (duet-tool-result tool))
          (diffs (duet-tool-diffs tool)))
     (concat
+     (duet-render--nesting tool)
      (if (duet-render--refused-p tool)
          (propertize (duet-render-sign "⊘") 'face 'duet-waiting)
        (duet-render-state (or (duet-tool-status tool) 'pending)))
@@ -293,7 +296,8 @@ It is shown relative to ROOT where it is inside."
          (concat "\n  " (propertize (duet-render--refusal tool) 'face 'duet-waiting))
        "")
      (if (and result (not (string-blank-p result)))
-         (concat "\n" (duet-render--cut (string-trim-right result) 'duet-dim "  "))
+         (concat "\n" (duet-render--cut (duet-render--colored (string-trim-right result))
+                                        'duet-dim "  "))
        ""))))
 
 (defun duet-render--refused-p (tool)
@@ -309,6 +313,28 @@ It is shown relative to ROOT where it is inside."
      (concat "not run: denied" (if (equal by "user") "" (concat " by " by))
              ;; That stands for no reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
+
+(defun duet-render--nesting (tool)
+  "Return what stands before TOOL: the more, the more calls it is part of."
+  (let ((depth 0)
+        (session (duet-message-session tool)))
+    (while (and tool (duet-tool-parent tool) (< depth 8))
+      (setq depth (1+ depth)
+            tool (duet-session-message session (concat (duet-message-run tool) "/"
+                                                       (duet-tool-parent tool)))))
+    (make-string (* 2 depth) ?\s)))
+
+(defun duet-render--colored (text)
+  "Return TEXT, what a program printed, with its colours as faces."
+  (if (not (string-search "\e[" text))
+      text
+    (let* ((ansi-color-context nil)
+           (colored (ansi-color-apply text)))
+      ;; Where nothing fontifies, `font-lock-face' shows nothing.
+      (dotimes (i (length colored))
+        (when-let ((face (get-text-property i 'font-lock-face colored)))
+          (put-text-property i (1+ i) 'face face colored)))
+      colored)))
 
 (defun duet-render-beside (input diffs)
   "Return what of INPUT, what a tool gets, cannot be read in DIFFS.
@@ -361,7 +387,10 @@ That is INPUT itself if there are none."
          (left (nthcdr duet-render-lines lines)))
     (when left (setq lines (butlast lines (length left))))
     (concat
-     (mapconcat (lambda (line) (concat indent (if face (propertize line 'face face) line)))
+     (mapconcat (lambda (line)
+                 (let ((line (copy-sequence line)))
+                   (when face (add-face-text-property 0 (length line) face t line))
+                   (concat indent line)))
                 lines "\n")
      (if (or cut left)
          (concat "\n" indent

@@ -39,6 +39,8 @@
 ;;                       duet-approval-view.el, at the end of a transcript:
 ;;                       duet-approval-footer.el with duet-approval-excerpt.el,
 ;;                       for good: duet-rules.el)
+;;   duet-attach.el      files that go with a prompt
+;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
@@ -63,6 +65,8 @@
 (require 'duet-sessions)
 (require 'duet-transcript)
 (require 'duet-compose)
+(require 'duet-attach)
+(require 'duet-attachment)
 (require 'duet-approvals)
 (require 'duet-notify)
 (require 'duet-diff)

@@ -46,13 +46,15 @@ type executeParams struct {
 	Stream         *bool                  `json:"stream,omitempty" doc:"False: subscribers get whole messages, no deltas. Default true."`
 	AgenticTool    string                 `json:"agentic_tool,omitempty" doc:"Another name for agent; claude-code means claude."`
 	Agent          string                 `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one."`
+	promptContent
 }
 
-func (p executeParams) check() error { return need("prompt", p.Prompt) }
+func (p executeParams) check() error { return first(need("prompt", p.Prompt), p.promptContent.check()) }
 
 func (p executeParams) spec() hub.LaunchSpec {
+	prompt, _ := p.with(p.Prompt) // it was checked
 	spec := hub.LaunchSpec{
-		Prompt: p.Prompt, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceExecute, Mode: string(p.PermissionMode),
+		Prompt: prompt.text, Content: prompt.content, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceExecute, Mode: string(p.PermissionMode),
 		Timeout: milliseconds(p.TimeoutMS), Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
 		ThreadAlias: p.SessionID, CallerID: p.TaskID,
 	}

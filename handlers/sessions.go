@@ -153,6 +153,7 @@ type launchParams struct {
 	Model      string `json:"model,omitempty" doc:"A model that the agent has. One that it is known not to have is refused; an agent that does not say which it has is left alone."`
 	WorkingDir string `json:"working_dir,omitempty" doc:"The directory in which the agent works; ~ is expanded; absent: the project's root."`
 	agentSettings
+	promptContent
 	Verbose           bool   `json:"verbose,omitempty" doc:"Kept for old clients."`
 	AutoAcceptEdits   bool   `json:"auto_accept_edits,omitempty" doc:"Edits need no approval."`
 	SkipPermissions   bool   `json:"dangerously_skip_permissions,omitempty" doc:"Nothing needs approval."`
@@ -169,7 +170,7 @@ type launchParams struct {
 }
 
 func (p launchParams) check() error {
-	return first(need("query", p.Query), p.agentSettings.check(), objectOrNone("metadata", p.Metadata))
+	return first(need("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata))
 }
 
 // objectOrNone refuses what is not an object.
@@ -195,8 +196,9 @@ func (s sessions) launch(ctx context.Context, h *hub.Hub, p launchParams) (launc
 }
 
 func (p launchParams) spec(now time.Time) hub.LaunchSpec {
+	prompt, _ := p.with(p.Query) // it was checked
 	spec := hub.LaunchSpec{
-		Prompt: p.Query, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
+		Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
 		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata,
 		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
@@ -324,13 +326,14 @@ type continueParams struct {
 	SessionID string  `json:"session_id" doc:"The session to go on from; every id of the run will do."`
 	Query     *string `json:"query,omitempty" doc:"What the agent is to do. Needed, unless the session is a draft, which has its own."`
 	agentSettings
+	promptContent
 	Fork     bool            `json:"fork,omitempty" doc:"Begins another conversation there, also behind the last session of one."`
 	Priority int             `json:"priority,omitempty" doc:"Higher first."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
 }
 
 func (p continueParams) check() error {
-	return first(need("session_id", p.SessionID), needIfGiven("query", p.Query), p.agentSettings.check(), objectOrNone("metadata", p.Metadata))
+	return first(need("session_id", p.SessionID), needIfGiven("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata))
 }
 
 // needIfGiven refuses a parameter that is there and empty.
@@ -351,9 +354,12 @@ func (sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (co
 	spec := hub.ContinueSpec{
 		From: p.SessionID, Fork: p.Fork, Source: domain.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata,
 	}
+	query := ""
 	if p.Query != nil {
-		spec.Prompt = *p.Query
+		query = *p.Query
 	}
+	prompt, _ := p.with(query) // it was checked
+	spec.Prompt, spec.Content = prompt.text, prompt.content
 	s, err := h.Continue(ctx, spec)
 	return continueResult{launched(s), s.Thread.NativeSession, s.ParentSession}, err
 }

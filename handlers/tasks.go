@@ -49,9 +49,10 @@ type submitParams struct {
 	Priority *int   `json:"priority,omitempty" doc:"Higher first; 0 unless told."`
 	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
 	Title    string `json:"title,omitempty" doc:"What to call it."`
+	promptContent
 }
 
-func (p submitParams) check() error { return need("prompt", p.Prompt) }
+func (p submitParams) check() error { return first(need("prompt", p.Prompt), p.promptContent.check()) }
 
 type submitResult struct {
 	TaskID    string `json:"taskId"`
@@ -61,7 +62,8 @@ type submitResult struct {
 }
 
 func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitResult, error) {
-	spec := hub.LaunchSpec{Prompt: p.Prompt, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask}
+	prompt, _ := p.with(p.Prompt) // it was checked
+	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask}
 	if p.Priority != nil {
 		spec.Priority = *p.Priority
 	}

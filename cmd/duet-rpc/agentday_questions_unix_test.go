@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -209,7 +208,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 	if a.subHangs {
 		require.Eventually(t, func() bool { return slices.Equal(s.model.Prompts(), []string{"run: touch made"}) }, watchdog/3, pollEvery,
 			"the sub-agent does not begin")
-		time.Sleep(2 * time.Second) // for a question that does not come
+		c.awaitSilence(l, func(s silence) bool { return s.Tool != "" }) // which is told at least
 		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 		require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
 	} else {

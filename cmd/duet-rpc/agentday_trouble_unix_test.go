@@ -73,29 +73,30 @@ func playSignIn(t *testing.T, a dayAgent) string {
 	return "yes: told at once"
 }
 
+// A silence is what is told of an agent that gives no sign of life.
+type silence struct {
+	Note  string `json:"note"`
+	Tool  string `json:"tool_id"`
+	Ended bool   `json:"ended"`
+}
+
+// awaitSilence waits for a silence of a session that fits, and has not ended.
+func (c *client) awaitSilence(l launched, fits func(silence) bool) {
+	c.t.Helper()
+	c.await("the agent's silence", func(e event) bool {
+		var told silence
+		return e.Type == "agent_silent" && e.Data.SessionID == l.SessionID && json.Unmarshal(e.Raw, &told) == nil && !told.Ended && fits(told)
+	})
+}
+
 // While the API is down the agent tries again for minutes. That it says nothing is
 // told, and what it prints; it can be interrupted, and goes on when it works again.
 func playOutage(t *testing.T, a dayAgent) string {
 	s := a.site(t)
 	c := s.open()
 	l := c.launch("fail: 500", s.agent)
-	type silence struct {
-		Since time.Time `json:"since"`
-		Note  string    `json:"note"`
-		Ended bool      `json:"ended"`
-	}
-	told := func(what string, fits func(silence) bool) {
-		c.await(what, func(e event) bool {
-			var told silence
-			if e.Type != "agent_silent" || e.Data.SessionID != l.SessionID || json.Unmarshal(e.Raw, &told) != nil {
-				return false
-			}
-			t.Logf("%s", e.Raw)
-			return fits(told)
-		})
-	}
-	told("silence", func(s silence) bool {
-		return !s.Ended && !strings.HasPrefix(s.Note, "it is starting") && (s.Note != "" || !a.mutters)
+	c.awaitSilence(l, func(s silence) bool {
+		return !strings.HasPrefix(s.Note, "it is starting") && (s.Note != "" || !a.mutters)
 	})
 	var state struct {
 		Session struct {

@@ -83,7 +83,7 @@ func dayAgents() []dayAgent {
 			name: "opencode", folder: "opencode", packaged: "opencode-linux-x64", site: newOpencodeSite,
 			planless: "no tool of it leaves plan mode", model: "ours/model", denialEnds: true, keyless: true, unsigned: "invalid x-api-key",
 			command: "greet", prompt: "/greet you", says: "hello you",
-			sub: "it does not pass the question on, and waits until it is interrupted", subHangs: true,
+			sub: "it does not pass the question on, and waits until it is interrupted; its silence is told", subHangs: true,
 		},
 	}
 }

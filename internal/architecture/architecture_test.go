@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/agentsetting internal/approval internal/catalog internal/config internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/openrpc internal/query internal/restricted internal/signin internal/terminal
+handlers: server server/passfd internal/agentsetting internal/approval internal/catalog internal/config internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/openrpc internal/query internal/restricted internal/signin internal/terminal
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
 internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
@@ -29,9 +29,10 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/agents: internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/signin
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
+internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/cli/wire
 internal/cli/daemon: client internal/cli/wire internal/config internal/host internal/project internal/socket
 internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/cli/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
@@ -49,7 +50,8 @@ internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configwatch: internal/background
-internal/conversation: internal/catalog internal/domain internal/store
+internal/content: internal/catalog internal/domain
+internal/conversation: internal/catalog internal/content internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
@@ -58,10 +60,11 @@ internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
-internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/acp/setting internal/executor/authmethod internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/toolinput
+internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/acp/setting internal/executor/authmethod internal/executor/blocks internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/toolinput
 internal/executor/acp/linefilter: frame
 internal/executor/acp/setting: frame internal/catalog
 internal/executor/authmethod:
+internal/executor/blocks: internal/catalog internal/executor/task
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/executortest: internal/catalog internal/witness  # for tests
 internal/executor/process: internal/catalog
@@ -76,7 +79,7 @@ internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
 internal/hub: internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/query internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
-internal/intake: internal/catalog internal/conversation internal/diff internal/domain internal/redact internal/store
+internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/logging:

@@ -62,8 +62,9 @@ type ExecutePromptParams struct {
 	AgenticTool    string   `json:"agentic_tool,omitempty" doc:"Another name for agent."`
 
 	// Ours.
-	Agent  string       `json:"agent,omitempty" doc:"The agent's name in the configuration."`
-	Launch *AgentLaunch `json:"launch,omitempty" doc:"From the hub to its executor alone: how the agent is started."`
+	Agent   string         `json:"agent,omitempty" doc:"The agent's name in the configuration."`
+	Content []ContentBlock `json:"content,omitempty" doc:"What goes with the prompt beside its text."`
+	Launch  *AgentLaunch   `json:"launch,omitempty" doc:"From the hub to its executor alone: how the agent is started."`
 }
 
 // An AgentLaunch says how an agent is started. Ours.

@@ -23,6 +23,7 @@ const (
 	EventNativeSession = "native_session" // NativeSession
 	EventProcess       = "process"        // Process
 	EventSilence       = "agent_silent"   // Silence: it began, goes on with new words, or has ended
+	EventContent       = "content"        // MessageContent
 	EventRaw           = "raw"            // whatever an agent sent that nobody knows
 	// PermissionTaken, before what shows it. An executor that leaves it out is
 	// taken to have passed answers on when it reports anything later.
@@ -62,6 +63,8 @@ type ToolCall struct {
 	Diffs    []FileDiff      `json:"diffs,omitempty"`
 	Terminal string          `json:"terminal,omitempty" doc:"The terminal in which it runs."`
 	ParentID string          `json:"parent_id,omitempty"`
+
+	Content []ContentBlock `json:"content,omitempty" doc:"What it gave back that is no text: all of it, in the place of what was reported before."`
 }
 
 // Usage is what was used so far.

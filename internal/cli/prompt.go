@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
@@ -41,6 +42,7 @@ others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 The prompt is the arguments, or standard input if there are none. The session
 is kept: continue it with --continue and any of its ids, or "last".
 
+` + attachment.Help + `
 Exit status: 0 if the agent completed; 1 if it failed or somebody else ended
 it; 130 if you interrupted it (C-c; press it twice to end at once).`
 
@@ -48,6 +50,7 @@ it; 130 if you interrupted it (C-c; press it twice to end at once).`
 type promptOptions struct {
 	agent, cwd, from string
 	set              agentSettings
+	with             attachment.Flags
 	yes, deny        bool
 }
 
@@ -63,6 +66,9 @@ func newPromptCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := o.with.Read(cmd, s, args); err != nil {
+				return err
+			}
 			return runPrompt(cmd, s, o, text)
 		},
 	}
@@ -72,6 +78,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.StringVar(&o.from, "continue", "", "continue a session: any of its ids, or last")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
+	o.with.Add(cmd)
 	directories(cmd, "cwd")
 	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.Known, error) {
 		if o.from == "" {
@@ -178,6 +185,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			return started, err
 		}
 		params := map[string]any{"query": text}
+		o.with.Into(params)
 		members := map[string]string{"agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
 		if err := wire.Wanted(params, members, o.set.options); err != nil {
 			return started, err
@@ -197,6 +205,8 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			return started, err
 		}
 	}
-	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", map[string]string{"session_id": o.from, "query": text})
+	params := map[string]any{"session_id": o.from, "query": text}
+	o.with.Into(params)
+	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", params)
 	return started, err
 }

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -18,7 +21,8 @@ by that of its conversation, which means the last session in it.
 func newSessionCommand(s *settings) *cobra.Command {
 	return group("session", "Start, list, continue and interrupt sessions in the project's hub", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionShowCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
-		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s))
+		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
+		newSessionAttachmentCommand(s))
 }
 
 func newSessionListCommand(s *settings) *cobra.Command {
@@ -66,18 +70,23 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	var agent, cwd, title string
 	var dirs []string
 	var a agentSettings
+	var with attachment.Flags
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
 		Annotations: startingDaemon(),
 		Short:       "Start a session, and print its id",
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
-			"arguments, or standard input if there are none.\n" + hubStatusHelp,
+			"arguments, or standard input if there are none.\n\n" + attachment.Help + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
 			if params["query"], err = promptText(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
+			if err = with.Read(cmd, s, args); err != nil {
+				return err
+			}
+			with.Into(params)
 			if cwd, err = fullPath(cwd); err != nil {
 				return err
 			}
@@ -95,6 +104,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
 	cmd.Flags().StringVar(&title, "title", "", "a title for it")
 	a.addFlags(cmd, s, knownByFlag)
+	with.Add(cmd)
 	directories(cmd, "cwd", "add-dir")
 	cmd.Flags().StringArrayVar(&dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
 	waitFlag(cmd, &wait)
@@ -116,24 +126,25 @@ func newSessionForkCommand(s *settings) *cobra.Command {
 // newContinuingCommand makes a command that continues a session, or forks its
 // conversation there.
 func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobra.Command {
-	p := struct {
-		ID    string `json:"session_id"`
-		Query string `json:"query"`
-		Fork  bool   `json:"fork,omitempty"`
-	}{Fork: fork}
+	var with attachment.Flags
 	var wait bool
 	cmd := &cobra.Command{
 		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: startingDaemon(),
 		Args:              atLeast("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if p.Query, err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
+			params := map[string]any{"session_id": args[0], "fork": fork}
+			if params["query"], err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
 			}
-			p.ID = args[0]
-			return startWork(cmd, s, "continueSession", p, wait)
+			if err = with.Read(cmd, s, args[1:]); err != nil {
+				return err
+			}
+			with.Into(params)
+			return startWork(cmd, s, "continueSession", params, wait)
 		},
 	}
+	with.Add(cmd)
 	waitFlag(cmd, &wait)
 	return cmd
 }
@@ -156,6 +167,22 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 				}
 				progress(cmd, s, "%s is %s", args[0], r.Status)
 				return nil
+			})
+		},
+	}
+}
+
+func newSessionAttachmentCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use: "attachment ID", Args: exactly("ID"),
+		Short: "Write an image, a sound or a file of a conversation to standard output",
+		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + hubStatusHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.json {
+				return askHub(cmd, s, "getAttachment", map[string]string{"id": args[0]}, func(any) error { return nil })
+			}
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				return attachment.Write(ctx, c, cmd.OutOrStdout(), args[0])
 			})
 		},
 	}

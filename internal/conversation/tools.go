@@ -7,14 +7,19 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Tool adds what a report says of a tool call, behind the message that is open, and
-// changes run to what is known then. ended says that it tells of the result.
-func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, ended bool) error {
+// changes run to what is known then. list is what it gave back that is no text, nil
+// if that was not told; ended says that it tells of the result.
+func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, list []domain.Content, ended bool) error {
 	if err := w.CloseMessage(t, run); err != nil {
+		return err
+	}
+	if err := Attach(t, list); err != nil {
 		return err
 	}
 	call.ToolID = cmp.Or(call.ToolID, call.Tool) // executors of the catalog's first edition name the tool alone
@@ -27,7 +32,7 @@ func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, ended 
 		item = newTool(t, *run, call.ToolID)
 	}
 	before := item
-	merge(&item, call)
+	merge(&item, call, domain.BlocksOf(list))
 	if ended && call.Status == "" {
 		item.Status = "completed"
 	}
@@ -112,7 +117,7 @@ func (w *Writer) changeTool(t store.Tx, run domain.Run, before, item domain.Item
 }
 
 // merge takes into an item what a report says of it.
-func merge(item *domain.Item, call catalog.ToolCall) {
+func merge(item *domain.Item, call catalog.ToolCall, blocks []domain.Block) {
 	set := func(field *string, value string) {
 		if value != "" {
 			*field = value
@@ -129,7 +134,10 @@ func merge(item *domain.Item, call catalog.ToolCall) {
 	if len(call.Result) > 0 {
 		item.Result = TextOf(call.Result)
 	}
-	if call.Paths == nil && call.Diffs == nil && call.Terminal == "" {
+	if len(blocks) > 0 && len(call.Result) == 0 && item.Result == "" {
+		item.Result = content.Labels(blocks)
+	}
+	if call.Paths == nil && call.Diffs == nil && call.Terminal == "" && blocks == nil {
 		return
 	}
 	details, _ := item.Data.(domain.ToolDetails)
@@ -140,6 +148,9 @@ func merge(item *domain.Item, call catalog.ToolCall) {
 		details.Diffs = diffsOf(call.Diffs)
 	}
 	set(&details.Terminal, call.Terminal)
+	if blocks != nil {
+		details.Blocks = blocks
+	}
 	item.Data = details
 }
 

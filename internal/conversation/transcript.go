@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -12,7 +13,11 @@ func Transcript(items []domain.Item) []catalog.Message {
 	for _, i := range items {
 		switch i.Kind {
 		case domain.ItemMessage:
-			list = append(list, catalog.Message{Role: i.Role, Content: i.Content, Type: "message"})
+			text := i.Content
+			if more, ok := i.Data.(domain.MessageContent); ok && i.Role == "user" && len(more.Blocks) > 0 { // an agent's is its text
+				text += "\n" + content.Labels(more.Blocks)
+			}
+			list = append(list, catalog.Message{Role: i.Role, Content: text, Type: "message"})
 		case domain.ItemTool:
 			text := i.Tool + ": " + i.Title
 			if i.Status != "" {

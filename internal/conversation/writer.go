@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -105,7 +106,31 @@ func (w *Writer) Drop(t store.Tx, run int64) { w.open.drop(t, run) }
 
 // Prompt adds what the user said.
 func (w *Writer) Prompt(t store.Tx, run domain.Run, thread domain.Thread) error {
-	_, err := w.add(t, run, domain.MessageAdded{NativeSession: thread.NativeSession, Type: domain.ItemMessage, Role: "user", Text: run.Prompt})
+	_, err := w.add(t, run, domain.MessageAdded{
+		NativeSession: thread.NativeSession, Type: domain.ItemMessage, Role: "user", Text: run.Prompt, Blocks: run.Content,
+	})
+	return err
+}
+
+// Content adds what a run's agent says that is no text, as a message of its own
+// behind the one that is open, and changes run to what is known then.
+func (w *Writer) Content(t store.Tx, run *domain.Run, list []domain.Content) error {
+	if err := w.CloseMessage(t, run); err != nil {
+		return err
+	}
+	if err := Attach(t, list); err != nil {
+		return err
+	}
+	blocks := domain.BlocksOf(list)
+	text := content.Labels(blocks)
+	run.Messages++
+	if run.Result == "" { // else a text stays the answer
+		run.Result = text
+	}
+	if err := t.UpdateRun(*run); err != nil {
+		return err
+	}
+	_, err := w.add(t, *run, domain.MessageAdded{Type: domain.ItemMessage, Role: "assistant", Text: text, Subtype: "content", Blocks: blocks})
 	return err
 }
 
@@ -145,6 +170,9 @@ func (w *Writer) add(t store.Tx, run domain.Run, m domain.MessageAdded) (domain.
 		m.Key = messageKey(t)
 	}
 	item := newItem(t, run, domain.Item{Kind: m.Type, Key: m.Key, Role: m.Role, Content: m.Text})
+	if len(m.Blocks) > 0 {
+		item.Data = domain.MessageContent{Blocks: m.Blocks}
+	}
 	var err error
 	if item.Seq, err = w.announceMessage(t, run, m); err != nil {
 		return item, err

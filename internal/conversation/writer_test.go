@@ -170,7 +170,7 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	b := newBook(t)
 	tool := func(call catalog.ToolCall, ended bool) {
 		t.Helper()
-		b.write(t, func(tx store.Tx) error { run := b.run; return b.Tool(tx, &run, call, ended) })
+		b.write(t, func(tx store.Tx) error { run := b.run; return b.Tool(tx, &run, call, nil, ended) })
 	}
 	b.say(t, "", "I look", false)
 	tool(catalog.ToolCall{ToolID: "1", Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`), Status: "in_progress"}, false)
@@ -273,7 +273,7 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 			b.write(t, func(tx store.Tx) error {
 				run := b.run
 				call.ToolID = c.name
-				return b.Tool(tx, &run, call, ended)
+				return b.Tool(tx, &run, call, nil, ended)
 			})
 			list := b.payloads(t)
 			return list[len(list)-1].(domain.ToolCallChanged)

@@ -72,8 +72,9 @@ func (a *agent) Initialize(_ context.Context, p acp.InitializeRequest) (acp.Init
 		AgentInfo:       &acp.Implementation{Name: "duet-demo", Title: acp.Ptr("Duet demo agent"), Version: cmp.Or(a.opts.Version, "dev")},
 		AuthMethods:     []acp.AuthMethod{},
 		AgentCapabilities: acp.AgentCapabilities{
-			LoadSession: true,
-			Meta:        map[string]any{"duet": map[string]any{"updatedInput": true}},
+			LoadSession:        true,
+			PromptCapabilities: acp.PromptCapabilities{Image: true, EmbeddedContext: true},
+			Meta:               map[string]any{"duet": map[string]any{"updatedInput": true}},
 			SessionCapabilities: acp.SessionCapabilities{
 				Close: &acp.SessionCloseCapabilities{}, List: &acp.SessionListCapabilities{}, Resume: &acp.SessionResumeCapabilities{},
 			},

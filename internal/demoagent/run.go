@@ -47,6 +47,7 @@ func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
 	}
 	text := promptText(p.Prompt)
+	t.blocks = p.Prompt
 	if err := t.begin(text); err != nil {
 		return resp, err
 	}

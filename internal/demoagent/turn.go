@@ -23,8 +23,9 @@ type turn struct {
 	cwd       string
 	number    int // in its session, from 1
 	script    script
-	planned   bool        // the plan and the edit belong to it
-	rec       *turnRecord // guarded by the session's lock
+	blocks    []acp.ContentBlock // of the prompt
+	planned   bool               // the plan and the edit belong to it
+	rec       *turnRecord        // guarded by the session's lock
 	continued bool
 	calls     int // tool calls so far
 	said      int // bytes

@@ -50,6 +50,7 @@ type conversationData struct {
 	ParentID    string          `json:"parent_tool_use_id"`
 	Subtype     string          `json:"subtype,omitempty"`
 	Truncated   bool            `json:"truncated,omitempty"`
+	Attachments []Attachment    `json:"attachments,omitempty"`
 }
 
 type requestedData struct {

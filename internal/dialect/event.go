@@ -107,7 +107,7 @@ func messageData(ids ids, p domain.MessageAdded) conversationData {
 	}
 	return conversationData{
 		ids: ids, NativeID: p.NativeSession, EventType: p.Type, MessageID: p.Key, Role: p.Role, Content: p.Text, ContentType: contentType,
-		Subtype: p.Subtype, Truncated: p.Truncated,
+		Subtype: p.Subtype, Truncated: p.Truncated, Attachments: attachments(p.Blocks),
 	}
 }
 

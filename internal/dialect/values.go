@@ -66,10 +66,12 @@ type toolDetails struct {
 	Paths    []string   `json:"paths,omitempty"`
 	Diffs    []fileDiff `json:"diffs,omitempty"`
 	Terminal string     `json:"terminal,omitempty"`
+
+	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
 func toolDetailsOf(d domain.ToolDetails) *toolDetails {
-	return &toolDetails{d.Paths, fileDiffs(d.Diffs), d.Terminal}
+	return &toolDetails{d.Paths, fileDiffs(d.Diffs), d.Terminal, attachments(d.Blocks)}
 }
 
 // RulePreviews are what a rule would hold for that is made of a question, by the
@@ -153,6 +155,8 @@ func ItemData(data domain.ItemData) json.RawMessage {
 	switch d := data.(type) {
 	case domain.ToolDetails:
 		return encode(toolDetailsOf(d))
+	case domain.MessageContent:
+		return encode(messageContent{attachments(d.Blocks)})
 	case domain.Plan:
 		return encode(planNote{planEntries(d.Entries)})
 	case domain.FileNote:

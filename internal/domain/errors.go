@@ -4,25 +4,26 @@ import "fmt"
 
 // Kinds of errors: what data.kind says on the wire (docs/protocol.md, "Errors by family").
 const (
-	KindRunNotFound      = "run_not_found" // no run has this id
-	KindApprovalNotFound = "approval_not_found"
-	KindRuleNotFound     = "rule_not_found"
-	KindTerminalNotFound = "terminal_not_found"
-	KindTerminalTaken    = "terminal_taken"     // somebody has its descriptor, or others watch it
-	KindTerminalReadOnly = "terminal_read_only" // it is an agent's
-	KindNotCancellable   = "not_cancellable"    // the run has ended
-	KindQueueFull        = "queue_full"
-	KindUnavailable      = "subsystem_unavailable"
-	KindInvalidToken     = "invalid_session_token"
-	KindInvalid          = "invalid" // a parameter is wrong: Param says which
-	KindUnknownAgent     = "unknown_agent"
-	KindNotTrusted       = "not_trusted"
-	KindAlreadyDecided   = "already_decided"
-	KindNoAPIKey         = "no_api_key"
-	KindNeedsTerminal    = "needs_terminal" // a person has to do it in a terminal
-	KindBadState         = "bad_state" // the run is not in a state in which this can be done
-	KindExecutor         = "executor_failed"
-	KindSetting          = "setting_refused" // an agent that works does not take a mode, a model or an option
+	KindRunNotFound        = "run_not_found" // no run has this id
+	KindApprovalNotFound   = "approval_not_found"
+	KindRuleNotFound       = "rule_not_found"
+	KindTerminalNotFound   = "terminal_not_found"
+	KindAttachmentNotFound = "attachment_not_found"
+	KindTerminalTaken      = "terminal_taken"     // somebody has its descriptor, or others watch it
+	KindTerminalReadOnly   = "terminal_read_only" // it is an agent's
+	KindNotCancellable     = "not_cancellable"    // the run has ended
+	KindQueueFull          = "queue_full"
+	KindUnavailable        = "subsystem_unavailable"
+	KindInvalidToken       = "invalid_session_token"
+	KindInvalid            = "invalid" // a parameter is wrong: Param says which
+	KindUnknownAgent       = "unknown_agent"
+	KindNotTrusted         = "not_trusted"
+	KindAlreadyDecided     = "already_decided"
+	KindNoAPIKey           = "no_api_key"
+	KindNeedsTerminal      = "needs_terminal" // a person has to do it in a terminal
+	KindBadState           = "bad_state"      // the run is not in a state in which this can be done
+	KindExecutor           = "executor_failed"
+	KindSetting            = "setting_refused" // an agent that works does not take a mode, a model or an option
 
 	KindTooManySubscriptions = "too_many_subscriptions"
 	KindSubscriptionNotFound = "subscription_not_found"

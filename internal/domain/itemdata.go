@@ -16,13 +16,18 @@ type ToolDetails struct {
 	Diffs    []Diff
 	Terminal string // in which it runs, or ""
 
-	RefusedBy string // who did not let it run, as Approval.DecidedBy; "": nobody is known to
-	Refusal   string // why, in words
+	RefusedBy string  // who did not let it run, as Approval.DecidedBy; "": nobody is known to
+	Refusal   string  // why, in words
+	Blocks    []Block // what it gave back that is no text
 }
+
+// MessageContent is what a message has beside its text (ItemMessage).
+type MessageContent struct{ Blocks []Block }
 
 // Equal reports whether two say the same.
 func (d ToolDetails) Equal(other ToolDetails) bool {
-	return d.Terminal == other.Terminal && d.RefusedBy == other.RefusedBy && d.Refusal == other.Refusal && slices.Equal(d.Paths, other.Paths) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal)
+	return d.Terminal == other.Terminal && d.RefusedBy == other.RefusedBy && d.Refusal == other.Refusal && slices.Equal(d.Paths, other.Paths) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal) &&
+		slices.EqualFunc(d.Blocks, other.Blocks, Block.same)
 }
 
 // Plan is an agent's plan, whole (ItemPlan).
@@ -56,7 +61,8 @@ type ApprovalNote struct {
 	Delivery    string // what became of the answer, where the agent is not known to have taken it
 }
 
-func (ToolDetails) itemData()  {}
-func (Plan) itemData()         {}
-func (FileNote) itemData()     {}
-func (ApprovalNote) itemData() {}
+func (ToolDetails) itemData()    {}
+func (MessageContent) itemData() {}
+func (Plan) itemData()           {}
+func (FileNote) itemData()       {}
+func (ApprovalNote) itemData()   {}

@@ -33,7 +33,8 @@ type MessageAdded struct {
 	Role          string
 	Text          string
 	Subtype       string
-	Truncated     bool // the item has all of it
+	Truncated     bool    // the item has all of it
+	Blocks        []Block // what it has beside its text
 }
 
 // ToolCallChanged is a tool call as it is now.

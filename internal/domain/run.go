@@ -19,6 +19,7 @@ type Run struct {
 	Thread    int64
 	Parent    int64 // the run that it continues, or 0
 	Prompt    string
+	Content   []Block // what goes with the prompt beside its text
 	Title     string
 	Agent     string
 	Source    string // who asked for it: task, session, chat, execute, prompt, decision

@@ -11,7 +11,7 @@ func (p RunStateChanged) Size() int { return fieldsSize + len(p.Title) + len(p.E
 func (d MessageDelta) Size() int { return len(d.Key) + len(d.Text) }
 
 // Size is as of Payload.
-func (p MessageAdded) Size() int { return fieldsSize + len(p.Text) }
+func (p MessageAdded) Size() int { return fieldsSize + len(p.Text) + SizeOfBlocks(p.Blocks) }
 
 // Size is as of Payload.
 func (p ToolCallChanged) Size() int {
@@ -112,12 +112,15 @@ func sizeOfOptions(options []Option) (n int) {
 
 // Size is as of ItemData.
 func (d ToolDetails) Size() int {
-	n := len(d.Terminal) + len(d.Refusal) + SizeOfDiffs(d.Diffs)
+	n := len(d.Terminal) + len(d.Refusal) + SizeOfDiffs(d.Diffs) + SizeOfBlocks(d.Blocks)
 	for _, p := range d.Paths {
 		n += len(p) + 4
 	}
 	return n
 }
+
+// Size is as of ItemData.
+func (c MessageContent) Size() int { return SizeOfBlocks(c.Blocks) }
 
 // Size is as of ItemData.
 func (p Plan) Size() (n int) {

@@ -214,7 +214,8 @@ func TestWhatAgentsGetWrong(t *testing.T) {
 		{"longcall", func(t *testing.T, h *hub) { assert.Contains(t, h.text(), "longer than 10 MiB") }},
 		{"invalid", func(t *testing.T, h *hub) { assert.Equal(t, "a\uFFFDb\uFFFDc", h.text()) }},
 		{"unknown", func(t *testing.T, h *hub) {
-			assert.Len(t, h.data("raw"), 4)
+			assert.Len(t, h.data("raw"), 3)
+			assert.Equal(t, []string{`{"content":{"type":"image","mimeType":"image/png"}}`}, h.data("content"), "the hub says what is wrong with it")
 			assert.Contains(t, h.data("raw")[0], `"sessionUpdate":"notice"`)
 			assert.Contains(t, h.data("raw")[1], `"toolCallId":17`)
 			assert.Len(t, h.data("content_block_delta"), 1, "an empty chunk is nothing")

@@ -53,12 +53,22 @@ type wire struct {
 		Value          any    `json:"value"`
 		PermissionMode string
 		Offered        json.RawMessage `json:"clientCapabilities"`
-		Prompt         []struct {
-			Type, Text string
-		} `json:"prompt"`
+		Prompt         []promptBlock   `json:"prompt"`
 	} `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
+}
+
+// A promptBlock is a part of a prompt, with all that was said of it.
+type promptBlock struct {
+	Type, Text string
+	raw        json.RawMessage
+}
+
+func (b *promptBlock) UnmarshalJSON(raw []byte) error {
+	type plain promptBlock
+	b.raw = bytes.Clone(raw)
+	return json.Unmarshal(raw, (*plain)(b))
 }
 
 func fakeAgent() {
@@ -87,6 +97,8 @@ func fakeAgent() {
 				capabilities["sessionCapabilities"] = map[string]any{"resume": map[string]any{}}
 			case "heeding":
 				capabilities["_meta"] = map[string]any{"duet": map[string]any{"updatedInput": true}}
+			case "sighted":
+				capabilities["promptCapabilities"] = map[string]any{"image": true, "audio": true, "embeddedContext": true}
 			case "load", "forgetful":
 				capabilities["loadSession"] = true
 			}
@@ -146,11 +158,20 @@ func (a *acpAgent) prompt(m wire) {
 	for _, b := range m.Params.Prompt {
 		all.WriteString(b.Text)
 	}
-	words := strings.Fields(m.Params.Prompt[len(m.Params.Prompt)-1].Text)
+	var words []string
+	for _, b := range m.Params.Prompt {
+		if b.Type == "text" {
+			words = strings.Fields(b.Text)
+		}
+	}
 	done := map[string]any{"stopReason": "end_turn"}
 	switch words[0] {
 	case "echo":
 		a.text(all.String())
+	case "blocks": // what came with the prompt
+		for _, b := range m.Params.Prompt[1:] {
+			a.text(string(b.raw) + "\n")
+		}
 	case "turn":
 		a.text(fmt.Sprintf("turn %d pid %d", a.turns, os.Getpid()))
 	case "env":

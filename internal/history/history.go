@@ -49,6 +49,8 @@ type Source interface {
 	RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error)
 	// ItemsAfter lists what a run added to its conversation from after an item on.
 	ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error)
+	// AttachmentPart is at most limit bytes of an attachment.
+	AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error)
 	// Changes lists the files that a run changed.
 	Changes(ctx context.Context, run int64) ([]domain.Change, error)
 	// Tally counts what there is.
@@ -238,6 +240,9 @@ func (t *taking) items(tx store.Tx, v values, from int64, run domain.Run) error 
 				continue
 			}
 			item.Thread, item.Run, item.Seq = run.Thread, run.ID, tx.Seq()
+			if err := t.attachments(tx, v, item.Data); err != nil {
+				return err
+			}
 			if err := tx.InsertItem(&item); err != nil {
 				return err
 			}
@@ -247,6 +252,35 @@ func (t *taking) items(tx store.Tx, v values, from int64, run domain.Run) error 
 			return nil
 		}
 	}
+}
+
+// attachments takes the bytes that belong to an item. What is not there, or not
+// what its id says, is left out: the item says what it was.
+func (t *taking) attachments(tx store.Tx, v values, data domain.ItemData) error {
+	var blocks []domain.Block
+	switch d := data.(type) {
+	case domain.MessageContent:
+		blocks = d.Blocks
+	case domain.ToolDetails:
+		blocks = d.Blocks
+	}
+	for _, b := range blocks {
+		if b.Attachment == "" {
+			continue
+		}
+		info, bytes, err := t.from.AttachmentPart(t.ctx, b.Attachment, 0, attachmentMost)
+		if err != nil || info.Size > attachmentMost || domain.AttachmentID(bytes) != b.Attachment {
+			t.LeftOut++
+			if t.ctx.Err() != nil {
+				return t.ctx.Err()
+			}
+			continue
+		}
+		if err := tx.PutAttachment(domain.Attachment{ID: b.Attachment, MIMEType: v.text(info.MIMEType, nameMost), Data: bytes}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *taking) changes(tx store.Tx, v values, from int64, run domain.Run) error {

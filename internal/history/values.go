@@ -16,10 +16,11 @@ import (
 
 // The most that is taken of texts, in bytes.
 const (
-	titleMost = 4 << 10
-	textMost  = 8 << 20
-	nameMost  = 200
-	fileMost  = 16 << 20
+	titleMost      = 4 << 10
+	textMost       = 8 << 20
+	nameMost       = 200
+	fileMost       = 16 << 20
+	attachmentMost = 16 << 20
 )
 
 // values mends what a column may hold in a database that is anybody's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -66,6 +67,10 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			return err
 		}
 		run = following(thread, from, spec.Prompt, agent.Name)
+		run.Content = domain.BlocksOf(spec.Content)
+		if err := conversation.Attach(t, spec.Content); err != nil {
+			return err
+		}
 		run.Source, run.Priority, run.Metadata = spec.Source, spec.Priority, spec.Metadata
 		if len(spec.Tools) > 0 {
 			run.Tools = spec.Tools
@@ -110,7 +115,15 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	}
 	if strings.TrimSpace(spec.Prompt) != "" {
 		run.Prompt = spec.Prompt
-		if err := t.SetPrompt(run.ID, run.Prompt); err != nil {
+	}
+	if spec.Content != nil {
+		run.Content = domain.BlocksOf(spec.Content)
+		if err := conversation.Attach(t, spec.Content); err != nil {
+			return err
+		}
+	}
+	if strings.TrimSpace(spec.Prompt) != "" || spec.Content != nil {
+		if err := t.SetPrompt(run.ID, run.Prompt, run.Content); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -131,11 +132,15 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
+	blocks, err := conversation.PromptContent(live.ctx, h.store, run)
+	if err != nil {
+		return result, err
+	}
 	stream := !run.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
 		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent),
-		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream,
+		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks,
 	})
 	if reported := live.reports.Completion(); err != nil && reported != nil {
 		return *reported, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -56,6 +57,9 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		if err := h.checkSettings(h.ctx, t, thread.ID, thread.Agent, spec.Mode, spec.Model, spec.Settings.Options); err != nil {
 			return err
 		}
+		if err := conversation.Attach(t, spec.Content); err != nil {
+			return err
+		}
 		return h.add(t, &run, thread, spec.Draft)
 	})
 	if err != nil {
@@ -69,7 +73,7 @@ func newRun(spec LaunchSpec, agent string) domain.Run {
 	id := uuid.Must(uuid.NewV7())
 	return domain.Run{
 		UUID: id.String(), SessionID: uuid.NewString(), RunID: uuid.NewString(), CallerID: spec.CallerID,
-		Prompt: spec.Prompt, Title: spec.Title, Agent: agent, Source: spec.Source, Priority: spec.Priority, Mode: spec.Mode,
+		Prompt: spec.Prompt, Content: domain.BlocksOf(spec.Content), Title: spec.Title, Agent: agent, Source: spec.Source, Priority: spec.Priority, Mode: spec.Mode,
 		Tools: spec.Tools, Timeout: spec.Timeout, Quiet: spec.Quiet, Metadata: spec.Metadata,
 	}
 }

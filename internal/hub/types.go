@@ -11,6 +11,7 @@ import (
 // names. Only Prompt is required.
 type LaunchSpec struct {
 	Prompt   string
+	Content  []domain.Content // what goes with it
 	Title    string
 	Agent    string // a name of the configuration; "": the default one
 	CWD      string // "": the project's root; ~ is expanded; it must be a directory
@@ -35,9 +36,10 @@ type LaunchSpec struct {
 // From is its last run or has not ended, else, or with Fork, in a fork of it. Where From is a
 // draft, that run itself is launched.
 type ContinueSpec struct {
-	From     string // any id
-	Prompt   string // may be empty where From is a draft: its own
-	Fork     bool   // also from the last run
+	From     string           // any id
+	Prompt   string           // may be empty where From is a draft: its own
+	Content  []domain.Content // what goes with it; of a draft in the place of its own, if there is any
+	Fork     bool             // also from the last run
 	Source   string
 	Settings func(*domain.Settings) // changes what the thread has; nil: nothing
 	Tools    []string               // allowed from now on; empty: as before

@@ -39,8 +39,10 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return w.opts.Conversation.CloseMessage(t, &run)
 	case catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult:
 		return decoded(r, func(call catalog.ToolCall) error {
-			return w.opts.Conversation.Tool(t, &run, call, r.kind == catalog.EventToolResult)
+			return w.opts.Conversation.Tool(t, &run, call, r.blocks, r.kind == catalog.EventToolResult)
 		})
+	case catalog.EventContent:
+		return w.opts.Conversation.Content(t, &run, r.blocks)
 	case catalog.EventPlan:
 		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, run, plan) })
 	case catalog.EventFileChange:

@@ -8,6 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // kindProgress is the kind of a report of how far a task is. The other kinds are
@@ -21,10 +22,17 @@ type report struct {
 	data   json.RawMessage
 	delta  catalog.ContentDelta     // of a delta, which has no data
 	change *conversation.FileChange // of a changed file
+	blocks []domain.Content         // of content, and of a tool call; not in data
 }
 
 // size is about how much memory it takes, in bytes.
-func (r *report) size() int { return len(r.data) + len(r.delta.Delta.Text) }
+func (r *report) size() int {
+	n := len(r.data) + len(r.delta.Delta.Text)
+	for _, b := range r.blocks {
+		n += len(b.Data)
+	}
+	return n
+}
 
 // isDelta reports whether it is a piece of a message or of a thought.
 func (r *report) isDelta() bool {

@@ -21,13 +21,15 @@ type Run struct {
 	mu         sync.Mutex // guards the fields below, and keeps the order
 	order      order
 	redactor   redactor
+	content    unpacker
 	completion *catalog.ExecutePromptResult
 	untold     []string // approvals whose answers the next report shows to be taken
 }
 
 func newRun(q *queue, id int64, task string, secrets *redact.Secrets) *Run {
 	r := &Run{id: id, task: task, queue: q}
-	r.redactor = redactor{stream: redact.Stream{Secrets: secrets}, pass: q.add}
+	r.content = unpacker{secrets: secrets, pass: q.add}
+	r.redactor = redactor{stream: redact.Stream{Secrets: secrets}, pass: r.content.take}
 	r.order = order{pass: r.redactor.take, refuse: r.refusals.add, late: r.skipMissing}
 	return r
 }

@@ -90,6 +90,10 @@ type ItemReader interface {
 	NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error)
 	// OpenTools lists the tool calls of a run that have not ended.
 	OpenTools(ctx context.Context, run int64) ([]domain.Item, error)
+	// Attachment finds bytes by their id.
+	Attachment(ctx context.Context, id string) (domain.Attachment, error)
+	// AttachmentPart is at most limit bytes of an attachment from offset on.
+	AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error)
 	// Changes lists the files that a run changed, by path.
 	Changes(ctx context.Context, run int64) ([]domain.Change, error)
 }

@@ -21,7 +21,7 @@ type ConversationWriter interface {
 	UpdateRun(r domain.Run) error
 	// SetPrompt changes what a draft asks for. What was asked once stays:
 	// UpdateRun does not write it.
-	SetPrompt(run int64, prompt string) error
+	SetPrompt(run int64, prompt string, content []domain.Block) error
 	// MoveDirectories changes the directories of threads, and the files that runs
 	// have changed, that are from, or below it, as after a move of the project.
 	MoveDirectories(from, to string) error
@@ -31,6 +31,8 @@ type ConversationWriter interface {
 	DropAlias(alias string) error
 	// IsTaken reports whether an id names something.
 	IsTaken(alias string) (bool, error)
+	// PutAttachment keeps bytes under their id, unless they are there.
+	PutAttachment(a domain.Attachment) error
 	// InsertItem adds an item and sets its ID.
 	InsertItem(i *domain.Item) error
 	// UpdateItem writes everything of an item that can change.

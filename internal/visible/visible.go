@@ -9,6 +9,7 @@ package visible
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"unicode/utf8"
@@ -67,6 +68,19 @@ func (m Marks) Line(text string) string {
 	return m.Exact(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return r == ' ' || '\t' <= r && r <= '\r'
 	}), " "))
+}
+
+// colors are the sequences that choose colours and weights of what a terminal shows
+// (SGR of ECMA-48), and nothing else.
+var colors = regexp.MustCompile("\x1b\\[[0-9;:]*m")
+
+// WithoutColors is what a program printed without its colours, which say nothing
+// that its text does not.
+func WithoutColors(text string) string {
+	if !strings.Contains(text, "\x1b[") {
+		return text
+	}
+	return colors.ReplaceAllString(text, "")
 }
 
 // Prose is Exact for text that is read and not decided on. What natural

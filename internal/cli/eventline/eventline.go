@@ -49,6 +49,9 @@ func gist(e client.Event, d wire.EventData) string {
 		return output.Short(text)
 	case wire.EventConversation:
 		if d.EventType == "tool_call" || d.EventType == "tool_result" {
+			if d.ParentTool != "" { // of a sub-agent
+				return "  " + output.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
+			}
 			return output.Short(d.EventType + ": " + cmp.Or(d.ToolTitle, d.ToolName) + " " + d.ToolStatus)
 		}
 		return output.Short(cmp.Or(d.Role, d.EventType) + ": " + d.Content)

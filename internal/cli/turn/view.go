@@ -33,6 +33,7 @@ type View struct {
 	message  string // the message that is being written
 	diffs    map[string]bool
 	tools    map[string]bool // the tool calls whose beginning was shown
+	depths   map[string]int  // of tool calls that are part of others
 	lastTool string
 	plan     map[string]string // the line that was shown for each step
 	silence  agentSilence
@@ -44,6 +45,7 @@ func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
 		out: out, side: side, json: json, color: !noColor && tty.Is(side),
 		diffs: make(map[string]bool), tools: make(map[string]bool), plan: make(map[string]string),
+		depths: make(map[string]int),
 	}
 	if tty.Is(out) {
 		v.words = output.Marks.Stream()
@@ -126,7 +128,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 		v.Note("error: " + d.Message)
 	case wire.EventTerminal:
 		if d.Encoding != "base64" {
-			printed := strings.TrimRight(strings.ReplaceAll(d.Data, "\r\n", "\n"), "\n")
+			printed := strings.TrimRight(strings.ReplaceAll(visible.WithoutColors(d.Data), "\r\n", "\n"), "\n")
 			v.aside("  "+output.Indented(printed), dim)
 		}
 	}
@@ -137,6 +139,11 @@ func (v *View) showItem(d wire.EventData) {
 	tool := output.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	switch d.EventType {
 	case "message":
+		if len(d.Attachments) > 0 {
+			v.showAttachments(d.Role, d.Attachments)
+			v.message = ""
+			return
+		}
 		if d.Role == "assistant" && v.message != d.MessageID { // it came whole
 			v.endLine()
 			v.say(d.Content)
@@ -148,7 +155,7 @@ func (v *View) showItem(d wire.EventData) {
 			v.lastTool = d.ToolID
 			if !v.tools[d.ToolID] {
 				v.tools[d.ToolID] = true
-				v.aside("● "+tool, bold)
+				v.aside(v.nested(d)+"● "+tool, bold)
 			}
 		}
 	case "tool_result":
@@ -157,12 +164,41 @@ func (v *View) showItem(d wire.EventData) {
 			mark = "✗ "
 		}
 		if d.RefusedBy != "" && d.ToolStatus == "failed" {
-			v.aside("⊘ "+tool+" — not run, "+refusedBy(d), dim)
+			v.aside(v.nested(d)+"⊘ "+tool+" — not run, "+refusedBy(d), dim)
 			return
 		}
-		v.aside(mark+tool, dim)
+		v.aside(v.nested(d)+mark+tool, dim)
+		v.showAttachments("tool", d.ToolData.Attachments)
 	case "system":
 		v.Note(d.Content)
+	}
+}
+
+// nested is what stands before a tool call: the more, the more calls it is part of,
+// such as that of a sub-agent.
+func (v *View) nested(d wire.EventData) string {
+	depth, known := v.depths[d.ToolID]
+	if !known || d.ParentTool != "" {
+		depth = 0
+		if d.ParentTool != "" {
+			depth = min(v.depths[d.ParentTool]+1, mostNested)
+		}
+		v.depths[d.ToolID] = depth
+	}
+	return strings.Repeat("  ", depth)
+}
+
+// mostNested is how many levels of sub-agents are told apart.
+const mostNested = 8
+
+// showAttachments says what was said that is no text, and how to get it.
+func (v *View) showAttachments(role string, list []wire.Attachment) {
+	for _, a := range list {
+		line := output.Line(a.Label())
+		if how := a.HowToSave(); how != "" && role != "user" {
+			line += " · " + output.Line(how)
+		}
+		v.aside("  "+line, dim)
 	}
 }
 

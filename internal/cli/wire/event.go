@@ -58,6 +58,12 @@ type EventData struct {
 	RefusedBy  string     `json:"refused_by"`
 	Refusal    string     `json:"refusal"`
 	Entries    []PlanStep `json:"entries"`
+	ParentTool string     `json:"parent_tool_use_id"`
+
+	Attachments []Attachment `json:"attachments"`
+	ToolData    struct {
+		Attachments []Attachment `json:"attachments"`
+	} `json:"tool_data"`
 
 	Path      string `json:"path"`
 	Diff      string `json:"diff"`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/transcript"
 )
@@ -20,15 +21,17 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if failed != nil {
 		return "", failed
 	}
+	with, failed := a.info.AgentCapabilities.PromptCapabilities.ForPrompt(a.name, t.Params.Content)
+	if failed != nil {
+		return "", failed
+	}
 	if failed := a.choose(t); failed != nil {
 		return "", failed
 	}
 	if t.Stopped() {
 		return "", nil
 	}
-	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, acp.PromptRequest{
-		SessionId: a.session, Prompt: append(opening, acp.TextBlock(t.Params.Prompt)),
-	})
+	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with})
 	if err != nil {
 		return "", a.failure(err)
 	}

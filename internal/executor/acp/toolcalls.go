@@ -21,6 +21,7 @@ type toolCall struct {
 	paths       []string
 	diffs       []catalog.FileDiff
 	text        string // what it shows; kept of plans alone
+	todo        bool   // it is opencode's todowrite, by its first title: later ones count what is done
 	repaired    bool   // what the agent said of it was no UTF-8, so it is not what it runs
 }
 
@@ -57,6 +58,7 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if u.Title != "" {
 		t.title = u.Title
 	}
+	t.todo = t.todo || strings.EqualFold(u.Title, "todowrite")
 	if u.Kind != "" {
 		t.kind = u.Kind
 	}

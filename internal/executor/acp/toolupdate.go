@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -26,6 +27,7 @@ type toolUpdate struct {
 	Meta       json.RawMessage
 
 	repaired bool // it came as no UTF-8
+	strange  bool // it has content that nobody knows
 }
 
 // toolContent is what a tool call shows.
@@ -98,6 +100,10 @@ func (u *toolUpdate) call() catalog.ToolCall {
 			c.Diffs = append(c.Diffs, catalog.FileDiff{Path: b.Path, OldText: b.OldText, NewText: b.NewText})
 		case "terminal":
 			c.Terminal = b.TerminalID
+		case "content":
+			var known bool
+			c.Content, known = blocks.Add(c.Content, b.Content)
+			u.strange = u.strange || !known
 		}
 	}
 	return c
@@ -108,6 +114,9 @@ func (u *toolUpdate) result() json.RawMessage {
 	if text := u.text(); text != "" {
 		raw, _ := task.JSON(text)
 		return raw
+	}
+	if len(u.call().Content) > 0 { // the raw output would be its bytes again
+		return nil
 	}
 	return present(u.RawOutput)
 }

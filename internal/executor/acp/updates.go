@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 )
 
 // chunk is the update of the kinds that end in _chunk.
@@ -29,7 +30,7 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 	switch kind {
 	case "agent_message_chunk":
 		t.delivered(t.answers.agentActed())
-		known = t.chunk(raw, t.Text)
+		known = t.chunk(raw, t.Text) || t.content(raw)
 	case "agent_thought_chunk":
 		t.delivered(t.answers.agentActed())
 		known = t.chunk(raw, t.thought)
@@ -40,6 +41,7 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 		if known = json.Unmarshal(raw, &u) == nil && u.ToolCallID != ""; known {
 			u.repaired = repaired
 			t.toolUpdate(&u, kind == "tool_call")
+			known = !u.strange
 		}
 	case "plan":
 		var p struct {
@@ -70,6 +72,15 @@ func (t *turn) chunk(raw []byte, take func(id, text string)) bool {
 	}
 	take(id, *c.Content.Text)
 	return true
+}
+
+// content reports a chunk that is no text.
+func (t *turn) content(raw []byte) bool {
+	block, ok := blocks.Read(frame.Member(raw, "content"))
+	if ok {
+		t.Content(block)
+	}
+	return ok
 }
 
 func (t *turn) thought(id, text string) {
@@ -106,6 +117,9 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	t.EndMessage()
 	call := u.call()
 	known := t.tools.note(u, call)
+	if plan := blocks.Todos(call.Input); known.todo && plan != nil {
+		t.Event(catalog.EventPlan, *plan)
+	}
 	t.Files.Mention(known.kind, u.Status, call.Paths, call.Diffs)
 	ended := u.Status == "completed" || u.Status == "failed"
 	t.silence.Tool(u.ToolCallID, cmp.Or(known.title, known.name()), ended)

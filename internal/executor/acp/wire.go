@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
+	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 )
 
 // What the SDK cannot say to an agent.
@@ -34,7 +35,8 @@ var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
 type (
 	initializeResult struct {
 		AgentCapabilities struct {
-			LoadSession         bool `json:"loadSession"`
+			LoadSession         bool                `json:"loadSession"`
+			PromptCapabilities  blocks.Capabilities `json:"promptCapabilities"`
 			SessionCapabilities struct {
 				Resume                json.RawMessage `json:"resume"`
 				AdditionalDirectories json.RawMessage `json:"additionalDirectories"`

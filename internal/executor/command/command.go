@@ -3,6 +3,7 @@
 package command
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 
@@ -26,7 +27,10 @@ func New(processes *process.Runner) *Driver { return &Driver{processes} }
 
 // Run runs a task to its end. The program's goroutines end with it.
 func (d *Driver) Run(t *task.Task) (stopReason string, failed *task.Failure) {
-	prompt := t.Params.Prompt
+	prompt, failed := withLinks(t.Launch.Name, t.Params)
+	if failed != nil {
+		return "", failed
+	}
 	if t.Launch.History != "none" {
 		prompt = transcript.Before(t.Conversation.Messages, prompt) + prompt
 	}
@@ -68,6 +72,23 @@ func (d *Driver) Run(t *task.Task) (stopReason string, failed *task.Failure) {
 		return "", nil
 	}
 	return "", &task.Failure{Code: task.CodeExited, Message: t.Launch.Name + " " + proc.ExitText()}
+}
+
+// withLinks is a prompt and where the files are that go with it: a program gets
+// nothing else than text.
+func withLinks(agent string, p catalog.ExecutePromptParams) (string, *task.Failure) {
+	text := p.Prompt
+	for _, b := range p.Content {
+		uri := b.URI
+		if b.Resource != nil {
+			uri = b.Resource.URI
+		}
+		if b.Type != "resource" && b.Type != "resource_link" {
+			return "", &task.Failure{Code: task.CodeContent, Message: fmt.Sprintf("%s is a plain command and takes no content of the type %s: it takes text, and links to resources", agent, b.Type)}
+		}
+		text += "\n\n" + uri
+	}
+	return text, nil
 }
 
 // commandLine is the program and its arguments with the prompt in its place,

@@ -19,6 +19,7 @@ const (
 	CodeAuthRequired = "AGENT_AUTH_REQUIRED" // somebody has to log in
 	CodeSetting      = "SETTING_REFUSED"     // the agent has no such mode, model or option, or did not take it
 	CodeMCPServer    = "MCP_SERVER_FAILED"   // report_error: an MCP server will not be there
+	CodeContent      = "CONTENT_REFUSED"     // the agent takes no such content in prompts
 	CodePermission   = "PERMISSION_FAILED"   // the hub could not be asked for permission
 	CodeOutput       = "OUTPUT_MISSING"      // the hub did not take what the agent said
 	CodeLineTooLong  = "AGENT_LINE_TOO_LONG" // report_error: a line was dropped

@@ -130,6 +130,15 @@ func (r *Reporter) Text(id, text string) {
 	r.event(catalog.EventContentDelta, catalog.ContentDelta{MessageID: id, Delta: catalog.Delta{Text: text}})
 }
 
+// Content reports a part of what the agent says that is no text.
+func (r *Reporter) Content(block catalog.ContentBlock) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.messages++
+	r.open = false
+	r.event(catalog.EventContent, catalog.MessageContent{Content: block})
+}
+
 // EndMessage notes that what comes next is another message.
 func (r *Reporter) EndMessage() {
 	r.mu.Lock()

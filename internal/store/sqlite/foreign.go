@@ -148,6 +148,9 @@ func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]domain
 // all if that is 0.
 func (f *Foreign) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
 	columns := runColumns
+	if f.Version < contentFormat {
+		columns = strings.Replace(columns, "r.content", "''", 1)
+	}
 	if f.Version < agentSettingsFormat {
 		columns = strings.Replace(columns, "r.agent_mode, r.agent_model", "'', ''", 1)
 	}
@@ -157,6 +160,18 @@ func (f *Foreign) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domai
 // agentSettingsFormat is the first format whose runs have the columns agent_mode and
 // agent_model.
 const agentSettingsFormat = 12
+
+// contentFormat is the first format whose runs have the column content, and that
+// has attachments.
+const contentFormat = 14
+
+// AttachmentPart is as of [store.ItemReader]; databases of earlier formats have none.
+func (f *Foreign) AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error) {
+	if f.Version < contentFormat {
+		return domain.AttachmentInfo{}, nil, store.ErrNotFound
+	}
+	return f.itemQueries.AttachmentPart(ctx, id, offset, limit)
+}
 
 // NewestThreads lists the threads in which something happened last.
 func (f *Foreign) NewestThreads(ctx context.Context, limit int) ([]domain.Thread, error) {

@@ -90,9 +90,9 @@ func (t *Tx) UpdateItem(i domain.Item) error {
 		return err
 	}
 	t.places.willChange(t, i, true)
-	return t.changeOne("an item", `UPDATE items SET seq = ?, content = ?, tool = ?, title = ?, tool_kind = ?, input = ?, status = ?, result = ?, data = ?, approval = ?, updated = ?,
+	return t.changeOne("an item", `UPDATE items SET seq = ?, content = ?, tool = ?, title = ?, tool_kind = ?, input = ?, status = ?, result = ?, parent_id = ?, data = ?, approval = ?, updated = ?,
 		indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?`,
-		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, itemData(i), i.Approval, nano(i.Updated), t.indexState(i), i.ID)
+		i.Seq, i.Content, i.Tool, i.Title, i.ToolKind, string(i.Input), i.Status, i.Result, i.ParentID, itemData(i), i.Approval, nano(i.Updated), t.indexState(i), i.ID)
 }
 
 // noNotes is the condition that an item is none.

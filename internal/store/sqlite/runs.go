@@ -16,12 +16,12 @@ import (
 
 const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r.thread, r.parent, r.prompt, r.title, r.agent, r.source, r.state, r.priority,
 	r.mode, r.tools, r.timeout, r.quiet, r.created, r.started, r.ended, r.active, r.error, r.error_code, r.stop, r.result, r.messages, r.tokens, r.progress, r.metadata,
-	r.agent_mode, r.agent_model`
+	r.agent_mode, r.agent_model, r.content`
 
 // runRow takes a row of runColumns.
 type runRow struct {
 	domain.Run
-	tools, tokens                   string
+	tools, tokens, content          string
 	progress, metadata              statement.JSON
 	timeout                         int64
 	created, started, ended, active int64
@@ -31,13 +31,14 @@ func (r *runRow) fields() []any {
 	return []any{
 		&r.ID, &r.UUID, &r.Task, &r.SessionID, &r.RunID, &r.CallerID, &r.Thread, &r.Parent, &r.Prompt, &r.Title, &r.Agent, &r.Source, &r.State, &r.Priority,
 		&r.Mode, &r.tools, &r.timeout, &r.Quiet, &r.created, &r.started, &r.ended, &r.active, &r.Error, &r.ErrorCode, &r.Stop, &r.Result, &r.Messages,
-		&r.tokens, &r.progress, &r.metadata, &r.AgentMode, &r.Model,
+		&r.tokens, &r.progress, &r.metadata, &r.AgentMode, &r.Model, &r.content,
 	}
 }
 
 func (r *runRow) run() domain.Run {
 	run := r.Run
 	run.Tools, run.Tokens = fromJSON[[]string](r.tools), domain.Tokens(fromJSON[rowjson.Tokens](r.tokens))
+	run.Content = rowjson.Blocks(fromJSON[[]rowjson.Block](r.content))
 	run.Progress, run.Metadata = r.progress.Raw(), r.metadata.Raw()
 	run.Timeout = time.Duration(r.timeout)
 	run.Created, run.Started, run.Ended, run.Active = fromNano(r.created), fromNano(r.started), fromNano(r.ended), fromNano(r.active)
@@ -295,10 +296,10 @@ func (t *Tx) IsTaken(alias string) (bool, error) {
 }
 
 func (t *Tx) insertRun(r *domain.Run) error {
-	result, err := t.exec(`INSERT INTO runs (uuid, task, session_id, run_id, caller_id, thread, parent, prompt, title, agent, source, state, priority,
+	result, err := t.exec(`INSERT INTO runs (uuid, task, session_id, run_id, caller_id, thread, parent, prompt, content, title, agent, source, state, priority,
 			mode, tools, timeout, quiet, created, started, ended, active, error, error_code, stop, result, messages, tokens, progress, metadata, agent_mode, agent_model)
-		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		append([]any{r.UUID, r.SessionID, r.RunID, r.CallerID, r.Thread, r.Parent, r.Prompt}, mutable(*r)...)...)
+		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		append([]any{r.UUID, r.SessionID, r.RunID, r.CallerID, r.Thread, r.Parent, r.Prompt, contentText(r.Content)}, mutable(*r)...)...)
 	if err != nil {
 		return err
 	}
@@ -333,8 +334,13 @@ func mutable(r domain.Run) []any {
 
 // SetPrompt changes what a draft asks for. What was asked once stays: UpdateRun
 // does not write it.
-func (t *Tx) SetPrompt(run int64, prompt string) error {
-	return t.changeOne("a run", "UPDATE runs SET prompt = ? WHERE id = ?", prompt, run)
+func (t *Tx) SetPrompt(run int64, prompt string, content []domain.Block) error {
+	return t.changeOne("a run", "UPDATE runs SET prompt = ?, content = ? WHERE id = ?", prompt, contentText(content), run)
+}
+
+// contentText is the blocks of a prompt as a column.
+func contentText(blocks []domain.Block) string {
+	return asJSON(rowjson.BlocksOf(blocks), len(blocks) == 0)
 }
 
 // UpdateRun writes everything of a run that can change.

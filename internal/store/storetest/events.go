@@ -24,6 +24,8 @@ func payloads() []domain.Payload {
 		domain.MessageDelta{Key: "k", Text: text},
 		domain.MessageDelta{Key: "k", Thought: true},
 		domain.MessageAdded{NativeSession: "n", Type: "message", Key: "k", Role: "user", Text: text, Subtype: "s", Truncated: true},
+		domain.MessageAdded{Type: "message", Key: "k", Blocks: blocks()},
+		domain.ToolCallChanged{ID: "i", Details: &domain.ToolDetails{Blocks: blocks()}},
 		domain.ToolCallChanged{NativeSession: "n", ID: "i", Name: "N", Title: text, ToolKind: "k", Status: "s", ParentID: "p", Input: raw, Details: &details, Ended: true, Result: text, Truncated: true},
 		domain.ToolCallChanged{ID: "i", Details: &domain.ToolDetails{}},
 		domain.ApprovalRequested{
@@ -82,4 +84,13 @@ func testAnEventIsReadAsItWasAppended(t *testing.T, k kind) {
 		e.Time = appended[i].Time
 		assert.Equal(t, appended[i], e)
 	}
+}
+
+// blocks are content of two kinds, one with every field set.
+func blocks() []domain.Block {
+	raw := json.RawMessage(`{"a":1.50}`)
+	return []domain.Block{{
+		Type: domain.BlockResource, MIMEType: "text/plain", Name: "n", Title: "t", Description: "d", URI: "file:///n", Attachment: "a", Size: 7, Binary: true,
+		Annotations: raw, Meta: raw,
+	}, {Type: domain.BlockResourceLink, URI: "u"}}
 }

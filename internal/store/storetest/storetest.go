@@ -32,6 +32,7 @@ func Run(t *testing.T, open Opener) {
 		{"CloseCommitsWhatIsQueued", testCloseCommitsWhatIsQueued},
 		{"EventsAreAnnouncedBeforeWhoeverWaitsGoesOn", testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn},
 		{"EveryAliasFindsItsRun", testEveryAliasFindsItsRun},
+		{"AttachmentsAreKeptOnce", testAttachmentsAreKeptOnce},
 		{"WhatAnAgentTellsOfItsSessionIsKept", testWhatAnAgentTellsOfItsSessionIsKept},
 		{"ManyWritersShareALogWithoutGaps", testManyWritersShareALogWithoutGaps},
 		{"MetaIsEmptyUntilItIsSet", testMetaIsEmptyUntilItIsSet},

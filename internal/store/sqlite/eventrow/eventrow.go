@@ -54,9 +54,7 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventRunState: codecOf(
 		func(p domain.RunStateChanged) runStateRow { return runStateRow(p) },
 		func(r runStateRow) domain.RunStateChanged { return domain.RunStateChanged(r) }),
-	domain.EventMessage: codecOf(
-		func(p domain.MessageAdded) messageRow { return messageRow(p) },
-		func(r messageRow) domain.MessageAdded { return domain.MessageAdded(r) }),
+	domain.EventMessage:           codecOf(messageRowOf, messageRow.payload),
 	domain.EventToolCall:          codecOf(toolCallRowOf, toolCallRow.payload),
 	domain.EventApprovalRequested: codecOf(requestedRowOf, requestedRow.payload),
 	domain.EventApprovalResolved: codecOf(
@@ -125,13 +123,25 @@ type runStateRow struct {
 }
 
 type messageRow struct {
-	NativeSession string `json:"native,omitempty"`
-	Type          string `json:"type"`
-	Key           string `json:"key"`
-	Role          string `json:"role,omitempty"`
-	Text          string `json:"text,omitempty"`
-	Subtype       string `json:"subtype,omitempty"`
-	Truncated     bool   `json:"truncated,omitempty"`
+	NativeSession string          `json:"native,omitempty"`
+	Type          string          `json:"type"`
+	Key           string          `json:"key"`
+	Role          string          `json:"role,omitempty"`
+	Text          string          `json:"text,omitempty"`
+	Subtype       string          `json:"subtype,omitempty"`
+	Truncated     bool            `json:"truncated,omitempty"`
+	Blocks        []rowjson.Block `json:"blocks,omitempty"`
+}
+
+func messageRowOf(p domain.MessageAdded) messageRow {
+	return messageRow{p.NativeSession, p.Type, p.Key, p.Role, p.Text, p.Subtype, p.Truncated, rowjson.BlocksOf(p.Blocks)}
+}
+
+func (r messageRow) payload() domain.MessageAdded {
+	return domain.MessageAdded{
+		NativeSession: r.NativeSession, Type: r.Type, Key: r.Key, Role: r.Role, Text: r.Text, Subtype: r.Subtype, Truncated: r.Truncated,
+		Blocks: rowjson.Blocks(r.Blocks),
+	}
 }
 
 type toolCallRow struct {

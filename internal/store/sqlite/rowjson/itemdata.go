@@ -31,6 +31,8 @@ func ItemDataOf(data domain.ItemData) any {
 	switch d := data.(type) {
 	case domain.ToolDetails:
 		return ToolDetailsOf(d)
+	case domain.MessageContent:
+		return messageContent{BlocksOf(d.Blocks)}
 	case domain.Plan:
 		return PlanOf(d)
 	case domain.FileNote:
@@ -51,6 +53,10 @@ func ItemData(kind string, data []byte) domain.ItemData {
 	switch kind {
 	case domain.ItemTool:
 		return read[ToolDetails](data).Value()
+	case domain.ItemMessage:
+		if blocks := read[messageContent](data).Blocks; blocks != nil {
+			return domain.MessageContent{Blocks: Blocks(blocks)}
+		}
 	case domain.ItemPlan:
 		return read[Plan](data).Value()
 	case domain.ItemFile:

@@ -75,18 +75,19 @@ type ToolDetails struct {
 	Diffs    []Diff   `json:"diffs,omitempty"`
 	Terminal string   `json:"terminal,omitempty"`
 
-	RefusedBy string `json:"refused_by,omitempty"`
-	Refusal   string `json:"refusal,omitempty"`
+	RefusedBy string  `json:"refused_by,omitempty"`
+	Refusal   string  `json:"refusal,omitempty"`
+	Blocks    []Block `json:"blocks,omitempty"`
 }
 
 // ToolDetailsOf are a tool call's details as rows have them.
 func ToolDetailsOf(d domain.ToolDetails) ToolDetails {
-	return ToolDetails{d.Paths, DiffsOf(d.Diffs), d.Terminal, d.RefusedBy, d.Refusal}
+	return ToolDetails{d.Paths, DiffsOf(d.Diffs), d.Terminal, d.RefusedBy, d.Refusal, BlocksOf(d.Blocks)}
 }
 
 // Value is the details as the program has them.
 func (d ToolDetails) Value() domain.ToolDetails {
-	return domain.ToolDetails{Paths: d.Paths, Diffs: Diffs(d.Diffs), Terminal: d.Terminal, RefusedBy: d.RefusedBy, Refusal: d.Refusal}
+	return domain.ToolDetails{Paths: d.Paths, Diffs: Diffs(d.Diffs), Terminal: d.Terminal, RefusedBy: d.RefusedBy, Refusal: d.Refusal, Blocks: Blocks(d.Blocks)}
 }
 
 // RulePreview is what a rule would hold for.
@@ -115,16 +116,4 @@ func PlanOf(p domain.Plan) Plan {
 // Value is the plan as the program has it.
 func (p Plan) Value() domain.Plan {
 	return domain.Plan{Entries: converted(p.Entries, func(e planEntry) domain.PlanEntry { return domain.PlanEntry(e) })}
-}
-
-// converted is a list of the same length; nil of nil.
-func converted[From, To any](list []From, convert func(From) To) []To {
-	if list == nil {
-		return nil
-	}
-	is := make([]To, len(list))
-	for i, v := range list {
-		is[i] = convert(v)
-	}
-	return is
 }

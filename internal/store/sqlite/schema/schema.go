@@ -189,4 +189,8 @@ CREATE TABLE rules (
 );
 INSERT INTO rules (id, thread, effect, tool, command, created) SELECT id, thread, effect, tool, command, created FROM former_rules;
 DROP TABLE former_rules;
+`, `
+-- What prompts, messages and tool calls have beside text: the blocks of a prompt (package rowjson), and the bytes of all of them.
+ALTER TABLE runs ADD COLUMN content TEXT NOT NULL DEFAULT '';
+CREATE TABLE attachments (id TEXT PRIMARY KEY, mime TEXT NOT NULL, created INTEGER NOT NULL, data BLOB NOT NULL);
 `}

@@ -1,0 +1,126 @@
+;;; duet-attach.el --- Files that go with a prompt  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Images and other files go with a prompt where the user attaches them, and
+;; files of the project where the prompt mentions them as @file.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'mailcap)
+(require 'subr-x)
+(require 'url-util)
+(require 'duet-compose)
+
+(defvar duet-attach--most (* 7 1024 1024)
+  "How many bytes can go with a prompt.")
+
+(defvar duet-attach--most-mentioned (* 256 1024)
+  "How many bytes a file has at most that goes along because it is mentioned.
+Of a longer one the agent is told where it is.")
+
+(defvar-local duet-attach--files nil
+  "The files that the user has attached to the prompt.")
+
+(defun duet-attach-file (file)
+  "Have FILE go with the prompt that is written here."
+  (interactive (progn (duet-only-in 'duet-compose-mode)
+                      (list (read-file-name "Attach: " nil nil t)))
+               duet-compose-mode)
+  (setq file (expand-file-name file))
+  (unless (file-regular-p file)
+    (user-error "%s is no file" file))
+  (cl-pushnew file duet-attach--files :test #'equal)
+  (when (> (duet-attach--size duet-attach--files) duet-attach--most)
+    (setq duet-attach--files (delete file duet-attach--files))
+    (user-error "%s is too long to go with a prompt" file))
+  (message "Attached: %s" (mapconcat #'file-name-nondirectory
+                                     (reverse duet-attach--files) ", ")))
+
+(defun duet-attach--size (files)
+  "Return how many bytes FILES have."
+  (apply #'+ (mapcar (lambda (file) (or (file-attribute-size (file-attributes file)) 0))
+                     files)))
+
+(defun duet-attach-content (text)
+  "Return what goes with the prompt TEXT, a list of content blocks."
+  (let ((mentioned (cl-set-difference (duet-attach--mentioned text) duet-attach--files
+                                      :test #'equal))
+        (left duet-attach--most)
+        (blocks '()))
+    (dolist (file (reverse duet-attach--files))
+      (push (duet-attach--block file) blocks)
+      (setq left (- left (duet-attach--size (list file)))))
+    (dolist (file mentioned)
+      (let ((size (duet-attach--size (list file))))
+        (push (if (> size (min left duet-attach--most-mentioned))
+                  (duet-attach--link file)
+                (setq left (- left size))
+                (duet-attach--block file))
+              blocks)))
+    (nreverse blocks)))
+
+(defun duet-attach--mentioned (text)
+  "Return the files of the project that TEXT mentions as @file.
+What is elsewhere stays there: a text is not the user's word for it."
+  (let ((start 0)
+        (root (file-truename default-directory))
+        (files '()))
+    (while (string-match "\\(?:\\`\\|[ \t\n(]\\)@\\([^ \t\n]+\\)" text start)
+      (setq start (match-end 1))
+      (let* ((word (match-string 1 text))
+             (file (cl-some (lambda (name)
+                              (let ((file (file-truename (expand-file-name name root))))
+                                (and (not (string-empty-p name))
+                                     (file-in-directory-p file root)
+                                     (file-regular-p file)
+                                     (file-readable-p file)
+                                     file)))
+                            (list word (string-trim-right word "[].,;:!?)}'\"]+")))))
+        (when file (cl-pushnew file files :test #'equal))))
+    (nreverse files)))
+
+(defun duet-attach--uri (file)
+  "Return FILE as a URI."
+  (concat "file://" (url-encode-url file)))
+
+(defun duet-attach--type (file)
+  "Return the type that the name of FILE stands for, or nil."
+  (mailcap-extension-to-mime (or (file-name-extension file) "")))
+
+(defun duet-attach--link (file)
+  "Return a link to FILE."
+  (list :type "resource_link" :uri (duet-attach--uri file)
+        :name (file-name-nondirectory file)))
+
+(defun duet-attach--block (file)
+  "Return FILE as the content that it is."
+  (let* ((bytes (with-temp-buffer
+                  (set-buffer-multibyte nil)
+                  (insert-file-contents-literally file)
+                  (buffer-string)))
+         (type (duet-attach--type file))
+         (uri (duet-attach--uri file))
+         (text (and (not (string-search "\0" bytes))
+                    (decode-coding-string bytes 'utf-8-unix))))
+    (cond
+     ((and text (equal (encode-coding-string text 'utf-8-unix) bytes)
+           (not (cl-some (lambda (c) (eq (char-charset c) 'eight-bit)) text)))
+      (list :type "resource" :resource (list :uri uri :mimeType (or type "text/plain")
+                                             :text text)))
+     ((and type (string-match "\\`\\(image\\|audio\\)/" type))
+      (list :type (match-string 1 type) :mimeType type :uri uri
+            :data (base64-encode-string bytes t)))
+     (t (list :type "resource"
+              :resource (list :uri uri :mimeType (or type "application/octet-stream")
+                              :blob (base64-encode-string bytes t)))))))
+
+(add-hook 'duet-compose-content-functions #'duet-attach-content)
+(define-key duet-compose-mode-map (kbd "C-c C-a") #'duet-attach-file)
+
+(provide 'duet-attach)
+;;; duet-attach.el ends here

@@ -1,0 +1,157 @@
+;;; duet-attachment-test.el --- Tests of images and files in a conversation  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-attach)
+(require 'duet-attachment)
+
+(defconst duet-attachment-test-image
+  '(:type "image" :attachment_id "abc" :mime_type "image/png" :size 12345))
+
+(defun duet-attachment-test-session (&rest events)
+  "Return a session to which EVENTS, lists of data, have happened."
+  (let ((model (duet-model-create :root "/nowhere/"))
+        (seq 1))
+    (cl-flet ((apply-event (type data)
+                (duet-model-apply
+                 model (list :subscription_id "sub" :seq seq
+                             :event (list :type type :timestamp "2026-01-01T00:00:00Z"
+                                          :data (append '(:session_id "r1") data))))
+                (setq seq (1+ seq))))
+      (apply-event "session_status_changed"
+                   '(:thread_id "t1" :state "running" :agent "demo"))
+      (setf (duet-session-loaded (duet-model-session model "t1")) t)
+      (dolist (data events)
+        (apply-event "conversation_updated" data)))
+    (duet-model-session model "t1")))
+
+(defun duet-attachment-test-lines (session)
+  "Return what SESSION shows, a string for each message."
+  (mapcar (lambda (message) (substring-no-properties (duet-render message)))
+          (duet-session-message-list session)))
+
+(ert-deftest duet-attachment-test-label ()
+  (should (equal (duet-attachment-label duet-attachment-test-image)
+                 "[image image/png 12.3 kB]"))
+  (should (equal (duet-attachment-label '(:type "resource_link" :name "a" :uri "file:///a"))
+                 "[resource link a file:///a]")))
+
+(ert-deftest duet-attachment-test-messages ()
+  "Prompts, messages and tools show what they have beside text."
+  (let* ((session
+          (duet-attachment-test-session
+           (list :event_type "message" :message_id "m1" :role "user" :content "Look"
+                 :attachments (vector duet-attachment-test-image))
+           (list :event_type "message" :message_id "m2" :role "assistant"
+                 :content "[image image/png 12 KB]"
+                 :attachments (vector duet-attachment-test-image))
+           (list :event_type "tool_result" :tool_result_for_id "x" :tool_name "Read"
+                 :tool_status "completed"
+                 :tool_data (list :attachments (vector duet-attachment-test-image)))))
+         (lines (duet-attachment-test-lines session)))
+    (should (string-suffix-p "Look\n  [image image/png 12.3 kB]" (nth 0 lines)))
+    (should (equal (nth 1 lines) "  [image image/png 12.3 kB]"))
+    (should (string-suffix-p "Read\n  [image image/png 12.3 kB]" (nth 2 lines)))
+    (let ((text (duet-render (nth 1 (duet-session-message-list session)))))
+      (should (equal (get-text-property 4 'duet-attachment text)
+                     duet-attachment-test-image)))))
+
+(ert-deftest duet-attachment-test-name-that-steers ()
+  "What an agent calls a file does not change what is read."
+  (let ((line (duet-attachment--line nil '(:type "resource" :name "a\n\e[31m\u202eb"))))
+    (should-not (string-match-p "[\n\e\u202e]" line))))
+
+(ert-deftest duet-attachment-test-nesting ()
+  "What a sub-agent does stands below its call."
+  (should (equal
+           (mapcar (lambda (line) (car (split-string line "[^ ]" )))
+                   (duet-attachment-test-lines
+                    (duet-attachment-test-session
+                     '(:event_type "tool_call" :tool_id "a" :tool_name "Task")
+                     '(:event_type "tool_call" :tool_id "b" :tool_name "Task"
+                                   :parent_tool_use_id "a")
+                     '(:event_type "tool_call" :tool_id "c" :tool_name "Bash"
+                                   :parent_tool_use_id "b")
+                     ;; Its own parent.
+                     '(:event_type "tool_call" :tool_id "d" :tool_name "Bash"
+                                   :parent_tool_use_id "d"))))
+           (list "" "  " "    " (make-string 16 ?\s)))))
+
+(ert-deftest duet-attachment-test-colors ()
+  "What a tool printed in colours has faces, and no escapes."
+  (let* ((session (duet-attachment-test-session
+                   '(:event_type "tool_result" :tool_result_for_id "x" :tool_name "Bash"
+                                 :tool_status "completed"
+                                 :tool_result_content "\e[32mPASS\e[0m one")))
+         (text (duet-render (car (duet-session-message-list session))))
+         (place (string-match "PASS" text)))
+    (should place)
+    (should-not (string-search "\e" text))
+    (should-not (equal (get-text-property place 'face text)
+                       (get-text-property (+ place 6) 'face text)))))
+
+(ert-deftest duet-attachment-test-fetch ()
+  "The bytes come part by part."
+  (let (asked got)
+    (cl-letf (((symbol-function 'duet-connection-request)
+               (lambda (_ method params &rest more)
+                 (push (list method (plist-get params :offset)) asked)
+                 (funcall (plist-get more :success-fn)
+                          (if (eql 0 (plist-get params :offset))
+                              '(:data "AAE=" :next_offset 2 :mime_type "image/png")
+                            '(:data "Ag==" :mime_type "image/png"))))))
+      (duet-attachment-fetch nil "abc" (lambda (bytes type) (setq got (list bytes type)))))
+    (should (equal (reverse asked) '((getAttachment 0) (getAttachment 2))))
+    (should (equal got (list (unibyte-string 0 1 2) "image/png")))))
+
+;;; What goes with a prompt
+
+(defmacro duet-attachment-test-in-project (&rest body)
+  "Run BODY in a project's directory with some files; `outside' is one elsewhere."
+  `(let* ((top (file-truename (make-temp-file "duet" t)))
+          (outside (expand-file-name "outside.txt" top))
+          (default-directory (file-name-as-directory (expand-file-name "p" top))))
+     (unwind-protect
+         (progn
+           (make-directory default-directory)
+           (write-region "not yours" nil outside nil 'silent)
+           (write-region "buy milk" nil "notes.txt" nil 'silent)
+           (let ((coding-system-for-write 'no-conversion))
+             (write-region (unibyte-string 137 80 78 71 0 255) nil "a.png" nil 'silent))
+           (make-symbolic-link outside "link.txt")
+           ,@body)
+       (delete-directory top t))))
+
+(ert-deftest duet-attachment-test-mentions ()
+  "Files of the project that a prompt mentions go along, others do not."
+  (duet-attachment-test-in-project
+   (let ((content (duet-attach-content
+                   "see @notes.txt, (@a.png) @notes.txt me@a.png @nothing @../outside.txt @link.txt")))
+     (should (equal (mapcar (lambda (block) (plist-get block :type)) content)
+                    '("resource" "image")))
+     (should (equal (duet-get-string (plist-get (car content) :resource) :text) "buy milk"))
+     (should (equal (plist-get (cadr content) :data)
+                    (base64-encode-string (unibyte-string 137 80 78 71 0 255)))))
+   (let ((duet-attach--most-mentioned 3))
+     (should (equal (plist-get (car (duet-attach-content "@notes.txt")) :type)
+                    "resource_link")))))
+
+(ert-deftest duet-attachment-test-attach ()
+  "What the user attaches goes along, from anywhere, unless it is too long."
+  (duet-attachment-test-in-project
+   (with-temp-buffer
+     (setq default-directory (file-name-directory (expand-file-name "notes.txt")))
+     (let ((inhibit-message t))
+       (duet-attach-file outside)
+       (should (equal (plist-get (plist-get (car (duet-attach-content "")) :resource) :text)
+                      "not yours"))
+       (let ((duet-attach--most 9))
+         (should-error (duet-attach-file "notes.txt") :type 'user-error))
+       (should (equal duet-attach--files (list outside)))))))
+
+(provide 'duet-attachment-test)
+;;; duet-attachment-test.el ends here

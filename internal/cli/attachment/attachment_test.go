@@ -1,0 +1,90 @@
+package attachment
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+)
+
+const png = "\x89PNG\r\n\x1a\n and more"
+
+// tree makes files below a new directory, which has no links in its path.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	return dir
+}
+
+func TestAFileIsTheContentThatItIs(t *testing.T) {
+	dir := tree(t, map[string]string{"a.png": png, "b.go": "package b\n", "empty": "", "x.bin": "\x00\x01", "r.wav": "RIFF\x24\x08\x00\x00WAVEfmt \xff"})
+	for name, want := range map[string]string{"a.png": "image image/png", "b.go": "resource text", "empty": "resource text", "x.bin": "resource blob", "r.wav": "audio audio/wave"} {
+		blocks, err := Files([]string{filepath.Join(dir, name)})
+		require.NoError(t, err)
+		require.Len(t, blocks, 1)
+		b := blocks[0]
+		got := b.Type + " " + b.MIMEType
+		if b.Resource != nil {
+			assert.True(t, strings.HasPrefix(b.Resource.URI, "file:///") && strings.HasSuffix(b.Resource.URI, name), b.Resource.URI)
+			got = b.Type + map[bool]string{true: " text", false: " blob"}[b.Resource.Text != nil]
+		}
+		assert.Equal(t, want, got, name)
+	}
+}
+
+func TestFilesThatCannotGoAlong(t *testing.T) {
+	dir := tree(t, map[string]string{"most": strings.Repeat("x", most), "one": "x"})
+	_, err := Files([]string{filepath.Join(dir, "most")})
+	assert.NoError(t, err)
+	_, err = Files([]string{filepath.Join(dir, "most"), filepath.Join(dir, "one")})
+	assert.ErrorContains(t, err, "at most 7340032 in all")
+	_, err = Files([]string{filepath.Join(dir, "none")})
+	assert.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Files([]string{dir})
+	assert.ErrorContains(t, err, "no file that can be attached")
+}
+
+func TestWhatAPromptMentions(t *testing.T) {
+	long := strings.Repeat("x", mostMentioned)
+	dir := tree(t, map[string]string{
+		"p/a.txt": "a", "p/sub/b.txt": "b", "p/fits": long, "p/long": long + "x", "p/a.png": png, "p/x.bin": "\x00\x01", "secret": "s",
+	})
+	root := filepath.Join(dir, "p")
+	require.NoError(t, os.Symlink(filepath.Join(dir, "secret"), filepath.Join(root, "link")))
+	for text, want := range map[string]struct {
+		names   string
+		outside []string
+	}{
+		"see @a.txt, and (@a.txt) @a.txt.":          {"resource a.txt", nil},
+		"from below: @b.txt and @sub/b.txt":         {"resource b.txt", nil},
+		"@a.png @fits @long @x.bin":                 {"image a.png, resource fits, resource_link long, resource_link x.bin", nil},
+		"mail me@a.txt, @nobody, @ and @sub":        {"", nil},
+		"@../secret, @link and @" + dir + "/secret": {"", []string{"../secret"}}, // the same file
+		"@link":               {"", []string{"link"}},
+		"@" + root + "/a.txt": {"resource a.txt", nil},
+		"@-1,7 +1,7 @@ as in a diff @param @a.txt:3 @override": {"", nil},
+	} {
+		blocks, outside := Mentioned(text, filepath.Join(root, "sub"), root)
+		var names []string
+		for _, b := range blocks {
+			uri := b.URI
+			if b.Resource != nil {
+				uri = b.Resource.URI
+			}
+			names = append(names, b.Type+" "+uri[strings.LastIndex(uri, "/")+1:])
+		}
+		assert.Equal(t, want.names, strings.Join(names, ", "), text)
+		assert.Equal(t, want.outside, outside, text)
+	}
+}

@@ -1,0 +1,53 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An Attachment is content that is no text: an image, a sound, a resource, or a
+// link to one.
+type Attachment struct {
+	Type     string `json:"type"`
+	ID       string `json:"attachment_id"` // "": it has no bytes
+	MIMEType string `json:"mime_type"`
+	Size     int64  `json:"size"`
+	Name     string `json:"name"`
+	URI      string `json:"uri"`
+}
+
+// An AttachmentPart is some bytes of an attachment.
+type AttachmentPart struct {
+	Data       []byte `json:"data"`
+	NextOffset int64  `json:"next_offset"` // 0: that is all
+}
+
+// Label says in a line what it is, such as [image image/png 12 KB].
+func (a Attachment) Label() string {
+	parts := []string{strings.ReplaceAll(a.Type, "_", " ")}
+	for _, part := range []string{a.Name, a.MIMEType} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	switch {
+	case a.Size >= 1e6:
+		parts = append(parts, fmt.Sprintf("%.1f MB", float64(a.Size)/1e6))
+	case a.Size >= 1000:
+		parts = append(parts, fmt.Sprintf("%d KB", (a.Size+500)/1000))
+	case a.Size > 0:
+		parts = append(parts, fmt.Sprintf("%d B", a.Size))
+	}
+	if a.ID == "" && a.URI != "" {
+		parts = append(parts, a.URI)
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}
+
+// HowToSave is how to get its bytes, or "".
+func (a Attachment) HowToSave() string {
+	if a.ID == "" {
+		return ""
+	}
+	return "duet-rpc session attachment " + a.ID + " > FILE"
+}

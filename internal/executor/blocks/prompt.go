@@ -1,0 +1,28 @@
+package blocks
+
+import (
+	"encoding/json"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// A Prompt is the parameters of session/prompt: texts, and what goes with them.
+type Prompt struct {
+	Session acp.SessionId
+	Texts   []acp.ContentBlock
+	With    []catalog.ContentBlock
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p Prompt) MarshalJSON() ([]byte, error) {
+	prompt := make([]any, 0, len(p.Texts)+len(p.With))
+	for _, b := range p.Texts {
+		prompt = append(prompt, b)
+	}
+	for _, b := range p.With {
+		prompt = append(prompt, b)
+	}
+	return json.Marshal(map[string]any{"sessionId": p.Session, "prompt": prompt})
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+)
+
+func TestAnAgentGetsTheContentThatItTakes(t *testing.T) {
+	text := "hello"
+	image := catalog.ContentBlock{Type: "image", MIMEType: "image/png", Data: "AAEC", URI: "file:///a.png"}
+	audio := catalog.ContentBlock{Type: "audio", MIMEType: "audio/wav", Data: "AAEC"}
+	file := catalog.ContentBlock{Type: "resource", Name: "a.txt", Resource: &catalog.Resource{URI: "file:///a.txt", MIMEType: "text/plain", Text: &text}}
+	link := catalog.ContentBlock{Type: "resource_link", URI: "https://example.org/x", Name: "x"}
+	for _, c := range []struct {
+		kind    string
+		content []catalog.ContentBlock
+		want    string // what the agent got
+		refused string // or why it got nothing
+	}{
+		{"sighted", []catalog.ContentBlock{image, audio, file, link}, `{"type":"image","mimeType":"image/png","data":"AAEC","uri":"file:///a.png"}
+{"type":"audio","mimeType":"audio/wav","data":"AAEC"}
+{"type":"resource","resource":{"uri":"file:///a.txt","mimeType":"text/plain","text":"hello"}}
+{"type":"resource_link","uri":"https://example.org/x","name":"x"}
+`, ""},
+		{"plain", []catalog.ContentBlock{file, link}, `{"type":"resource_link","mimeType":"text/plain","uri":"file:///a.txt","name":"a.txt"}
+{"type":"resource_link","uri":"https://example.org/x","name":"x"}
+`, ""},
+		{"plain", []catalog.ContentBlock{image}, "", "fake takes no content of the type image in prompts: it takes text and links to resources"},
+		{"plain", []catalog.ContentBlock{audio}, "", "fake takes no content of the type audio in prompts: it takes text and links to resources"},
+		{"sighted", []catalog.ContentBlock{{Type: "video"}}, "", "fake takes no content of the type video in prompts: it takes text, images, audio, resources and links to resources"},
+	} {
+		h := newHub()
+		p := prompt(t, c.kind, "blocks")
+		p.Content = c.content
+		result := execute(t, newExecutor(t, h, executor.Options{}), p)
+		if c.refused != "" {
+			assert.Equal(t, &catalog.ExecutionError{Code: task.CodeContent, Message: c.refused}, result.Error)
+			continue
+		}
+		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+		assert.Equal(t, c.want, h.text())
+	}
+}
+
+func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
+	chunk := func(content string) string {
+		return telling(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":` + content + `}`)
+	}
+	h := asksFor(t,
+		chunk(`{"type":"text","text":"Look: "}`),
+		chunk(`{"type":"image","mimeType":"image/png","data":"AAEC"}`),
+		chunk(`{"type":"resource","resource":{"uri":"file:///a","text":"hello"}}`),
+		chunk(`{"type":"resource_link","uri":"file:///a","name":"a"}`),
+		chunk(`{"type":"hologram","data":"x"}`),
+		chunk(`{"type":"image","data":7}`),
+		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"read","title":"Read"}`),
+		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","rawOutput":{"base64":"AAEC"},"content":[{"type":"content","content":{"type":"image","mimeType":"image/png","data":"AAEC"}},{"type":"content","content":{"type":"hologram"}}]}`),
+		telling(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"execute","title":"make","_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
+		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"2","status":"completed","content":[{"type":"content","content":{"type":"text","text":"\u001b[32mPASS\u001b[0m"}}]}`),
+	)
+	assert.Equal(t, []string{
+		`{"content":{"type":"image","mimeType":"image/png","data":"AAEC"}}`,
+		`{"content":{"type":"resource","resource":{"uri":"file:///a","text":"hello"}}}`,
+		`{"content":{"type":"resource_link","uri":"file:///a","name":"a"}}`,
+	}, h.data("content"))
+	assert.Len(t, h.data("raw"), 3, "content that nobody knows goes on as it came")
+	results := h.data("tool_result")
+	require.Len(t, results, 2)
+	assert.JSONEq(t, `{"tool_id":"1","tool":"Read","status":"completed","content":[{"type":"image","mimeType":"image/png","data":"AAEC"}]}`, results[0])
+	assert.Contains(t, h.data("tool_call")[1], `"parent_id":"1"`)
+	assert.Contains(t, results[1], `\u001b[32mPASS`, "what steers a terminal is kept: views decide")
+}
+
+func TestOpencodesTodosAreAPlan(t *testing.T) {
+	h := asksFor(t,
+		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","title":"todowrite","rawInput":{}}`),
+		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"in_progress","title":"todowrite","rawInput":{"todos":[{"content":"Look","status":"in_progress","priority":"high","id":"1"}]}}`),
+		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","title":"0 todos","rawInput":{"todos":[{"content":"Look","status":"completed","priority":"high"}]}}`),
+		telling(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"other","title":"todowrite","rawInput":{"todos":"none"}}`),
+		telling(`{"sessionUpdate":"tool_call","toolCallId":"3","kind":"other","title":"other","rawInput":{"todos":[{"content":"x"}]}}`),
+	)
+	assert.Equal(t, []string{
+		`{"entries":[{"content":"Look","priority":"high","status":"in_progress"}]}`,
+		`{"entries":[{"content":"Look","priority":"high","status":"completed"}]}`,
+	}, h.data("plan"))
+}

@@ -1,0 +1,106 @@
+package intake
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/content"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+)
+
+// maxRunContent is how many bytes of content are kept of what the agent of a run
+// says, what it repeats counted once.
+const maxRunContent = 64 << 20
+
+// CodeContentRefused is the code of the error that says that content of an agent
+// was left out.
+const CodeContentRefused = "CONTENT_REFUSED"
+
+// An unpacker takes the bytes of content out of reports, so that the store's
+// writer need not. What is wrong with content is told as an error that ends
+// nothing. It is guarded by the lock of its Run, and comes behind the redactor.
+type unpacker struct {
+	secrets *redact.Secrets
+	pass    func(report)
+
+	kept map[string]bool // attachments of the run
+	size int64           // their bytes
+}
+
+func (u *unpacker) take(r report) {
+	switch r.kind {
+	case catalog.EventContent:
+		var m catalog.MessageContent
+		if json.Unmarshal(r.data, &m) != nil {
+			u.problem(r.run, "it is no content")
+			return
+		}
+		if r.blocks = u.read(r.run, []catalog.ContentBlock{m.Content}); len(r.blocks) == 0 {
+			return
+		}
+		r.data = nil
+	case catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult:
+		var call catalog.ToolCall
+		if bytes.Contains(r.data, []byte(`"content"`)) && json.Unmarshal(r.data, &call) == nil && call.Content != nil {
+			r.blocks = u.read(r.run, call.Content)
+			call.Content = nil
+			r.data = encode(call)
+		}
+	}
+	u.pass(r)
+}
+
+// read reads blocks, but for those that are refused. It is not nil.
+func (u *unpacker) read(run int64, blocks []catalog.ContentBlock) []domain.Content {
+	list := make([]domain.Content, 0, len(blocks))
+	for i, b := range blocks {
+		if i == content.MaxBlocks {
+			u.problem(run, fmt.Sprintf("it is more than %d blocks", i))
+			break
+		}
+		c, err := content.Read(b)
+		if err == nil {
+			err = u.admit(&c)
+		}
+		if err != nil {
+			u.problem(run, err.Error())
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// admit takes keys out of a block's bytes, and counts them.
+func (u *unpacker) admit(c *domain.Content) error {
+	if c.Data == nil {
+		return nil
+	}
+	if !u.secrets.None() {
+		if clean := u.secrets.Text(string(c.Data)); len(clean) != len(c.Data) || clean != string(c.Data) {
+			c.Data = []byte(clean)
+			content.Seal(c)
+		}
+	}
+	if u.kept[c.Attachment] {
+		return nil
+	}
+	if u.size+c.Size > maxRunContent {
+		return fmt.Errorf("with it the prompt's content would be more than %d bytes", maxRunContent)
+	}
+	if u.kept == nil {
+		u.kept = make(map[string]bool)
+	}
+	u.kept[c.Attachment] = true
+	u.size += c.Size
+	return nil
+}
+
+func (u *unpacker) problem(run int64, why string) {
+	u.pass(report{run: run, kind: catalog.EventError, data: encode(catalog.ReportedError{
+		Code: CodeContentRefused, Message: "content that the agent sent was left out: " + why,
+	})})
+}
