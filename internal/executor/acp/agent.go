@@ -18,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
+	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -50,7 +51,7 @@ type agent struct {
 
 	info     initializeResult
 	session  acp.SessionId // written by the turn that opens it, before its prompt is sent
-	settings settings
+	settings setting.State
 
 	overdue   atomic.Pointer[string] // the method that it was killed for not answering
 	current   atomic.Pointer[turn]
@@ -179,10 +180,10 @@ func (r pausedReader) Read(p []byte) (int, error) {
 func (a *agent) update(update []byte, repaired bool) {
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
-	if mode := a.settings.spokenMode(kind, update); mode != nil {
+	if mode := a.settings.SpokenMode(kind, update); mode != nil {
 		kind, update = "current_mode_update", mode
 	}
-	isSetting := a.settings.update(kind, update) // also in a replay, and between prompts
+	isSetting := a.settings.Update(kind, update) // also in a replay, and between prompts
 	t := a.current.Load()
 	if t == nil {
 		return
