@@ -202,8 +202,26 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 		c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
 		c.completes(l)
 		assert.True(t, s.exists("made"))
+		var said struct {
+			Events []struct {
+				Type   string `json:"event_type"`
+				Tool   string `json:"tool_name"`
+				ID     string `json:"tool_id"`
+				Parent string `json:"parent_tool_use_id"`
+			}
+		}
+		c.call("getConversation", object{"session_id": l.SessionID}, &said)
+		parents := make(map[string]string) // of tools, by their names
+		ids := make(map[string]string)
+		for _, e := range said.Events {
+			if e.Type == "tool_call" {
+				parents[e.Tool], ids[e.Tool] = e.Parent, e.ID
+			}
+		}
+		assert.NotEmpty(t, ids["Agent"])
+		assert.Equal(t, map[string]string{"Agent": "", "Bash": ids["Agent"]}, parents)
 		s.close(c)
-		return "yes"
+		return "yes: it is shown below the sub-agent"
 	}
 	if a.subHangs {
 		require.Eventually(t, func() bool { return slices.Equal(s.model.Prompts(), []string{"run: touch made"}) }, watchdog/3, pollEvery,

@@ -3,7 +3,10 @@
 package main_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"image"
+	"image/png"
 	"os"
 	"path/filepath"
 	"testing"
@@ -124,5 +127,25 @@ func playSlashCommand(t *testing.T, a dayAgent) string {
 	if a.commandless != "" {
 		return "yes: its own commands; " + a.commandless
 	}
+	return "yes"
+}
+
+// An image of one point.
+const onePoint = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+// playImage has an image in a prompt.
+func playImage(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	var l launched
+	c.call("launchSession", object{"query": "say: seen", "agent": s.agent, "content": []object{{"type": "image", "mimeType": "image/png", "data": onePoint}}}, &l)
+	c.completes(l)
+	assert.Contains(t, c.conversation(l.SessionID), "seen")
+	images := s.model.Images()
+	require.Len(t, images, 1)
+	point, err := png.Decode(bytes.NewReader(images[0]))
+	require.NoError(t, err, "%q", images[0])
+	assert.Equal(t, image.Rect(0, 0, 1, 1), point.Bounds())
+	s.close(c)
 	return "yes"
 }

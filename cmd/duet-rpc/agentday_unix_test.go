@@ -115,6 +115,7 @@ var dayScenarios = []dayScenario{
 	{"A command is allowed for good", playAlways},
 	{"A model that it does not have", playUnknownModel},
 	{"A slash command", playSlashCommand},
+	{"An image in the prompt", playImage},
 	{"Interrupted while it talks", playInterrupt},
 	{"The hub is killed (`kill -9`) while a question is open", playKill},
 	{"The API says once that it is too much (429)", playTooMuch},
