@@ -118,7 +118,7 @@ Those after the first are indented, so that none looks like another member."
      (lambda (result)
        (let ((data (copy-sequence (duet-approval-data approval)))
              (whole (duet-get result :approval)))
-         (dolist (key '(:tool_input :diff :plan :truncated))
+         (dolist (key '(:tool_input :diff :plan :schema :truncated))
            (setq data (plist-put data key (plist-get whole key))))
          (setf (duet-approval-data approval) data)
          ;; Told again, as after another start of the server, it is asked for again.

@@ -46,7 +46,8 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
 
 (defun duet-approvals--inline (approval root)
   "Return APPROVAL as text for a transcript; files are relative to ROOT."
-  (let* ((excerpt (duet-approval-excerpt approval))
+  (let* ((excerpt (append (duet-approval-excerpt approval)
+                          (duet-form-lines (duet-approval-data approval))))
          (text
           (concat
            (propertize "? " 'face 'duet-waiting)
@@ -71,8 +72,11 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
              (propertize "the answer is on its way…" 'face 'duet-dim))
             ((duet-approval-question-p approval)
              (string-join
-              (cons (duet-approvals--button "[r] answer" #'duet-approval-respond)
-                    (duet-approvals--choices (mapcar #'car (duet-approval-options approval))))
+              (append
+               (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
+               (and (duet-approval-elicits-p approval)
+                    (list (duet-approvals--button "[d] decline" #'duet-approval-deny)))
+               (duet-approvals--choices (mapcar #'car (duet-approval-options approval))))
               "  "))
             (t (string-join
                 `(,(duet-approvals--button "[a] approve" #'duet-approval-approve)

@@ -45,7 +45,10 @@
   "Return which keys answer APPROVAL, as text for a header line."
   (cl-flet ((key (command words) (duet-header-key command words 'duet-approval-map)))
     (if (duet-approval-question-p approval)
-        (key #'duet-approval-respond "answer")
+        (concat (key #'duet-approval-respond "answer")
+                (if (duet-approval-elicits-p approval)
+                    (concat ", " (key #'duet-approval-deny "decline"))
+                  ""))
       (concat (string-join `(,(key #'duet-approval-approve "approve")
                              ,(key #'duet-approval-deny "deny")
                              ,(key #'duet-approval-deny-and-tell "tell why not")
@@ -148,6 +151,8 @@
                             "It is too long for a message: parts of it are left out")
                           'font-lock-face 'duet-failed)
               "\n"))
+    (dolist (line (duet-form-lines data))
+      (insert "  " line "\n"))
     (unless (duet-approval-question-p approval)
       (cl-loop for answer in (duet-approval-answers approval)
                for number from 1

@@ -19,6 +19,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-connection)
+(require 'duet-form)
 (require 'duet-render)
 
 (declare-function duet-approval-edit "duet-approval-view" (approval))
@@ -80,6 +81,11 @@
 (defun duet-approval-question-p (approval)
   "Return non-nil if APPROVAL is a question, not a tool that wants to run."
   (equal (duet-approval-type approval) "human_contact"))
+
+(defun duet-approval-elicits-p (approval)
+  "Return non-nil if APPROVAL is a form, or an address to be opened."
+  (let ((data (duet-approval-data approval)))
+    (or (duet-form-p data) (duet-form-link-p data))))
 
 (defun duet-approval-editable-p (approval)
   "Return non-nil if the tool of APPROVAL would run with another input.
@@ -251,6 +257,7 @@ goes on waiting."
        (if (duet-get result :success)
            (progn
              (remhash id duet-approval--drafts)
+             (duet-form-forget id)
              (message "%s: %s" words name))
          (message "Duet: %s: %s" name
                   (pcase (duet-get-string result :status)
@@ -312,12 +319,39 @@ What is typed about APPROVAL is kept until it is answered."
 
 (defun duet-approval-deny (approval)
   "Do not let the tool of APPROVAL run, for a reason or none.
-Few agents are told the reason; `duet-approval-deny-and-tell' tells it."
+Few agents are told the reason; `duet-approval-deny-and-tell' tells it.
+A form, or an address to be opened, is declined."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
-  (when (duet-approval-question-p approval)
+  (cond
+   ((duet-approval-elicits-p approval) (duet-approval--elicited approval 'decline))
+   ((duet-approval-question-p approval)
     (user-error "A question is answered, with %s"
                 (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
+   (t (duet-approval--deny approval))))
+
+(defun duet-approval--elicited (approval answer)
+  "Answer APPROVAL, a form or an address, with ANSWER.
+That is a table of values, t, or one of the symbols `decline' and `cancel'."
+  (pcase answer
+    ('decline (duet-approval-send approval "deny" "Declined" :comment "declined"))
+    ('cancel (duet-approval-send approval "cancel" "Left without an answer"))
+    ('t (duet-approval-send approval "respond" "Agreed" :comment "agreed to open it"))
+    (_ (duet-approval-send approval "respond" "Sent" :content answer))))
+
+(defun duet-approval--elicit (approval)
+  "Have APPROVAL, a form or an address, answered by the user."
+  (duet-approval--check approval)
+  (let* ((data (duet-approval-data approval))
+         (answer (if (duet-form-p data)
+                     (duet-form-fill (duet-approval-id approval) data)
+                   (duet-form-open data))))
+    (unless (duet-approval-connection approval)
+      (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
+    (duet-approval--elicited approval answer)))
+
+(defun duet-approval--deny (approval)
+  "Do not let the tool of APPROVAL run, for a reason that is read."
   (let ((reason (string-trim
                  (duet-approval--read
                   approval
@@ -402,9 +436,16 @@ It is for the same as with `duet-approval-always'."
       (message "Nothing is decided"))))
 
 (defun duet-approval-respond (approval)
-  "Answer the question APPROVAL, with one of its options or in other words."
+  "Answer the question APPROVAL, with one of its options or in other words.
+A form is filled in; an address is opened, or not."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
+  (if (duet-approval-elicits-p approval)
+      (duet-approval--elicit approval)
+    (duet-approval--respond approval)))
+
+(defun duet-approval--respond (approval)
+  "Answer the question APPROVAL with what is read."
   (unless (duet-approval-question-p approval)
     (user-error "This wants leave: %s"
                 (substitute-command-keys

@@ -38,7 +38,7 @@
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:
 ;;                       duet-approval-footer.el with duet-approval-excerpt.el,
-;;                       for good: duet-rules.el)
+;;                       for good: duet-rules.el, forms: duet-form.el)
 ;;   duet-attach.el      files that go with a prompt
 ;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop

@@ -79,6 +79,8 @@ type approvalView struct {
 	Option       string               `json:"option,omitempty" doc:"The option that was chosen."`
 	UpdatedInput json.RawMessage      `json:"updated_input,omitempty" doc:"The input as a human changed it."`
 	Truncated    bool                 `json:"truncated,omitempty" doc:"Parts of the input were left out, to fit into a message."`
+	*dialect.Elicitation
+	Content json.RawMessage `json:"content,omitempty" doc:"The values of the form as a human filled them in."`
 
 	Type         approvalType         `json:"type"`
 	FunctionCall *functionCallRequest `json:"function_call,omitempty"`
@@ -99,6 +101,11 @@ func (a *approvalView) trim(most int) {
 		if len(*input) > most {
 			*input, a.Truncated = fitRaw(*input, most), true
 		}
+	}
+	if a.Elicitation != nil && len(a.Schema) > most { // a part of it would be another form
+		whole := *a.Elicitation
+		whole.Schema = nil
+		a.Elicitation, a.Truncated = &whole, true
 	}
 }
 
@@ -174,7 +181,7 @@ func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: dialect.Options(a.Options), Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
 		Plan: a.Plan, Rules: rulesOf(a, s.Thread.CWD), TakesComment: a.TakesComment(), Explanation: a.Explanation,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
-		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type),
+		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type), Elicitation: dialect.ElicitationOf(a.Elicitation), Content: a.Content,
 	}
 	if s.Task > 0 {
 		r.TaskID = domain.TaskName(s.Task)
@@ -246,6 +253,19 @@ type createApprovalParams struct {
 	Subject   string          `json:"subject,omitempty" doc:"Of a human_contact: what it is about."`
 	Options   json.RawMessage `json:"options,omitempty" doc:"Answers to choose from: [{option_id,name,kind}]."`
 	Channel   json.RawMessage `json:"channel,omitempty" doc:"Kept, and given back."`
+	Schema    json.RawMessage `json:"schema,omitempty" doc:"Of a human_contact: a form to fill in, a flat object of JSON Schema as of ACP's elicitation."`
+	URL       string          `json:"url,omitempty" doc:"Of a human_contact: an address to open, once a person agrees."`
+}
+
+// elicitation is what the question asks for beyond words.
+func (p createApprovalParams) elicitation() domain.Elicitation {
+	switch schema := orAbsent(p.Schema); {
+	case schema != nil:
+		return domain.Elicitation{Mode: domain.ElicitForm, Schema: schema}
+	case p.URL != "":
+		return domain.Elicitation{Mode: domain.ElicitURL, URL: p.URL}
+	}
+	return domain.Elicitation{}
 }
 
 func (p createApprovalParams) check() error {
@@ -256,6 +276,9 @@ func (p createApprovalParams) check() error {
 	}
 	if p.Type == humanContact {
 		return first(need("message", p.Message), p.checkOptions())
+	}
+	if p.elicitation().Mode != "" {
+		return server.InvalidParam(server.ParamError{Param: "type", Expected: "human_contact, for a form or an address", Received: "function_call"})
 	}
 	return first(need("tool_name", p.ToolName), p.checkOptions())
 }
@@ -280,7 +303,7 @@ func createApproval(ctx context.Context, h *hub.Hub, p createApprovalParams) (cr
 	}
 	a, err := h.Approvals().Create(ctx, approval.Spec{
 		Run: cmp.Or(p.RunID, p.SessionID), Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
-		Subject: p.Subject, Options: options, Channel: p.Channel,
+		Subject: p.Subject, Options: options, Channel: p.Channel, Elicitation: p.elicitation(),
 	})
 	return createApprovalResult{a.ID, a.CallID, a.Status}, err
 }
@@ -352,7 +375,7 @@ func getApproval(ctx context.Context, h *hub.Hub, p approvalIDs) (approvalResult
 type verdict string
 
 // Accepted implements schema.Enum.
-func (verdict) Accepted() []string { return []string{"approve", "deny", "respond"} }
+func (verdict) Accepted() []string { return []string{"approve", "deny", "respond", "cancel"} }
 
 // A decisionScope is for what a decision counts.
 type decisionScope string
@@ -363,11 +386,12 @@ func (decisionScope) Accepted() []string { return []string{"once", "session", "p
 type decisionParams struct {
 	approvalIDs
 	Type         approvalType    `json:"type,omitempty" doc:"What it is thought to be; absent: whatever it is."`
-	Decision     verdict         `json:"decision" doc:"A function_call is approved or denied, a human_contact is responded to; one in which an agent offers options can be denied too."`
+	Decision     verdict         `json:"decision" doc:"A function_call is approved or denied, a human_contact is responded to; one in which an agent offers options can be denied too. One with a mode is responded to, denied (declined), or cancelled."`
 	Comment      string          `json:"comment,omitempty" doc:"Why, or the response. Needed to deny and to respond (unless option is the response)."`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The tool runs with this input instead. Only where the approval is input_editable; else deny, and say in the comment what to run."`
 	Scope        decisionScope   `json:"scope,omitempty" doc:"once, or a rule for the session or the project, which answers what waits there too."`
 	Option       string          `json:"option,omitempty" doc:"One of the approval's options: its option_id or name. It has to say what the decision says."`
+	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form, an object that fits the approval's schema. An error names the field, such as content.port."`
 	Pattern      string          `json:"pattern,omitempty" doc:"With a scope: of the commands or files that the rule is to hold for, instead of what rule_preview says. Of commands as in the configuration; of files * stands for no slash, and src/** for all below src. It has to fit what is asked."`
 	Tell         bool            `json:"tell,omitempty" doc:"The comment is to reach the agent: where it takes none with the decision, as the next prompt of its conversation."`
 }
@@ -379,7 +403,7 @@ func (p decisionParams) check() error {
 func (p decisionParams) decision() approval.Decision {
 	return approval.Decision{
 		ID: p.id(), Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
-		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Tell: p.Tell,
+		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Tell: p.Tell, Content: orAbsent(p.Content),
 	}
 }
 

@@ -216,3 +216,42 @@ func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 	c.ask("sendDecision", `{"call_id":"`+a["id"].(string)+`","decision":"approve","option":"b"}`)
 	w.ended(session)
 }
+
+// A client may ask for a form itself, and everybody is told what fits it.
+func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
+	w := newWorld(t, until)
+	c, watcher := w.connect(frame.NDJSON), w.connect(frame.LSP)
+	watcher.ask("Subscribe", `{"event_types":["new_approval"]}`)
+	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"work"}`), "session_id")
+	schema := `{"type":"object","properties":{"port":{"type":"integer","minimum":1024}},"required":["port"]}`
+	e := c.fail("createApproval", `{"run_id":"`+session+`","tool_name":"Bash","schema":`+schema+`}`)
+	assert.Equal(t, "type", e.Data["param"])
+	e = c.fail("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Where to?","schema":[]}`)
+	assert.Equal(t, "schema", e.Data["param"])
+	id := jsontest.As[string](t, c.ask("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Where to?","schema":`+schema+`}`), "approval_id")
+	event := object(t, watcher.event("new_approval"))
+	listed := object(t, c.ask("fetchApprovals", ""))["approvals"].([]any)[0].(map[string]any)
+	got := object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
+	want := object(t, json.RawMessage(schema))
+	for _, told := range []map[string]any{event, listed, got} {
+		assert.Equal(t, "form", told["mode"])
+		assert.Equal(t, want, told["schema"])
+		assert.NotContains(t, told, "url")
+		assert.NotContains(t, told, "content")
+	}
+	e = c.fail("sendDecision", `{"approval_id":"`+id+`","decision":"respond","content":{"port":"80"}}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, []any{"content.port", "a whole number of at least 1024", `"80"`}, []any{e.Data["param"], e.Data["expected"], e.Data["received"]})
+	r := object(t, c.ask("sendDecision", `{"approval_id":"`+id+`","decision":"respond","content":{"port":8080}}`))
+	assert.Equal(t, map[string]any{"success": true, "status": "responded"}, r)
+	got = object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
+	assert.Equal(t, map[string]any{"port": 8080.0}, got["content"])
+	assert.Equal(t, "port: 8080", got["response"])
+
+	id = jsontest.As[string](t, c.ask("createApproval", `{"run_id":"`+session+`","type":"human_contact","message":"Sign in","url":"http://example.com/x"}`), "approval_id")
+	got = object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
+	assert.Equal(t, []any{"url", "http://example.com/x", "example.com"}, []any{got["mode"], got["url"], got["url_host"]})
+	assert.Len(t, got["url_warnings"], 1)
+	r = object(t, c.ask("sendDecision", `{"approval_id":"`+id+`","decision":"cancel"}`))
+	assert.Equal(t, map[string]any{"success": true, "status": "cancelled"}, r)
+}

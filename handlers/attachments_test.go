@@ -126,8 +126,10 @@ func TestContentThatIsRefused(t *testing.T) {
 		`[{"type":"image","mimeType":"text/plain","data":"` + pixels(3000) + `"}]`: "image/",
 	} {
 		for _, call := range []struct{ method, params string }{
-			{"launchSession", `{"query":"q","content":%s}`}, {"continueSession", `{"session_id":"task-0001","query":"q","content":%s}`},
-			{"task.submit", `{"prompt":"q","content":%s}`}, {"execute_prompt", `{"prompt":"q","content":%s}`},
+			{"launchSession", `{"query":"q","content":%s}`},
+			{"continueSession", `{"session_id":"task-0001","query":"q","content":%s}`},
+			{"task.submit", `{"prompt":"q","content":%s}`},
+			{"execute_prompt", `{"prompt":"q","content":%s}`},
 		} {
 			e := c.fail(call.method, fmt.Sprintf(call.params, content))
 			assert.Equal(t, -32602, e.Code, call.method)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -312,25 +313,38 @@ func (c *client) send(method, params string) string {
 	return id
 }
 
-// wait returns the reply to a request; what comes before it is put aside.
+// wait returns the reply to a request; what comes before it is put aside. The
+// reply may have come already, while another was waited for.
 func (c *client) wait(id string) message {
 	c.t.Helper()
+	isReply := func(m message) bool { return string(m.ID) == id }
+	if i := slices.IndexFunc(c.aside, isReply); i >= 0 {
+		m := c.aside[i]
+		c.aside = slices.Delete(c.aside, i, i+1)
+		return c.described(m, id)
+	}
 	timeout := time.After(patience)
 	for {
 		select {
 		case m, ok := <-c.in:
 			require.True(c.t, ok, "the connection has ended")
-			if string(m.ID) == id {
-				if m.Error == nil {
-					requireAsDescribed(c.t, c.methods[id], m.Result)
-				}
-				return m
+			if isReply(m) {
+				return c.described(m, id)
 			}
 			c.aside = append(c.aside, m)
 		case <-timeout:
 			require.FailNow(c.t, "no reply", "to request %s", id)
 		}
 	}
+}
+
+// described is a reply, whose result has to be as the method's schema says.
+func (c *client) described(m message, id string) message {
+	c.t.Helper()
+	if m.Error == nil {
+		requireAsDescribed(c.t, c.methods[id], m.Result)
+	}
+	return m
 }
 
 // ask sends a request and returns its result.

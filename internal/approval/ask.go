@@ -21,7 +21,11 @@ const unconfirmedPatience = 29 * time.Second
 // run, and waits for the answer. It gives up when ctx ends: the agent asks no
 // more. p is without keys that the agent was given.
 func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-	if strings.TrimSpace(p.ToolName) == "" {
+	if p.Elicitation != nil {
+		if err := checkElicitation(domain.Elicitation(*p.Elicitation), p.Title); err != nil {
+			return catalog.RequestPermissionResult{}, err
+		}
+	} else if strings.TrimSpace(p.ToolName) == "" {
 		return catalog.RequestPermissionResult{}, domain.Invalid("tool_name", "the name of a tool", "an empty string")
 	}
 	if p.ToolInput != nil && p.ToolParams != nil && !toolinput.Same(p.ToolInput, p.ToolParams) {

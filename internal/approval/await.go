@@ -72,7 +72,7 @@ func resultOf(a domain.Approval) catalog.RequestPermissionResult {
 	}
 	switch a.Status {
 	case domain.ApprovalResponded:
-		r.Approved, r.Reason, r.Comment = true, "user_responded", a.Response
+		r.Approved, r.Reason, r.Comment, r.Content = true, "user_responded", a.Response, a.Content
 	case domain.ApprovalApproved:
 		if a.DecidedBy == domain.DecidedByUser {
 			r.Reason = "user_approved"

@@ -23,6 +23,8 @@ type Spec struct {
 	Subject string
 	Options []domain.Option // the answers to choose from; none: any words will do
 	Channel json.RawMessage // is given back
+
+	Elicitation domain.Elicitation // of a human contact; zero: none
 }
 
 // Create asks a person something on behalf of a client, unless the policy has an
@@ -33,9 +35,14 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 	if spec.Type == domain.FunctionCall && spec.Tool == "" {
 		return domain.Approval{}, domain.Invalid("tool_name", "the name of a tool", "an empty string")
 	}
+	if spec.Elicitation.Mode != "" {
+		if err := checkElicitation(spec.Elicitation, spec.Title); err != nil {
+			return domain.Approval{}, err
+		}
+	}
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: spec.Type, CallID: spec.CallID, Tool: spec.Tool, Input: spec.Input, Title: spec.Title, Subject: spec.Subject,
-		Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: policy.Hash(spec.Tool, policy.Identity(spec.Input, spec.CallID)),
+		Elicitation: spec.Elicitation, Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: policy.Hash(spec.Tool, policy.Identity(spec.Input, spec.CallID)),
 	}
 	a.CallID = cmp.Or(a.CallID, a.ID)
 	err := in.runs.Write(ctx, func(t store.Tx) error {

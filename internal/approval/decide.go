@@ -22,6 +22,7 @@ const (
 	Approve = "approve" // a function_call
 	Deny    = "deny"    // a function_call, or a human_contact in which an agent offers options
 	Respond = "respond" // to a human_contact
+	Cancel  = "cancel"  // a form or an address that was asked for: nobody decides
 )
 
 // Values of Decision.Scope.
@@ -40,8 +41,9 @@ type Decision struct {
 	Option       string          // an option's id or name, where there are any
 	UpdatedInput json.RawMessage // the tool runs with this object instead; absent: with its own
 	Scope        string
-	Pattern      string // of the commands or files that a rule is to hold for; "": as narrow as what was asked
-	Tell         bool   // the comment is to reach the agent, as the next prompt if it takes none with a decision
+	Content      json.RawMessage // the values of a form, an object; absent: none
+	Pattern      string          // of the commands or files that a rule is to hold for; "": as narrow as what was asked
+	Tell         bool            // the comment is to reach the agent, as the next prompt if it takes none with a decision
 }
 
 // An Answered is a question that was answered, as it is then.
@@ -102,7 +104,7 @@ func (d Decision) Check() error {
 	if d.Tell && strings.TrimSpace(d.Comment) == "" {
 		return domain.Invalid("comment", "what to tell the agent", "nothing")
 	}
-	if d.Decision == Approve || strings.TrimSpace(d.Comment) != "" || d.Decision == Respond && d.Option != "" {
+	if d.Decision == Approve || d.Decision == Cancel || strings.TrimSpace(d.Comment) != "" || d.Decision == Respond && (d.Option != "" || d.Content != nil) {
 		return nil
 	}
 	return domain.Invalid("comment", "a string that is not empty, to "+d.Decision, "nothing")
@@ -111,12 +113,15 @@ func (d Decision) Check() error {
 // checkType reports whether a question of a type can be decided like that at all;
 // "" is any type.
 func (d Decision) checkType(of string) error {
-	accepted := []string{Approve, Deny, Respond}
+	accepted := []string{Approve, Deny, Respond, Cancel}
 	switch of {
 	case domain.FunctionCall:
 		accepted = []string{Approve, Deny}
 	case domain.HumanContact:
 		accepted = []string{Respond}
+		if d.Decision == Cancel { // whether it fits is known with the question
+			return nil
+		}
 	}
 	if slices.Contains(accepted, d.Decision) {
 		return nil
@@ -133,6 +138,15 @@ func (d Decision) checkType(of string) error {
 func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 	if d.Type != "" && d.Type != a.Type {
 		return d, domain.Invalid("type", a.Type+", which the approval is", fmt.Sprintf("%q", d.Type), a.Type)
+	}
+	if a.Elicitation.Mode != "" {
+		return d.checkedForElicitation(a)
+	}
+	if d.Content != nil {
+		return d, domain.Invalid("content", "nothing: the question has no form", "values of one")
+	}
+	if a.Type == domain.HumanContact && d.Decision == Cancel {
+		return d, domain.Invalid("decision", "a decision that fits "+a.Type, `"cancel"`, Respond)
 	}
 	if a.Type == domain.HumanContact && d.Decision == Deny {
 		if len(choices(a)) == 0 { // an agent is told that nothing was chosen
@@ -204,12 +218,15 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict boo
 	case Respond:
 		a.Status, a.Response = domain.ApprovalResponded, cmp.Or(d.Comment, d.Option)
 		a.Option = optionID(*a, cmp.Or(d.Option, d.Comment))
+		a.Content = d.Content
+	case Cancel:
+		a.Status = domain.ApprovalCancelled
 	}
 	rules, err := in.rulesOf(t, *a, d)
 	if err != nil {
 		return err
 	}
-	a.Carried = a.Stale && a.Status != domain.ApprovalDenied
+	a.Carried = a.Stale && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 	if err := in.close(t, *a); err != nil {
 		return err
 	}

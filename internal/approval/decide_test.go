@@ -19,7 +19,8 @@ func aPlan() catalog.RequestPermissionParams {
 	return catalog.RequestPermissionParams{
 		ToolName: "ExitPlanMode", ToolKind: "switch_mode", Title: "Ready to code?", ToolUseID: "plan", Plan: "1. write it\n2. test it", InputFixed: true,
 		Options: []catalog.PermissionOption{
-			{OptionID: "auto", Name: "Yes, and auto-accept edits", Kind: "allow_always"}, {OptionID: "default", Name: "Yes, and manually approve edits", Kind: "allow_once"},
+			{OptionID: "auto", Name: "Yes, and auto-accept edits", Kind: "allow_always"},
+			{OptionID: "default", Name: "Yes, and manually approve edits", Kind: "allow_once"},
 			{OptionID: "plan", Name: "No, keep planning", Kind: "reject_once"},
 		},
 	}

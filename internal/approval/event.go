@@ -39,7 +39,7 @@ func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 	r := domain.ApprovalRequested{
 		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
 		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Plan: a.Plan, TakesComment: a.TakesComment(),
-		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
+		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
 	}
 	if r.Rule = RulePreview(a, cwd); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
 		r.Rule = nil
@@ -49,6 +49,9 @@ func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 	}
 	if len(r.Input) > domain.MaxEventText {
 		r.Input, r.Truncated = nil, true
+	}
+	if len(r.Elicitation.Schema) > domain.MaxEventText {
+		r.Elicitation.Schema, r.Truncated = nil, true
 	}
 	if domain.SizeOfDiffs(r.Diffs) > domain.MaxEventText {
 		r.Diffs, r.Truncated = nil, true

@@ -26,6 +26,9 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: policy.Hash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind, Plan: p.Plan,
 	}
 	switch {
+	case p.Elicitation != nil:
+		a.Elicitation = domain.Elicitation(*p.Elicitation)
+		a.Type, a.Question = domain.HumanContact, elicitationIdentity(a)
 	case p.IsQuestion:
 		a.Type = domain.HumanContact
 		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, input)
@@ -88,10 +91,4 @@ func Presented(a domain.Approval) (ambiguity, title string) {
 		return "", a.Title
 	}
 	return ambiguity, "[programs may read this input differently: " + ambiguity + "] " + cmp.Or(a.Title, a.Tool)
-}
-
-// asJSON is a value of plain strings, lists and objects as JSON.
-func asJSON(v any) json.RawMessage {
-	b, _ := json.Marshal(v) // it cannot fail for those
-	return b
 }

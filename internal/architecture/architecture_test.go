@@ -23,7 +23,7 @@ cmd/duet-rpc: internal/cli
 frame:
 handlers: server server/passfd internal/agentsetting internal/approval internal/catalog internal/config internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/openrpc internal/query internal/restricted internal/signin internal/terminal
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
-internal/approval: internal/catalog internal/config internal/domain internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
+internal/approval: internal/catalog internal/config internal/domain internal/form internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
 internal/catalog:
@@ -39,13 +39,13 @@ internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
 internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
-internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/question
+internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/form internal/question
 internal/cli/mcp: client frame internal/catalog internal/executor/process
 internal/cli/output: internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/sessionview: internal/cli/output internal/cli/wire
 internal/cli/tty:
-internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/question internal/visible
+internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
@@ -55,17 +55,19 @@ internal/conversation: internal/catalog internal/content internal/domain interna
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent:
-internal/dialect: frame server internal/domain internal/openjson  # how events are spelled
+internal/dialect: frame server internal/domain internal/form internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
-internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/authmethod internal/executor/blocks internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/toolinput
+internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/acp/setting internal/executor/authmethod internal/executor/blocks internal/executor/plan internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/form internal/shellcommand internal/toolinput
 internal/executor/acp/linefilter: frame
+internal/executor/acp/setting: frame internal/catalog
 internal/executor/authmethod:
 internal/executor/blocks: internal/catalog internal/executor/task
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/executortest: internal/catalog internal/witness  # for tests
+internal/executor/plan: internal/toolinput
 internal/executor/process: internal/catalog
 internal/executor/silence: internal/catalog
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace
@@ -74,6 +76,7 @@ internal/executor/transcript: internal/catalog
 internal/executor/wireerror:
 internal/executor/workspace: internal/catalog
 internal/filewatch:
+internal/form:
 internal/golden:
 internal/history: internal/domain internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
@@ -90,7 +93,7 @@ internal/pending: frame
 internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/shellcommand internal/toolinput  # it asks nobody and keeps nothing
 internal/project: internal/ownership
 internal/query: internal/conversation internal/domain internal/store internal/store/health
-internal/question: internal/shellcommand internal/visible
+internal/question: internal/form internal/shellcommand internal/visible
 internal/redact:
 internal/registry:  # what somebody else says of agents
 internal/relay: frame server internal/pending

@@ -60,6 +60,17 @@ type RequestPermissionParams struct {
 	Unasked    []string           `json:"unasked,omitempty" doc:"The agent has not asked for permission: only whether the policy denies this is to be told, under each of these names of tools."`
 	NameByKind bool               `json:"name_by_kind,omitempty" doc:"The agent has not named the tool: tool_name is made of its kind."`
 	IsQuestion bool               `json:"is_question,omitempty" doc:"The agent asks a human something, rather than for permission; the answer is an option or a text."`
+
+	Elicitation *Elicitation `json:"elicitation,omitempty" doc:"The agent asks a human to fill in a form or to open an address; title is its message, and tool_name is not needed."`
+}
+
+// An Elicitation is what an agent asks a human to fill in or to open. Ours; the
+// modes are those of the Agent Client Protocol.
+type Elicitation struct {
+	Mode   string          `json:"mode" doc:"form or url."`
+	Schema json.RawMessage `json:"schema,omitempty" doc:"Of a form: a flat object of JSON Schema."`
+	URL    string          `json:"url,omitempty" doc:"What is to be opened."`
+	ID     string          `json:"elicitation_id,omitempty" doc:"The agent's own id of what is to be opened."`
 }
 
 // A FileDiff is a change of a file, or of a part of it. Ours.
@@ -88,6 +99,7 @@ type RequestPermissionResult struct {
 	Comment      string          `json:"comment,omitempty" doc:"What the human said."`
 	Cancelled    bool            `json:"cancelled,omitempty" doc:"The run was ended before anybody decided."`
 	ApprovalID   string          `json:"approval_id,omitempty" doc:"Of a human's answer: what to name in the event permission_taken."`
+	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form, which fit its schema."`
 }
 
 // GetExecutionContextParams ask what a run stands on.

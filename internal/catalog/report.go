@@ -25,6 +25,8 @@ const (
 	EventSilence       = "agent_silent"   // Silence: it began, goes on with new words, or has ended
 	EventContent       = "content"        // MessageContent
 	EventRaw           = "raw"            // whatever an agent sent that nobody knows
+	// ElicitationDone, when the agent says so.
+	EventElicitationDone = "elicitation_done"
 	// PermissionTaken, before what shows it. An executor that leaves it out is
 	// taken to have passed answers on when it reports anything later.
 	EventPermissionTaken = "permission_taken"
@@ -168,6 +170,12 @@ type NativeSession struct {
 	SessionID string `json:"session_id"`
 	Resumed   bool   `json:"resumed,omitempty" doc:"The session was there before."`
 	Primed    bool   `json:"primed,omitempty" doc:"The agent had lost its session: a new one was given the transcript."`
+}
+
+// ElicitationDone says that what a person agreed to do at an address is done, as the
+// agent has it.
+type ElicitationDone struct {
+	ApprovalID string `json:"approval_id"`
 }
 
 // PermissionTaken names answers from which the agent is seen to go on. That an

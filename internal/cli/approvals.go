@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 
@@ -33,7 +32,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
-					if err := waitForQuestion(ctx, c, session); err != nil {
+					if err := inbox.AwaitQuestion(ctx, c, session); err != nil {
 						return err
 					}
 				}
@@ -46,7 +45,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				}
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				for _, a := range open {
-					t.Row(inbox.UniqueID(a.ID, open), a.TaskID, a.Agent, output.Age(a.CreatedAt), output.Short(asksAgain(a)+a.Asks()))
+					t.Row(inbox.UniqueID(a.ID, open), a.TaskID, a.Agent, output.Age(a.CreatedAt), output.Short(inbox.AsksAgain(a)+a.Asks()))
 				}
 				return t.Flush()
 			})
@@ -57,44 +56,6 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, candidate.Tasks))
 	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
 	return cmd
-}
-
-// waitForQuestion waits until somebody asks: a subscription begins with what
-// is open.
-func waitForQuestion(ctx context.Context, c *client.Client, session string) error {
-	ctx, cancel := wire.WhileConnected(ctx, c)
-	defer cancel()
-	asked := make(chan struct{}, 1)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{wire.EventApproval}, Session: session}, func(client.Event) {
-		select {
-		case asked <- struct{}{}:
-		default:
-		}
-	})
-	if err != nil {
-		return wire.OrGone(ctx, err)
-	}
-	defer sub.Close()
-	for {
-		if open, _, err := wire.OpenApprovals(ctx, c, session); err != nil || len(open) > 0 {
-			return err
-		}
-		select {
-		case <-asked: // and perhaps answered by now
-		case <-sub.Done():
-			return errors.Join(errors.New("the hub sends no more events"), sub.Err())
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// asksAgain goes before what is asked, where that was answered before.
-func asksAgain(a wire.Approval) string {
-	if a.Reopened == "" {
-		return ""
-	}
-	return "again: "
 }
 
 func newApprovalsShowCommand(s *settings) *cobra.Command {

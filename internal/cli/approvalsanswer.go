@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,26 +53,6 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	return nil
 }
 
-// withOption is a decision with the option that a word names: by its number, id or
-// name.
-func withOption(d wire.Decision, a wire.Approval, word string) (wire.Decision, error) {
-	if word == "" {
-		return d, nil
-	}
-	var names []string
-	for i, o := range a.Options {
-		if word == strconv.Itoa(i+1) || word == o.OptionID || strings.EqualFold(word, o.Name) {
-			d.Option = o.OptionID
-			return d, nil
-		}
-		names = append(names, strconv.Itoa(i+1)+" "+o.InWords())
-	}
-	if len(names) == 0 {
-		return d, errors.New("--option: the agent offers none")
-	}
-	return d, errors.New(output.Line(fmt.Sprintf("--option %q is none of: %s", word, strings.Join(names, "; "))))
-}
-
 // answerFlags are those of answers to questions about tools.
 func answerFlags(cmd *cobra.Command, d *wire.Decision, option *string) {
 	scopeFlag(cmd, d)
@@ -107,7 +85,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 				}
 				d.Input = json.RawMessage(input)
 			}
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return withOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return inbox.WithOption(d, a, option) })
 		},
 	}
 	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
@@ -131,32 +109,9 @@ func newDenyCommand(s *settings) *cobra.Command {
 				return errors.New("--tell: there is nothing to tell; say it behind the id")
 			}
 			d.Comment = cmp.Or(d.Comment, "denied") // somebody has to say something
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return withOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return inbox.WithOption(d, a, option) })
 		},
 	}
 	answerFlags(cmd, &d, &option)
 	return cmd
-}
-
-func newRespondCommand(s *settings) *cobra.Command {
-	return &cobra.Command{
-		Use:   "respond ID TEXT...",
-		Short: "Answer a question that is not about a tool",
-		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
-			"by the number that approvals show gives it, or in your own words.\n" + hubStatusHelp,
-		Args:              atLeast("ID", "TEXT"),
-		ValidArgsFunction: completeFirst(s, candidate.Approvals),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) {
-				d := wire.Decision{Decision: "respond", Comment: strings.Join(args[1:], " ")}
-				for i, o := range a.Options {
-					if d.Comment == strconv.Itoa(i+1) || d.Comment == o.OptionID || strings.EqualFold(d.Comment, o.Name) {
-						d.Option, d.Comment = o.OptionID, o.Name
-						break
-					}
-				}
-				return d, nil
-			})
-		},
-	}
 }

@@ -188,6 +188,9 @@ func (k *Keys) WithoutKeys(p catalog.RequestPermissionParams, thread int64) cata
 		return p
 	}
 	p.ToolInput, p.ToolParams, p.Title, p.Plan = s.JSON(p.ToolInput), s.JSON(p.ToolParams), s.Piece(p.Title), s.Piece(p.Plan)
+	if e := p.Elicitation; e != nil {
+		p.Elicitation = &catalog.Elicitation{Mode: e.Mode, Schema: s.JSON(e.Schema), URL: s.Piece(e.URL), ID: e.ID}
+	}
 	p.Diffs = slices.Clone(p.Diffs)
 	for i, d := range p.Diffs {
 		if d.OldText != nil {

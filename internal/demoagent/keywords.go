@@ -47,6 +47,8 @@ func keywords() []keyword {
 		{name: "subagent", effect: replaces, run: (*turn).subagent, help: "a tool call that is part of another one"},
 		{name: "content", effect: replaces, run: (*turn).content, help: "says what came with the prompt"},
 		{name: "ask", effect: replaces, run: (*turn).question, help: "asks the human a question and repeats the answer"},
+		{name: "form", effect: replaces, run: (*turn).form, help: "has the human fill in a form and repeats the values"},
+		{name: "link", effect: replaces, run: (*turn).link, help: "asks the human to open an address, and says that it is done"},
 		{name: "permit", form: ":N", most: 10_000, effect: replaces, run: (*turn).permits, help: "N tool calls, each asking permission"},
 		{name: "fail", ends: true, run: (*turn).fail, help: "the prompt is answered with an error"},
 		{name: "refuse", ends: true, run: (*turn).refuse, help: "the turn ends with the stop reason refusal"},

@@ -78,6 +78,7 @@ type requestedData struct {
 	Reopened     string          `json:"reopened,omitempty"`
 	Replayed     bool            `json:"replayed,omitempty"`
 	Truncated    bool            `json:"truncated,omitempty"`
+	*Elicitation
 }
 
 type resolvedData struct {

@@ -33,6 +33,7 @@ func data(e domain.Event) any {
 			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
 			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), Paths: p.Paths,
 			Diffs: fileDiffs(p.Diffs), Plan: p.Plan, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+			Elicitation: ElicitationOf(p.Elicitation),
 		}
 	case domain.ApprovalResolved:
 		return resolvedData{

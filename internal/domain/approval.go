@@ -39,6 +39,8 @@ type Approval struct {
 	UpdatedInput json.RawMessage // what the tool gets instead, as a human has changed it; absent: Input
 	InputFixed   bool            // whoever asks would not heed a changed input
 	NameByKind   bool            // the agent has not named the tool: Tool is made of ToolKind
+	Elicitation  Elicitation     // of a human_contact that asks for more than words; zero: it does not
+	Content      json.RawMessage // the values that a human has filled in; absent: none
 
 	// What becomes of a human's answer that lets an agent go on.
 	AwaitedBy  int64     // the run whose agent waits for it, or has it and is not known to have gone on from it; 0: none

@@ -75,6 +75,7 @@ type ApprovalRequested struct {
 	Stale         bool
 	Reopens       string
 	Reopened      string
+	Elicitation   Elicitation
 	Replayed      bool // it was asked before the subscription began, and waits
 	Truncated     bool // the approval has all of it
 }

@@ -24,7 +24,7 @@ func (p ToolCallChanged) Size() int {
 
 // Size is as of Payload.
 func (p ApprovalRequested) Size() int {
-	return fieldsSize + len(p.Input) + len(p.Ambiguity) + len(p.Title) + len(p.Subject) + sizeOfOptions(p.Options) + SizeOfDiffs(p.Diffs)
+	return fieldsSize + len(p.Input) + len(p.Ambiguity) + len(p.Title) + len(p.Subject) + sizeOfOptions(p.Options) + SizeOfDiffs(p.Diffs) + len(p.Elicitation.Schema) + len(p.Elicitation.URL)
 }
 
 // Size is as of Payload.

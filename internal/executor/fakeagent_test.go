@@ -184,6 +184,30 @@ func (a *acpAgent) prompt(m wire) {
 			map[string]any{"optionId": "red", "name": "Red", "kind": "choice"},
 		})
 		a.text("answer " + string(result))
+	case "form", "link", "voice": // asks a human; after a link it says that all is done
+		asked := map[string]any{"sessionId": a.session, "mode": "form", "message": "Where to?", "toolCallId": "t9", "requestedSchema": map[string]any{
+			"type": "object", "properties": map[string]any{"port": map[string]any{"type": "integer"}}, "required": []string{"port"},
+		}}
+		if words[0] != "form" {
+			asked = map[string]any{"sessionId": a.session, "mode": "url", "message": "Sign in", "elicitationId": "e1", "url": "https://example.com/in"}
+		}
+		if words[0] == "voice" {
+			asked["mode"] = "voice"
+		}
+		m := a.call("elicitation/create", asked)
+		a.text("answer " + string(m.Result) + string(m.Error))
+		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "nobody's"}})
+		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "e1"}})
+	case "linkdone": // says that all is done before anybody has answered
+		a.nextID++
+		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "elicitation/create", "params": map[string]any{"sessionId": a.session, "mode": "url", "message": "Sign in", "elicitationId": "e1", "url": "https://example.com/in"}})
+		a.out.Flush()
+		for _, err := os.Stat(filepath.Join(a.cwd, "asked")); err != nil; _, err = os.Stat(filepath.Join(a.cwd, "asked")) {
+			time.Sleep(time.Millisecond)
+		}
+		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "e1"}})
+		m := a.await(a.nextID)
+		a.text("answer " + string(m.Result) + string(m.Error))
 	case "deny-cancelled", "deny-end", "deny-says", "deny-tries":
 		call := func(id, update, status string) {
 			a.update(map[string]any{"sessionUpdate": update, "toolCallId": id, "title": "x", "kind": "execute", "status": status})

@@ -27,6 +27,9 @@ type Answers interface {
 	// Taken notes that the agent of a run was seen to go on from the answers to
 	// these approvals.
 	Taken(t store.Tx, run int64, approvals []string) error
+	// Done notes that what a person agreed to do at an address is done, as the agent
+	// of the run has it.
+	Done(t store.Tx, run domain.Run, approval string) error
 	// Reconsider applies the policy again to what waits in a thread.
 	Reconsider(t store.Tx, thread int64) error
 }

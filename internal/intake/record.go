@@ -49,6 +49,8 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return w.opts.Conversation.File(t, run, *r.change)
 	case catalog.EventPermissionTaken:
 		return decoded(r, func(p catalog.PermissionTaken) error { return w.opts.Answers.Taken(t, run.ID, p.ApprovalIDs) })
+	case catalog.EventElicitationDone:
+		return decoded(r, func(e catalog.ElicitationDone) error { return w.opts.Answers.Done(t, run, e.ApprovalID) })
 	case catalog.EventDenialEndedTurn:
 		return w.opts.Conversation.DenialEndedTurn(t, &run)
 	case catalog.EventNativeSession:

@@ -29,6 +29,8 @@ type records struct {
 
 func (r *records) Changed(store.Tx, int64) { r.changed++ }
 
+func (r *records) Done(store.Tx, domain.Run, string) error { return nil }
+
 func (r *records) Taken(t store.Tx, run int64, approvals []string) error {
 	for _, id := range approvals {
 		if err := t.TakeAnswer(id, run); err != nil {

@@ -129,19 +129,6 @@ func RulesFor(a domain.Approval, s RuleSpec) ([]domain.Rule, error) {
 	return rules, nil
 }
 
-// Holds reports whether rules of an effect say what becomes of a call.
-func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Thread) bool {
-	c.files, c.alternatives.files = filesOf(p.root, in.CWD, c.paths), filesOf(p.root, in.CWD, c.alternatives.paths)
-	c.inside = insideOf(p.root, in.CWD)
-	var conditions []condition
-	for _, r := range rules {
-		if of, ok := c.decided(r); ok {
-			conditions = append(conditions, of)
-		}
-	}
-	return c.firstMet(effect, conditions) != nil
-}
-
 // patternFor is the pattern of the one directory in which files are, or "" if
 // there is none. Relative paths are in cwd.
 func patternFor(cwd string, paths []string) string {

@@ -80,6 +80,19 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 	return Ruling{}
 }
 
+// Holds reports whether rules of an effect say what becomes of a call.
+func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Thread) bool {
+	c.files, c.alternatives.files = filesOf(p.root, in.CWD, c.paths), filesOf(p.root, in.CWD, c.alternatives.paths)
+	c.inside = insideOf(p.root, in.CWD)
+	var conditions []condition
+	for _, r := range rules {
+		if of, ok := c.decided(r); ok {
+			conditions = append(conditions, of)
+		}
+	}
+	return c.firstMet(effect, conditions) != nil
+}
+
 // couldBeDenied reports whether a tool of which nothing is known could be one
 // that a rule denies. Then no rule for all tools allows it: it is asked.
 func (p *Policy) couldBeDenied(c Call, in Situation) bool {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -24,6 +25,9 @@ type Question struct {
 	Options []string        // the answers to choose from
 	Dir     string          // the session's directory, to which the diff's names are relative; or empty
 	Cut     bool            // parts of it were too long for a message
+
+	Fields []form.Field // of a form that is to be filled in
+	Link   *Link        // that is to be opened; nil: there is none
 
 	// Reopened is why it is asked again, where it was answered before; or empty.
 	Reopened string
@@ -52,6 +56,12 @@ func Lay(q Question, m visible.Marks) Sheet {
 	}
 	for _, f := range diffs {
 		s.sections = append(s.sections, f.section(m))
+	}
+	if len(q.Fields) > 0 {
+		s.sections = append(s.sections, section{body: fieldLines(q.Fields, m)})
+	}
+	if q.Link != nil { // always whole
+		s.sections = append(s.sections, section{head: q.Link.lines(m)})
 	}
 	if len(q.Options) > 0 {
 		var body []Line

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 )
 
@@ -82,10 +83,29 @@ func Sheet(a wire.Approval, dir string) question.Sheet {
 		}
 		return question.Lay(q, output.Marks)
 	}
+	switch a.Mode {
+	case wire.ModeForm:
+		if f, err := form.Read(a.Schema); err == nil { // the hub has read it; or it was too long for a message
+			q.Fields = f.Fields
+		}
+	case wire.ModeURL:
+		q.Link = &question.Link{URL: a.URL, Host: a.URLHost, Warnings: a.URLWarnings}
+	}
 	for _, o := range a.Options {
 		q.Options = append(q.Options, o.Name)
 	}
 	return question.Lay(q, output.Marks)
+}
+
+// HowToAnswer is how another command answers a question that is known by an id.
+func HowToAnswer(a wire.Approval, id string) string {
+	switch a.Mode {
+	case wire.ModeForm:
+		return "duet-rpc approvals respond " + id + " --field NAME=VALUE, or --decline or --cancel"
+	case wire.ModeURL:
+		return "duet-rpc approvals respond " + id + " yes, or --decline or --cancel"
+	}
+	return "duet-rpc approvals approve " + id + ", or deny or respond"
 }
 
 // diffOf is what an approval would change, in text.
@@ -116,5 +136,6 @@ func Whole(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval
 	}
 	a.Input, a.Diff, a.Plan, a.Truncated = whole.Input, whole.Diff, whole.Plan, whole.Truncated
 	a.Type, a.Tool, a.Title, a.Subject, a.Options, a.Reopened = whole.Type, whole.Tool, whole.Title, whole.Subject, whole.Options, whole.Reopened
+	a.Elicitation = whole.Elicitation
 	return a
 }

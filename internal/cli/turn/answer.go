@@ -52,6 +52,8 @@ func (a *asker) answered(ctx context.Context, line typed) {
 // decisionOf makes a decision of a line, or asks for another one.
 func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 	switch {
+	case q.Mode != "":
+		return a.elicited(q, line)
 	case line.err != nil:
 		a.view.endLine()
 		return wire.Decision{Decision: "deny", Comment: "the terminal was closed"}, false
@@ -133,10 +135,6 @@ func (a *asker) withPattern(q asked, text string) (d wire.Decision, again bool) 
 	}
 	return wire.Decision{Decision: "approve", Scope: a.scope, Pattern: text}, false
 }
-
-// tells reports whether what a person says to a question would not reach the agent
-// but by a prompt.
-func tells(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
 
 // responseOf makes a decision of the answer to a question that is not about a
 // tool: the number of an option, or words.

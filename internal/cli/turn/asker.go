@@ -58,6 +58,7 @@ type asker struct {
 	decided    map[string]bool // by us
 	waiting    []asked         // the first is being asked
 	expected   expected
+	filling    *filling         // the form that is being asked
 	scope      string           // of the rule, where a pattern is expected
 	continued  <-chan os.Signal // after we were stopped
 	silence    <-chan string    // what is to be said of a hub that does not answer
@@ -91,6 +92,10 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 	q := asked{approval, inbox.Sheet(approval, a.view.session.WorkingDir)}
 	a.show(q)
 	switch {
+	case approval.Mode != "" && (a.Deny || a.Yes || a.terminal == nil):
+		note, d := a.elicitedAlone(approval)
+		a.view.Note(note)
+		a.decideAlone(ctx, q, d)
 	case a.Deny:
 		a.decideAlone(ctx, q, wire.Decision{Decision: "deny", Comment: "denied by --deny"})
 	case a.Yes:
@@ -224,6 +229,8 @@ func (a *asker) promptFor(q asked) string {
 	}
 	_, hidden := q.sheet.Excerpt("")
 	switch {
+	case q.Mode != "":
+		return a.elicitationPrompt(q)
 	case q.Type == wire.HumanContact && hidden:
 		return "Your answer, or v to view all: "
 	case q.Type == wire.HumanContact:
@@ -250,6 +257,10 @@ func (a *asker) promptFor(q asked) string {
 	}
 	return "Allow? " + keys + ": "
 }
+
+// tells reports whether what a person says to a question would not reach the agent
+// but by a prompt.
+func tells(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
 
 // read reads a line of the terminal whenever one is asked for. What came with
 // it is thrown away: it was typed before the next question was asked. It ends

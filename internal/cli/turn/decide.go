@@ -23,7 +23,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d wire.Decision) {
 // decide sends a decision, and reports whether the question is closed.
 func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 	d.ID = q.ID
-	if q.Type == wire.HumanContact {
+	if q.Type == wire.HumanContact && q.Mode == "" {
 		d = asResponse(q, d)
 	}
 	var r wire.Decided

@@ -54,5 +54,5 @@ func (v *View) showQuestion(a wire.Approval) {
 	id := inbox.ShortID(a.ID)
 	lines, _ := inbox.Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
 	v.lines(lines)
-	v.Note("answer with: duet-rpc approvals approve " + id + ", or deny or respond")
+	v.Note("answer with: " + inbox.HowToAnswer(a, id))
 }

@@ -48,6 +48,9 @@ type Approval struct {
 	Plan         string                 `json:"plan"`         // what the agent would do next
 	Rules        map[string]RulePreview `json:"rule_preview"` // by scope
 	TakesComment bool                   `json:"takes_comment"`
+
+	Elicitation
+	Content json.RawMessage `json:"content"`
 }
 
 // A RulePreview is what a decision with a scope would hold for.
@@ -55,6 +58,21 @@ type RulePreview struct {
 	Pattern string `json:"pattern"` // that may be given otherwise; or empty
 	Text    string `json:"text"`
 }
+
+// An Elicitation is what a question asks a person to fill in or to open.
+type Elicitation struct {
+	Mode        string          `json:"mode"` // ModeForm, ModeURL, or "" for none
+	Schema      json.RawMessage `json:"schema"`
+	URL         string          `json:"url"`
+	URLHost     string          `json:"url_host"`
+	URLWarnings []string        `json:"url_warnings"`
+}
+
+// Values of Elicitation.Mode.
+const (
+	ModeForm = "form"
+	ModeURL  = "url"
+)
 
 // An Option is an answer that an agent offers.
 type Option struct {
@@ -102,11 +120,12 @@ func (a Approval) Asks() string {
 // A Decision answers an approval.
 type Decision struct {
 	ID       string          `json:"approval_id"`
-	Decision string          `json:"decision"` // approve, deny or respond
+	Decision string          `json:"decision"` // approve, deny, respond or cancel
 	Comment  string          `json:"comment,omitempty"`
 	Option   string          `json:"option,omitempty"`
 	Scope    string          `json:"scope,omitempty"`
 	Input    json.RawMessage `json:"updated_input,omitempty"`
+	Content  json.RawMessage `json:"content,omitempty"`
 	Pattern  string          `json:"pattern,omitempty"`
 	Tell     bool            `json:"tell,omitempty"`
 }

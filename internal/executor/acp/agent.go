@@ -12,13 +12,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
-
 	"github.com/coder/acp-go-sdk"
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
+	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -51,7 +51,7 @@ type agent struct {
 
 	info     initializeResult
 	session  acp.SessionId // written by the turn that opens it, before its prompt is sent
-	settings settings
+	settings setting.State
 
 	overdue   atomic.Pointer[string] // the method that it was killed for not answering
 	current   atomic.Pointer[turn]
@@ -59,13 +59,15 @@ type agent struct {
 	loading   atomic.Bool   // updates are a replay of what the hub has
 	inputGone atomic.Bool   // it takes no input any more: it is ending, or has closed it
 	open      atomic.Int64
+	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
 	responses linefilter.Responses
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
 	has       map[string]bool     // names of variables: which it has, keys among them
 
-	mu        sync.Mutex // guards terminals
+	mu        sync.Mutex // guards the fields below
 	terminals map[string]*agentTerminal
+	links     map[string]*link // addresses that people were asked to open, by the agent's id
 }
 
 // start starts an agent's process for its first turn.
@@ -87,7 +89,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
 		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
-		terminals: make(map[string]*agentTerminal),
+		terminals: make(map[string]*agentTerminal), links: make(map[string]*link),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
 	a.env[catalog.MarkVariable] = proc.Mark
@@ -133,6 +135,7 @@ func (a *agent) readOutput(toSDK *io.PipeWriter) {
 		Response: a.responded,
 		Request:  a.admit,
 		Refuse:   a.refuse,
+		Elicited: a.elicited,
 		Garbage: func(line []byte) {
 			if t := a.current.Load(); t != nil {
 				t.Garbage(line)
@@ -177,10 +180,10 @@ func (r pausedReader) Read(p []byte) (int, error) {
 func (a *agent) update(update []byte, repaired bool) {
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
-	if mode := a.settings.spokenMode(kind, update); mode != nil {
+	if mode := a.settings.SpokenMode(kind, update); mode != nil {
 		kind, update = "current_mode_update", mode
 	}
-	isSetting := a.settings.update(kind, update) // also in a replay, and between prompts
+	isSetting := a.settings.Update(kind, update) // also in a replay, and between prompts
 	t := a.current.Load()
 	if t == nil {
 		return
@@ -224,13 +227,25 @@ func call[R any](a *agent, method string, params any) (R, error) {
 	return acp.SendRequest[R](a.conn, context.Background(), method, params)
 }
 
-// callWithin is call for an agent that is killed if it takes longer than d.
+// callWithin is call for an agent that is killed if it takes longer than d, people
+// not counted whom it asks something meanwhile.
 func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
-	timer := time.AfterFunc(d, func() {
-		a.overdue.Store(&method)
-		a.proc.Kill()
+	answered := make(chan struct{})
+	defer close(answered)
+	a.driver.work.Go(func() {
+		for {
+			select {
+			case <-answered:
+				return
+			case <-time.After(d):
+			}
+			if a.asking.Load() == 0 {
+				a.overdue.Store(&method)
+				a.proc.Kill()
+				return
+			}
+		}
 	})
-	defer timer.Stop()
 	return call[R](a, method, params)
 }
 

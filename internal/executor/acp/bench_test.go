@@ -9,11 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )

@@ -25,6 +25,8 @@ func (a *agent) serve(ctx context.Context, method string, params json.RawMessage
 		return struct{}{}, nil
 	case acp.ClientMethodSessionRequestPermission:
 		return handle(ctx, params, a.requestPermission)
+	case acp.ClientMethodElicitationCreate:
+		return handle(ctx, params, a.elicit)
 	case acp.ClientMethodFsReadTextFile:
 		return handle(ctx, params, a.readTextFile)
 	case acp.ClientMethodFsWriteTextFile:

@@ -60,7 +60,7 @@ func (d *deliveries) questionClosed(call string) {
 }
 
 // answered notes an answer that is about to be written.
-func (d *deliveries) answered(approval, call string, answer permissionAnswer) {
+func (d *deliveries) answered(approval, call string, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil { // then it is not written either
 		return

@@ -87,7 +87,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) in a message that is no UTF-8: what it would run is not what could be shown, so nobody was asked and it was refused", question.Title))
 		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": "the tool call is no valid UTF-8"})
 	}
-	question.InputFixed = string(metaValue(a.info.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
+	question.InputFixed = string(toolinput.At(a.info.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
 	if len(question.Options) == 0 { // whatever were decided, there is no answer that says so
 		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) without an answer to choose, so it was told that nobody decided", question.Title))
 		return cancelledAnswer, nil
@@ -129,13 +129,13 @@ func (t *turn) question(p *permissionRequest) (q catalog.RequestPermissionParams
 	for _, d := range known.diffs { // known from before, perhaps, and shown
 		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
 	}
-	q.Options, q.Plan = p.options, known.plan()
+	q.Options, q.Plan = p.options, known.asPlan().Plan()
 	for _, o := range p.options {
 		if !strings.HasPrefix(o.Kind, "allow_") && !strings.HasPrefix(o.Kind, "reject_") {
 			q.IsQuestion = true
 		}
 	}
-	if string(metaValue(u.Meta, "duet", "question")) == "true" {
+	if string(toolinput.At(u.Meta, "duet", "question")) == "true" {
 		q.IsQuestion = true
 	}
 	return q, !known.repaired

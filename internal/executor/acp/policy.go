@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
 // maxTitle bounds what a denial says of a command, in bytes.
@@ -54,30 +54,11 @@ func (a *agent) writing(path string) catalog.RequestPermissionParams {
 
 // running is the question whether a program may be run.
 func running(argv []string) catalog.RequestPermissionParams {
-	line := shellLine(argv)
+	line := shellcommand.Line(argv)
 	input, _ := task.JSON(map[string]string{"command": line})
 	title := line
 	if len(title) > maxTitle {
 		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
 	}
 	return catalog.RequestPermissionParams{ToolName: "Bash", ToolKind: "execute", Title: "Run " + title, ToolInput: input}
-}
-
-// shellLine is a command as a shell would be given it: of one that a shell
-// is given, that one.
-func shellLine(argv []string) string {
-	switch filepath.Base(argv[0]) {
-	case "sh", "bash", "dash", "zsh", "ksh", "fish":
-		if len(argv) == 3 && strings.HasPrefix(argv[1], "-") && strings.HasSuffix(argv[1], "c") {
-			return argv[2]
-		}
-	}
-	words := make([]string, len(argv))
-	for i, word := range argv {
-		if word == "" || strings.ContainsAny(word, " \t\n\"'\\$`|&;<>()*?[]{}~#!") && i > 0 {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-		words[i] = word
-	}
-	return strings.Join(words, " ")
 }

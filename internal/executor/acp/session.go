@@ -84,7 +84,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 		return nil, &task.Failure{Code: task.CodeAgent, Message: a.name + ": the agent opened a session without an id"}
 	}
 	a.session = acp.SessionId(result.SessionID)
-	a.settings.opened(result, true)
+	a.settings.Opened(result.Offer, true)
 	var opening []acp.ContentBlock
 	if t.Conversation.SystemPrompt != "" && !claude {
 		opening = append(opening, acp.TextBlock(t.Conversation.SystemPrompt))
@@ -121,7 +121,7 @@ func (a *agent) initialize(files string) *task.Failure {
 		ClientInfo:      acp.Implementation{Name: "duet", Version: "1"},
 		ClientCapabilities: clientCapabilities{
 			Fs: acp.FileSystemCapabilities{ReadTextFile: files == catalog.FilesReadWrite || files == "", WriteTextFile: files != catalog.FilesNone}, Terminal: true,
-			Session: booleanOptions,
+			Session: booleanOptions, Elicitation: bothElicitations,
 		},
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *agent) initialize(files string) *task.Failure {
 	}
 	a.info = info
 	if info.AgentInfo != nil {
-		a.settings.introduced(info.AgentInfo)
+		a.settings.Introduced(info.AgentInfo)
 	}
 	return nil
 }
@@ -159,6 +159,6 @@ func (a *agent) resume(t *turn, id acp.SessionId) bool {
 		return false
 	}
 	a.session = id
-	a.settings.opened(result, false)
+	a.settings.Opened(result.Offer, false)
 	return true
 }

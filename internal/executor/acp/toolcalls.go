@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/plan"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // maxToolCalls is how many tool calls of a turn are remembered.
@@ -32,6 +34,11 @@ func (t *toolCall) name() string {
 		return t.named
 	}
 	return catalog.ToolOfKind(t.kind)
+}
+
+// asPlan is the call as one that may ask whether a plan is carried out.
+func (t *toolCall) asPlan() plan.Call {
+	return plan.Call{Tool: t.named, Kind: t.kind, Title: t.title, Input: t.input, Text: t.text}
 }
 
 // toolCalls are the tool calls of a turn by the agent's own ids. The zero value
@@ -62,7 +69,7 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if u.Kind != "" {
 		t.kind = u.Kind
 	}
-	if call.Input != nil && !(isEmpty(call.Input) && t.input != nil) { // it was said before
+	if call.Input != nil && !(toolinput.Same(call.Input, []byte("{}")) && t.input != nil) { // it was said before
 		t.input = call.Input
 	}
 	if len(call.Paths) > 0 {
@@ -74,12 +81,10 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
 		t.named = name
 	}
-	if t.leavesPlanMode() {
-		if text := u.text(); text != "" {
-			t.text = text
-		}
+	if text := u.text(); text != "" && t.asPlan().Asked() {
+		t.text = text
 	}
-	t.repaired = u.repaired || t.repaired && (call.Input == nil || isEmpty(call.Input))
+	t.repaired = u.repaired || t.repaired && (call.Input == nil || toolinput.Same(call.Input, []byte("{}")))
 	return *t
 }
 

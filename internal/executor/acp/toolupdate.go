@@ -138,19 +138,6 @@ func (u *toolUpdate) text() string {
 // metaString is the string at meta.family.name, or empty.
 func metaString(meta json.RawMessage, family, name string) string {
 	var s string
-	json.Unmarshal(metaValue(meta, family, name), &s)
+	json.Unmarshal(toolinput.At(meta, family, name), &s)
 	return s
-}
-
-// metaValue is the value at meta.family.name, or nil.
-func metaValue(meta json.RawMessage, family, name string) json.RawMessage {
-	outer, err := toolinput.Members(meta)
-	if err != nil {
-		return nil
-	}
-	inner, err := toolinput.Members(outer[family])
-	if err != nil {
-		return nil
-	}
-	return inner[name]
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 )
@@ -22,11 +24,17 @@ type (
 		Fs       acp.FileSystemCapabilities `json:"fs"`
 		Terminal bool                       `json:"terminal"`
 		Session  json.RawMessage            `json:"session"`
+
+		Elicitation json.RawMessage `json:"elicitation"`
 	}
 )
 
 // booleanOptions says that options that are true or false are understood.
 var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
+
+// bothElicitations says that people can be asked to fill in forms and to open
+// addresses.
+var bothElicitations = json.RawMessage(`{"form":{},"url":{}}`)
 
 // What is taken of an agent's answers. The SDK's own types refuse what they do
 // not know; an agent that is newer than they are has to work.
@@ -49,9 +57,8 @@ type (
 		AuthMethods []authmethod.Method `json:"authMethods"`
 	}
 	sessionResult struct {
-		SessionID     string
-		Modes, Models *catalog.Selection // nil: it says nothing
-		ConfigOptions []catalog.Option   // nil: it says nothing
+		SessionID string
+		setting.Offer
 	}
 	promptResult struct {
 		StopReason string `json:"stopReason"`
@@ -67,11 +74,8 @@ type (
 // UnmarshalJSON implements json.Unmarshaler: what is not as it should be was not
 // said.
 func (r *sessionResult) UnmarshalJSON(raw []byte) error {
-	m := membersOf(raw)
-	r.SessionID = m.text("sessionId")
-	r.Modes = selectionOf(m["modes"], "currentModeId", "availableModes", "id")
-	r.Models = selectionOf(m["models"], "currentModelId", "availableModels", "modelId")
-	r.ConfigOptions, _ = optionsOf(m["configOptions"])
+	json.Unmarshal(frame.Member(raw, "sessionId"), &r.SessionID)
+	r.Offer = setting.ReadOffer(raw)
 	return nil
 }
 

@@ -36,6 +36,7 @@ type Filter struct {
 	Update   func(update []byte, repaired bool) // params.update of a session/update, valid until it returns
 	Request  func() bool                        // a request goes to the SDK; false: there are too many
 	Response func()                             // a response goes to the SDK
+	Elicited func(params []byte)                // params of an elicitation/complete, valid until it returns
 	Refuse   func(id []byte, reason error)      // answer a request
 	Garbage  func(line []byte)                  // a line that is no message, valid until it returns
 	TooLong  func(length int64)                 // a line of more than MaxLine was left out
@@ -124,10 +125,13 @@ func (f *Filter) call(line []byte, hasID bool) {
 			f.Update(update, f.repaired)
 		}
 	}
+	if string(method) == "elicitation/complete" && !hasID {
+		f.Elicited(m.Params)
+	}
 	switch {
 	case hasID && len(line) > maxSDKLine:
 		f.Refuse(m.ID, errMessageTooLong)
-	case hasID && f.repaired && string(method) == "session/request_permission":
+	case hasID && f.repaired && (string(method) == "session/request_permission" || string(method) == "elicitation/create"):
 		f.Refuse(m.ID, errNoUTF8)
 		f.Garbage(line)
 	case hasID && !f.Request():

@@ -209,6 +209,8 @@ type requestedRow struct {
 	Reopened      string               `json:"reopened,omitempty"`
 	Replayed      bool                 `json:"replayed,omitempty"`
 	Truncated     bool                 `json:"truncated,omitempty"`
+
+	Elicitation *rowjson.Elicitation `json:"elicitation,omitempty"`
 }
 
 func requestedRowOf(p domain.ApprovalRequested) requestedRow {
@@ -216,6 +218,7 @@ func requestedRowOf(p domain.ApprovalRequested) requestedRow {
 		ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, Type: p.Type, Tool: p.Tool, Input: p.Input, ToolKind: p.ToolKind,
 		InputEditable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options, Paths: p.Paths,
 		Diffs: rowjson.DiffsOf(p.Diffs), Plan: p.Plan, TakesComment: p.TakesComment, Rule: (*rowjson.RulePreview)(p.Rule), Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+		Elicitation: rowjson.ElicitationOf(p.Elicitation),
 	}
 }
 
@@ -224,6 +227,7 @@ func (r requestedRow) payload() domain.ApprovalRequested {
 		ApprovalID: r.ApprovalID, CallID: r.CallID, ToolUseID: r.ToolUseID, Type: r.Type, Tool: r.Tool, Input: r.Input, ToolKind: r.ToolKind,
 		InputEditable: r.InputEditable, Ambiguity: r.Ambiguity, Title: r.Title, Subject: r.Subject, Options: r.Options, Paths: r.Paths,
 		Diffs: rowjson.Diffs(r.Diffs), Plan: r.Plan, TakesComment: r.TakesComment, Rule: (*domain.RulePreview)(r.Rule), Stale: r.Stale, Reopens: r.Reopens, Reopened: r.Reopened, Replayed: r.Replayed, Truncated: r.Truncated,
+		Elicitation: r.Elicitation.Value(),
 	}
 }
 

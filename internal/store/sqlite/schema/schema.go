@@ -193,4 +193,8 @@ DROP TABLE former_rules;
 -- What prompts, messages and tool calls have beside text: the blocks of a prompt (package rowjson), and the bytes of all of them.
 ALTER TABLE runs ADD COLUMN content TEXT NOT NULL DEFAULT '';
 CREATE TABLE attachments (id TEXT PRIMARY KEY, mime TEXT NOT NULL, created INTEGER NOT NULL, data BLOB NOT NULL);
+`, `
+-- What an agent asks a human to fill in or to open (package rowjson), and what was filled in.
+ALTER TABLE approvals ADD COLUMN elicitation TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN content TEXT NOT NULL DEFAULT '';
 `}

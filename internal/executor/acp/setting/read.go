@@ -1,4 +1,4 @@
-package acp
+package setting
 
 import (
 	"encoding/json"
@@ -81,6 +81,24 @@ func choicesOf(list []members, id, group string) []catalog.Choice {
 		choices = append(choices, c)
 	}
 	return choices
+}
+
+// An Offer is what an agent says of its settings when it opens a session.
+type Offer struct {
+	modes, models *catalog.Selection // nil: it says nothing
+	options       []catalog.Option   // nil: it says nothing
+}
+
+// ReadOffer reads the result of session/new, session/load or session/resume. What is
+// not as it should be was not said.
+func ReadOffer(result json.RawMessage) Offer {
+	m := membersOf(result)
+	options, _ := optionsOf(m["configOptions"])
+	return Offer{
+		modes:   selectionOf(m["modes"], "currentModeId", "availableModes", "id"),
+		models:  selectionOf(m["models"], "currentModelId", "availableModels", "modelId"),
+		options: options,
+	}
 }
 
 // selectionOf is what the members of session/new's result, modes and models, say;

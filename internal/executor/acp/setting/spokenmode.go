@@ -1,4 +1,4 @@
-package acp
+package setting
 
 import (
 	"encoding/json"
@@ -13,14 +13,18 @@ import (
 // that, and when it has left plan mode. Nothing else is in such a message.
 const modeSpoken = "[MODE_UPDATE] "
 
-// spokenMode is the update of the mode that an update of Gemini CLI stands for;
+// SpokenMode is the update of the mode that an update of Gemini CLI stands for;
 // nil if it stands for itself. A model may say the same: it gains nothing by that,
 // since no mode that an agent enters unasked lets more pass than "default".
-func (s *settings) spokenMode(kind string, raw []byte) []byte {
+func (s *State) SpokenMode(kind string, raw []byte) []byte {
 	if kind != "agent_message_chunk" {
 		return nil
 	}
-	var c chunk
+	var c struct {
+		Content struct {
+			Text *string `json:"text"`
+		} `json:"content"`
+	}
 	if json.Unmarshal(raw, &c) != nil || c.Content.Text == nil {
 		return nil
 	}

@@ -1,0 +1,261 @@
+;;; duet-form.el --- Questions that ask for values, or for an address to be opened  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; An agent may ask for a form to be filled in: each of its fields is read in the
+;; minibuffer, and all of it can be looked over before it is sent.  It may also ask
+;; for an address to be opened, which happens only if the user says so here.  What
+;; fits is known to the server, which says so of each value; what was filled in is
+;; kept until the question is answered.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'browse-url)
+(require 'duet-model)
+(require 'duet-visible)
+
+(defvar duet-form-history nil
+  "Values that were filled in.")
+
+(defvar duet-form--values (make-hash-table :test #'equal)
+  "What was filled in so far: tables of values by name, by the question's id.")
+
+(defun duet-form-p (data)
+  "Return non-nil if the question that DATA tell of is a form."
+  (equal (duet-get-string data :mode) "form"))
+
+(defun duet-form-link-p (data)
+  "Return non-nil if the question that DATA tell of asks to open an address."
+  (equal (duet-get-string data :mode) "url"))
+
+
+;;; Fields, each an alist
+
+(defun duet-form--choices (schema)
+  "Return the values that SCHEMA lists: a list of (TITLE . VALUE)."
+  (or (mapcar (lambda (option)
+                (let ((value (or (duet-get-string option :const) "")))
+                  (cons (or (duet-get-string option :title) value) value)))
+              (append (duet-get-objects schema :oneOf) (duet-get-objects schema :anyOf)))
+      (let ((values (append (duet-get schema :enum) nil))
+            (names (append (duet-get schema :enumNames) nil)))
+        (unless (= (length values) (length names)) (setq names values))
+        (cl-mapcar #'cons names values))))
+
+(defun duet-form-fields (data)
+  "Return the fields of the form that DATA tell of, in the agent's order.
+Each is a list (NAME SCHEMA REQUIRED)."
+  (let ((required (append (duet-get data :schema :required) nil)))
+    (cl-loop for (key schema) on (duet-get data :schema :properties) by #'cddr
+             for name = (duet-member-name key)
+             collect (list name schema (and (member name required) t)))))
+
+(defun duet-form--kind (schema)
+  "Return what SCHEMA takes, a symbol."
+  (pcase (duet-get-string schema :type)
+    ("string" (if (duet-form--choices schema) 'choice 'text))
+    ("array" (if (duet-form--choices (duet-get schema :items)) 'choices 'other))
+    ((and type (or "integer" "number" "boolean")) (intern type))
+    (_ 'other)))
+
+(defun duet-form--limits (schema least most)
+  "Return in words what SCHEMA says under LEAST and MOST, or nothing."
+  (let ((least (duet-get-number schema least))
+        (most (duet-get-number schema most)))
+    (cond ((and least most) (format " %s to %s" least most))
+          (least (format " at least %s" least))
+          (most (format " at most %s" most))
+          (t ""))))
+
+(defun duet-form--expects (schema)
+  "Return in words what SCHEMA takes."
+  (pcase (duet-form--kind schema)
+    ('text (concat (or (duet-get-string schema :format) "text")
+                   (let ((limits (duet-form--limits schema :minLength :maxLength)))
+                     (if (string-empty-p limits) "" (concat limits " characters")))))
+    ('integer (concat "whole number" (duet-form--limits schema :minimum :maximum)))
+    ('number (concat "number" (duet-form--limits schema :minimum :maximum)))
+    ('boolean "yes or no")
+    ('choice "one of these")
+    ('choices (concat "some of these" (duet-form--limits schema :minItems :maxItems)))
+    (_ "JSON")))
+
+(defun duet-form--label (field)
+  "Return what FIELD is called, on one line."
+  (duet-visible-line (or (duet-get-string (nth 1 field) :title) (car field))))
+
+(defun duet-form--words (field value)
+  "Return VALUE of FIELD in words."
+  (let ((choices (or (duet-form--choices (nth 1 field))
+                     (duet-form--choices (duet-get (nth 1 field) :items)))))
+    (cl-flet ((title (value) (or (car (rassoc value choices)) (format "%s" value))))
+      (duet-visible-line
+       (cond ((eq value t) "yes")
+             ((eq value :json-false) "no")
+             ((vectorp value) (mapconcat #'title value ","))
+             ((or (consp value) (hash-table-p value)) (json-encode value))
+             (t (title value)))))))
+
+(defun duet-form-lines (data)
+  "Return in lines what DATA of a question want to be filled in or opened."
+  (cond
+   ((duet-form-p data)
+    (mapcar (lambda (field)
+              (concat (duet-form--label field) ": " (duet-form--expects (nth 1 field))
+                      (let ((default (plist-get (nth 1 field) :default)))
+                        (cond (default (format " [%s]" (duet-form--words field default)))
+                              ((nth 2 field) "")
+                              (t ", or nothing")))))
+            (duet-form-fields data)))
+   ((duet-form-link-p data)
+    (append (list (duet-visible-line (or (duet-get-string data :url) "")))
+            (when-let ((host (duet-get-string data :url_host)))
+              (list (concat "leads to " (duet-visible-line host))))
+            (mapcar (lambda (warning) (concat "careful: " (duet-visible-line warning)))
+                    (append (duet-get data :url_warnings) nil))))))
+
+
+;;; Reading values
+
+(defvar duet-form--map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-b") #'duet-form--back)
+    map)
+  "Keymap that goes before that of the minibuffer while a form is filled in.")
+
+(defun duet-form--back ()
+  "Go back to the field before."
+  (interactive)
+  (throw 'duet-form--back 'duet-form--back))
+
+(defun duet-form--parse (field text)
+  "Return the value of FIELD that TEXT spells; it is an error if there is none."
+  (let ((schema (nth 1 field)))
+    (pcase (duet-form--kind schema)
+      ('text text)
+      ((and kind (or 'integer 'number))
+       (let ((number (and (string-match-p "\\`[-+]?[0-9]+\\(?:\\.[0-9]+\\)?\\(?:[eE][-+]?[0-9]+\\)?\\'" text)
+                          (string-to-number text)))
+             (least (duet-get-number schema :minimum))
+             (most (duet-get-number schema :maximum)))
+         (if (and number (or (eq kind 'number) (integerp number))
+                  (or (null least) (>= number least)) (or (null most) (<= number most)))
+             number
+           (user-error "Not a %s: %s" (duet-form--expects schema) text))))
+      ('boolean (if (equal text "yes") t :json-false))
+      ('choice (cdr (assoc text (duet-form--choices schema))))
+      ('choices (let ((choices (duet-form--choices (duet-get schema :items))))
+                  (vconcat (mapcar (lambda (title)
+                                     (or (cdr (assoc title choices))
+                                         (user-error "Not one of these: %s" title)))
+                                   (split-string text "," t "[ \t]+")))))
+      (_ (condition-case nil
+             (json-parse-string text :object-type 'hash-table :null-object nil
+                                :false-object :json-false)
+           (json-error (user-error "This is no JSON: %s" text)))))))
+
+(defun duet-form--read (field value problem)
+  "Read FIELD, whose value is VALUE or nil, in the minibuffer.
+Return the text, or the symbol `duet-form--back'.  PROBLEM says what was
+wrong with the text before, or is nil."
+  (let* ((schema (nth 1 field))
+         (initial (and value (duet-form--words field value)))
+         (prompt (concat (if problem (concat "[" problem "] ") "")
+                         (duet-form--label field) " ("
+                         (duet-form--expects schema)
+                         (if (nth 2 field) "" ", may be empty")
+                         (substitute-command-keys "; \\`C-c C-b' goes back): "))))
+    (catch 'duet-form--back
+      (minibuffer-with-setup-hook
+          (lambda ()
+            (use-local-map (make-composed-keymap duet-form--map (current-local-map))))
+        (pcase (duet-form--kind schema)
+          ('boolean (completing-read prompt '("yes" "no") nil t nil nil
+                                     (or initial (if (nth 2 field) "yes" ""))))
+          ('choice (completing-read prompt (mapcar #'car (duet-form--choices schema)) nil t
+                                    nil nil (or initial "")))
+          ('choices (string-join
+                     (completing-read-multiple
+                      prompt (mapcar #'car (duet-form--choices (duet-get schema :items)))
+                      nil t initial)
+                     ","))
+          (_ (read-string prompt initial 'duet-form-history)))))))
+
+(defun duet-form--defaults (fields)
+  "Return a table of the values that FIELDS propose."
+  (let ((values (make-hash-table :test #'equal)))
+    (dolist (field fields values)
+      (when-let ((default (plist-get (nth 1 field) :default)))
+        (puthash (car field) default values)))))
+
+(defun duet-form-fill (id data)
+  "Have the form filled in that DATA of the question ID tell of.
+Return a table of its values, or one of the symbols `decline' and `cancel'.
+With \\`C-g' the question stays open, and what was filled in is kept."
+  (let* ((fields (or (duet-form-fields data)
+                     (user-error "This form is too long to be filled in here")))
+         (values (or (gethash id duet-form--values)
+                     (puthash id (duet-form--defaults fields) duet-form--values)))
+         (at 0) problem answer)
+    (while (null answer)
+      (if (= at (length fields))
+          (pcase (duet-form--look-over fields values)
+            (?y (setq answer values))
+            (?b (setq at (1- at)))
+            (?d (setq answer 'decline))
+            (?c (setq answer 'cancel))
+            (_ (signal 'quit nil)))
+        (let* ((field (nth at fields))
+               (text (duet-form--read field (gethash (car field) values) problem)))
+          (setq problem nil)
+          (cond
+           ((eq text 'duet-form--back) (setq at (max 0 (1- at))))
+           ((and (string-empty-p text) (not (nth 2 field)))
+            (remhash (car field) values)
+            (setq at (1+ at)))
+           ((string-empty-p text) (setq problem "this is needed"))
+           (t (condition-case err
+                  (progn
+                    (puthash (car field) (duet-form--parse field text) values)
+                    (setq at (1+ at)))
+                (user-error (setq problem (cadr err)))))))))
+    answer))
+
+(defun duet-form--look-over (fields values)
+  "Show VALUES of FIELDS, and return the key that says what to do with them."
+  (read-char-choice
+   (format "%s\nSend this?  y send, b back, d decline, c leave without an answer "
+           (mapconcat (lambda (field)
+                        (let ((value (gethash (car field) values 'none)))
+                          (format "%s: %s" (duet-form--label field)
+                                  (if (eq value 'none) "—"
+                                    (duet-form--words field value)))))
+                      fields "\n"))
+   '(?y ?b ?d ?c)))
+
+(defun duet-form-forget (id)
+  "Forget what was filled in for the question ID."
+  (remhash id duet-form--values))
+
+(defun duet-form-open (data)
+  "Ask whether to open the address that DATA tell of, and open it if so.
+Return non-nil, or one of the symbols `decline' and `cancel'."
+  (let* ((url (or (duet-get-string data :url) ""))
+         (web (string-match-p "\\`https?://" url))
+         (key (read-char-choice
+               (format "%s\n%sa agree, and open it elsewhere, d decline, c leave without an answer "
+                       (string-join (duet-form-lines data) "\n")
+                       (if web "o open in a browser, " ""))
+               (if web '(?o ?a ?d ?c) '(?a ?d ?c)))))
+    (pcase key
+      (?d 'decline)
+      (?c 'cancel)
+      (_ (when (eq key ?o) (browse-url url)) t))))
+
+(provide 'duet-form)
+;;; duet-form.el ends here

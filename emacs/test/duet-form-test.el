@@ -1,0 +1,84 @@
+;;; duet-form-test.el --- Tests of forms and addresses  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-approvals)
+(require 'duet-form)
+
+(defconst duet-form-test--data
+  '(:mode "form"
+    :schema (:properties (:colour (:type "string" :title "Colour" :enum ["red" "green"] :default "green")
+                          :count (:type "integer" :minimum 1 :maximum 9)
+                          :gift (:type "boolean" :default :json-false)
+                          :name (:type "string"))
+             :required ["count"]))
+  "A form as the server tells of it.")
+
+(defun duet-form-test--fill (keys)
+  "Fill in the form while KEYS are typed; return its values as a sorted list."
+  (duet-form-forget "id")
+  (duet-test-typing keys
+    (let ((answer (duet-form-fill "id" duet-form-test--data)))
+      (if (symbolp answer) answer
+        (sort (cl-loop for name being the hash-keys of answer using (hash-values value)
+                       collect (list name value))
+              (lambda (a b) (string< (car a) (car b))))))))
+
+(ert-deftest duet-form-test-fill ()
+  "Fields are read one by one; one can go back, decline, or send nothing."
+  (should (equal (duet-form-test--fill "RET 3 RET RET RET y RET")
+                 '(("colour" "green") ("count" 3) ("gift" :json-false))))
+  (should (equal (duet-form-test--fill "red RET 12 RET 4 RET yes RET Ann RET y RET")
+                 '(("colour" "red") ("count" 4) ("gift" t) ("name" "Ann"))))
+  (should (equal (duet-form-test--fill "red RET C-c C-b green RET RET 2 RET RET RET b Bob RET y RET")
+                 '(("colour" "green") ("count" 2) ("gift" :json-false) ("name" "Bob"))))
+  (should (eq (duet-form-test--fill "RET 3 RET RET RET d RET") 'decline))
+  (should (eq (duet-form-test--fill "RET 3 RET RET RET c RET") 'cancel)))
+
+(ert-deftest duet-form-test-quit ()
+  "After \\`C-g' nothing is decided, and what was filled in is there again."
+  (should (equal (condition-case nil (duet-form-test--fill "red RET 3 RET C-g") (quit 'quit)) 'quit))
+  (duet-test-typing "RET RET RET RET y RET"
+    (should (equal (gethash "count" (duet-form-fill "id" duet-form-test--data)) 3))))
+
+(ert-deftest duet-form-test-link ()
+  "An address is shown with its host, and opened only if the user says so."
+  (let ((data '(:mode "url" :url "https://a.example/x" :url_host "a.example"
+                :url_warnings ["look"]))
+        (opened '()))
+    (should (equal (duet-form-lines data)
+                   '("https://a.example/x" "leads to a.example" "careful: look")))
+    (cl-letf (((symbol-function 'browse-url) (lambda (url &rest _) (push url opened))))
+      (pcase-dolist (`(,key ,answer) '(("a" t) ("d" decline) ("c" cancel)))
+        (duet-test-typing (concat key " RET")
+          (should (eq (duet-form-open data) answer))))
+      (should-not opened)
+      (duet-test-typing "o RET" (should (eq (duet-form-open data) t)))
+      (should (equal opened '("https://a.example/x"))))))
+
+(ert-deftest duet-form-test-answer ()
+  "The agent is told what was filled in, and that a form was declined."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "quiet form"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for (car (duet-session-approvals session)))
+      (duet-test-wait-for-text buffer "How many: whole number 1 to 9")
+      (duet-approvals)
+      (duet-test-typing "RET 3 RET yes RET Ann RET y RET"
+        (duet-test-press "r" #'duet-approval-respond))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "\"colour\":\"green\",\"count\":3,\"gift\":true,\"name\":\"Ann\""))
+    (let* ((session (duet-test-launch connection "quiet form"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for (car (duet-session-approvals session)))
+      (duet-approvals)
+      (duet-test-press "d" #'duet-approval-deny)
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "You declined"))))
+
+(provide 'duet-form-test)
+;;; duet-form-test.el ends here

@@ -1,0 +1,162 @@
+package turn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/form"
+)
+
+// A filling is a form that is asked field by field.
+type filling struct {
+	question string // its id
+	form     form.Form
+	values   map[string]json.RawMessage
+	at       int // the field; behind the last one all of it is looked over
+}
+
+// fillingOf is how far a form is filled in. It begins with what the agent proposes.
+func (a *asker) fillingOf(q asked) *filling {
+	if a.filling == nil || a.filling.question != q.ID {
+		f, _ := form.Read(q.Schema) // one that cannot be read has no fields: the hub says what is wrong
+		a.filling = &filling{question: q.ID, form: f, values: f.Defaults()}
+		a.view.Note("an empty line takes what stands in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer for all of it")
+	}
+	return a.filling
+}
+
+// elicitationPrompt is what stands before the cursor.
+func (a *asker) elicitationPrompt(q asked) string {
+	if q.Mode != wire.ModeForm {
+		return "Open it yourself, and agree? [y]es, [n]o, [c]ancel: "
+	}
+	f := a.fillingOf(q)
+	if f.at == len(f.form.Fields) {
+		a.view.aside(f.summary(), dim)
+		return "Send this? [y]es, [b]ack, [n]o (decline), [c]ancel: "
+	}
+	field := f.form.Fields[f.at]
+	text := fmt.Sprintf("%s (%s)", output.Line(field.Label()), output.Line(field.Expects()))
+	if value, ok := f.values[field.Name]; ok {
+		text += " [" + output.Line(field.InWords(value)) + "]"
+	}
+	return text + ": "
+}
+
+// summary is what would be sent.
+func (f *filling) summary() string {
+	var lines []string
+	for _, field := range f.form.Fields {
+		text := "—"
+		if value, ok := f.values[field.Name]; ok {
+			text = output.Line(field.InWords(value))
+		}
+		lines = append(lines, "  "+output.Line(field.Label())+": "+text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+var (
+	decline = wire.Decision{Decision: "deny", Comment: "declined"}
+	dismiss = wire.Decision{Decision: "cancel"}
+)
+
+// elicited makes a decision of a line, or asks for another one.
+func (a *asker) elicited(q asked, line typed) (d wire.Decision, again bool) {
+	if line.err != nil { // nobody has declined
+		a.view.endLine()
+		return dismiss, false
+	}
+	word := strings.ToLower(line.text)
+	switch word {
+	case ":decline":
+		return decline, false
+	case ":cancel":
+		return dismiss, false
+	}
+	if q.Mode != wire.ModeForm {
+		switch word {
+		case "y", "yes":
+			return wire.Decision{Decision: "respond", Comment: "agreed to open it"}, false
+		case "n", "no":
+			return decline, false
+		case "c", "cancel":
+			return dismiss, false
+		}
+		a.view.Note("please type y, n or c")
+		return d, true
+	}
+	f := a.fillingOf(q)
+	if f.at < len(f.form.Fields) {
+		if err := f.fill(line.text); err != nil {
+			a.view.Note(err.Error())
+		}
+		return d, true
+	}
+	switch word {
+	case "y", "yes":
+		return wire.Decision{Decision: "respond", Content: f.form.Values(f.values)}, false
+	case "b", "back", ":back":
+		f.back()
+	case "n", "no":
+		return decline, false
+	case "c", "cancel":
+		return dismiss, false
+	default:
+		a.view.Note("please type y, b, n or c")
+	}
+	return d, true
+}
+
+func (f *filling) back() { f.at = max(0, f.at-1) }
+
+// fill takes the line that was typed for a field, and goes on if it will do.
+func (f *filling) fill(line string) error {
+	field := f.form.Fields[f.at]
+	_, known := f.values[field.Name]
+	switch {
+	case line == ":back":
+		f.back()
+		return nil
+	case line == ":none" && field.Required, line == "" && !known && field.Required:
+		return errors.New("this is needed: " + output.Line(field.Expects()))
+	case line == ":none":
+		delete(f.values, field.Name)
+	case line != "":
+		if rest, doubled := strings.CutPrefix(line, "::"); doubled { // a text that begins with a colon
+			line = ":" + rest
+		}
+		value, err := field.Parse(line)
+		if err != nil {
+			return errors.New(output.Line(err.Error()))
+		}
+		f.values[field.Name] = value
+	}
+	f.at++
+	return nil
+}
+
+// elicitedAlone is what becomes of a form or an address where nobody is asked: a
+// form can be sent as the agent proposes it, an address is agreed to by nobody else
+// than a person.
+func (a *asker) elicitedAlone(q wire.Approval) (note string, d wire.Decision) {
+	switch {
+	case a.Deny:
+		return "declined by --deny", wire.Decision{Decision: "deny", Comment: "declined by --deny"}
+	case a.Yes && q.Mode == wire.ModeForm:
+		f, err := form.Read(q.Schema)
+		content := f.Values(f.Defaults())
+		if err == nil && f.Check(content) == nil {
+			return "sent as the agent proposes it, by --yes", wire.Decision{Decision: "respond", Content: content}
+		}
+		return "left without an answer: --yes sends what an agent proposes, and it does not propose everything", dismiss
+	case a.Yes:
+		return "left without an answer: no address is opened for --yes", dismiss
+	}
+	return "left without an answer: there is no terminal to ask on; another one can: " + inbox.HowToAnswer(q, inbox.ShortID(q.ID)), dismiss
+}

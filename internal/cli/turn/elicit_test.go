@@ -1,0 +1,85 @@
+package turn
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+var aForm = wire.Approval{ID: "12345678-9", Type: wire.HumanContact, Title: "What?", Elicitation: wire.Elicitation{Mode: wire.ModeForm, Schema: json.RawMessage(
+	`{"properties":{"colour":{"type":"string","enum":["red","green"],"default":"green"},"count":{"type":"integer","minimum":1},"note":{"type":"string"}},"required":["count"]}`)}}
+
+func TestAFormIsAskedFieldByField(t *testing.T) {
+	send := func(content string) wire.Decision {
+		return wire.Decision{Decision: "respond", Content: json.RawMessage(content)}
+	}
+	for _, c := range []struct {
+		lines []string
+		want  wire.Decision
+	}{
+		{[]string{"", "3", "", "y"}, send(`{"colour":"green","count":3}`)},
+		{[]string{"1", "3", "hello", "yes"}, send(`{"colour":"red","count":3,"note":"hello"}`)},
+		{[]string{"pink", "red", "0", "", "2", "::none", "y"}, send(`{"colour":"red","count":2,"note":":none"}`)},
+		{[]string{":none", "2", ":back", "4", "", "y"}, send(`{"count":4}`)},
+		{[]string{"red", ":none", "5", "x", "b", ":none", "maybe", "y"}, send(`{"colour":"red","count":5}`)},
+		{[]string{"red", ":decline"}, decline},
+		{[]string{":cancel"}, dismiss},
+		{[]string{"", "3", "", "n"}, decline},
+		{[]string{"", "3", "", "c"}, dismiss},
+	} {
+		a, q, _ := asking(aForm)
+		assert.Equal(t, c.want, decides(t, a, q, c.lines...), "%q", c.lines)
+	}
+	a, q, side := asking(aForm)
+	assert.Equal(t, "colour (one of red, green) [green]: ", a.promptFor(q))
+	decides(t, a, q, "red", "many", "7", "", "y")
+	assert.Contains(t, side.String(), `— count: expected a whole number of at least 1, received "many"`)
+	a, q, side = asking(aForm)
+	for _, line := range []string{"red", "7", ""} {
+		_, again := a.decisionOf(q, typed{text: line})
+		assert.True(t, again)
+	}
+	assert.Equal(t, "Send this? [y]es, [b]ack, [n]o (decline), [c]ancel: ", a.promptFor(q))
+	assert.Contains(t, side.String(), "  colour: red\n  count: 7\n  note: —\n", "it is looked over before it is sent")
+	d, again := a.decisionOf(q, typed{err: errors.New("closed")})
+	assert.False(t, again)
+	assert.Equal(t, dismiss, d, "nobody has declined")
+}
+
+func TestAnAddressIsAgreedToByAPerson(t *testing.T) {
+	link := wire.Approval{ID: "12345678-9", Type: wire.HumanContact, Title: "Sign in", Elicitation: wire.Elicitation{
+		Mode: wire.ModeURL, URL: "https://a@xn--e.example/\u202ex", URLHost: "xn--e.example", URLWarnings: []string{"look"},
+	}}
+	for line, want := range map[string]wire.Decision{"y": {Decision: "respond", Comment: "agreed to open it"}, "n": decline, "c": dismiss} {
+		a, q, _ := asking(link)
+		assert.Equal(t, want, decides(t, a, q, "", "what", line))
+	}
+	a, q, side := asking(link)
+	a.show(q)
+	assert.Contains(t, side.String(), "  leads to xn--e.example\n  careful: look\n")
+	assert.NotContains(t, side.String(), "\u202e", "what is not seen is written out")
+}
+
+func TestWhatIsSentWhereNobodyIsAsked(t *testing.T) {
+	link := wire.Approval{ID: "12345678-9", Elicitation: wire.Elicitation{Mode: wire.ModeURL}}
+	proposed := wire.Approval{ID: "12345678-9", Elicitation: wire.Elicitation{Mode: wire.ModeForm, Schema: json.RawMessage(`{"properties":{"a":{"type":"boolean","default":true}},"required":["a"]}`)}}
+	for _, c := range []struct {
+		o    Options
+		q    wire.Approval
+		want wire.Decision
+	}{
+		{Options{Yes: true}, proposed, wire.Decision{Decision: "respond", Content: json.RawMessage(`{"a":true}`)}},
+		{Options{Yes: true}, aForm, dismiss},
+		{Options{Yes: true}, link, dismiss},
+		{Options{Deny: true}, aForm, wire.Decision{Decision: "deny", Comment: "declined by --deny"}},
+		{Options{}, aForm, dismiss},
+	} {
+		note, d := (&asker{Options: c.o}).elicitedAlone(c.q)
+		assert.Equal(t, c.want, d)
+		assert.NotEmpty(t, note)
+	}
+}

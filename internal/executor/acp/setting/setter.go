@@ -1,0 +1,212 @@
+package setting
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// A Setter sets an agent's session by calls that the agent answers. One may be used
+// from one goroutine at a time.
+type Setter struct {
+	State   *State // what the agent has told of the session, and tells when it is set
+	Session acp.SessionId
+	Agent   string // its name in the log
+	Log     *slog.Logger
+	// Call calls a method of the agent and returns its result. How long that may take is
+	// for Call to decide: nothing here ends it.
+	Call func(method string, params any) (json.RawMessage, error)
+}
+
+// ours are the permission modes that Duet holds to without the agent: questions
+// that the agent asks are answered for the human. Plan is not among them: an
+// agent whose modes are others may change something without asking.
+var ours = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass}
+
+// ChooseMode sets the mode to begin a prompt in: the agent's mode that the session was
+// last in, or else the one that people want; "" is none. It fails if the agent does not
+// have what is wanted, or does not take it. What it can begin without is a problem.
+func (s *Setter) ChooseMode(last, wanted string, problem func(message string)) error {
+	now := s.State.Session()
+	told := now.Mode != nil && len(now.Mode.Choices) > 0
+	switch {
+	case last != "" && told && has(now.Mode.Choices, last), last != "" && now.Mode == nil:
+		if err := s.setMode(last); err != nil {
+			problem(fmt.Sprintf("the agent does not go on in the mode %q: %v", last, err))
+		}
+		return nil
+	case wanted == "":
+		return nil
+	case told && has(now.Mode.Choices, wanted):
+		err := s.setMode(wanted)
+		if err != nil && wanted == catalog.ModeDefault { // which nobody need have asked for, and in which everything is asked
+			problem(err.Error())
+			return nil
+		}
+		return err
+	case slices.Contains(ours, wanted):
+		return s.leavePlan()
+	case !told && wanted == catalog.ModePlan:
+		return nil
+	case now.Mode == nil: // a session that was there before, of which it says nothing
+		return s.setMode(wanted)
+	}
+	return noMode(now, wanted)
+}
+
+// Set sets what a human wants of a session: its mode, its model and its options by their
+// ids; what is empty stays. A mode that is Duet's own and none of the agent's is no
+// business of the agent, but that it leaves its plan mode.
+//
+// It stops at the first that the agent does not have, or does not take; what was set
+// before stays set.
+func (s *Setter) Set(mode, model string, options map[string]string) error {
+	if mode != "" {
+		now := s.State.Session()
+		switch {
+		case now.Mode != nil && has(now.Mode.Choices, mode), now.Mode == nil && !slices.Contains(ours, mode) && mode != catalog.ModePlan:
+			if err := s.setMode(mode); err != nil {
+				return err
+			}
+		case slices.Contains(ours, mode):
+			if err := s.leavePlan(); err != nil {
+				return err
+			}
+		case mode == catalog.ModePlan && (now.Mode == nil || len(now.Mode.Choices) == 0): // Duet's own
+		default:
+			return noMode(now, mode)
+		}
+	}
+	if err := s.setModel(model); err != nil {
+		return err
+	}
+	return s.setOptions(options)
+}
+
+// leavePlan sets an agent that plans to its default, if it has one: people want
+// something else, which it has no mode for.
+func (s *Setter) leavePlan() error {
+	m := s.State.Session().Mode
+	if m == nil || m.Current != catalog.ModePlan || !has(m.Choices, catalog.ModeDefault) {
+		return nil
+	}
+	return s.setMode(catalog.ModeDefault)
+}
+
+// noMode says which modes there are.
+func noMode(now catalog.Session, wanted string) error {
+	if now.Mode == nil || len(now.Mode.Choices) == 0 {
+		return fmt.Errorf("there is no mode %q: the agent has no modes of its own; Duet has %s", wanted, listed(append(slices.Clone(ours), catalog.ModePlan)))
+	}
+	return fmt.Errorf("there is no mode %q: the agent has %s; %s are Duet's own", wanted, listed(IDs(now.Mode.Choices)), listed(ours))
+}
+
+// setMode sets one of the agent's modes. The agent must be in it then.
+func (s *Setter) setMode(id string) error {
+	now := s.State.Session()
+	if now.Mode != nil && now.Mode.Current == id {
+		return nil
+	}
+	if o := option(now.Options, categoryMode); o != nil && has(o.Choices, id) {
+		if err := s.setOption(*o, id); err != nil {
+			return err
+		}
+	} else {
+		told := s.State.modeCount()
+		if _, err := s.Call(acp.AgentMethodSessionSetMode, acp.SetSessionModeRequest{SessionId: s.Session, ModeId: acp.SessionModeId(id)}); err != nil {
+			return fmt.Errorf("the agent did not take the mode %q: %w", id, err)
+		}
+		s.State.modeTaken(id, told)
+	}
+	if now = s.State.Session(); now.Mode != nil && now.Mode.Current != id {
+		return fmt.Errorf("the agent did not take the mode %q: it is in %q", id, now.Mode.Current)
+	}
+	return nil
+}
+
+// setModel sets the model. An agent that does not say which it has is left alone.
+func (s *Setter) setModel(id string) error {
+	now := s.State.Session()
+	switch {
+	case id == "", now.Model != nil && now.Model.Current == id:
+		return nil
+	case now.Model == nil || len(now.Model.Choices) == 0:
+		s.Log.Debug("the agent does not say which models it has", "agent", s.Agent, "model", id)
+		return nil
+	case !has(now.Model.Choices, id):
+		return fmt.Errorf("there is no model %q: the agent has %s", id, listed(IDs(now.Model.Choices)))
+	}
+	if o := option(now.Options, categoryModel); o != nil && has(o.Choices, id) {
+		return s.setOption(*o, id)
+	}
+	if _, err := s.Call(acp.AgentMethodSessionSetModel, map[string]any{"sessionId": s.Session, "modelId": id}); err != nil {
+		return fmt.Errorf("the agent did not take the model %q: %w", id, err)
+	}
+	s.State.modelTaken(id)
+	return nil
+}
+
+// setOptions sets options, in the agent's order: one may depend on another.
+func (s *Setter) setOptions(wanted map[string]string) error {
+	known := s.State.Session().Options
+	for id := range wanted {
+		if !slices.ContainsFunc(known, func(o catalog.Option) bool { return o.ID == id }) {
+			all := make([]string, len(known))
+			for i, o := range known {
+				all[i] = o.ID
+			}
+			return fmt.Errorf("there is no option %q: the agent has %s", id, listed(all))
+		}
+	}
+	for _, before := range known {
+		value, ask := wanted[before.ID]
+		if !ask {
+			continue
+		}
+		for _, o := range s.State.Session().Options {
+			if o.ID != before.ID || o.Current == value {
+				continue
+			}
+			if len(o.Choices) > 0 && !has(o.Choices, value) {
+				return fmt.Errorf("the option %q has no value %q: it has %s", o.ID, value, listed(IDs(o.Choices)))
+			}
+			if err := s.setOption(o, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setOption sets an option.
+func (s *Setter) setOption(o catalog.Option, value string) error {
+	params := map[string]any{"sessionId": s.Session, "configId": o.ID, "value": value}
+	if o.Type == "boolean" {
+		params["type"], params["value"] = o.Type, value == "true"
+	}
+	told := s.State.optionCount(o.ID)
+	result, err := s.Call(acp.AgentMethodSessionSetConfigOption, params)
+	if err != nil {
+		return fmt.Errorf("the agent did not take %q for its option %q: %w", value, o.ID, err)
+	}
+	var r struct {
+		ConfigOptions json.RawMessage `json:"configOptions"`
+	}
+	json.Unmarshal(result, &r)
+	s.State.optionTaken(o.ID, value, r.ConfigOptions, told)
+	return nil
+}
+
+// listed are names for a human.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

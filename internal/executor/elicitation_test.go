@@ -1,0 +1,76 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+func TestAnAgentHasAFormFilledIn(t *testing.T) {
+	for want, answer := range map[string]catalog.RequestPermissionResult{
+		`answer {"action":"accept","content":{"port":80}}`: {Approved: true, Content: json.RawMessage(`{"port":80}`), ApprovalID: "a1"},
+		`answer {"action":"decline"}`:                      {Reason: "user_denied"},
+		`answer {"action":"cancel"}`:                       {Cancelled: true},
+	} {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+			return answer, nil
+		}
+		assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "plain", "form")).Status)
+		assert.Equal(t, want, h.text())
+		q := h.asked[0]
+		assert.Equal(t, []string{"t9", "Where to?", "form", "", ""}, []string{q.ToolUseID, q.Title, q.Elicitation.Mode, q.Elicitation.URL, q.ToolName})
+		assert.JSONEq(t, `{"type":"object","properties":{"port":{"type":"integer"}},"required":["port"]}`, string(q.Elicitation.Schema))
+		if answer.ApprovalID != "" {
+			assert.Equal(t, []string{`{"approval_ids":["a1"]}`}, h.data("permission_taken"))
+		}
+		assert.Empty(t, h.data("elicitation_done"), "a form has no such end")
+	}
+}
+
+func TestAnAgentHasAnAddressOpened(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		return catalog.RequestPermissionResult{Approved: true, ApprovalID: "a1"}, nil
+	}
+	execute(t, x, prompt(t, "plain", "link"))
+	assert.Equal(t, `answer {"action":"accept"}`, h.text())
+	assert.Equal(t, catalog.Elicitation{Mode: "url", URL: "https://example.com/in", ID: "e1"}, *h.asked[0].Elicitation)
+	assert.Equal(t, []string{`{"approval_id":"a1"}`}, h.data("elicitation_done"))
+}
+
+// Somebody has opened the address without answering, and the agent says that all
+// is done: nobody is asked any more.
+func TestAnAddressThatIsDoneNeedsNoAnswer(t *testing.T) {
+	p := prompt(t, "plain", "linkdone")
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	h.decide = func(ctx context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		assert.NoError(t, os.WriteFile(filepath.Join(p.CWD, "asked"), nil, 0o600))
+		<-ctx.Done()
+		return catalog.RequestPermissionResult{}, ctx.Err()
+	}
+	execute(t, x, p)
+	assert.Equal(t, `answer {"action":"accept"}`, h.text())
+}
+
+func TestWhatNobodyCanFillInIsRefused(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	execute(t, x, prompt(t, "plain", "voice"))
+	assert.Empty(t, h.asked)
+	assert.Contains(t, h.text(), "-32602")
+	assert.Contains(t, h.text(), `there is no mode \"voice\", only form and url`)
+	assert.Equal(t, []string{"PERMISSION_FAILED"}, h.codes())
+}

@@ -1,0 +1,185 @@
+// Package form reads what an agent wants to be told in a form, and checks what a
+// person fills in. A form is a flat object of the JSON Schema that the Agent Client
+// Protocol and the Model Context Protocol allow for elicitation:
+// https://agentclientprotocol.com/protocol/v1/elicitation
+package form
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Form is what is to be filled in.
+type Form struct {
+	Title       string
+	Description string
+	Fields      []Field // in the order in which the agent has them
+}
+
+// A Kind says what a field takes.
+type Kind string
+
+// The kinds of fields. A schema that is none of these is Other: it takes any JSON,
+// and the agent sees whether that will do.
+const (
+	Text    Kind = "string"
+	Number  Kind = "number"
+	Integer Kind = "integer"
+	Boolean Kind = "boolean"
+	Choice  Kind = "choice"  // one of Choices
+	Choices Kind = "choices" // some of Choices
+	Other   Kind = "other"
+)
+
+// A Field is one value of a form.
+type Field struct {
+	Name        string // by which the agent knows it
+	Title       string // for people; may be empty
+	Description string
+	Kind        Kind
+	Required    bool
+	Default     json.RawMessage // nil: it has none that would do
+	Choices     []Option
+
+	format, pattern      string
+	minLength, maxLength *int // of a text, in characters
+	minItems, maxItems   *int // of choices
+	minimum, maximum     *json.Number
+}
+
+// An Option is a value that can be chosen.
+type Option struct {
+	Value string
+	Title string // for people; the value if the agent has none
+}
+
+// Read reads a form's schema. Members that nobody knows are left alone. It fails if
+// the schema is no object with properties.
+func Read(schema json.RawMessage) (Form, error) {
+	var root struct {
+		Type        json.RawMessage
+		Title       json.RawMessage
+		Description json.RawMessage
+		Properties  json.RawMessage
+		Required    json.RawMessage
+	}
+	if err := json.Unmarshal(schema, &root); err != nil {
+		return Form{}, errors.New("the schema of the form is no object")
+	}
+	if of := text(root.Type); of != "" && of != "object" {
+		return Form{}, fmt.Errorf("the schema of the form is for a value of type %q, not for an object", of)
+	}
+	f := Form{Title: text(root.Title), Description: text(root.Description)}
+	var required []string
+	_ = json.Unmarshal(root.Required, &required) // none is required then
+	err := members(root.Properties, func(name string, schema json.RawMessage) error {
+		if slices.ContainsFunc(f.Fields, func(known Field) bool { return known.Name == name }) {
+			return fmt.Errorf("the schema of the form has the field %q twice", name)
+		}
+		field := fieldOf(name, schema)
+		field.Required = slices.Contains(required, name)
+		f.Fields = append(f.Fields, field)
+		return nil
+	})
+	return f, err
+}
+
+// fieldOf is the field of a schema.
+func fieldOf(name string, schema json.RawMessage) Field {
+	var s struct {
+		Type                 json.RawMessage
+		Title                json.RawMessage
+		Description          json.RawMessage
+		Default              json.RawMessage
+		Format               json.RawMessage
+		Pattern              json.RawMessage
+		MinLength, MaxLength json.RawMessage
+		MinItems, MaxItems   json.RawMessage
+		Minimum, Maximum     json.RawMessage
+		Items                json.RawMessage
+	}
+	f := Field{Name: name, Kind: Other}
+	if json.Unmarshal(schema, &s) != nil {
+		return f
+	}
+	f.Title, f.Description, f.format, f.pattern = text(s.Title), text(s.Description), text(s.Format), text(s.Pattern)
+	f.minLength, f.maxLength, f.minItems, f.maxItems = number[int](s.MinLength), number[int](s.MaxLength), number[int](s.MinItems), number[int](s.MaxItems)
+	f.minimum, f.maximum = number[json.Number](s.Minimum), number[json.Number](s.Maximum)
+	switch text(s.Type) {
+	case "string":
+		f.Kind = Text
+		if f.Choices = optionsOf(schema); f.Choices != nil {
+			f.Kind = Choice
+		}
+	case "number":
+		f.Kind = Number
+	case "integer":
+		f.Kind = Integer
+	case "boolean":
+		f.Kind = Boolean
+	case "array":
+		if f.Choices = optionsOf(s.Items); f.Choices != nil {
+			f.Kind = Choices
+		}
+	}
+	if len(s.Default) > 0 && string(s.Default) != "null" && f.Check(s.Default) == nil {
+		f.Default = s.Default
+	}
+	return f
+}
+
+// optionsOf are the values that a schema lists, or nil.
+func optionsOf(schema json.RawMessage) (options []Option) {
+	var s struct {
+		Enum      []string
+		EnumNames []string // of earlier versions of the Model Context Protocol
+		OneOf     []titled
+		AnyOf     []titled
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return nil
+	}
+	for _, o := range append(s.OneOf, s.AnyOf...) {
+		if o.Const == nil {
+			return nil
+		}
+		options = append(options, Option{*o.Const, o.Title})
+	}
+	for i, value := range s.Enum {
+		o := Option{Value: value}
+		if len(s.EnumNames) == len(s.Enum) {
+			o.Title = s.EnumNames[i]
+		}
+		options = append(options, o)
+	}
+	for i := range options {
+		if options[i].Title == "" {
+			options[i].Title = options[i].Value
+		}
+	}
+	return options
+}
+
+type titled struct {
+	Const *string
+	Title string
+}
+
+// text is a string, "" if raw is another value.
+func text(raw json.RawMessage) string {
+	var s string
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+// number is a number, nil if raw is another value.
+func number[T int | json.Number](raw json.RawMessage) *T {
+	var n T
+	if len(raw) == 0 || strings.ContainsAny(string(raw[:1]), `n"`) || json.Unmarshal(raw, &n) != nil {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,16 @@
+package toolinput
+
+import "encoding/json"
+
+// At is the value at the end of a path of names in JSON objects, or nil if there is
+// none, or if one of them can be read in two ways.
+func At(raw json.RawMessage, path ...string) json.RawMessage {
+	for _, name := range path {
+		members, err := Members(raw)
+		if err != nil {
+			return nil
+		}
+		raw = members[name]
+	}
+	return raw
+}
