@@ -131,7 +131,9 @@ Each is a list (NAME SCHEMA REQUIRED)."
 (defun duet-form--back ()
   "Go back to the field before."
   (interactive)
-  (throw 'duet-form--back 'duet-form--back))
+  (condition-case nil
+      (throw 'duet-form--back 'duet-form--back)
+    (no-catch (user-error "No form is filled in here"))))
 
 (defun duet-form--parse (field text)
   "Return the value of FIELD that TEXT spells; it is an error if there is none."

@@ -146,7 +146,10 @@
    (with-temp-buffer
      (setq default-directory (file-name-directory (expand-file-name "notes.txt")))
      (let ((inhibit-message t))
-       (duet-attach-file outside)
+       (should-error (call-interactively #'duet-attach-file) :type 'user-error)
+       (let ((major-mode 'duet-compose-mode))
+         (duet-test-typing (format "C-a C-k %s RET" outside)
+           (call-interactively #'duet-attach-file)))
        (should (equal (plist-get (plist-get (car (duet-attach-content "")) :resource) :text)
                       "not yours"))
        (let ((duet-attach--most 9))

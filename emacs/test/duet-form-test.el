@@ -39,6 +39,10 @@
   (should (eq (duet-form-test--fill "RET 3 RET RET RET d RET") 'decline))
   (should (eq (duet-form-test--fill "RET 3 RET RET RET c RET") 'cancel)))
 
+(ert-deftest duet-form-test-back ()
+  "There is nothing to go back to where no form is filled in."
+  (should-error (call-interactively #'duet-form--back) :type 'user-error))
+
 (ert-deftest duet-form-test-quit ()
   "After \\`C-g' nothing is decided, and what was filled in is there again."
   (should (equal (condition-case nil (duet-form-test--fill "red RET 3 RET C-g") (quit 'quit)) 'quit))

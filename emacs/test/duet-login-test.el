@@ -49,11 +49,11 @@ done
        (duet-login "theirs")
        (duet-test-wait-for (duet-test-heard "^Quit$")))
      (should-not (file-exists-p in))
-     (duet-test-typing "Brow TAB RET"
-       (duet-login "theirs")
+     (duet-test-typing "theirs RET Brow TAB RET"
+       (call-interactively #'duet-login)
        (duet-test-wait-for (duet-test-heard "^You are signed in to theirs$")))
      (should (file-exists-p in))
-     (duet-logout "theirs")
+     (duet-test-typing "theirs RET" (call-interactively #'duet-logout))
      (duet-test-wait-for (duet-test-heard "^theirs has signed you out$"))
      (should-not (file-exists-p in))
      (duet-login "demo")
