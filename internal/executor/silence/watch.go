@@ -18,6 +18,9 @@ const (
 	// complaintPause is how long it takes at least from one report of complaints
 	// to the next, and maxComplaints how many there are of one silence.
 	complaintPause = 2 * time.Second
+	// together is how long before a sign of life a complaint still belongs to the
+	// silence that follows: the two come by different pipes, in any order.
+	together = time.Second
 	maxComplaints  = 20
 )
 
@@ -49,7 +52,9 @@ type Watch struct {
 
 	mu       sync.Mutex // guards the fields below, and keeps what is told in order
 	last     time.Time  // when the last sign of life was
-	heard    int64      // how much was on stderr then, in bytes
+	heard    int64      // how much was on stderr a moment before that, in bytes
+	next     int64      // how much was there at nextAt: the next value of heard
+	nextAt   time.Time
 	waiting  int        // requests that we have not answered
 	programs int        // requests of it that wait for the end of a program
 	running  []openCall // the oldest first
@@ -71,6 +76,8 @@ func New(after, inTool time.Duration, tell func(catalog.Silence)) *Watch {
 // have the prompt yet, heldUp that it is not being read. Signs before it are none.
 func (s *Watch) Begin(stderr Complainer, starting, heldUp func() bool) {
 	s.stderr, s.starting, s.heldUp = stderr, starting, heldUp
+	s.heard = stderr.ComplaintBytes()
+	s.next, s.nextAt = s.heard, time.Now()
 	s.Sign()
 }
 
@@ -173,7 +180,9 @@ func (s *Watch) signLocked() {
 		return
 	}
 	s.last = time.Now()
-	s.heard = s.stderr.ComplaintBytes()
+	if s.last.Sub(s.nextAt) >= together {
+		s.heard, s.next, s.nextAt = s.next, s.stderr.ComplaintBytes(), s.last
+	}
 	if s.told == nil {
 		return // the timer finds out
 	}
