@@ -26,7 +26,7 @@
 
 (defun duet-silence-length (since)
   "Return in words how long ago SINCE was, a time as the protocol writes it."
-  (let ((seconds (max 0 (round (float-time (time-since (date-to-time since)))))))
+  (let ((seconds (max 0 (floor (float-time (time-since (date-to-time since)))))))
     (if (< seconds 120)
         (format "%d s" seconds)
       (format "%d min" (/ seconds 60)))))
