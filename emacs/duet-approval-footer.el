@@ -48,6 +48,8 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
   "Return APPROVAL as text for a transcript; files are relative to ROOT."
   (let* ((excerpt (append (duet-approval-excerpt approval)
                           (duet-form-lines (duet-approval-data approval))))
+         (choices (duet-approvals--choices (duet-approval-answers approval)))
+         (tell (duet-approvals--button "[t] tell why not" #'duet-approval-deny-and-tell))
          (text
           (concat
            (propertize "? " 'face 'duet-waiting)
@@ -81,9 +83,9 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
             (t (string-join
                 `(,(duet-approvals--button "[a] approve" #'duet-approval-approve)
                   ,(duet-approvals--button "[d] deny" #'duet-approval-deny)
-                  ,(duet-approvals--button "[t] tell why not" #'duet-approval-deny-and-tell)
                   ,@(and (duet-approval-editable-p approval)
                          (list (duet-approvals--button "[e] edit" #'duet-approval-edit)))
+                  ,@(unless choices (list tell))
                   ,(duet-approvals--button "[v] view" #'duet-approval-view)
                   ,@(unless (duet-approval-plan approval)
                       (list (concat "always: "
@@ -98,8 +100,8 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
               (if-let ((covers (duet-approval-covers approval)))
                   (concat "\n  " (propertize (concat "always is for " covers) 'face 'duet-dim))
                 "")
-              (mapconcat (lambda (choice) (concat "\n  " choice))
-                         (duet-approvals--choices (duet-approval-answers approval)) ""))))))
+              ;; Few lines: the question has to be seen above them in a small window.
+              (if choices (concat "\n  " (string-join (cons tell choices) "  ")) ""))))))
     (propertize text 'duet-approval approval
                 'keymap (unless (duet-approval-sending-p approval)
                           duet-approvals-inline-map))))

@@ -144,7 +144,7 @@
          (text (duet-approvals--inline approval "/")))
     (should (string-match-p (concat "│ 1. write it\n.*│ 2. test it\n"
                                     "\\(.*\n\\)*"
-                                    "  \\[1\\] Yes, and auto-accept edits (allows; the agent remembers it)\n"
+                                    "  \\[t\\] tell why not  \\[1\\] Yes, and auto-accept edits (allows; the agent remembers it)"
                                     "  \\[2\\] No, keep planning (denies)")
                             text))
     (should-not (string-match-p "always:" text))
@@ -410,7 +410,7 @@
       (duet-approvals-flush)
       (with-current-buffer buffer
         (should (string-match-p "1 waiting: j" (duet-header duet-session duet-connection)))
-        (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny  \\[t\\] tell .*\n\\(  .*\n\\)+\n\\'"
+        (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny  .*\n\\(  .*\n\\)*  \\[t\\] tell .*\n\n\\'"
                                 (duet-test-text buffer)))
         ;; The tool call may become known later, and stands before it.
         (goto-char (point-max))
