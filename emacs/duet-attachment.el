@@ -37,6 +37,13 @@ Others, such as SVG, may ask for files of their own.")
 (defvar duet-attachment--images (make-hash-table :test #'equal)
   "Bytes of images by their ids; t while they are on their way.")
 
+;; `file-size-human-readable' rounds otherwise in each Emacs.
+(defun duet-attachment--size (bytes)
+  "Return BYTES, a number, in words."
+  (cond ((< bytes 1000) (format "%d B" bytes))
+        ((< bytes 1000000) (format "%d kB" (/ bytes 1000)))
+        (t (format "%.1f MB" (/ bytes 1e6)))))
+
 (defun duet-attachment-label (attachment)
   "Return what ATTACHMENT is, on a line."
   (let ((size (duet-get-number attachment :size))
@@ -47,7 +54,7 @@ Others, such as SVG, may ask for files of their own.")
                    (list (string-replace "_" " " (or (duet-get-string attachment :type) "content"))
                          (duet-get-string attachment :name)
                          (duet-get-string attachment :mime_type)
-                         (and size (> size 0) (file-size-human-readable size 'si " " "B"))
+                         (and size (> size 0) (duet-attachment--size size))
                          (and (null id) (duet-get-string attachment :uri))))
              " ")
             "]")))

@@ -36,7 +36,7 @@
 
 (ert-deftest duet-attachment-test-label ()
   (should (equal (duet-attachment-label duet-attachment-test-image)
-                 "[image image/png 12.3 kB]"))
+                 "[image image/png 12 kB]"))
   (should (equal (duet-attachment-label '(:type "resource_link" :name "a" :uri "file:///a"))
                  "[resource link a file:///a]")))
 
@@ -53,9 +53,9 @@
                  :tool_status "completed"
                  :tool_data (list :attachments (vector duet-attachment-test-image)))))
          (lines (duet-attachment-test-lines session)))
-    (should (string-suffix-p "Look\n  [image image/png 12.3 kB]" (nth 0 lines)))
-    (should (equal (nth 1 lines) "  [image image/png 12.3 kB]"))
-    (should (string-suffix-p "Read\n  [image image/png 12.3 kB]" (nth 2 lines)))
+    (should (string-suffix-p "Look\n  [image image/png 12 kB]" (nth 0 lines)))
+    (should (equal (nth 1 lines) "  [image image/png 12 kB]"))
+    (should (string-suffix-p "Read\n  [image image/png 12 kB]" (nth 2 lines)))
     (let ((text (duet-render (nth 1 (duet-session-message-list session)))))
       (should (equal (get-text-property 4 'duet-attachment text)
                      duet-attachment-test-image)))))
