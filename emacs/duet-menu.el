@@ -141,8 +141,7 @@ So its key does what it does in the buffers."
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
     ("K" "Agent's option" duet-set-option :inapt-if-not duet-menu--session)
-    ("N" "Agent of new ones" duet-choose-agent)
-    ("L" "All agents" duet-agents)]
+    ("N" "Agent of new ones" duet-choose-agent)]
    ["Review"
     ("j" "Next question" duet-approval-next)
     ("w" "Waiting questions" duet-approvals)
@@ -158,6 +157,7 @@ So its key does what it does in the buffers."
    ["Project"
     ("l" "Sessions" duet)
     ("y" "Trust" duet-trust)
+    ("L" "All agents" duet-agents)
     ("g" "Refresh or start" duet-menu-restart)]
    [""
     ("E" "Log" duet-log-show)

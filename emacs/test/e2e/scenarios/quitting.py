@@ -69,8 +69,8 @@ def quits_questions(home, emacs):
     ask(terminal, "hello")
     terminal.see(r"^\? Write +demo\.txt")
     terminal.press("j")
-    for key, prompt in ("d", r"^Why not Write demo\.txt\?"), ("s", r"^Let Write run in this session from now on"), \
-            ("P", r"^Let Write run in this project from now on"):
+    for key, prompt in ("d", r"^Why not Write demo\.txt\?"), ("s", r"^Unasked in this session from now on, Write of files"), \
+            ("P", r"^Unasked in this project from now on, Write of files"):
         terminal.press(key)
         terminal.see(prompt)
         terminal.quit()
