@@ -20,8 +20,8 @@ const (
 	complaintPause = 2 * time.Second
 	// together is how long before a sign of life a complaint still belongs to the
 	// silence that follows: the two come by different pipes, in any order.
-	together = time.Second
-	maxComplaints  = 20
+	together      = time.Second
+	maxComplaints = 20
 )
 
 // A Complainer is the stderr of an agent; see process.Process.
