@@ -148,7 +148,8 @@ So its key does what it does in the buffers."
     ("R" "Decided for good" duet-rules)
     ("D" "Changes" duet-diff :inapt-if-not duet-menu--session)
     ("s" "Search all" duet-search)]]
-  [["Terminal"
+  [["Beside"
+    ("a" "Agent's own sessions" duet-adopt-session)
     ("t" "New terminal" duet-terminal)
     ("V" "All terminals" duet-terminals)]
    ["From this buffer"

@@ -45,6 +45,10 @@ type dayAgent struct {
 	keyless  bool   // it begins without a key
 	unsigned string // what it says when there is none
 
+	start    []string // how it is started
+	unlisted bool     // its sessions: it does not list them
+	forks    bool     // its own sessions
+
 	sub      string // why a sub-agent's command is not asked about; empty: it is
 	subHangs bool   // until it is interrupted
 	subSays  string // what it says of it otherwise
@@ -55,6 +59,7 @@ func dayAgents() []dayAgent {
 	claude := dayAgent{
 		name: "Claude Code", packaged: "@agentclientprotocol/claude-agent-acp", telling: true, model: "sonnet",
 		command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
+		start: []string{"claude-agent-acp"}, forks: true,
 	}
 	old, current := claude, claude
 	old.folder = "claude-agent-acp"
@@ -72,18 +77,21 @@ func dayAgents() []dayAgent {
 			planless: "it has no plan mode", modes: "read-only", model: "gpt-5.4-mini", denialEnds: true, givesUp: true, unsigned: "Authentication required",
 			command: "review", commandless: "the user's own are not told", prompt: "/review say: looks good", says: "looks good",
 			sub: "it does not pass the question on, and does not wait", subSays: "agent_id",
+			start: []string{"codex-acp"},
 		},
 		{
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
 			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, untold: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
+			start: []string{"gemini", "--experimental-acp"}, unlisted: true,
 		},
 		{
 			name: "opencode", folder: "opencode", packaged: "opencode-linux-x64", site: newOpencodeSite,
 			planless: "no tool of it leaves plan mode", model: "ours/model", denialEnds: true, keyless: true, unsigned: "invalid x-api-key",
 			command: "greet", prompt: "/greet you", says: "hello you",
 			sub: "it does not pass the question on, and waits until it is interrupted; its silence is told", subHangs: true,
+			start: []string{"opencode", "acp"}, forks: true,
 		},
 	}
 }
@@ -122,6 +130,8 @@ var dayScenarios = []dayScenario{
 	{"The API fails again and again (500)", playOutage},
 	{"Nobody has signed in", playSignIn},
 	{"A sub-agent wants to run a command", playSubAgent},
+	{"A session that was begun without Duet is adopted", playAdopted},
+	{"A conversation is forked at its end", playFork},
 }
 
 // A day with each of the agents that people have, and a model that does what

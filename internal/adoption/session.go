@@ -121,7 +121,7 @@ func (a *Adoption) adopt(ctx context.Context, t store.Tx, s Session, title strin
 			return 0, err
 		}
 	}
-	if err := a.opts.Intake.RecordHistory(t, run.ID, run.Thread, parts); err != nil {
+	if err := a.opts.Intake.RecordHistory(t, run.ID, parts); err != nil {
 		return 0, err
 	}
 	run, err := t.Run(ctx, run.ID)

@@ -56,16 +56,17 @@ func (h *History) Prompt() string {
 
 // RecordHistory keeps a history as what was said and done in a run, which has not
 // ended. A part that makes no sense is logged and left out.
-func (in *Intake) RecordHistory(t store.Tx, id, thread int64, h *History) error {
+func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 	for _, p := range h.parts {
 		var err error
+		var run domain.Run
 		if p.said || p.kind == catalog.EventPlan { // what was written before it stands before it
-			err = in.endMessageOf(t, id)
+			run, err = in.endMessageOf(t, id)
 		}
 		switch {
 		case err != nil:
 		case p.said:
-			err = in.opts.Conversation.Said(t, domain.Run{ID: id, Thread: thread}, p.text, p.content)
+			err = in.opts.Conversation.Said(t, run, p.text, p.content)
 		default:
 			p.run = id
 			err = in.recorder.record(t, p.report)
@@ -80,11 +81,12 @@ func (in *Intake) RecordHistory(t store.Tx, id, thread int64, h *History) error 
 	return nil
 }
 
-// endMessageOf ends the message that the agent of a run was writing.
-func (in *Intake) endMessageOf(t store.Tx, id int64) error {
+// endMessageOf ends the message that the agent of a run was writing, and is the run
+// then.
+func (in *Intake) endMessageOf(t store.Tx, id int64) (domain.Run, error) {
 	run, err := t.Run(in.recorder.ctx, id)
-	if err != nil {
-		return err
+	if err == nil {
+		err = in.opts.Conversation.CloseMessage(t, &run)
 	}
-	return in.opts.Conversation.CloseMessage(t, &run)
+	return run, err
 }
