@@ -45,9 +45,8 @@ type dayAgent struct {
 	keyless  bool   // it begins without a key
 	unsigned string // what it says when there is none
 
-	start    []string // how it is started
-	unlisted bool     // its sessions: it does not list them
-	forks    bool     // its own sessions
+	start []string // how it is started without Duet; nil: it does not list its sessions
+	forks bool     // its own sessions
 
 	sub      string // why a sub-agent's command is not asked about; empty: it is
 	subHangs bool   // until it is interrupted
@@ -84,7 +83,6 @@ func dayAgents() []dayAgent {
 			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, untold: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
-			start: []string{"gemini", "--experimental-acp"}, unlisted: true,
 		},
 		{
 			name: "opencode", folder: "opencode", packaged: "opencode-linux-x64", site: newOpencodeSite,

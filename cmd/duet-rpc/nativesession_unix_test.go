@@ -33,7 +33,9 @@ func (s *site) keeping(abilities string, sessions ...keptSession) (dir string) {
 func (s *site) elsewhere(id, title, updated string) keptSession {
 	update := func(u object) json.RawMessage { return mustMarshal(u) }
 	return keptSession{ID: id, Dir: s.root, Title: title, Updated: updated, Told: []json.RawMessage{
-		keptText("user_message_chunk", "Mend "), keptText("user_message_chunk", "it"),
+		keptText("user_message_chunk", "<context>of the agent</context>"),
+		update(object{"sessionUpdate": "user_message_chunk", "messageId": "m", "content": object{"type": "text", "text": "Mend "}}),
+		update(object{"sessionUpdate": "user_message_chunk", "messageId": "m", "content": object{"type": "text", "text": "it"}}),
 		keptText("agent_thought_chunk", "Hm."),
 		update(object{"sessionUpdate": "plan", "entries": []object{{"content": "look", "priority": "high", "status": "completed"}}}),
 		keptText("agent_message_chunk", "I edit."),
@@ -129,7 +131,7 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 			end := c.awaitEnd(a.SessionID)
 			assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
 			want := []string{
-				"message user Mend it", "thinking assistant Hm.", "plan assistant - [x] look", "message assistant I edit.", "tool_call assistant  Edit", "tool_result user",
+				"message user <context>of the agent</context>", "message user Mend it", "thinking assistant Hm.", "plan assistant - [x] look", "message assistant I edit.", "tool_call assistant  Edit", "tool_result user",
 				"message assistant Done.", "message user Thanks", "message assistant You are welcome.",
 			}
 			told := c.told(a.SessionID)
@@ -163,7 +165,7 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 
 			next := c.next(a.launched, "and now?")
 			c.completes(next)
-			assert.Contains(t, c.told(next.SessionID), "message assistant after 3: and now?", "the agent knows what was said, and tells none of it again")
+			assert.Contains(t, c.told(next.SessionID), "message assistant after 4: and now?", "the agent knows what was said, and tells none of it again")
 			assert.Len(t, keptIn(dir), 3, "it is the same session")
 			c.leave()
 		})
@@ -206,7 +208,7 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	assert.Contains(t, told[0], "This conversation was begun elsewhere.")
 	next := c.next(a.launched, "on")
 	c.completes(next)
-	assert.Contains(t, c.told(next.SessionID), "message assistant after 3: on")
+	assert.Contains(t, c.told(next.SessionID), "message assistant after 4: on")
 	err = c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "none"}, nil)
 	require.ErrorContains(t, err, "Resource not found")
 	err = c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "two", "working_dir": "/nowhere"}, nil)

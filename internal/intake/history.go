@@ -1,6 +1,8 @@
 package intake
 
 import (
+	"strings"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
@@ -44,14 +46,19 @@ func (in *Intake) ReadHistory(list []catalog.Retold, secrets *redact.Secrets) *H
 	return h
 }
 
-// Prompt is what the human said first that is text, or "".
-func (h *History) Prompt() string {
+// Prompt is what the human said first that is text, or "". What begins with a tag was
+// mostly put there by an agent, so it counts only if there is nothing else.
+func (h *History) Prompt() (prompt string) {
 	for _, p := range h.parts {
-		if p.said && p.text != "" {
+		switch {
+		case !p.said || p.text == "":
+		case !strings.HasPrefix(p.text, "<"):
 			return p.text
+		case prompt == "":
+			prompt = p.text
 		}
 	}
-	return ""
+	return prompt
 }
 
 // RecordHistory keeps a history as what was said and done in a run, which has not

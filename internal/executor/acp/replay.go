@@ -64,14 +64,15 @@ func (r *Replay) userSaid(raw []byte) {
 	if json.Unmarshal(raw, &c) == nil && c.MessageID != nil {
 		id = *c.MessageID
 	}
-	if r.said != nil && id != r.saidID && id != "" && r.saidID != "" {
+	isText := c.Content.Type == "text" && c.Content.Text != nil
+	if r.said != nil && (id != r.saidID || id == "" && isText) { // without ids each is a whole one
 		r.endSaid()
 	}
 	if r.said == nil {
 		r.said = &catalog.Retold{Role: "user"}
 	}
 	r.saidID = id
-	if c.Content.Type == "text" && c.Content.Text != nil {
+	if isText {
 		r.said.Text += *c.Content.Text
 		return
 	}
