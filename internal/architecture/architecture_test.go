@@ -40,12 +40,14 @@ internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/c
 internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
 internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/form internal/question
+internal/cli/live:
+internal/cli/markdown: internal/visible
 internal/cli/mcp: client frame internal/catalog internal/executor/process
-internal/cli/output: internal/visible
+internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/sessionview: internal/cli/output internal/cli/wire
 internal/cli/tty:
-internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
+internal/cli/turn: client internal/cli/inbox internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project

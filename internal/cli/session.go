@@ -60,7 +60,7 @@ func newSessionShowCommand(s *settings) *cobra.Command {
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
-				return sessionview.Print(cmd.OutOrStdout(), r.Session)
+				return sessionview.Print(cmd.OutOrStdout(), r.Session, !s.NoColor)
 			})
 		},
 	}

@@ -95,7 +95,7 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.State}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
 					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", t.CreatedAt}, output.Field{"started", t.StartedAt},
 					output.Field{"ended", t.CompletedAt}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
-				output.Body(out, t.Output)
+				output.Body(out, t.Output, !s.NoColor)
 				return err
 			})
 		},

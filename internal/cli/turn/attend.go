@@ -35,9 +35,9 @@ const endWithin = 15 * time.Second
 // sits at the terminal. It returns the session as it has ended, and whether it
 // was interrupted from here. c must not reconnect to another hub.
 func Attend(ctx context.Context, c *client.Client, view *View, session wire.Session, o Options) (ended wire.Session, interrupted bool, err error) {
-	view.silence.columns = terminalColumns(view.side)
-	defer view.silence.stop()
 	view.Begin(session)
+	ticks, stopped := view.work()
+	defer stopped()
 	if o.Continued {
 		showLeftOpen(ctx, c, session.ThreadID, view)
 	}
@@ -97,8 +97,8 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 			a.answered(ctx, line)
 		case <-a.continued:
 			a.next()
-		case <-view.silence.ticks():
-			view.countSilence()
+		case <-ticks:
+			view.ticked()
 		case text := <-silence:
 			view.Note(text)
 		case sig := <-o.Signals:
