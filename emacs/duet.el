@@ -35,10 +35,12 @@
 ;;   duet-compose.el     where prompts are written (earlier ones:
 ;;                       duet-compose-history.el)
 ;;   duet-actions.el     what can be done with a session
-;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
+;;   duet-approvals.el   questions that wait (one: duet-approval.el, in words:
+;;                       duet-approval-words.el, from now on:
+;;                       duet-approval-always.el and duet-rules.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:
 ;;                       duet-approval-footer.el with duet-approval-excerpt.el,
-;;                       for good: duet-rules.el, forms: duet-form.el)
+;;                       forms: duet-form.el)
 ;;   duet-attach.el      files that go with a prompt
 ;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
