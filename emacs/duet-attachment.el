@@ -15,6 +15,7 @@
 (require 'cl-lib)
 (require 'image)
 (require 'subr-x)
+(require 'url-util)
 (require 'duet-connection)
 (require 'duet-model)
 (require 'duet-render)
@@ -47,15 +48,19 @@ Others, such as SVG, may ask for files of their own.")
 (defun duet-attachment-label (attachment)
   "Return what ATTACHMENT is, on a line."
   (let ((size (duet-get-number attachment :size))
-        (id (duet-get-string attachment :attachment_id)))
+        (id (duet-get-string attachment :attachment_id))
+        (uri (duet-get-string attachment :uri)))
     (concat "["
             (string-join
              (delq nil
                    (list (string-replace "_" " " (or (duet-get-string attachment :type) "content"))
-                         (duet-get-string attachment :name)
+                         ;; An image has no name but that of its file.
+                         (or (duet-get-string attachment :name)
+                             (and id uri (string-prefix-p "file:" uri)
+                                  (file-name-nondirectory (url-unhex-string uri))))
                          (duet-get-string attachment :mime_type)
                          (and size (> size 0) (duet-attachment--size size))
-                         (and (null id) (duet-get-string attachment :uri))))
+                         (and (null id) uri)))
              " ")
             "]")))
 

@@ -37,6 +37,9 @@
 (ert-deftest duet-attachment-test-label ()
   (should (equal (duet-attachment-label duet-attachment-test-image)
                  "[image image/png 12 kB]"))
+  (should (equal (duet-attachment-label (append '(:uri "file:///a%20b/c%20d.png")
+                                                duet-attachment-test-image))
+                 "[image c d.png image/png 12 kB]"))
   (should (equal (duet-attachment-label '(:type "resource_link" :name "a" :uri "file:///a"))
                  "[resource link a file:///a]")))
 
