@@ -39,7 +39,7 @@ Others, such as SVG, may ask for files of their own.")
   "Bytes of images by their ids; t while they are on their way.")
 
 ;; `file-size-human-readable' rounds otherwise in each Emacs.
-(defun duet-attachment--size (bytes)
+(defun duet-attachment-size (bytes)
   "Return BYTES, a number, in words."
   (cond ((< bytes 1000) (format "%d B" bytes))
         ((< bytes 1000000) (format "%d kB" (/ bytes 1000)))
@@ -59,7 +59,7 @@ Others, such as SVG, may ask for files of their own.")
                              (and id uri (string-prefix-p "file:" uri)
                                   (file-name-nondirectory (url-unhex-string uri))))
                          (duet-get-string attachment :mime_type)
-                         (and size (> size 0) (duet-attachment--size size))
+                         (and size (> size 0) (duet-attachment-size size))
                          (and (null id) uri)))
              " ")
             "]")))

@@ -41,7 +41,8 @@
 ;;                       duet-approval-view.el, at the end of a transcript:
 ;;                       duet-approval-footer.el with duet-approval-excerpt.el,
 ;;                       forms: duet-form.el)
-;;   duet-attach.el      files that go with a prompt
+;;   duet-attach.el      files that go with a prompt (from the clipboard, and dropped
+;;                       ones: duet-attach-window.el)
 ;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
@@ -68,6 +69,7 @@
 (require 'duet-transcript)
 (require 'duet-compose)
 (require 'duet-attach)
+(require 'duet-attach-window)
 (require 'duet-attachment)
 (require 'duet-approvals)
 (require 'duet-notify)
