@@ -63,7 +63,7 @@ internal/executor: frame server internal/catalog internal/catalogrpc internal/ex
 internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/acp/setting internal/executor/authmethod internal/executor/blocks internal/executor/plan internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/form internal/shellcommand internal/toolinput
 internal/executor/acp/linefilter: frame
 internal/executor/acp/setting: frame internal/catalog
-internal/executor/authmethod:
+internal/executor/authmethod: internal/catalog
 internal/executor/blocks: internal/catalog internal/executor/task
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/executortest: internal/catalog internal/witness  # for tests
