@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -111,7 +112,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	log := s.OpenLog()
 	defer log.Close(logGrace)
-	interrupts, stop := interrupts()
+	interrupts, stop := interrupt.Signals()
 	defer stop()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
@@ -123,7 +124,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 		}
 	}
 	var h *host.Connection
-	if err := orInterrupted(interrupts, cancel, func() (err error) {
+	if err := interrupt.Or(interrupts, cancel, func() (err error) {
 		h, err = host.Connect(ctx, &s.Settings, log)
 		return err
 	}); err != nil {
@@ -139,7 +140,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	case session.Status == wire.Completed:
 		return nil
 	case session.Status == wire.Interrupted && interrupted:
-		return statusInterrupted
+		return interrupt.Err
 	}
 	return exitStatus(1)
 }
@@ -161,7 +162,7 @@ func attendPrompt(ctx context.Context, s *settings, c *client.Client, view *turn
 		return session, false, err
 	}
 	return turn.Attend(ctx, c, view, session, turn.Options{
-		Yes: o.yes, Deny: o.deny, Signals: interrupts, EndNow: func() { os.Exit(int(statusInterrupted)) },
+		Yes: o.yes, Deny: o.deny, Signals: interrupts, EndNow: func() { os.Exit(interrupt.Status) },
 		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) }, Continued: o.from != "",
 	})
 }

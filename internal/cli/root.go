@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -60,6 +61,8 @@ func Run(version string) int {
 	switch {
 	case errors.As(err, &status):
 		return int(status)
+	case errors.Is(err, interrupt.Err):
+		return interrupt.Status
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "duet-rpc: %s\n", output.Exact(err.Error())) // it may quote anybody
 		return 1
@@ -71,9 +74,6 @@ func Run(version string) int {
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// statusInterrupted is the exit status after C-c, as a shell has it.
-const statusInterrupted exitStatus = 130
 
 // newRootCommand makes the command line.
 func newRootCommand(version string) *cobra.Command {
