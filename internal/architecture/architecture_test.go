@@ -29,12 +29,12 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/output internal/cli/pager internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/output internal/cli/pager internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/agents: internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/signin
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire internal/lazyregexp
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/cli/wire
-internal/cli/daemon: client internal/cli/wire internal/config internal/host internal/project internal/socket
+internal/cli/daemon: client internal/cli/output internal/cli/wire internal/config internal/host internal/project internal/socket
 internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/cli/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
 internal/cli/flagvalue: internal/logging
@@ -47,6 +47,7 @@ internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/sessionview: internal/cli/output internal/cli/wire
 internal/cli/tty:
 internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
+internal/cli/usage:
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project

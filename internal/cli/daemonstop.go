@@ -30,7 +30,7 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 			}
 			ctx, stop := interrupt.Until(cmd.Context())
 			defer stop()
-			status, killed, err := daemon.Stop(ctx, &s.Settings, p, force)
+			status, killed, err := daemon.Stop(ctx, &s.Settings, p, force, func(what string) { progress(cmd, s, "%s", what) })
 			if ctx.Err() != nil && err != nil {
 				return interrupt.Err
 			}
