@@ -21,7 +21,8 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/agentsetting internal/approval internal/catalog internal/config internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/openrpc internal/query internal/restricted internal/signin internal/terminal
+handlers: server server/passfd internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/openrpc internal/query internal/restricted internal/signin internal/terminal
+internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
 internal/approval: internal/catalog internal/config internal/domain internal/form internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
@@ -30,7 +31,7 @@ internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
 internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/output internal/cli/pager internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
-internal/cli/agents: internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/signin
+internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/signin
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire internal/lazyregexp
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/cli/wire
@@ -102,7 +103,7 @@ internal/registry: internal/lazyregexp  # what somebody else says of agents
 internal/relay: frame server internal/pending
 internal/restricted: internal/domain
 internal/shellcommand: internal/lazyregexp
-internal/signin: internal/config internal/executor/authmethod internal/executor/process
+internal/signin: internal/agentlink internal/executor/authmethod internal/executor/process
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
