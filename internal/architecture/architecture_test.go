@@ -48,7 +48,7 @@ internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/sessionview: internal/cli/output internal/cli/wire
 internal/cli/tty:
 internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
-internal/cli/usage:
+internal/cli/usage: internal/lazyregexp
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
