@@ -1,9 +1,9 @@
 package markdown
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // A kind is what a block is.
@@ -41,20 +41,14 @@ type splitter struct {
 	inset   int    // of a fence: how far it is indented
 }
 
-// lazily is a pattern that is compiled when it is first used: not at the start of
-// each process.
-func lazily(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
-}
-
 var (
-	headingLine   = lazily(`^ {0,3}#{1,6}(?:[ \t]|$)`)
-	ruleLine      = lazily(`^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$`)
-	fenceLine     = lazily("^( {0,3})(`{3,}|~{3,})[ \t]*([^`]*)$")
-	itemLine      = lazily(`^( {0,3})([-+*]|\d{1,9}[.)])(?:[ \t]+|$)`)
-	quoteLine     = lazily(`^ {0,3}> ?`)
-	delimiterLine = lazily(`^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$`)
-	underline     = lazily(`^ {0,3}(?:=+|-+)[ \t]*$`)
+	headingLine   = lazyregexp.New(`^ {0,3}#{1,6}(?:[ \t]|$)`)
+	ruleLine      = lazyregexp.New(`^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$`)
+	fenceLine     = lazyregexp.New("^( {0,3})(`{3,}|~{3,})[ \t]*([^`]*)$")
+	itemLine      = lazyregexp.New(`^( {0,3})([-+*]|\d{1,9}[.)])(?:[ \t]+|$)`)
+	quoteLine     = lazyregexp.New(`^ {0,3}> ?`)
+	delimiterLine = lazyregexp.New(`^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$`)
+	underline     = lazyregexp.New(`^ {0,3}(?:=+|-+)[ \t]*$`)
 )
 
 // next takes a line, and gives what it completes.

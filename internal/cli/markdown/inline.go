@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -40,8 +41,8 @@ type token struct {
 const mostMarks = 1000
 
 var (
-	autolink = lazily(`^<([a-zA-Z][a-zA-Z0-9+.-]{1,31}:[^\s<>]*)>`)
-	entity   = lazily(`^&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});`)
+	autolink = lazyregexp.New(`^<([a-zA-Z][a-zA-Z0-9+.-]{1,31}:[^\s<>]*)>`)
+	entity   = lazyregexp.New(`^&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});`)
 )
 
 // inline reads the text of a paragraph, in which every character is seen.

@@ -10,6 +10,7 @@ package markdown
 import (
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -179,7 +180,7 @@ func (r *Renderer) paragraph(lines []string, columns int, base style) (out []str
 	return out
 }
 
-var closingHashes = lazily(`(^|[ \t])#+[ \t]*$`)
+var closingHashes = lazyregexp.New(`(^|[ \t])#+[ \t]*$`)
 
 func (r *Renderer) heading(lines []string, columns int) []string {
 	if len(lines) > 1 { // underlined
@@ -194,7 +195,7 @@ func (r *Renderer) heading(lines []string, columns int) []string {
 	return r.paragraph([]string{closingHashes().ReplaceAllString(text[level:], "")}, columns, base)
 }
 
-var task = lazily(`^\[([ xX])\][ \t]+`)
+var task = lazyregexp.New(`^\[([ xX])\][ \t]+`)
 
 func (r *Renderer) item(lines []string, columns, depth int) []string {
 	m := itemLine().FindStringSubmatch(lines[0])

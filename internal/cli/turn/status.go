@@ -12,7 +12,8 @@ import (
 // A status is what the last line of a terminal says while a turn goes on: for how
 // long it does, and what the agent does, or since when it gives no sign of life.
 type status struct {
-	began   time.Time       // the turn; zero: nobody ticks
+	ticking bool            // somebody has it drawn anew as time goes by
+	began   time.Time       // the turn
 	spoken  time.Time       // when the agent has last said something
 	tool    string          // that runs; or ""
 	printed bool            // a terminal has shown something since the tool began
@@ -53,7 +54,7 @@ func (v *View) agentSilent(d wire.EventData) {
 	switch {
 	case d.Ended:
 		s.silent, s.noted = nil, false
-	case v.region != nil && !s.began.IsZero():
+	case v.region != nil && s.ticking:
 		s.silent = &d
 	case !s.noted:
 		s.noted = d.Note != ""
@@ -87,7 +88,7 @@ func (v *View) rows() (rows []string) {
 func (v *View) statusLine() string {
 	s := &v.status
 	switch {
-	case s.began.IsZero(), time.Since(s.spoken) < beat:
+	case !s.ticking, time.Since(s.spoken) < beat:
 		return ""
 	case s.silent != nil:
 		return "— " + output.Line(silentText(v.session.Agent, *s.silent))
@@ -106,11 +107,14 @@ func (v *View) work() (ticks <-chan time.Time, stop func()) {
 	if v.region == nil {
 		return nil, func() {}
 	}
-	v.status.began, v.status.step = time.Now(), 0
+	if v.status.began.IsZero() {
+		v.status.began, v.status.step = time.Now(), 0
+	}
+	v.status.ticking = true
 	ticker := time.NewTicker(tick)
 	return ticker.C, func() {
 		ticker.Stop()
-		v.status.began = time.Time{}
+		v.status.ticking = false
 		v.endLine()
 	}
 }
