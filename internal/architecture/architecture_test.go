@@ -37,6 +37,7 @@ internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cl
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/cli/wire
 internal/cli/daemon: client internal/cli/output internal/cli/wire internal/config internal/host internal/project internal/socket
 internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/cli/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
+internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
 internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
@@ -49,7 +50,7 @@ internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/sessionview: internal/cli/output internal/cli/wire
 internal/cli/tty:
-internal/cli/turn: client internal/cli/inbox internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
+internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
 internal/cli/usage: internal/lazyregexp
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust

@@ -47,12 +47,22 @@ func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, p
 
 // connected is withHub that leaves errors as they are.
 func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	ctx, stop := interrupt.Until(cmd.Context())
+	defer stop()
+	err := reached(ctx, cmd, s, do, opts...)
+	var status exitStatus
+	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
+		return interrupt.Err
+	}
+	return err
+}
+
+// reached is connected that leaves signals to do.
+func reached(ctx context.Context, cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	p, err := s.Project()
 	if err != nil {
 		return err
 	}
-	ctx, stop := interrupt.Until(cmd.Context())
-	defer stop()
 	if logging.LogsMessages(os.Getenv) {
 		log := s.OpenLog()
 		defer log.Close(logGrace)
@@ -65,15 +75,11 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 			c, err = host.Dial(ctx, &s.Settings, p, opts...)
 		}
 	}
-	if err == nil {
-		defer c.Close()
-		err = do(ctx, c)
+	if err != nil {
+		return err
 	}
-	var status exitStatus
-	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
-		return interrupt.Err
-	}
-	return err
+	defer c.Close()
+	return do(ctx, c)
 }
 
 // startsDaemon marks a command for which a daemon is started where none runs

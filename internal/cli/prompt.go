@@ -26,13 +26,13 @@ else in this process. Everybody connected to the hub can see it and answer its
 questions.
 
 What the agent says goes to standard output as it comes; what it does, what it
-asks and how it changes files goes to standard error. Questions are asked on the
-terminal: y allows, n denies and asks you why, a allows the same for the rest of
-the session, e lets you edit the tool's input first (if the agent supports that),
-and v shows a question that is too long for the screen, with $PAGER or less. What
-you typed before a question was shown is discarded. --yes allows everything,
---deny denies everything. Without a terminal and without either flag, every
-question is denied.
+asks and how it changes files goes to standard error. Questions are answered by one
+key: y allows, n denies and asks you why, a allows the same for the rest of the
+session, e lets you edit the tool's input first, in $VISUAL or $EDITOR (if the
+agent supports that), and v shows a question that is too long for the screen, with
+$PAGER or less. What you typed before a question was shown is discarded. --yes
+allows everything, --deny denies everything. Without a terminal and without either
+flag, every question is denied.
 
 Characters that would control the terminal, change the direction of text or be
 invisible are written out, such as <U+202E>. If standard output is a pipe or a

@@ -26,6 +26,10 @@ func Size(out io.Writer) (columns, rows int, ok bool) {
 	return columns, rows, err == nil && columns > 0 && rows > 0
 }
 
+// IsDumb reports whether the terminal can neither move its cursor nor show colours,
+// as those of some editors.
+func IsDumb() bool { return os.Getenv("TERM") == "dumb" }
+
 // Draws reports whether out is a terminal that can move its cursor, and knows how
 // large it is.
 func Draws(out io.Writer) bool {

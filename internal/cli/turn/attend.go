@@ -52,6 +52,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	defer cancel()
 
 	a := newAsker(o, view, c)
+	defer a.lines()
 	var stopContinued func()
 	a.continued, stopContinued = tty.Continued()
 	defer stopContinued()
@@ -62,6 +63,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	var overdue <-chan time.Time
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
+			a.lines()
 			o.EndNow()
 		}
 		a.interrupts, a.isToEnd = true, sig != os.Interrupt

@@ -52,7 +52,7 @@ type View struct {
 // printed as a line of JSON instead of the agent's words.
 func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
-		out: out, side: side, json: json, color: !noColor && tty.Is(side),
+		out: out, side: side, json: json, color: !noColor && tty.Is(side) && !tty.IsDumb(),
 		diffs: make(map[string]bool), tools: make(map[string]bool), plan: make(map[string]string),
 		depths: make(map[string]int),
 	}
