@@ -30,6 +30,7 @@
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, agents that say nothing:
 ;;                       duet-silence.el, looks: duet-render.el, duet-markup.el,
+;;                       duet-whole.el,
 ;;                       duet-lines.el, duet-visible.el, what RET visits:
 ;;                       duet-visit.el, what the mouse wheel does: duet-scroll.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
@@ -82,6 +83,7 @@
 (require 'duet-secrets)
 (require 'duet-silence)
 (require 'duet-trust)
+(require 'duet-whole)
 (require 'duet-menu-bar)
 
 ;; These take other packages of Emacs with them, so they come when they are
