@@ -19,6 +19,8 @@
 (require 'duet-lines)
 (require 'duet-visible)
 
+(declare-function duet-whole-show "duet-whole" ())
+
 (defgroup duet-faces nil
   "Faces of Duet."
   :group 'duet
@@ -228,7 +230,11 @@ It makes no difference whether a text is broken whole or piece by piece."
 (defun duet-render--answer (message)
   "Return the text of MESSAGE, the answer to a question."
   (let* ((data (duet-message-data message))
-         (said (duet-get-string data :response_text))
+         (denied (equal (duet-get-string data :decision) "denied"))
+         (text (duet-get-string data :response_text))
+         ;; That stands for no reason.
+         (said (or (and (not (and denied (equal text "denied"))) text)
+                   (duet-get-string data :explanation)))
          (by (duet-get-string data :decided_by)))
     (concat (duet-render--signed "❯" 'duet-prompt)
             (propertize
@@ -395,7 +401,9 @@ That is INPUT itself if there are none."
      (if (or cut left)
          (concat "\n" indent
                  (propertize (format "… %d characters in all" (length text))
-                             'face 'duet-dim))
+                             'face 'link 'mouse-face 'highlight
+                             'duet-action #'duet-whole-show 'duet-whole text
+                             'help-echo "RET, mouse-1: show all of it"))
        ""))))
 
 

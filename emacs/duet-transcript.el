@@ -34,6 +34,7 @@
 (declare-function duet-approvals "duet-approvals" ())
 (declare-function duet-approvals-catch "duet-approval-footer" ())
 (declare-function duet-diff "duet-diff" (session))
+(declare-function duet-diff-all "duet-diff" (session))
 
 (defcustom duet-transcript-delay 0.05
   "How many seconds may pass until a transcript shows what was said."
@@ -88,6 +89,7 @@
     (define-key map "d" #'duet-approval-deny)
     (define-key map "v" #'duet-approval-view)
     (define-key map "D" #'duet-diff)
+    (define-key map "=" #'duet-diff-all)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-transcript-mode'.")

@@ -81,10 +81,14 @@
                (browse-url-browser-function (lambda (url &rest _) (setq visited url))))
           (call-interactively #'duet-transcript-visit)
           (should (equal visited "https://example.org/a?b=1")))
-        ;; What is not there is a word like any other.
+        ;; What is not there is a word like any other; prose does not fold under it.
         (search-backward "nowhere")
-        (call-interactively #'duet-transcript-visit)
-        (should (duet-section-folded-p (duet-section-at)))))))
+        (duet-test-should-say "Nothing is here to go to; TAB folds"
+          (call-interactively #'duet-transcript-visit))
+        (should-not (duet-section-folded-p (duet-section-at)))
+        (duet-test-press "TAB" #'duet-section-toggle)
+        (duet-test-press "RET" #'duet-transcript-visit)
+        (should-not (duet-section-folded-p (duet-section-at)))))))
 
 (ert-deftest duet-transcript-test-fold-and-move ()
   "Sections fold and unfold, and n and p go from one to the next."
@@ -336,10 +340,13 @@
         (search-backward "± demo")
         (duet-test-should-say "no file .*demo.txt any more"
           (duet-test-press "RET" #'duet-transcript-visit))
-        ;; Where no file is named it folds.
+        ;; A heading folds where no file is named; what is below it does not.
         (goto-char (point-min))
         (search-forward "Read the request")
         (let ((place (point)))
+          (duet-test-should-say "Nothing is here"
+            (duet-test-press "RET" #'duet-transcript-visit))
+          (search-backward "Plan")
           (duet-test-press "RET" #'duet-transcript-visit)
           (should (invisible-p place))
           (should (looking-at "Plan")))))))
