@@ -26,8 +26,9 @@
   "How long a line may be; where one is longer the block has no colours.")
 (defconst duet-code--step 25
   "How many lines get their colours at once.")
-(defconst duet-code--patience 0.1
-  "How many seconds some lines may take; else the rest has no colours.")
+(defvar duet-code--patience 0.5
+  "How many seconds of Emacs's own time some lines may take.
+Else the rest of the block has no colours.")
 
 (defconst duet-code--modes
   '((python-mode "python" "py" "python3" "pycon" "starlark")
@@ -246,7 +247,7 @@ Return non-nil if some wait yet."
   "Take some lines' colours from HIDDEN for BLOCK, whose code begins at START.
 Return non-nil if there are more."
   (let ((runs '())
-        (began (float-time))
+        (began (float-time (get-internal-run-time)))
         beg end more done)
     (with-current-buffer hidden
       (setq beg (+ (point-min) (duet-block-colors block)))
@@ -268,7 +269,7 @@ Return non-nil if there are more."
                   (face (get-text-property place 'face)))
               (push (list (1- place) (1- next) face) runs)
               (setq place next))))))
-    (when (> (- (float-time) began) duet-code--patience)
+    (when (> (- (float-time (get-internal-run-time)) began) duet-code--patience)
       (setq more nil done t))
     (with-silent-modifications
       (pcase-dolist (`(,from ,to ,face) runs)

@@ -13,7 +13,9 @@
   `(let* ((model (duet-model-create :root "/nowhere/"))
           (session (make-duet-session :id "t" :model model :loaded t))
           (,message (make-duet-message :key "m" :kind 'text :session session
-                                       :run "r" :open t)))
+                                       :run "r" :open t))
+          ;; However slow the machine is.
+          (duet-code--patience 1000))
      (duet-model-add-message ,message)
      (with-temp-buffer
        (duet-transcript-mode)

@@ -436,7 +436,7 @@
   "Headings, code and lists have faces, however the text is cut into pieces."
   (let ((text (concat "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```text\n# no title\n```\n"
                       "````md\n```\nnested\n```\ninner\n````\n"
-                      "~~~\nwave\n```\nstill\n~~~\n```one`\nend `x`")))
+                      "~~~\nwave\n```\nstill\n~~~\n```one`\n\nend `x`")))
     (dolist (size '(1 3 1000))
       (let* ((model (duet-model-create :root "/nowhere/"))
              (session (make-duet-session :id "t" :model model :loaded t))
