@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +37,8 @@ func Run(version string) int {
 	switch {
 	case errors.As(err, &status):
 		return int(status)
+	case errors.Is(err, syscall.EPIPE):
+		return 1 // nobody reads any more
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "duet-rpc: %s\n", output.Exact(err.Error())) // it may quote anybody
 		return 1
