@@ -25,10 +25,11 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	var wait bool
 	var session string
 	cmd := &cobra.Command{
-		Use:   "approvals",
-		Short: "List and answer the questions of agents",
-		Long:  approvalsHelp + hubStatusHelp,
-		Args:  noArguments,
+		Annotations: readingHistory(),
+		Use:         "approvals",
+		Short:       "List and answer the questions of agents",
+		Long:        approvalsHelp + hubStatusHelp,
+		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
@@ -60,8 +61,9 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 
 func newApprovalsShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a whole question: the tool's input, the diff, the options",
+		Annotations: readingHistory(),
+		Use:         "show ID",
+		Short:       "Show a whole question: the tool's input, the diff, the options",
 		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +
 			"a terminal with $PAGER or less.\n" + hubStatusHelp,
 		Args:              exactly("ID"),

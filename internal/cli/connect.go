@@ -65,9 +65,24 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 			c, err = host.Dial(ctx, &s.Settings, p, opts...)
 		}
 	}
+	kept := false
+	if err != nil && cmd.Annotations[readsHistory] != "" && host.IsNone(err) {
+		past, end, known, pastErr := host.History(ctx, &s.Settings, p)
+		switch {
+		case pastErr != nil:
+			err = pastErr
+		case known:
+			defer end()
+			c, err, kept = past, nil, true
+		default: // and perhaps somebody is the hub by now
+			c, err = host.Dial(ctx, &s.Settings, p, opts...)
+		}
+	}
 	if err == nil {
 		defer c.Close()
-		err = do(ctx, c)
+		if err = do(ctx, c); err == nil && kept {
+			progress(cmd, s, "no hub runs here; this is what was kept")
+		}
 	}
 	var status exitStatus
 	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
@@ -83,6 +98,13 @@ const startsDaemon = "starts-daemon"
 
 // startingDaemon is the mark.
 func startingDaemon() map[string]string { return map[string]string{startsDaemon: "yes"} }
+
+// readsHistory marks a command that asks of what is kept alone, and is answered where
+// no hub runs, too.
+const readsHistory = "reads-history"
+
+// readingHistory is the mark.
+func readingHistory() map[string]string { return map[string]string{readsHistory: "yes"} }
 
 // progress says something beside the result.
 func progress(cmd *cobra.Command, s *settings, format string, args ...any) {
