@@ -202,9 +202,7 @@ func (a *acpAgent) prompt(m wire) {
 		a.nextID++
 		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "elicitation/create", "params": map[string]any{"sessionId": a.session, "mode": "url", "message": "Sign in", "elicitationId": "e1", "url": "https://example.com/in"}})
 		a.out.Flush()
-		for _, err := os.Stat(filepath.Join(a.cwd, "asked")); err != nil; _, err = os.Stat(filepath.Join(a.cwd, "asked")) {
-			time.Sleep(time.Millisecond)
-		}
+		os.ReadFile(filepath.Join(a.cwd, "asked")) // a pipe, which is closed when somebody is asked
 		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "e1"}})
 		m := a.await(a.nextID)
 		a.text("answer " + string(m.Result) + string(m.Error))
