@@ -16,6 +16,7 @@
 (require 'diff-mode)
 (require 'duet-actions)
 (require 'duet-approval)
+(require 'duet-approval-always)
 (require 'duet-approval-excerpt)
 (require 'duet-header)
 
@@ -137,7 +138,7 @@
                ("Options" ,(and (duet-approval-question-p approval)
                                 (string-join (mapcar #'car (duet-approval-options approval))
                                              ", ")))
-               ("Always" ,(let ((covers (duet-approval-covers approval)))
+               ("Always" ,(let ((covers (duet-approval-always-covers approval)))
                             (and covers (concat "is for " covers))))
                ("Files" ,(mapconcat #'abbreviate-file-name
                                     (duet-get-strings data :paths) ", ")))
@@ -222,7 +223,7 @@ What was changed before is gone on with."
     (user-error "A question has no input to edit"))
   (unless (duet-approval-editable-p approval)
     (user-error "This agent runs the tool with its own input; deny, and tell it what to run"))
-  (duet-approval--check approval)
+  (duet-approval-check approval)
   (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
         (connection (duet-approval-connection approval)))
     (cond

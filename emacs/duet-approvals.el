@@ -19,6 +19,7 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-approval)
+(require 'duet-approval-always)
 (require 'duet-approval-excerpt)
 (require 'duet-header)
 (require 'duet-approval-footer)

@@ -16,6 +16,7 @@
 (require 'duet-actions)
 (require 'duet-approval-view)
 (require 'duet-approvals)
+(require 'duet-attach-window)
 (require 'duet-compose)
 (require 'duet-diff)
 (require 'duet-marks)
@@ -166,6 +167,9 @@
   '("Duet"
     ["Send" duet-compose-send]
     ["Do Not Send" duet-compose-cancel :help "The next prompt can have the text"]
+    ["Attach a File…" duet-attach-file :help "Have a file go with the prompt"]
+    ["Attach the Clipboard's Image" duet-attach-clipboard :enable (display-graphic-p)]
+    ["Do Not Attach…" duet-attach-remove :enable duet-attach--items]
     ["Complete" completion-at-point :help "Behind an @, the name of a file"]
     ["Earlier Prompt" duet-compose-previous]
     ["Later Prompt" duet-compose-next :enable duet-compose--place]

@@ -35,11 +35,14 @@
 ;;   duet-compose.el     where prompts are written (earlier ones:
 ;;                       duet-compose-history.el)
 ;;   duet-actions.el     what can be done with a session
-;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
+;;   duet-approvals.el   questions that wait (one: duet-approval.el, in words:
+;;                       duet-approval-words.el, from now on:
+;;                       duet-approval-always.el and duet-rules.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:
 ;;                       duet-approval-footer.el with duet-approval-excerpt.el,
-;;                       for good: duet-rules.el, forms: duet-form.el)
-;;   duet-attach.el      files that go with a prompt
+;;                       forms: duet-form.el)
+;;   duet-attach.el      files that go with a prompt (from the clipboard, and dropped
+;;                       ones: duet-attach-window.el)
 ;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
@@ -66,6 +69,7 @@
 (require 'duet-transcript)
 (require 'duet-compose)
 (require 'duet-attach)
+(require 'duet-attach-window)
 (require 'duet-attachment)
 (require 'duet-approvals)
 (require 'duet-notify)

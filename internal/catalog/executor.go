@@ -113,6 +113,18 @@ const (
 type ExecutionError struct {
 	Message string `json:"message"`
 	Code    string `json:"code" doc:"In capitals, such as EXECUTOR_ERROR or TIMEOUT."`
+
+	// Ours.
+	AuthMethods []AuthMethod `json:"auth_methods,omitempty" doc:"Somebody has to sign in first: the ways that the agent offers."`
+}
+
+// An AuthMethod is a way to sign in that an agent offers. Ours; the types are
+// those of the Agent Client Protocol.
+type AuthMethod struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Type        string `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."`
 }
 
 // TokenUsage is what a prompt cost.

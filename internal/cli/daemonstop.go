@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/daemon"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -27,11 +28,11 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilInterrupted(cmd.Context())
+			ctx, stop := interrupt.Until(cmd.Context())
 			defer stop()
-			status, killed, err := daemon.Stop(ctx, &s.Settings, p, force)
+			status, killed, err := daemon.Stop(ctx, &s.Settings, p, force, func(what string) { progress(cmd, s, "%s", what) })
 			if ctx.Err() != nil && err != nil {
-				return statusInterrupted
+				return interrupt.Err
 			}
 			if err != nil {
 				return wire.Refusal(err)

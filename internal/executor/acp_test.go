@@ -314,6 +314,11 @@ func TestHowAgentsFail(t *testing.T) {
 			for _, says := range c.says {
 				assert.Contains(t, result.Error.Message, says)
 			}
+			if c.code == task.CodeAuthRequired {
+				assert.Equal(t, []catalog.AuthMethod{
+					{ID: "x", Name: "Fake login", Type: "of-the-future"}, {ID: "no", Name: "Another key", Type: "env_var"}, {ID: "key", Name: "Key", Type: "env_var"},
+				}, result.Error.AuthMethods)
+			}
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 // asking is an asker that asks a question, and what it says of its own.
 func asking(a wire.Approval) (*asker, asked, *bytes.Buffer) {
 	var side bytes.Buffer
-	return &asker{view: NewView(&side, &side, true, false)}, asked{a, inbox.Sheet(a, "/")}, &side
+	return &asker{keyboard: newKeyboard(), view: NewView(&side, &side, true, false)}, asked{a, inbox.Sheet(a, "/")}, &side
 }
 
 // decides types lines, of which the last must make a decision.

@@ -31,6 +31,29 @@ type typed struct {
 	err  error
 }
 
+// A keyboard is where somebody types answers: lines of the terminal, one at a time
+// and each when it is asked for. A view has one, since nothing ends a read that was
+// begun for a question of an earlier turn.
+type keyboard struct {
+	terminal  *os.File // nil: there is none
+	typed     chan typed
+	wantLine  chan struct{} // asks for a line
+	begin     sync.Once     // to read lines
+	lineIsFor string        // the question for which a line was asked for; or empty
+}
+
+func newKeyboard() *keyboard {
+	k := &keyboard{typed: make(chan typed), wantLine: make(chan struct{}, 1)}
+	if tty.Is(os.Stdin) {
+		k.terminal = os.Stdin
+	} else if tty.Is(os.Stderr) { // the prompt came on standard input
+		if terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+			k.terminal = terminal
+		}
+	}
+	return k
+}
+
 // What the next line is taken for.
 type expected int
 
@@ -46,14 +69,10 @@ const (
 // goroutine uses it: the one of Attend.
 type asker struct {
 	Options
-	view     *View
-	hub      *client.Client
-	terminal *os.File // nil: there is none
+	*keyboard
+	view *View
+	hub  *client.Client
 
-	typed      chan typed
-	wantLine   chan struct{} // asks for a line
-	begin      sync.Once     // to read lines
-	lineIsFor  string        // the question for which a line was asked for; or empty
 	seen       map[string]bool
 	decided    map[string]bool // by us
 	waiting    []asked         // the first is being asked
@@ -68,18 +87,13 @@ type asker struct {
 }
 
 func newAsker(o Options, view *View, c *client.Client) *asker {
-	a := &asker{
-		Options: o, view: view, hub: c, typed: make(chan typed), wantLine: make(chan struct{}, 1),
+	if view.keyboard == nil {
+		view.keyboard = newKeyboard()
+	}
+	return &asker{
+		Options: o, keyboard: view.keyboard, view: view, hub: c,
 		seen: make(map[string]bool), decided: make(map[string]bool),
 	}
-	if tty.Is(os.Stdin) {
-		a.terminal = os.Stdin
-	} else if tty.Is(os.Stderr) { // the prompt came on standard input
-		if terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
-			a.terminal = terminal
-		}
-	}
-	return a
 }
 
 // ask answers a question by the options, or begins to ask it.
@@ -265,12 +279,12 @@ func tells(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+le
 // read reads a line of the terminal whenever one is asked for. What came with
 // it is thrown away: it was typed before the next question was asked. It ends
 // with the process: nothing else ends a read of a terminal.
-func (a *asker) read() {
-	for range a.wantLine {
-		text, err := bufio.NewReader(a.terminal).ReadString('\n')
+func (k *keyboard) read() {
+	for range k.wantLine {
+		text, err := bufio.NewReader(k.terminal).ReadString('\n')
 		if text != "" {
 			err = nil
 		}
-		a.typed <- typed{strings.TrimSpace(text), err}
+		k.typed <- typed{strings.TrimSpace(text), err}
 	}
 }

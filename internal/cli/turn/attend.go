@@ -25,6 +25,7 @@ type Options struct {
 	WhySilent   func() string // what is said of it then
 
 	Continued bool // the session goes on with a conversation
+	Again     bool // it was attended with the same view before: what was shown is not shown again
 }
 
 // endWithin is how long a process that was told to end waits for the end of its
@@ -37,7 +38,11 @@ const endWithin = 15 * time.Second
 func Attend(ctx context.Context, c *client.Client, view *View, session wire.Session, o Options) (ended wire.Session, interrupted bool, err error) {
 	view.silence.columns = terminalColumns(view.side)
 	defer view.silence.stop()
-	view.Begin(session)
+	since := view.seq
+	if !o.Again {
+		since = 0
+		view.Begin(session)
+	}
 	if o.Continued {
 		showLeftOpen(ctx, c, session.ThreadID, view)
 	}
@@ -70,7 +75,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	}
 
 	events := make(chan client.Event)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: new(int64)}, func(e client.Event) {
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: &since}, func(e client.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():

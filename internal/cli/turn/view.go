@@ -27,6 +27,8 @@ type View struct {
 	color     bool
 	json      bool // events go to out, and nothing else does
 	session   wire.Session
+	seq       int64     // of the last event that was shown
+	keyboard  *keyboard // nil until somebody is to be asked
 
 	midLine  bool   // the last thing on out was no line end
 	asking   bool   // the last thing on side is what somebody is asked, and they have not typed yet
@@ -80,6 +82,7 @@ const (
 
 // show shows an event of the turn.
 func (v *View) show(e client.Event) meaning {
+	v.seq = max(v.seq, e.Seq)
 	d := wire.DataOf(e)
 	if d.SessionID != v.session.ID && e.Type != wire.EventTerminal {
 		return nothingToDo
