@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,9 +47,11 @@ type agent struct {
 	driver *Driver
 	name   string
 	key    string // see launchKey
-	proc   *process.Process
-	conn   *acp.Connection
-	life   context.Context // ends with the process
+	// startTimeout is how long it may take to answer initialize.
+	startTimeout time.Duration
+	proc         *process.Process
+	conn         *acp.Connection
+	life         context.Context // ends with the process
 
 	info     initializeResult
 	session  acp.SessionId // written by the turn that opens it, before its prompt is sent
@@ -91,7 +94,8 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	life, cancel := context.WithCancel(d.ctx)
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
-		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
+		startTimeout: cmp.Or(time.Duration(t.Launch.StartTimeoutMS)*time.Millisecond, d.opts.StartTimeout),
+		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
 		terminals: make(map[string]*agentTerminal), links: make(map[string]*link), changed: make(chan struct{}, 1),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
