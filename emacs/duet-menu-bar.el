@@ -52,6 +52,8 @@
      :help "Interrupt the turn; it can be continued"]
     ["Changes" duet-diff :enable (duet-menu-bar--session-p)
      :help "Show what the turn has changed, to accept or revert"]
+    ["All Changes" duet-diff-all :enable (duet-menu-bar--session-p)
+     :help "Show what all turns together have changed"]
     ["Rename…" duet-rename :enable (duet-menu-bar--session-p)]
     ["Permissions…" duet-set-mode :enable (duet-menu-bar--session-p)
      :help "Say what the agent may do without asking"]

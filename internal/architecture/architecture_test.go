@@ -30,12 +30,12 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/output internal/cli/pager internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/output internal/cli/pager internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/signin
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire internal/lazyregexp
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/cli/wire
-internal/cli/daemon: client internal/cli/output internal/cli/wire internal/config internal/host internal/project internal/socket
+internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/wire internal/config internal/filewatch internal/host internal/project internal/socket
 internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/cli/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
@@ -85,7 +85,7 @@ internal/filewatch:
 internal/form:
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
 internal/hub: internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/query internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests

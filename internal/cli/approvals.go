@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
 const approvalsHelp = `Answer the questions that agents ask: whether a tool may run, or anything else. A
@@ -33,13 +34,16 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	var wait, list, once bool
 	var session string
 	cmd := &cobra.Command{
-		Use:   "approvals",
-		Short: "List and answer the questions of agents",
-		Long:  approvalsHelp + hubStatusHelp,
-		Args:  noArguments,
+		Annotations: readingHistory(),
+		Use:         "approvals",
+		Short:       "List and answer the questions of agents",
+		Long:        approvalsHelp + hubStatusHelp,
+		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if tty.Is(os.Stdin) && tty.Is(cmd.OutOrStdout()) && !s.json && !wait && !list {
-				return goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once})
+				if err := goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}); !host.IsNone(err) {
+					return wire.Refusal(err)
+				} // else what was kept is listed
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
@@ -76,15 +80,16 @@ func goThrough(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
 	signals, stop := interrupt.Signals()
 	defer stop()
 	o.Signals = signals
-	return wire.Refusal(reached(cmd.Context(), cmd, s, func(ctx context.Context, c *client.Client) error {
+	return reached(cmd.Context(), cmd, s, false, func(ctx context.Context, c *client.Client) error {
 		return turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
-	}))
+	})
 }
 
 func newApprovalsShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a whole question: the tool's input, the diff, the options",
+		Annotations: readingHistory(),
+		Use:         "show ID",
+		Short:       "Show a whole question: the tool's input, the diff, the options",
 		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +
 			"a terminal with $PAGER or less.\n" + hubStatusHelp,
 		Args:              exactly("ID"),

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -101,10 +100,6 @@ func newPromptCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// quietLevel is how much is logged beside a conversation unless told
-// otherwise: what went wrong.
-const quietLevel = slog.LevelError
-
 // runPrompt runs one prompt to its end and returns the exit status as an
 // error.
 func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
@@ -152,13 +147,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	session := p.session
 	view.End(session)
-	switch {
-	case session.Status == wire.Completed:
-		return nil
-	case session.Status == wire.Interrupted && interrupted:
-		return interrupt.Err
-	}
-	return exitStatus(1)
+	return statusOf(session, interrupted)
 }
 
 // A prompting is a prompt from its start to its end, in one hub after the other.
@@ -215,15 +204,6 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 		Continued: p.options.from != "", Again: again,
 	})
 	return interrupted, err
-}
-
-// whySilent says of a hub that has been reached before why it does not answer.
-func whySilent(ctx context.Context, s *settings) string {
-	silent := &host.SilentError{Held: true}
-	if p, err := s.Project(); err == nil {
-		silent.PID, _ = p.Holder(ctx)
-	}
-	return silent.Error()
 }
 
 // startPrompt launches or continues a session.

@@ -3,6 +3,7 @@ package turn
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -303,4 +304,19 @@ func (a *asker) introduce(q asked) {
 	if q.Stale {
 		a.view.Note("the agent that asked is gone; what you decide continues its session")
 	}
+}
+
+// A draft is an input of a tool that is being edited, as it was left.
+type draft struct {
+	question string          // its id
+	text     string          // what the editor has left
+	input    json.RawMessage // what it means; nil: it cannot be used
+}
+
+// edited is the input that takes the place of a question's, or nil.
+func (a *asker) edited(q asked) json.RawMessage {
+	if a.draft.question != q.ID {
+		return nil
+	}
+	return a.draft.input
 }

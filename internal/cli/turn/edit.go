@@ -11,21 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-// A draft is an input of a tool that is being edited, as it was left.
-type draft struct {
-	question string          // its id
-	text     string          // what the editor has left
-	input    json.RawMessage // what it means; nil: it cannot be used
-}
-
-// edited is the input that takes the place of a question's, or nil.
-func (a *asker) edited(q asked) json.RawMessage {
-	if a.draft.question != q.ID {
-		return nil
-	}
-	return a.draft.input
-}
-
 // withEdited makes a decision of a key where another input was written.
 func (a *asker) withEdited(q asked, input json.RawMessage, key string) (d wire.Decision, again bool) {
 	switch strings.ToLower(key) {
