@@ -111,7 +111,9 @@ func TestAFullDisk(t *testing.T) {
 				return err == nil && info.Size() == 1<<20
 			}, watchdog/3, pollEvery, "nothing is set aside")
 			// The rest of the disk, so that it does not take long.
-			require.NoError(t, os.WriteFile(filepath.Join(s.root, "large"), make([]byte, 18<<20), 0o600))
+			var disk syscall.Statfs_t
+			require.NoError(t, syscall.Statfs(s.root, &disk))
+			require.NoError(t, os.WriteFile(filepath.Join(s.root, "large"), make([]byte, int64(disk.Bavail)*disk.Bsize-3<<20), 0o600))
 			streaming := c.launch(test.query, "")
 			chunks := regexp.MustCompile(`chunk [2-9]\d* `)
 			c.await("text", func(e event) bool {
