@@ -21,7 +21,7 @@ import (
 
 // Values of [Method.Type].
 const (
-	TypeAgent    = "agent"             // the agent does it, when it is told to: in a browser, mostly
+	TypeAgent    = authmethod.Agent    // the agent does it, when it is told to: in a browser, mostly
 	TypeTerminal = authmethod.Terminal // a program in a terminal does it
 	TypeVariable = authmethod.Variable // variables of the agent's environment do it
 )
@@ -117,13 +117,13 @@ func methods(offered []authmethod.Method, l agentlink.Launch, env process.Enviro
 		if o.ID == "" || agentlink.Text(o.ID) != o.ID {
 			continue
 		}
-		m := Method{ID: o.ID, Name: agentlink.Text(cmp.Or(o.Name, o.ID)), Description: agentlink.Text(o.Description), Type: cmp.Or(o.Type, TypeAgent)}
-		terminal := o.Meta.Terminal
+		m := Method{ID: o.ID, Name: agentlink.Text(cmp.Or(o.Name, o.ID)), Description: agentlink.Text(o.Description), Type: o.Kind()}
 		switch {
 		case o.Type == TypeTerminal:
 			m.Command, m.Environment = append(slices.Clone(l.Command), o.Args...), o.Env
-		case m.Type == TypeAgent && terminal != nil && terminal.Command != "":
-			m.Type, m.Command, m.Environment = TypeTerminal, append([]string{terminal.Command}, terminal.Args...), terminal.Env
+		case m.Type == TypeTerminal: // by a command of its own
+			terminal := o.Meta.Terminal
+			m.Command, m.Environment = append([]string{terminal.Command}, terminal.Args...), terminal.Env
 		case o.Type == TypeVariable:
 			for _, v := range o.Needs() {
 				m.Variables = append(m.Variables, v)
