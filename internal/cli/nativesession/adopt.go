@@ -3,6 +3,7 @@ package nativesession
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -98,7 +99,7 @@ func NewDelete(o Options) *cobra.Command {
 		Example: "  duet-rpc session delete --native 5c6a836b --agent claude",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !native {
-				return fmt.Errorf("only sessions that an agent keeps itself are deleted: add --native; Duet's own are put away with archiveSession")
+				return fmt.Errorf("only sessions that an agent keeps itself are deleted: add --native; Duet's own stay")
 			}
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
 				if args[0] == "last" {
@@ -112,7 +113,7 @@ func NewDelete(o Options) *cobra.Command {
 				}
 				if !yes {
 					question := fmt.Sprintf("Delete %q (%s, in %s) for good?", output.Short(s.Title), s.ID, output.Line(s.Dir))
-					if err := o.AskYes(cmd, question, "not deleted", "duet-rpc session delete --native "+s.ID); err != nil {
+					if err := o.AskYes(cmd, question, "not deleted", strings.TrimSpace("duet-rpc session delete --native "+s.ID+w.again())); err != nil {
 						return err
 					}
 				}
@@ -133,4 +134,12 @@ func NewDelete(o Options) *cobra.Command {
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.ValidArgsFunction = w.words(o)
 	return cmd
+}
+
+// again are the flags that name the agent.
+func (w which) again() string {
+	if w.agent == "" {
+		return ""
+	}
+	return " --agent " + w.agent
 }
