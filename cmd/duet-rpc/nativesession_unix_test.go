@@ -165,7 +165,8 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 
 			next := c.next(a.launched, "and now?")
 			c.completes(next)
-			assert.Contains(t, c.told(next.SessionID), "message assistant after 4: and now?", "the agent knows what was said, and tells none of it again")
+			whole := append(append([]string{}, want...), "message user and now?", "message assistant after 4: and now?")
+			assert.Equal(t, whole, c.told(next.SessionID), "the agent knows what was said, and tells none of it again")
 			assert.Len(t, keptIn(dir), 3, "it is the same session")
 			c.leave()
 		})
