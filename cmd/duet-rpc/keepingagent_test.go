@@ -55,7 +55,7 @@ func keptIn(dir string) (list []keptSession) {
 
 // keptText is an update with a text.
 func keptText(kind, text string) json.RawMessage {
-	raw, _ := json.Marshal(object{"sessionUpdate": kind, "content": object{"type": "text", "text": text}})
+	raw, _ := json.Marshal(map[string]any{"sessionUpdate": kind, "content": map[string]any{"type": "text", "text": text}})
 	return raw
 }
 
@@ -66,7 +66,7 @@ func keepSessions(dir, abilities string) {
 	can := strings.Fields(abilities)
 	has := func(word string) bool { return slices.Contains(can, word) }
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
-	send := func(m object) {
+	send := func(m map[string]any) {
 		m["jsonrpc"] = "2.0"
 		raw, _ := json.Marshal(m)
 		_, _ = os.Stdout.Write(append(raw, '\n'))
@@ -74,7 +74,7 @@ func keepSessions(dir, abilities string) {
 	var now keptSession
 	tell := func(session string, updates []json.RawMessage) {
 		for _, u := range updates {
-			send(object{"method": "session/update", "params": object{"sessionId": session, "update": u}})
+			send(map[string]any{"method": "session/update", "params": map[string]any{"sessionId": session, "update": u}})
 		}
 	}
 	made := 0
@@ -97,8 +97,8 @@ func keepSessions(dir, abilities string) {
 		log, _ := os.OpenFile(filepath.Join(dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		fmt.Fprintln(log, strings.TrimSpace(m.Method+" "+m.Params.Session))
 		log.Close()
-		answer := func(result any) { send(object{"id": m.ID, "result": result}) }
-		fail := func(code int, text string) { send(object{"id": m.ID, "error": object{"code": code, "message": text}}) }
+		answer := func(result any) { send(map[string]any{"id": m.ID, "result": result}) }
+		fail := func(code int, text string) { send(map[string]any{"id": m.ID, "error": map[string]any{"code": code, "message": text}}) }
 		find := func() (keptSession, bool) {
 			for _, k := range keptIn(dir) {
 				if k.ID == m.Params.Session {
@@ -118,26 +118,26 @@ func keepSessions(dir, abilities string) {
 		case !able:
 			fail(-32601, "Method not found")
 		case m.Method == "initialize":
-			session := object{}
+			session := map[string]any{}
 			for _, word := range []string{"list", "resume", "fork", "close", "delete"} {
 				if has(word) {
-					session[word] = object{}
+					session[word] = map[string]any{}
 				}
 			}
-			answer(object{"protocolVersion": 1, "agentCapabilities": object{"loadSession": has("load"), "sessionCapabilities": session}})
+			answer(map[string]any{"protocolVersion": 1, "agentCapabilities": map[string]any{"loadSession": has("load"), "sessionCapabilities": session}})
 		case m.Method == "session/new":
 			now = keptSession{ID: begin(), Dir: m.Params.Dir}
-			answer(object{"sessionId": now.ID})
+			answer(map[string]any{"sessionId": now.ID})
 		case m.Method == "session/list":
-			var fit []object
+			var fit []map[string]any
 			for _, k := range keptIn(dir) {
 				if m.Params.Dir == "" || m.Params.Dir == k.Dir {
-					fit = append(fit, object{"sessionId": k.ID, "cwd": k.Dir, "title": k.Title, "updatedAt": k.Updated})
+					fit = append(fit, map[string]any{"sessionId": k.ID, "cwd": k.Dir, "title": k.Title, "updatedAt": k.Updated})
 				}
 			}
 			from := 0
 			fmt.Sscan(m.Params.Cursor, &from)
-			page := object{"sessions": fit[min(from, len(fit)):min(from+keptPage, len(fit))], "nextCursor": nil}
+			page := map[string]any{"sessions": fit[min(from, len(fit)):min(from+keptPage, len(fit))], "nextCursor": nil}
 			if from+keptPage < len(fit) {
 				page["nextCursor"] = fmt.Sprint(from + keptPage)
 			}
@@ -145,19 +145,19 @@ func keepSessions(dir, abilities string) {
 		case m.Method == "session/load" && has("late"):
 			if k, ok := find(); ok {
 				now = k
-				answer(object{})
+				answer(map[string]any{})
 				tell(k.ID, k.Told)
 			}
 		case m.Method == "session/load":
 			if k, ok := find(); ok {
 				now = k
 				tell(k.ID, k.Told)
-				answer(object{})
+				answer(map[string]any{})
 			}
 		case m.Method == "session/resume":
 			if k, ok := find(); ok {
 				now = k
-				answer(object{})
+				answer(map[string]any{})
 			}
 		case m.Method == "session/fork":
 			if k, ok := find(); ok {
@@ -165,14 +165,14 @@ func keepSessions(dir, abilities string) {
 				now.ID = begin()
 				now.save(dir)
 				tell(now.ID, now.Told) // as opencode does
-				answer(object{"sessionId": now.ID})
+				answer(map[string]any{"sessionId": now.ID})
 			}
 		case m.Method == "session/close":
-			answer(object{})
+			answer(map[string]any{})
 		case m.Method == "session/delete":
 			if k, ok := find(); ok {
 				_ = os.Remove(filepath.Join(dir, k.ID+".json"))
-				answer(object{})
+				answer(map[string]any{})
 			}
 		case m.Method == "session/prompt":
 			var texts []string
@@ -191,7 +191,7 @@ func keepSessions(dir, abilities string) {
 			now.Updated = time.Now().UTC().Format(time.RFC3339)
 			now.save(dir)
 			tell(now.ID, []json.RawMessage{said})
-			answer(object{"stopReason": "end_turn"})
+			answer(map[string]any{"stopReason": "end_turn"})
 		}
 	}
 }
