@@ -135,12 +135,12 @@ So its key does what it does in the buffers."
      :if-not-derived duet-transcript-mode)
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
-    ("A" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)]
+    ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)]
    ["Run"
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
-    ("K" "Agent's option" duet-set-option :inapt-if-not duet-menu--session)
+    ("S" "Agent's option" duet-set-option :inapt-if-not duet-menu--session)
     ("N" "Agent of new ones" duet-choose-agent)]
    ["Review"
     ("j" "Next question" duet-approval-next)
@@ -148,9 +148,9 @@ So its key does what it does in the buffers."
     ("R" "Decided for good" duet-rules)
     ("D" "Changes" duet-diff :inapt-if-not duet-menu--session)
     ("=" "All changes" duet-diff-all :inapt-if-not duet-menu--session)
-    ("s" "Search all" duet-search)]]
+    ("/" "Search all" duet-search)]]
   [["Terminal"
-    ("t" "New terminal" duet-terminal)
+    ("&" "New terminal" duet-terminal)
     ("V" "All terminals" duet-terminals)]
    ["From this buffer"
     ("." "Region or line" duet-send-region)
@@ -161,8 +161,8 @@ So its key does what it does in the buffers."
     ("L" "All agents" duet-agents)
     ("g" "Refresh or start" duet-menu-restart)]
    [""
-    ("E" "Log" duet-log-show)
-    ("O" "Options" duet-menu-customize)
+    ("$" "Log" duet-log-show)
+    (":" "Options" duet-menu-customize)
     ("X" "Stop server" duet-stop)
     ("q" "Close this" transient-quit-one)]]
   (interactive)
