@@ -69,7 +69,8 @@
         header-line-format '(:eval (duet-diff--header)))
   ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
   (setq-local minor-mode-overriding-map-alist nil)
-  (setq-local revert-buffer-function (lambda (&rest _) (duet-diff-refresh)))
+  (setq-local revert-buffer-function (lambda (&rest _) (duet-diff-refresh))
+              next-error-function #'duet-diff--next-error)
   (add-to-invisibility-spec '(duet-diff . t))
   (add-hook 'kill-buffer-hook #'duet-diff--forget nil t))
 
@@ -379,6 +380,19 @@ What was reverted is put into its file again."
     (when line
       (goto-char (point-min))
       (forward-line (1- line)))))
+
+(defun duet-diff--next-error (count &optional reset)
+  "Visit the change that is COUNT further, in its file; from the first if RESET.
+This is what `next-error' does."
+  (when reset (goto-char (point-min)))
+  (let ((here (point)))
+    (unless (zerop count)
+      (duet-diff-next count)
+      (when (= here (point))
+        (user-error (if (> count 0) "This is the last change" "This is the first change")))))
+  (when-let ((window (get-buffer-window)))
+    (set-window-point window (point)))
+  (duet-diff-visit))
 
 (defun duet-diff--line-at-point (file hunk)
   "Return the line of FILE that point is on in HUNK."

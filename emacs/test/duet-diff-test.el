@@ -432,6 +432,23 @@ Who looks at it stays in place; a buffer with changes is named."
                                           ("k" . duet-diff-revert)))
         (should (eq (key-binding (kbd key)) command))))))
 
+(ert-deftest duet-diff-test-next-error ()
+  "From anywhere `next-error' goes to the next change, in its file."
+  (duet-diff-test-with-files `(("a.txt" "a\nb\n" "a\nc\n")
+                               ("f.txt" ,(duet-diff-test--lines)
+                                ,(duet-diff-test--lines '(2 . "two\n") '(20 . "twenty\n"))))
+    (let ((next-error-last-buffer (current-buffer))
+          (visited '()))
+      (goto-char (point-min))
+      (dolist (count '(1 1 1 -1))
+        (save-window-excursion
+          (next-error count)
+          (set-buffer (window-buffer))
+          (push (list (file-name-nondirectory buffer-file-name) (line-number-at-pos)) visited)))
+      (should (equal (nreverse visited)
+                     '(("a.txt" 1) ("f.txt" 1) ("f.txt" 17) ("f.txt" 1))))
+      (duet-test-should-say "first change" (previous-error 5)))))
+
 (ert-deftest duet-diff-test-ediff ()
   "Ediff shows the file before and after, and the windows are back when it ends."
   (duet-diff-test-with-files '(("f.txt" "a\nb\n" "a\nc\n"))
