@@ -38,8 +38,18 @@
   '((((background dark)) :inherit fixed-pitch :foreground "PaleGreen2")
     (t :inherit fixed-pitch :foreground "SeaGreen4"))
   "Code.")
+(defface duet-code-block '((t :inherit fixed-pitch))
+  "Code in a language whose colours are known.")
+(defface duet-table '((t :inherit fixed-pitch))
+  "A table in what an agent says.")
 (defface duet-markup-heading '((t :inherit font-lock-function-name-face :weight bold))
   "A heading in what an agent says.")
+(defface duet-markup-title '((t :inherit duet-markup-heading :underline t))
+  "A heading of the first level in what an agent says.")
+(defface duet-quote '((t :inherit (shadow italic)))
+  "What an agent quotes.")
+(defface duet-struck '((t :inherit shadow :strike-through t))
+  "What an agent has struck out.")
 (defface duet-running '((t :inherit warning))
   "What is going on.")
 (defface duet-waiting '((t :inherit (warning bold)))
@@ -84,7 +94,7 @@ text and thoughts, is left alone.")
 (defconst duet-render--plain
   '(("○" . "o") ("◐" . "~") ("●" . "*") ("✗" . "x") ("■" . "#") ("·" . "-")
     ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-")
-    ("⊘" . "!"))
+    ("⊘" . "!") ("•" . "*") ("│" . "|") ("─" . "-") ("┼" . "+") ("├" . "+") ("┤" . "+"))
   "What stands for signs that a terminal may not be able to show.")
 
 (defun duet-render-sign (sign)
@@ -154,7 +164,9 @@ text and thoughts, is left alone.")
 
 (defconst duet-render-line-length 5000
   "How many characters a line has at most.
-Emacs before version 29 can hardly show a line that is much longer.")
+Emacs before version 29 can hardly show a line that is much longer.  The
+ends of lines that are added have the text property `duet-show': they are
+not copied.")
 
 (defun duet-render-wrap (text &optional column)
   "Return TEXT, which begins in COLUMN, with lines that are too long broken.
@@ -174,7 +186,7 @@ It makes no difference whether a text is broken whole or piece by piece."
           (if (> (- end start) room)
               (progn
                 (push (substring text start (+ start room)) parts)
-                (push "\n" parts)
+                (push (propertize "\n" 'duet-show t) parts)
                 (setq start (+ start room)
                       column 0))
             (push (substring text start (min length (1+ end))) parts)

@@ -13,6 +13,7 @@
 
 (require 'subr-x)
 (require 'thingatpt)
+(require 'duet-link)
 (require 'duet-model)
 (require 'duet-section)
 
@@ -27,11 +28,13 @@ On the heading of what is folded, or can be, fold it or unfold it."
   (interactive nil duet-transcript-mode)
   (let ((action (get-text-property (point) 'duet-action))
         (file (get-text-property (point) 'duet-file))
+        (link (duet-link-at-point))
         (url (thing-at-point-url-at-point))
         (place (duet-visit--place)))
     (cond
      (action (call-interactively action))
      (file (duet-visit--file file (get-text-property (point) 'duet-line)))
+     (link (duet-link-follow link))
      (url (browse-url url))
      (place (duet-visit--file (car place) (cdr place)))
      (t

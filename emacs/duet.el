@@ -29,10 +29,13 @@
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, agents that say nothing:
-;;                       duet-silence.el, looks: duet-render.el, duet-markup.el,
-;;                       duet-whole.el,
+;;                       duet-silence.el, looks: duet-render.el, duet-whole.el,
 ;;                       duet-lines.el, duet-visible.el, what RET visits:
 ;;                       duet-visit.el, what the mouse wheel does: duet-scroll.el)
+;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
+;;                       duet-block.el, marks in a line: duet-inline.el, tables:
+;;                       duet-table.el, colours of code: duet-code.el, links:
+;;                       duet-link.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
 ;;                       duet-compose-history.el)
 ;;   duet-actions.el     what can be done with a session

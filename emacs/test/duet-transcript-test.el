@@ -441,9 +441,9 @@
 
 (ert-deftest duet-transcript-test-markup ()
   "Headings, code and lists have faces, however the text is cut into pieces."
-  (let ((text (concat "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```sh\n# no title\n```\n"
+  (let ((text (concat "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```text\n# no title\n```\n"
                       "````md\n```\nnested\n```\ninner\n````\n"
-                      "~~~\nwave\n```\nstill\n~~~\n```one`\nend `x`")))
+                      "~~~\nwave\n```\nstill\n~~~\n```one`\n\nend `x`")))
     (dolist (size '(1 3 1000))
       (let* ((model (duet-model-create :root "/nowhere/"))
              (session (make-duet-session :id "t" :model model :loaded t))
@@ -466,12 +466,12 @@
           (cancel-timer (or duet-transcript--timer (timer-create)))
           (setq duet-session nil)
           (jit-lock-fontify-now)
-          (cl-loop for (string . face) in '(("Title" . duet-markup-heading)
+          (cl-loop for (string . face) in '(("Title" . duet-markup-title)
                                             ("bold" . bold) ("code" . duet-code)
                                             ("no title" . duet-code) ("x" . duet-code)
                                             ("nested" . duet-code) ("inner" . duet-code)
                                             ("wave" . duet-code) ("still" . duet-code)
-                                            ("sh" . duet-dim) ("md" . duet-dim)
+                                            ("text" . duet-dim) ("md" . duet-dim)
                                             ("Some" . nil) ("end" . nil))
                    do (goto-char (point-min))
                    (let ((case-fold-search nil))

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	"log/slog"
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -24,13 +25,13 @@ else in this process. Everybody connected to the hub can see it and answer its
 questions.
 
 What the agent says goes to standard output as it comes; what it does, what it
-asks and how it changes files goes to standard error. Questions are asked on the
-terminal: y allows, n denies and asks you why, a allows the same for the rest of
-the session, e lets you edit the tool's input first (if the agent supports that),
-and v shows a question that is too long for the screen, with $PAGER or less. What
-you typed before a question was shown is discarded. --yes allows everything,
---deny denies everything. Without a terminal and without either flag, every
-question is denied.
+asks and how it changes files goes to standard error. Questions are answered by one
+key: y allows, n denies and asks you why, a allows the same for the rest of the
+session, e lets you edit the tool's input first, in $VISUAL or $EDITOR (if the
+agent supports that), and v shows a question that is too long for the screen, with
+$PAGER or less. What you typed before a question was shown is discarded. --yes
+allows everything, --deny denies everything. Without a terminal and without either
+flag, every question is denied.
 
 Characters that would control the terminal, change the direction of text or be
 invisible are written out, such as <U+202E>. If standard output is a pipe or a
@@ -99,10 +100,6 @@ func newPromptCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// quietLevel is how much is logged beside a conversation unless told
-// otherwise: what went wrong.
-const quietLevel = slog.LevelError
-
 // runPrompt runs one prompt to its end and returns the exit status as an
 // error.
 func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
@@ -111,7 +108,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	log := s.OpenLog()
 	defer log.Close(logGrace)
-	interrupts, stop := interrupts()
+	interrupts, stop := interrupt.Signals()
 	defer stop()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
@@ -123,56 +120,90 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 		}
 	}
 	var h *host.Connection
-	if err := orInterrupted(interrupts, cancel, func() (err error) {
+	if err := interrupt.Or(interrupts, cancel, func() (err error) {
 		h, err = host.Connect(ctx, &s.Settings, log)
 		return err
 	}); err != nil {
 		return err
 	}
-	defer h.Close(interrupts, view.Note)
-	session, interrupted, err := attendPrompt(ctx, s, h.Client, view, o, text, interrupts)
+	defer func() { h.Close(interrupts, view.Note) }()
+	p := &prompting{settings: s, view: view, options: o, text: text, interrupts: interrupts}
+	interrupted, err := p.attend(ctx, h.Client)
+	for err == nil && p.hubGone {
+		view.Note("the hub has gone; going on with another one, or in this process")
+		h.Close(interrupts, view.Note)
+		if err = interrupt.Or(interrupts, cancel, func() error {
+			next, err := host.Connect(ctx, &s.Settings, log)
+			if err == nil {
+				h = next
+			}
+			return err
+		}); err == nil {
+			interrupted, err = p.attend(ctx, h.Client)
+		}
+	}
 	if err != nil {
 		return wire.Refusal(err)
 	}
+	session := p.session
 	view.End(session)
-	switch {
-	case session.Status == wire.Completed:
-		return nil
-	case session.Status == wire.Interrupted && interrupted:
-		return statusInterrupted
-	}
-	return exitStatus(1)
+	return statusOf(session, interrupted)
 }
 
-// attendPrompt starts a session and shows it to its end.
-func attendPrompt(ctx context.Context, s *settings, c *client.Client, view *turn.View, o promptOptions, text string, interrupts <-chan os.Signal) (session wire.Session, interrupted bool, err error) {
+// A prompting is a prompt from its start to its end, in one hub after the other.
+type prompting struct {
+	settings   *settings
+	view       *turn.View
+	options    promptOptions
+	text       string
+	interrupts <-chan os.Signal
+
+	session wire.Session // the zero value until there is one
+	hubGone bool         // the hub ended before the session did, and not because somebody stopped it
+}
+
+// attend starts a session, or goes on with that of a hub that has gone, and shows it
+// to its end.
+func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted bool, err error) {
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
 	defer func() {
 		if err != nil {
 			err = wire.OrGone(ctx, err)
 		}
+		if p.session.ID == "" || interrupted || !errors.Is(err, wire.ErrHubGone) && (err != nil || !turn.IsOrphan(p.session)) {
+			return
+		}
+		if place, findErr := p.settings.Project(); findErr == nil && !place.Stopped() {
+			p.hubGone, err = true, nil
+		}
 	}()
-	started, err := startPrompt(ctx, c, o, text)
-	if err != nil {
-		return session, false, err
+	again := p.hubGone
+	p.hubGone = false
+	if again {
+		if p.session, _, err = wire.SessionState(ctx, c, p.session.ID); err != nil {
+			return false, err
+		}
 	}
-	if session, _, err = wire.SessionState(ctx, c, started.SessionID); err != nil {
-		return session, false, err
+	if !again || turn.IsOrphan(p.session) {
+		o, text := p.options, p.text
+		if again {
+			o, text, again = promptOptions{from: p.session.ID}, turn.GoOnPrompt(p.text), false
+		}
+		started, err := startPrompt(ctx, c, o, text)
+		if err != nil {
+			return false, err
+		}
+		if p.session, _, err = wire.SessionState(ctx, c, started.SessionID); err != nil {
+			return false, err
+		}
 	}
-	return turn.Attend(ctx, c, view, session, turn.Options{
-		Yes: o.yes, Deny: o.deny, Signals: interrupts, EndNow: func() { os.Exit(int(statusInterrupted)) },
-		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) }, Continued: o.from != "",
+	p.session, interrupted, err = turn.Attend(ctx, c, p.view, p.session, turn.Options{
+		Yes: p.options.yes, Deny: p.options.deny, Signals: p.interrupts, EndNow: func() { os.Exit(interrupt.Status) },
+		SilentAfter: p.settings.AnswerWithin, WhySilent: func() string { return whySilent(ctx, p.settings) },
+		Continued: p.options.from != "", Again: again,
 	})
-}
-
-// whySilent says of a hub that has been reached before why it does not answer.
-func whySilent(ctx context.Context, s *settings) string {
-	silent := &host.SilentError{Held: true}
-	if p, err := s.Project(); err == nil {
-		silent.PID, _ = p.Holder(ctx)
-	}
-	return silent.Error()
+	return interrupted, err
 }
 
 // startPrompt launches or continues a session.

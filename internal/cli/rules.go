@@ -34,10 +34,11 @@ func ruleScope(r wire.Rule) string {
 
 func newRulesCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "rules",
-		Short: "List the rules that were made by answers with --scope",
-		Long:  "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
-		Args:  noArguments,
+		Annotations: readingHistory(),
+		Use:         "rules",
+		Short:       "List the rules that were made by answers with --scope",
+		Long:        "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
+		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []wire.Rule }) error {
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")

@@ -33,10 +33,11 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Archived bool   `json:"archived,omitempty"`
 	}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List sessions, the newest first",
-		Long:  "List sessions, the newest first.\n" + hubStatusHelp,
-		Args:  noArguments,
+		Annotations: readingHistory(),
+		Use:         "list",
+		Short:       "List sessions, the newest first",
+		Long:        "List sessions, the newest first.\n" + hubStatusHelp,
+		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
 				return sessionview.List(cmd.OutOrStdout(), r.Sessions)
@@ -53,6 +54,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 
 func newSessionShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
+		Annotations:       readingHistory(),
 		Use:               "show ID",
 		Short:             "Show a session and the agent's last message",
 		Long:              "Show a session and the agent's last message.\n" + hubStatusHelp,
@@ -60,7 +62,7 @@ func newSessionShowCommand(s *settings) *cobra.Command {
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
-				return sessionview.Print(cmd.OutOrStdout(), r.Session)
+				return sessionview.Print(cmd.OutOrStdout(), r.Session, !s.NoColor)
 			})
 		},
 	}
@@ -174,7 +176,8 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 
 func newSessionAttachmentCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "attachment ID", Args: exactly("ID"),
+		Annotations: readingHistory(),
+		Use:         "attachment ID", Args: exactly("ID"),
 		Short: "Write an image, a sound or a file of a conversation to standard output",
 		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
