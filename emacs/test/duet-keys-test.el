@@ -74,6 +74,9 @@
      duet-terminal-attach-again duet-trust duet-menu-restart)
     ("I" "Sign in" duet-login)
     ("O" "Sign out" duet-logout)
+    ("Y" "Copy the block of code at point" duet-markup-copy-code)
+    ("`" "Show what agents say as it was written, or as what it stands for"
+     duet-markup-toggle)
     ("M-w" "Copy the command that installs the agent" duet-agents-copy-install)
     ("C-c C-c" "Yes, trust the file" duet-trust-yes)
     ("C-c C-k" "No, do not" duet-trust-no)
