@@ -116,6 +116,7 @@ type settingsData struct {
 	AgentMode          string   `json:"agent_mode,omitempty"`
 	AgentModes         []string `json:"agent_modes,omitempty"`
 	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
+	Forked             bool     `json:"forked,omitempty"`
 
 	AgentModeChoices []choice          `json:"agent_mode_choices,omitempty"`
 	Options          map[string]string `json:"options,omitempty"`

@@ -49,7 +49,7 @@ func data(e domain.Event) any {
 			Options: p.Options,
 		}
 	case domain.NativeSessionChanged:
-		return settingsData{ids: ids, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced}
+		return settingsData{ids: ids, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced, Forked: p.Forked}
 	case domain.AgentModeChanged:
 		return settingsData{ids: ids, EventType: "mode", AgentMode: p.Mode, AgentModes: p.Modes, AgentModeChoices: choicesOf(p.Choices)}
 	case domain.AgentSessionChanged:

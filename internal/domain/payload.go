@@ -116,6 +116,7 @@ type SettingsChanged struct {
 type NativeSessionChanged struct {
 	NativeSession string
 	Replaced      bool // the agent had lost the one before
+	Forked        bool // the agent made it of that of the conversation that this one is a fork of
 }
 
 // AgentModeChanged says in which of its modes an agent is.

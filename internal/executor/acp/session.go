@@ -62,10 +62,10 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	switch {
 	case a.session != "" && (wanted == "" || wanted == a.session), wanted != "" && a.resume(t, wanted):
 		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Resumed: true})
-		if text := transcript.Unanswered(t.Conversation.Messages, t.Params.Prompt); text != "" {
-			return []acp.ContentBlock{acp.TextBlock(text)}, nil
-		}
-		return nil, nil
+		return unanswered(t), nil
+	case wanted == "" && a.session == "" && a.fork(t):
+		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Forked: true})
+		return unanswered(t), nil
 	case a.gone(): // the attempt was its end
 		return nil, a.exited()
 	}
@@ -99,6 +99,15 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	}
 	t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: result.SessionID, Primed: history != ""})
 	return opening, nil
+}
+
+// unanswered is what a session that was there before may not know.
+func unanswered(t *turn) []acp.ContentBlock {
+	text := transcript.Unanswered(t.Conversation.Messages, t.Params.Prompt)
+	if text == "" {
+		return nil
+	}
+	return []acp.ContentBlock{acp.TextBlock(text)}
 }
 
 // newSession opens a session. An agent that was given its key and does not use it
@@ -151,6 +160,9 @@ func (a *agent) resume(t *turn, id acp.SessionId) bool {
 		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
 			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
 		})
+		if err == nil {
+			a.replayed()
+		}
 	default:
 		return false
 	}

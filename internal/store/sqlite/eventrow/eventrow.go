@@ -278,6 +278,7 @@ type settingsRow struct {
 type nativeSessionRow struct {
 	NativeSession string `json:"native"`
 	Replaced      bool   `json:"replaced,omitempty"`
+	Forked        bool   `json:"forked,omitempty"`
 }
 
 type agentModeRow struct {
