@@ -39,6 +39,7 @@ const (
 type ContentDelta struct {
 	MessageID string `json:"message_id,omitempty" doc:"The agent's own id of the message. Pieces without one belong to the message that is open."`
 	Delta     Delta  `json:"delta"`
+	ParentID  string `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that says it. Ours."`
 }
 
 // Delta is the text of a [ContentDelta].
