@@ -72,7 +72,7 @@ internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter i
 internal/executor/acp/linefilter: frame
 internal/executor/acp/setting: frame internal/catalog
 internal/executor/authmethod: internal/catalog
-internal/executor/blocks: internal/catalog internal/executor/task
+internal/executor/blocks: internal/catalog internal/domain internal/executor/task
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/executortest: internal/catalog internal/witness  # for tests
 internal/executor/plan: internal/toolinput

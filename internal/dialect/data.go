@@ -28,6 +28,7 @@ type deltaData struct {
 	MessageID string `json:"message_id"`
 	Role      string `json:"role"`
 	Delta     string `json:"delta"`
+	ParentID  string `json:"parent_tool_use_id,omitempty"`
 }
 
 type conversationData struct {
@@ -60,6 +61,7 @@ type requestedData struct {
 	ApprovalID   string          `json:"approval_id"`
 	CallID       string          `json:"call_id"`
 	ToolUseID    string          `json:"tool_use_id"`
+	ParentID     string          `json:"parent_tool_use_id,omitempty"`
 	Type         string          `json:"type"`
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input,omitempty"`
