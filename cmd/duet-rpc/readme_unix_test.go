@@ -47,7 +47,7 @@ func TestReadmeInAShell(t *testing.T) {
 			assert.Equal(t, 4, strings.Count(out, "— completed; go on with: "), out)
 			assert.Contains(t, out, "agent claude")
 			assert.Contains(t, out, "You asked: Why does the build fail?")
-			assert.Contains(t, out, "You asked: Review this:")
+			assert.Contains(t, out, "You asked: Review this")
 			assert.Contains(t, out, "allowed by --yes")
 			assert.Contains(t, out, "You asked: And now fix it")
 		case strings.Contains(block, "duet-rpc daemon start"):
