@@ -79,11 +79,11 @@
     (define-key map "i" #'duet-interrupt)
     (define-key map "k" #'duet-take-back)
     (define-key map "f" #'duet-fork)
-    (define-key map "e" #'duet-transcript-earlier)
+    (define-key map "+" #'duet-transcript-earlier)
     (define-key map "g" #'duet-transcript-refresh)
     (define-key map "T" #'duet-rename)
     (define-key map "l" #'duet)
-    (define-key map "s" #'duet-search-or-say)
+    (define-key map "/" #'duet-search-or-say)
     (define-key map "j" #'duet-approval-next)
     (define-key map "w" #'duet-approvals)
     ;; A question answers these where it stands; the only one, anywhere.
@@ -418,7 +418,7 @@ Without BEFORE it goes where the model has it.  Return it."
      ((and some (not button))
       (duet-section-insert
        'earlier nil
-       (propertize "[e] earlier messages…" 'face 'link 'mouse-face 'highlight
+       (propertize "[+] earlier messages…" 'face 'link 'mouse-face 'highlight
                    'duet-action #'duet-transcript-earlier
                    'help-echo "mouse-1, RET: load earlier messages")
        (duet-transcript--first))))))

@@ -66,6 +66,8 @@
 ;;   duet-secrets.el     keys for agents, from auth-source
 ;;   duet-trust.el       whether a project's .duet.toml may run programs
 ;;   duet-quit.el        what ends with Emacs or with a server
+;;   duet-bookmark.el    bookmarks of lists and transcripts
+;;   duet-evil.el        keys where Evil is there
 ;;   duet-command.el     what the program says on its command line
 
 ;;; Code:
@@ -77,6 +79,8 @@
 (require 'duet-attach)
 (require 'duet-attach-window)
 (require 'duet-attachment)
+(require 'duet-bookmark)
+(require 'duet-evil)
 (require 'duet-approvals)
 (require 'duet-notify)
 (require 'duet-diff)
