@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -84,7 +85,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			"arguments, or standard input if there are none.\n\n" + attachment.Help + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
-			if params["query"], err = promptText(cmd.InOrStdin(), args); err != nil {
+			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args); err != nil {
@@ -138,7 +139,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{"session_id": args[0], "fork": fork}
-			if params["query"], err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
+			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args[1:]); err != nil {

@@ -103,7 +103,7 @@ func (v *View) End(s wire.Session) {
 // spentOn says what a session took: time, tokens and money, as far as they are known.
 func spentOn(s wire.Session) string {
 	var parts []string
-	if s.Milliseconds > 0 {
+	if s.Milliseconds >= 100 {
 		parts = append(parts, output.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
 	}
 	if s.TotalTokens > 0 {
