@@ -119,6 +119,12 @@ func playOutage(t *testing.T, a dayAgent) string {
 	c.completes(l)
 	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
+	if a.withholds {
+		for _, e := range c.seen() {
+			require.NotContains(t, string(e.Raw), "Retrying with backoff")
+		}
+		return "yes: its silence is told; what it prints of that it keeps to itself until it ends"
+	}
 	if a.mutters {
 		return "yes: its silence is told, and what it prints"
 	}
