@@ -112,6 +112,11 @@ func playOutage(t *testing.T, a dayAgent) string {
 	})
 	// It may give a sign of life meanwhile, as with each try, and is silent again.
 	require.Eventually(t, func() bool { return c.isSilent(l) }, watchdog/3, pollEvery)
+	if a.withholds {
+		for _, e := range c.seen() {
+			require.NotContains(t, string(e.Raw), "Retrying with backoff")
+		}
+	}
 	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
 	assert.False(t, c.isSilent(l))
@@ -120,9 +125,6 @@ func playOutage(t *testing.T, a dayAgent) string {
 	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
 	if a.withholds {
-		for _, e := range c.seen() {
-			require.NotContains(t, string(e.Raw), "Retrying with backoff")
-		}
 		return "yes: its silence is told; what it prints of that it keeps to itself until it ends"
 	}
 	if a.mutters {
