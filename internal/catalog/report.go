@@ -178,6 +178,7 @@ type FileChange struct {
 type NativeSession struct {
 	SessionID string `json:"session_id"`
 	Resumed   bool   `json:"resumed,omitempty" doc:"The session was there before."`
+	Forked    bool   `json:"forked,omitempty" doc:"It is a fork of another one, which knows all that was said there."`
 	Primed    bool   `json:"primed,omitempty" doc:"The agent had lost its session: a new one was given the transcript."`
 }
 
@@ -208,4 +209,15 @@ type Silence struct {
 type Process struct {
 	PID  int    `json:"pid"`
 	Mark string `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, or of DUET_AGENT as in earlier versions, by which it is known again."`
+}
+
+// Retold is a part of a conversation that an agent had before, as it tells it
+// again: a report of an event, or, if Role is user, what the human said.
+type Retold struct {
+	EventType string
+	EventData json.RawMessage
+
+	Role    string
+	Text    string
+	Content []ContentBlock // what went with it
 }

@@ -114,6 +114,20 @@ func (w *Writer) Prompt(t store.Tx, run domain.Run, thread domain.Thread) error 
 	return err
 }
 
+// Said adds what the user said in the middle of a run. No message is to be open.
+func (w *Writer) Said(t store.Tx, run domain.Run, text string, list []domain.Content) error {
+	if err := Attach(t, list); err != nil {
+		return err
+	}
+	_, err := w.add(t, run, domain.MessageAdded{Type: domain.ItemMessage, Role: "user", Text: text, Blocks: domain.BlocksOf(list)})
+	return err
+}
+
+// Adopted notes what is missing of a conversation that was begun elsewhere.
+func (w *Writer) Adopted(t store.Tx, run domain.Run, note string) error {
+	return w.say(t, run, "adopted", note)
+}
+
 // Content adds what a run's agent says that is no text, as a message of its own
 // behind the one that is open, and changes run to what is known then.
 func (w *Writer) Content(t store.Tx, run *domain.Run, list []domain.Content) error {
@@ -148,6 +162,12 @@ func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (
 // SessionReplaced notes that a run's agent had lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far.")
+}
+
+// ForkedLater notes that a run's agent made a fork of its own session when that had
+// gone on already.
+func (w *Writer) ForkedLater(t store.Tx, run domain.Run) error {
+	return w.say(t, run, "forked_later", "The conversation that this is a fork of went on meanwhile: the agent may know more of it than stands here.")
 }
 
 // DenialEndedTurn notes, behind the message that is open, that a run's agent ended

@@ -19,6 +19,8 @@ type statusData struct {
 	Error           string `json:"error,omitempty"`
 	ErrorCode       string `json:"error_code,omitempty"`
 	StopReason      string `json:"stop_reason,omitempty"`
+
+	AuthMethods []AuthMethod `json:"auth_methods,omitempty"`
 }
 
 type deltaData struct {
@@ -116,6 +118,7 @@ type settingsData struct {
 	AgentMode          string   `json:"agent_mode,omitempty"`
 	AgentModes         []string `json:"agent_modes,omitempty"`
 	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
+	Forked             bool     `json:"forked,omitempty"`
 
 	AgentModeChoices []choice          `json:"agent_mode_choices,omitempty"`
 	Options          map[string]string `json:"options,omitempty"`

@@ -16,6 +16,7 @@ type RunStateChanged struct {
 	Error         string // where it has ended, or is about to
 	ErrorCode     string
 	StopReason    string
+	SignIn        []AuthMethod // see Run
 }
 
 // MessageDelta is a piece of a message, or of a thought, that is being written.
@@ -118,6 +119,7 @@ type SettingsChanged struct {
 type NativeSessionChanged struct {
 	NativeSession string
 	Replaced      bool // the agent had lost the one before
+	Forked        bool // the agent made it of that of the conversation that this one is a fork of
 }
 
 // AgentModeChanged says in which of its modes an agent is.

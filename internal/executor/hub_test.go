@@ -182,13 +182,18 @@ func (h *hub) codes() (codes []string) {
 	return codes
 }
 
-var quick = executor.Grace{Cancel: 300 * time.Millisecond, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}
+// quick is for agents that heed nothing; patient for those that do, on a machine
+// that may be slow.
+var (
+	quick   = executor.Grace{Cancel: 300 * time.Millisecond, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}
+	patient = executor.Grace{Cancel: time.Minute, Interrupt: quick.Interrupt, Terminate: quick.Terminate}
+)
 
 // newExecutor makes an executor that is closed, and has left no process
 // behind, when the test ends.
 func newExecutor(t *testing.T, h *hub, opts executor.Options) *executor.Executor {
 	if opts.Grace == (executor.Grace{}) {
-		opts.Grace = quick
+		opts.Grace = patient
 	}
 	opts.SilentAfter = cmp.Or(opts.SilentAfter, time.Hour) // a busy machine is no trouble of the agent's
 	x := executor.New(h, opts)

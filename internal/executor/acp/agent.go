@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,6 +30,8 @@ const (
 	// exitGrace is what an agent that is not needed any more gets to end by
 	// itself, once its stdin is closed.
 	exitGrace = 700 * time.Millisecond
+	// closeTime is what an agent gets to close its session before that.
+	closeTime = 500 * time.Millisecond
 	// answerTime is how long the end of an agent's output is held back for
 	// calls that have their response.
 	answerTime = time.Second
@@ -46,9 +49,11 @@ type agent struct {
 	driver *Driver
 	name   string
 	key    string // see launchKey
-	proc   *process.Process
-	conn   *acp.Connection
-	life   context.Context // ends with the process
+	// startTimeout is how long it may take to answer initialize.
+	startTimeout time.Duration
+	proc         *process.Process
+	conn         *acp.Connection
+	life         context.Context // ends with the process
 
 	info     initializeResult
 	session  acp.SessionId // written by the turn that opens it, before its prompt is sent
@@ -59,6 +64,7 @@ type agent struct {
 	last      atomic.Pointer[lastTask]
 	changed   chan struct{} // has one in it when what it told between two turns is to be reported
 	spent     atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
+	updates   atomic.Int64  // how many it has sent
 	loading   atomic.Bool   // updates are a replay of what the hub has
 	inputGone atomic.Bool   // it takes no input any more: it is ending, or has closed it
 	open      atomic.Int64
@@ -91,7 +97,8 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	life, cancel := context.WithCancel(d.ctx)
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
-		workspace: workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
+		startTimeout: cmp.Or(time.Duration(t.Launch.StartTimeoutMS)*time.Millisecond, d.opts.StartTimeout),
+		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
 		terminals: make(map[string]*agentTerminal), links: make(map[string]*link), changed: make(chan struct{}, 1),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
@@ -182,6 +189,7 @@ func (r pausedReader) Read(p []byte) (int, error) {
 }
 
 func (a *agent) update(update []byte, repaired bool) {
+	a.updates.Add(1)
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
 	if mode := a.settings.SpokenMode(kind, update); mode != nil {
@@ -302,8 +310,29 @@ func (a *agent) begin(t *turn) {
 	t.Started(a.proc)
 }
 
+// closeSession has the agent close its session, if it can, so that it may keep what it
+// has not kept yet. One that does not answer in time is not waited for.
+func (a *agent) closeSession() {
+	if a.session == "" || present(a.info.AgentCapabilities.SessionCapabilities.Close) == nil || a.inputGone.Load() || a.proc.Ended() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(a.driver.ctx, closeTime)
+	defer cancel()
+	answered := make(chan struct{})
+	a.driver.work.Go(func() { // one that does not read would hold it up
+		defer close(answered)
+		defer a.responses.Took()
+		_, _ = acp.SendRequest[json.RawMessage](a.conn, ctx, acp.AgentMethodSessionClose, acp.CloseSessionRequest{SessionId: a.session})
+	})
+	select {
+	case <-answered:
+	case <-ctx.Done():
+	}
+}
+
 // retire ends the agent.
 func (a *agent) retire() {
+	a.closeSession()
 	a.proc.CloseInput()
 	if !a.proc.Wait(exitGrace) {
 		a.proc.Terminate()

@@ -110,7 +110,7 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	stopReason, failed = a.prompt(t)
 	close(finished)
 	watching.Wait()
-	if a.gone() {
+	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // one that starts anew finds who has signed in meanwhile
 		c.dismiss()
 	}
 	return stopReason, failed

@@ -22,7 +22,7 @@ func (a *agent) setter(call func(method string, params any) (json.RawMessage, er
 // it would be another one.
 func (a *agent) choose(t *turn) *task.Failure {
 	s := a.setter(func(method string, params any) (json.RawMessage, error) {
-		return callWithin[json.RawMessage](a, a.driver.opts.StartTimeout, method, params)
+		return callWithin[json.RawMessage](a, a.startTimeout, method, params)
 	})
 	defer a.reportSettings(t)
 	err := s.ChooseMode(t.Conversation.AgentMode, t.Params.PermissionMode, func(message string) { t.Problem(task.CodeSetting, message) })

@@ -95,7 +95,7 @@ func (r *Reporter) Fail(code, message string) {
 
 func (r *Reporter) fail(code, message string) {
 	if r.failure == nil {
-		r.failure = &Failure{code, message}
+		r.failure = &Failure{Code: code, Message: message}
 	}
 }
 

@@ -19,7 +19,7 @@ func payloads() []domain.Payload {
 	raw := json.RawMessage(`{"a":1.50,"a":"<b>","c":"\ud800"}`)
 	details := toolDetails()
 	return []domain.Payload{
-		domain.RunStateChanged{ThreadUUID: "t", From: domain.Running, To: domain.Failed, ParentSession: "p", Title: text, Agent: "a", Reason: "r", Error: "e", ErrorCode: "C", StopReason: "s"},
+		domain.RunStateChanged{ThreadUUID: "t", From: domain.Running, To: domain.Failed, ParentSession: "p", Title: text, Agent: "a", Reason: "r", Error: "e", ErrorCode: "C", StopReason: "s", SignIn: []domain.AuthMethod{{ID: "i", Name: "n <b>", Description: "d", Type: "agent"}, {}}},
 		domain.RunStateChanged{To: domain.Queued},
 		domain.MessageDelta{Key: "k", Text: text},
 		domain.MessageDelta{Key: "k", Thought: true, ParentID: "p"},
@@ -36,7 +36,7 @@ func payloads() []domain.Payload {
 		domain.ApprovalResolved{ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Status: "s", Response: text, Comment: "c", Option: "o", DecidedBy: "d", Title: "t", Tool: "T", InputEdited: true, Explanation: "e"},
 		domain.SettingsChanged{Title: &text, Mode: &text, Model: &text, AutoAcceptEdits: &yes, SkipPermissions: &yes, SkipUntil: time.Unix(7, 9).UTC(), Archived: &yes, Reason: "r"},
 		domain.SettingsChanged{},
-		domain.NativeSessionChanged{NativeSession: "n", Replaced: true},
+		domain.NativeSessionChanged{NativeSession: "n", Replaced: true, Forked: true},
 		domain.AgentModeChanged{Mode: "m", Modes: []string{"m", "n"}},
 		domain.AgentModeChanged{Mode: "m", Modes: []string{"m"}, Choices: []domain.Choice{{ID: "m", Name: "M"}}},
 		domain.AgentSessionChanged{AgentSession: agentSession(), Truncated: true},
