@@ -9,6 +9,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -22,7 +24,7 @@ func newSessionCommand(s *settings) *cobra.Command {
 	return group("session", "Start, list, continue and interrupt sessions in the project's hub", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionShowCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
 		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
-		newSessionAttachmentCommand(s))
+		newSessionAttachmentCommand(s), nativesession.NewAdopt(nativeSessions(s)), nativesession.NewDelete(nativeSessions(s)))
 }
 
 func newSessionListCommand(s *settings) *cobra.Command {
@@ -49,6 +51,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
+	nativesession.AddList(cmd, nativeSessions(s), &p.Agent, &p.Limit)
 	return cmd
 }
 
@@ -82,7 +85,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			"arguments, or standard input if there are none.\n\n" + attachment.Help + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
-			if params["query"], err = promptText(cmd.InOrStdin(), args); err != nil {
+			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args); err != nil {
@@ -136,7 +139,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{"session_id": args[0], "fork": fork}
-			if params["query"], err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
+			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args[1:]); err != nil {

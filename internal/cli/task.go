@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -37,7 +38,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if p.Prompt, err = promptText(cmd.InOrStdin(), args); err != nil {
+			if p.Prompt, err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if p.CWD, err = fullPath(p.CWD); err != nil {
