@@ -151,6 +151,7 @@ So its key does what it does in the buffers."
   [["Lists"
     ("l" "Sessions" duet)
     ("L" "Agents" duet-agents)
+    ("H" "Agent's own" duet-adopt-session)
     ("V" "Terminals" duet-terminals)
     ("R" "Rules" duet-rules)]
    ["From here"

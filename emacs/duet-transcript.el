@@ -348,8 +348,9 @@ Return non-nil if something is left to do; a timer goes on with it."
       (setq tail (duet-render-prose tail (save-excursion
                                            (goto-char (duet-section-end section))
                                            (- (point) (line-beginning-position)))))
-      (duet-section-append section (if thinking (propertize tail 'face 'duet-thinking)
-                                     tail))
+      (when thinking
+        (setq tail (propertize tail 'face 'duet-thinking)))
+      (duet-section-append section (duet-render-below message tail))
       (setf (duet-section-shown section) (duet-message-size message)))
     (when (and (eq how 'redraw)
                (or thinking

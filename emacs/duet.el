@@ -61,6 +61,7 @@
 ;;   duet-terminal.el    the server's terminals
 ;;   duet-agents.el      which agents there are
 ;;   duet-login.el       signing in to agents
+;;   duet-adopt.el       sessions that were begun in an agent's own program
 ;;   duet-settings.el    what a session's agent is set to, and can be
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
@@ -106,6 +107,7 @@
 (autoload 'duet-rules "duet-rules" "List what was decided for good." t)
 (autoload 'duet-agents "duet-agents" "List the agents." t)
 (autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
+(autoload 'duet-adopt-session "duet-adopt" "Take over an agent's session." t)
 (autoload 'duet-login "duet-login" "Sign in to an agent." t)
 (autoload 'duet-logout "duet-login" "Sign out of an agent." t)
 (autoload 'duet-send-region "duet-ask" "Begin a prompt with the region." t)

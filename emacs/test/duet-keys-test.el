@@ -51,6 +51,7 @@
     ("C" "Begin a new session" duet-new)
     ("f" "Fork the session" duet-fork)
     ("i" "Interrupt the turn" duet-interrupt)
+    ("H" "Take over a session of the agent's own" duet-adopt-session)
     ("k" "Take it away: a prompt that waits, a rule, a terminal, a change on the disk (asks)"
      duet-take-back duet-rules-take-back duet-terminals-close duet-diff-revert)
     ("K" "Take all changes of the file away, on the disk (asks)" duet-diff-revert-file)
