@@ -168,18 +168,34 @@ What is typed about APPROVAL is kept until it is answered."
       (duet-approval-respond approval)
     (duet-approval-send approval "approve" "Approved" :type "function_call")))
 
-(defun duet-approval-deny (approval)
-  "Do not let the tool of APPROVAL run, for a reason or none.
-Few agents are told the reason; `duet-approval-deny-and-tell' tells it.
-A form, or an address to be opened, is declined."
-  (interactive (list (duet-approval-here))
+(defun duet-approval-deny (approval &optional reason)
+  "Do not let the tool of APPROVAL run.
+With a prefix argument a REASON is read, which is kept in the conversation.
+Few agents are told it; `duet-approval-deny-and-tell' tells it.
+A form, an address to be opened or a choice is declined."
+  (interactive (let ((approval (duet-approval-here)))
+                 (list approval
+                       (and current-prefix-arg
+                            (not (duet-approval-question-p approval))
+                            (duet-approval--reason approval "Why not %s? "))))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (cond
-   ((duet-approval-elicits-p approval) (duet-approval--elicited approval 'decline))
+   ((duet-approval-declinable-p approval)
+    (duet-approval--elicited approval 'decline))
    ((duet-approval-question-p approval)
     (user-error "A question is answered, with %s"
                 (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
-   (t (duet-approval--deny approval))))
+   (t (duet-approval-send approval "deny" "Denied" :type "function_call"
+                          :comment (if (or (null reason) (string-empty-p reason)) "denied"
+                                     reason)))))
+
+(defun duet-approval--reason (approval prompt)
+  "Read why the tool of APPROVAL is not to run, after PROMPT with its name."
+  (string-trim (duet-approval--read
+                approval
+                (lambda (draft)
+                  (read-string (format prompt (duet-approval-name approval))
+                               draft 'duet-approval-deny-history)))))
 
 (defun duet-approval--elicited (approval answer)
   "Answer APPROVAL, a form or an address, with ANSWER.
@@ -201,17 +217,6 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
       (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
     (duet-approval--elicited approval answer)))
 
-(defun duet-approval--deny (approval)
-  "Do not let the tool of APPROVAL run, for a reason that is read."
-  (let ((reason (string-trim
-                 (duet-approval--read
-                  approval
-                  (lambda (draft)
-                    (read-string (format "Why not %s? " (duet-approval-name approval))
-                                 draft 'duet-approval-deny-history))))))
-    (duet-approval-send approval "deny" "Denied" :type "function_call"
-                        :comment (if (string-empty-p reason) "denied" reason))))
-
 (defun duet-approval-deny-and-tell (approval)
   "Do not let the tool of APPROVAL run, and tell the agent what to do instead.
 An agent that is told nothing with a decision is told that with its next prompt."
@@ -220,13 +225,7 @@ An agent that is told nothing with a decision is told that with its next prompt.
   (when (duet-approval-question-p approval)
     (user-error "A question is answered, with %s"
                 (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
-  (let ((words (string-trim
-                (duet-approval--read
-                 approval
-                 (lambda (draft)
-                   (read-string (format "Deny %s, and tell the agent: "
-                                        (duet-approval-name approval))
-                                draft 'duet-approval-deny-history))))))
+  (let ((words (duet-approval--reason approval "Deny %s, and tell the agent: ")))
     (when (string-empty-p words)
       (user-error "Not denied: there is nothing to tell"))
     (duet-approval-send approval "deny" "Denied, and told" :type "function_call"
@@ -248,19 +247,21 @@ A form is filled in; an address is opened, or not."
                 (substitute-command-keys
                  "\\<duet-approval-map>\\[duet-approval-approve] approves, \\[duet-approval-deny] denies")))
   (let* ((options (duet-approval-options approval))
-         (prompt (concat (duet-approval-name approval) " "))
+         (only (duet-approval-options-only-p approval))
+         (prompt (concat (duet-approval-name approval)
+                         (if only (format " (%s) " (string-join (mapcar #'car options) ", "))
+                           " ")))
          (answer (string-trim
                   (duet-approval--read
                    approval
                    (lambda (draft)
                      (if options
-                         (completing-read prompt (mapcar #'car options) nil nil draft
-                                          'duet-approval-answer-history)
+                         (let ((completion-ignore-case t))
+                           (completing-read prompt (mapcar #'car options) nil only draft
+                                            'duet-approval-answer-history))
                        (read-string prompt draft 'duet-approval-answer-history)))))))
     (when (string-empty-p answer)
       (user-error "Not answered"))
-    ;; Whether other words than the options can be told to who asks is known to
-    ;; the server.
     (duet-approval--answer approval answer (cdr (assoc-string answer options t)))))
 
 (defun duet-approval--answer (approval answer &optional option)

@@ -23,9 +23,14 @@ type prompting struct {
 
 // prompt begins a prompt in the site, as a person would.
 func (s *site) prompt(t *testing.T, args ...string) *prompting {
+	return s.shell(t, append([]string{"prompt"}, args...)...)
+}
+
+// shell begins a command on a terminal.
+func (s *site) shell(t *testing.T, args ...string) *prompting {
 	tty := openTerminal(t)
 	l := s.launch()
-	l.args = append(append([]string{"prompt"}, args...), l.args...)
+	l.args = append(args, l.args...)
 	l.stdin, l.stderr = tty.theirs, tty.theirs
 	return &prompting{process: l.start(t), tty: tty}
 }

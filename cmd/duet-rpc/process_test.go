@@ -108,7 +108,7 @@ func (l launch) start(t testing.TB) *process {
 // cleanEnvironment is the test's environment without what the program heeds.
 func cleanEnvironment() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=")
+		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=") || strings.HasPrefix(entry, "EDITOR=") || strings.HasPrefix(entry, "VISUAL=") || strings.HasPrefix(entry, "TERM=")
 	}), "GORACE="+noRaceDelay)
 }
 

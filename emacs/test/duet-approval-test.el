@@ -32,14 +32,14 @@
       (should (equal (duet-test-log) "")))))
 
 (ert-deftest duet-approval-test-deny ()
-  "Who denies may say why; with \\`C-g' nothing is decided."
+  "Who denies with a prefix argument may say why; with \\`C-g' nothing is decided."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
     (duet-test-should-quit "C-g"
-      (duet-test-press "d" #'duet-approval-deny))
+      (duet-test-press "d" #'duet-approval-deny '(4)))
     (should (eq (duet-test-question session) approval))
     (duet-test-typing "not SPC today RET"
-      (duet-test-press "d" #'duet-approval-deny))
+      (duet-test-press "d" #'duet-approval-deny '(4)))
     (duet-test-wait-for-state session 'completed)
     (duet-test-wait-for (duet-test-heard "^Denied: Write demo.txt$"))
     (should-not (duet-test-demo-file connection))
@@ -52,23 +52,22 @@
     (duet-approvals)
     (dolist (word '("because " "it " "is "))
       (duet-test-should-quit (concat (key-description word) " C-g")
-        (duet-test-press "d" #'duet-approval-deny)))
+        (duet-test-press "d" #'duet-approval-deny '(4))))
     (duet-test-typing "late RET"
-      (duet-test-press "d" #'duet-approval-deny))
+      (duet-test-press "d" #'duet-approval-deny '(4)))
     (duet-test-wait-for-state session 'completed)
     (let ((result (duet-test-approval connection approval)))
       (should (equal (duet-get-string result :comment)
                      "because it is late")))))
 
 (ert-deftest duet-approval-test-deny-without-a-reason ()
-  "Nobody has to say why, unless the agent is to be told."
+  "One key denies, and asks nothing; only what the agent is to be told has to be said."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
     (duet-test-typing "SPC RET"
       (duet-test-should-say "nothing to tell"
         (duet-test-press "t" #'duet-approval-deny-and-tell)))
-    (duet-test-typing "RET"
-      (duet-test-press "d" #'duet-approval-deny))
+    (duet-test-press "d" #'duet-approval-deny)
     (duet-test-wait-for-state session 'completed)
     (let ((result (duet-test-approval connection approval)))
       (should (equal (duet-get-string result :comment) "denied")))))
@@ -100,8 +99,7 @@
              (approval (duet-test-question session)))
         (duet-approvals)
         (pcase-dolist (`(,key ,command ,words)
-                       '(("d" duet-approval-deny "is answered, with r")
-                         ("e" duet-approval-edit "no input")
+                       '(("e" duet-approval-edit "no input")
                          ("s" duet-approval-always "no standing answer")
                          ("P" duet-approval-always-in-project "no standing answer")))
           (duet-test-should-say words (duet-test-press key command)))
@@ -113,19 +111,42 @@
               (duet-test-should-say "no option 7"
                 (duet-test-press "7" #'duet-approval-choose))
               (duet-test-press (string answer) #'duet-approval-choose))
-          (duet-test-typing "SPC RET"
+          (duet-test-typing "RET"
             (duet-test-should-say "Not answered"
               (duet-test-press "r" #'duet-approval-respond)))
           ;; Other words cannot be told to the agent.
-          (duet-test-typing "C-a C-k dark SPC red RET"
+          (duet-test-should-quit "dark SPC red RET C-g"
             (duet-test-press "r" #'duet-approval-respond))
-          (duet-test-wait-for (duet-test-heard "not answered, it goes on waiting: .*red.*green.*blue"))
           (should-not (duet-approval-sending-p approval))
           (duet-test-typing (concat "C-a C-k " answer " RET")
             ;; To approve a question is to answer it.
             (duet-test-press "a" #'duet-approval-approve)))
         (duet-test-wait-for-state session 'completed)
         (duet-test-wait-for-text buffer said)))))
+
+(ert-deftest duet-approval-test-choice ()
+  "What can be told is told before it is typed; who wants none of it declines."
+  (duet-test-with-question (connection session approval) "quiet ask"
+    (duet-approvals)
+    (let (prompt)
+      (minibuffer-with-setup-hook (lambda () (setq prompt (minibuffer-prompt)))
+        (duet-test-should-quit "C-g" (duet-test-press "r" #'duet-approval-respond)))
+      (should (equal prompt "Which colour do you like? (red, green, blue) ")))
+    (should (string-match-p "\\[d\\] decline" (duet-approvals--inline approval "/")))
+    (duet-test-press "d" #'duet-approval-deny)
+    ;; An agent that is given no answer may end its turn.
+    (duet-test-wait-for-state session 'completed 'interrupted)
+    (duet-test-wait-for (duet-test-heard "^Declined: Which colour"))
+    (should (equal (duet-get-string (duet-test-approval connection approval) :status)
+                   "denied")))
+  ;; Whoever asks with one answer, or none, takes other words too.
+  (dolist (options '([] [(:option_id "a" :name "A" :kind "allow_once")]
+                     [(:name "A") (:name "B")]))
+    (let ((approval (make-duet-approval :id "a" :type "human_contact" :title "What?"
+                                        :data (list :options options))))
+      (should-not (duet-approval-options-only-p approval))
+      (duet-test-should-say "is answered, with r"
+        (duet-approval-deny approval)))))
 
 (ert-deftest duet-approval-test-not-sent ()
   "Who is told that an answer was not taken can give another with the next key."
@@ -143,8 +164,10 @@
                    (when (string-match-p "not answered" (or format ""))
                      (with-current-buffer buffer
                        (push (key-binding "r") bound))))))
-        (duet-test-typing "dark SPC red RET"
-          (duet-test-press "r" #'duet-approval-respond))
+        ;; As where only the server knows what can be told.
+        (cl-letf (((symbol-function 'duet-approval-options-only-p) #'ignore))
+          (duet-test-typing "dark SPC red RET"
+            (duet-test-press "r" #'duet-approval-respond)))
         ;; On its way it takes no other.
         (should-not (eq (key-binding "r") #'duet-approval-respond))
         (duet-test-wait-for bound))

@@ -63,6 +63,37 @@
                      :json-false))
       (should (equal (duet-get result :updated_input :list) [])))))
 
+(ert-deftest duet-approval-view-test-closes ()
+  "A question that was decided here closes what shows it, also from another window."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approval-view approval)
+    (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello")
+    (let ((view (current-buffer)))
+      (delete-other-windows)
+      (duet-test-press "e" #'duet-approval-edit)
+      (goto-char (point-min))
+      (search-forward "hello")
+      (replace-match "goodbye")
+      (should (get-buffer-window view))
+      (duet-test-press "C-c C-c" #'duet-approval-edit-send)
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for (not (buffer-live-p view))))))
+
+(ert-deftest duet-approval-view-test-decided-elsewhere ()
+  "Whoever looks at a question that somebody else decides is told so there."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approval-view approval)
+    (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello")
+    (let ((view (current-buffer)))
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval)
+                               :decision "deny" :comment "no no"))
+      (duet-test-wait-for-text view "\\`Write demo.txt was denied elsewhere: no no\\.\n\\'")
+      (should (eq (window-buffer) view))
+      (set-buffer view)
+      (duet-test-should-say "decided" (duet-test-press "a" #'duet-approval-approve))
+      (duet-test-should-say "decided" (revert-buffer)))))
+
 (ert-deftest duet-approval-view-test-edit-unchanged ()
   "An input that was not changed is not sent as one that was."
   (duet-test-with-question (connection session approval) "hello"

@@ -33,5 +33,20 @@
             (make-duet-message :data '(:decision "denied" :decided_by "rule=user"
                                        :title "Write x"))))))
 
+(ert-deftest duet-refusal-test-rule ()
+  "What a rule denies unasked stands in the transcript, with the rule and why."
+  (duet-test-with-project connection
+    (let* ((root (duet-connection-root connection))
+           (folder (expand-file-name "../config/duet/" root)))
+      (make-directory folder t)
+      (with-temp-file (expand-file-name "config.toml" folder)
+        (insert "[[rules]]\neffect = \"deny\"\ntool = \"Write\"\n"))
+      (duet-test-request connection 'ping nil)
+      (let* ((session (duet-test-launch connection "hello"))
+             (buffer (duet-transcript-open connection session)))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-wait-for-text buffer "not run: denied by rule=.*: .*config\\.toml")
+        (should-not (string-match-p "❯ Denied: .*\n  denied$" (duet-test-text buffer)))))))
+
 (provide 'duet-refusal-test)
 ;;; duet-refusal-test.el ends here

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +40,8 @@ func Run(version string) int {
 		return int(status)
 	case errors.Is(err, interrupt.Err):
 		return interrupt.Status
+	case errors.Is(err, syscall.EPIPE):
+		return 1 // nobody reads any more
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "duet-rpc: %s\n", output.Exact(err.Error())) // it may quote anybody
 		return 1

@@ -5,7 +5,6 @@ package usage
 import (
 	"errors"
 	"fmt"
-
 	"strconv"
 	"strings"
 

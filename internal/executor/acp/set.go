@@ -48,7 +48,7 @@ func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) er
 		defer a.responses.Took()
 		return acp.SendRequest[json.RawMessage](a.conn, ctx, method, params)
 	})
-	defer a.reportChanged(t)
+	defer a.reportChanged()
 	return s.Set(p.Mode, p.Model, p.Options)
 }
 
