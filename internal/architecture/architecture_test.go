@@ -29,7 +29,7 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/agents: internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/signin
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
@@ -41,11 +41,14 @@ internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
 internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/form internal/question
 internal/cli/mcp: client frame internal/catalog internal/executor/process
-internal/cli/output: internal/visible
+internal/cli/output: internal/cli/tty internal/visible
+internal/cli/picker: internal/cli/output internal/cli/tty
 internal/cli/pager: internal/cli/output internal/cli/tty
+internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/cli/wire
 internal/cli/sessionview: internal/cli/output internal/cli/wire
+internal/cli/transcript: client internal/cli/output internal/cli/wire
 internal/cli/tty:
-internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
+internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/domain internal/form internal/question internal/visible
 internal/cli/usage:
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust

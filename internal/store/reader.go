@@ -36,7 +36,7 @@ type RunReader interface {
 	// Run finds a run by its row.
 	Run(ctx context.Context, id int64) (domain.Run, error)
 	// Find is the run that an id of any kind names: one of the run's own, or one
-	// of its thread's, which means the thread's last run.
+	// of its thread's, which means the thread's last run, or domain.LastRun.
 	Find(ctx context.Context, alias string) (int64, error)
 	// Session finds a run by its row, with its thread.
 	Session(ctx context.Context, id int64) (domain.Session, error)

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
@@ -23,17 +22,11 @@ func Line(text string) string { return Marks.Line(text) }
 // Quoted is the name of a file in quotes.
 func Quoted(name string) string { return Exact(strconv.Quote(name)) }
 
-// cellWidth is the most that a table shows of a text, in characters.
+// cellWidth is the most that a table shows of a text, in columns of a terminal.
 const cellWidth = 60
 
 // Short is the beginning of text, on one line.
-func Short(text string) string {
-	text = Line(text)
-	if utf8.RuneCountInString(text) <= cellWidth {
-		return text
-	}
-	return string([]rune(text)[:cellWidth-1]) + "…"
-}
+func Short(text string) string { return Cut(Line(text), cellWidth) }
 
 // Age is how long ago a time was, as it is written in JSON, or - if it is none.
 func Age(written string) string {
