@@ -147,6 +147,7 @@ So its key does what it does in the buffers."
     ("w" "Waiting questions" duet-approvals)
     ("R" "Decided for good" duet-rules)
     ("D" "Changes" duet-diff :inapt-if-not duet-menu--session)
+    ("=" "All changes" duet-diff-all :inapt-if-not duet-menu--session)
     ("s" "Search all" duet-search)]]
   [["Terminal"
     ("t" "New terminal" duet-terminal)

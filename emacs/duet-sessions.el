@@ -23,6 +23,7 @@
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approvals "duet-approvals" ())
 (declare-function duet-diff "duet-diff" (session))
+(declare-function duet-diff-all "duet-diff" (session))
 
 (defvar-local duet-sessions--timer nil
   "The timer that brings the list up to date.")
@@ -49,6 +50,7 @@
     (define-key map "j" #'duet-approval-next)
     (define-key map "w" #'duet-approvals)
     (define-key map "D" #'duet-diff)
+    (define-key map "=" #'duet-diff-all)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-sessions-mode'.")

@@ -20,6 +20,8 @@
 (require 'duet-section)
 (require 'duet-settings)
 (require 'duet-render)
+(require 'duet-block)
+(require 'duet-code)
 (require 'duet-markup)
 (require 'duet-visit)
 (require 'duet-header)
@@ -34,6 +36,7 @@
 (declare-function duet-approvals "duet-approvals" ())
 (declare-function duet-approvals-catch "duet-approval-footer" ())
 (declare-function duet-diff "duet-diff" (session))
+(declare-function duet-diff-all "duet-diff" (session))
 
 (defcustom duet-transcript-delay 0.05
   "How many seconds may pass until a transcript shows what was said."
@@ -88,6 +91,9 @@
     (define-key map "d" #'duet-approval-deny)
     (define-key map "v" #'duet-approval-view)
     (define-key map "D" #'duet-diff)
+    (define-key map "=" #'duet-diff-all)
+    (define-key map "Y" #'duet-markup-copy-code)
+    (define-key map "`" #'duet-markup-toggle)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-transcript-mode'.")
@@ -317,10 +323,10 @@ Return non-nil if something is left to do; a timer goes on with it."
         (duet-transcript--update message how)))
     (setq duet-transcript--dirty (nconc duet-transcript--dirty (nreverse work)))
     (while (and duet-transcript--markup (< (float-time) end))
-      (unless (duet-markup-scan (car duet-transcript--markup))
+      (unless (duet-block-scan (car duet-transcript--markup))
         (pop duet-transcript--markup)))
     (duet-markup-in-sight)
-    (when (or duet-transcript--dirty duet-transcript--markup)
+    (when (or (duet-code-work end) duet-transcript--dirty duet-transcript--markup)
       (duet-transcript--soon)
       t)))
 
@@ -353,7 +359,7 @@ Return non-nil if something is left to do; a timer goes on with it."
       (duet-section-redraw section (duet-render message))
       (setf (duet-section-shown section) (duet-message-size message)
             (duet-section-rendered section) nil
-            (duet-section-fence section) nil))
+            (duet-section-block section) nil))
     (unless thinking (duet-transcript--mark-up section))))
 
 (defun duet-transcript--insert (message &optional before)

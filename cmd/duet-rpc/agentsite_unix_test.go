@@ -60,7 +60,7 @@ func newAgentSite(t testing.TB, agent, service, dir string) *agentSite {
 func (s *agentSite) configure() {
 	s.t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "[agents.%s]\n%s\n[agents.%s.env]\n", s.agent, s.more, s.agent)
+	fmt.Fprintf(&b, "[agents.%s]\n%s\nstart_timeout = \"10m\"\n[agents.%s.env]\n", s.agent, s.more, s.agent) // they are large, and the machine may be slow
 	for _, name := range slices.Sorted(maps.Keys(s.variables)) {
 		fmt.Fprintf(&b, "%s = %q\n", name, s.variables[name])
 	}

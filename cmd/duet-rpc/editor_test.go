@@ -193,9 +193,9 @@ func (c *client) crash() {
 // program does too.
 func (c *client) leave() {
 	c.t.Helper()
-	began := time.Now()
+	watch := startStopwatch(c.t)
 	c.closeStdin()
-	c.requireGoneWithin(goneAfter+raceSlack, began)
+	c.requireGoneWithin(goneAfter+raceSlack, watch)
 	c.requireGoodEnd()
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -276,11 +275,11 @@ func TestPromptsTogether(t *testing.T) {
 	editor.awaitQuestion(told.SessionID)
 	first.types("y")
 	first.sees("others have joined")
-	began := time.Now()
+	watch := startStopwatch(t)
 	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
 	_, status = first.ends()
 	assert.Zero(t, status)
-	first.requireGoneWithin(goneAfter+raceSlack, began)
+	first.requireGoneWithin(goneAfter+raceSlack, watch)
 	assert.Equal(t, "interrupted", editor.awaitEnd(told.SessionID).Data.State)
 	editor.leave()
 }

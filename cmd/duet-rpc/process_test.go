@@ -184,15 +184,26 @@ func (p *process) requireSuccess() {
 }
 
 // requireGoneWithin requires that the process ends by itself, with status 0,
-// within d of a moment.
-func (p *process) requireGoneWithin(d time.Duration, since time.Time) {
+// within a time since its end began.
+func (p *process) requireGoneWithin(promise time.Duration, watch *stopwatch) {
 	p.t.Helper()
-	select {
-	case <-p.ended:
-	case <-time.After(time.Until(since.Add(d))):
-		require.Fail(p.t, "still there", "%v after it should have ended\nstderr: %s", time.Since(since), p.log)
+	defer watch.ends()
+	for left := promise; ; left = watch.left(promise) {
+		select {
+		case <-p.ended:
+			p.requireSuccess()
+			return
+		default:
+		}
+		if left <= 0 {
+			break
+		}
+		select {
+		case <-p.ended:
+		case <-time.After(left):
+		}
 	}
-	p.requireSuccess()
+	require.Fail(p.t, "still there", "%v after it should have begun to end, of which it had %v\nstderr: %s", time.Since(watch.began), watch.had(), p.log)
 }
 
 // requireLog waits until standard error has text.

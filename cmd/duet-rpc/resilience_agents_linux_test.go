@@ -198,10 +198,13 @@ func TestASilentAgentIsGivenUp(t *testing.T) {
 [agents.mute]
 driver = "acp"
 command = ["/bin/sh", "-c", "echo waiting for a login >&2; exec sleep 600"]
+start_timeout = "2s"
 `)
 	c := s.start()
 	c.subscribe()
+	watch := startStopwatch(t)
 	end := c.awaitEnd(c.launch("hello", "mute").SessionID)
+	watch.assertWithin(t, 20*time.Second, "it has 2 s, and not the 30 s that it would have")
 	assert.Equal(t, "failed", end.Data.State)
 	assert.Equal(t, "AGENT_TIMEOUT", end.Data.ErrorCode)
 	assert.Contains(t, end.Data.Error, "waiting for a login")

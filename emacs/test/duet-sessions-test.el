@@ -133,10 +133,8 @@
     (let ((session (duet-test-launch connection "quiet one")))
       (duet-test-wait-for-text buffer "● +completed +quiet one")
       (duet-sessions-test-go-to buffer "quiet one")
-      (should (eq 'quit (condition-case nil
-                            (duet-test-typing "C-a x C-g"
-                              (duet-test-press "T" #'duet-rename))
-                          (quit 'quit))))
+      (duet-test-should-quit "C-a x C-g"
+        (duet-test-press "T" #'duet-rename))
       (duet-test-listening
         (duet-test-typing "C-a C-k SPC RET"
           (duet-test-should-say "needs a name"

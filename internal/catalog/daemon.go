@@ -7,7 +7,8 @@ import (
 
 // A Daemon is what an executor may ask of the hub. All methods may be called
 // from any goroutine. Each is authenticated by the session token in its
-// parameters.
+// parameters; one that has none is taken of the executor alone that was given what
+// it names.
 type Daemon interface {
 	// GetAPIKey returns a key. It may wait for a human to type it.
 	GetAPIKey(context.Context, GetAPIKeyParams) (GetAPIKeyResult, error)
@@ -22,6 +23,7 @@ type Daemon interface {
 	ReportProgress(context.Context, ReportProgressParams) error
 	ReportError(context.Context, ReportErrorParams) error
 	ReportCompletion(context.Context, ReportCompletionParams) error
+	ReportSession(context.Context, ReportSessionParams) error
 	TerminalStarted(context.Context, TerminalStartedParams) error
 	TerminalOutput(context.Context, TerminalOutputParams) error
 	TerminalExit(context.Context, TerminalExitParams) error
@@ -216,6 +218,14 @@ type ReportCompletionParams struct {
 	Status       string          `json:"status" doc:"completed, failed or cancelled."`
 	TokenUsage   *TokenUsage     `json:"token_usage,omitempty"`
 	Error        *ExecutionError `json:"error,omitempty"`
+}
+
+// ReportSessionParams report what the agent of a conversation tells of its session
+// while no prompt runs. Ours.
+type ReportSessionParams struct {
+	SessionID string  `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
+	TaskID    string  `json:"task_id" doc:"The task that the agent worked on last."`
+	Session   Session `json:"session" doc:"The parts that changed."`
 }
 
 // TerminalStartedParams report that an agent has started a program in a

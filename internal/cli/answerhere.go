@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -30,7 +31,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	}
 	log := s.OpenLog()
 	defer log.Close(logGrace)
-	interrupts, stop := interrupts()
+	interrupts, stop := interrupt.Signals()
 	defer stop()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
@@ -40,7 +41,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	}
 	view := turn.NewView(out, side, s.NoColor, false)
 	var h *host.Connection
-	if err := orInterrupted(interrupts, cancel, func() (err error) {
+	if err := interrupt.Or(interrupts, cancel, func() (err error) {
 		h, err = host.Connect(ctx, &s.Settings, log)
 		return err
 	}); err != nil {
@@ -65,7 +66,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 		return err
 	}
 	session, interrupted, err := turn.Attend(ctx, h.Client, view, session, turn.Options{
-		Signals: interrupts, EndNow: func() { os.Exit(int(statusInterrupted)) },
+		Signals: interrupts, EndNow: func() { os.Exit(interrupt.Status) },
 		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
 	})
 	if err != nil {

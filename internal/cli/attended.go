@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 )
@@ -27,7 +28,7 @@ func statusOf(session wire.Session, interrupted bool) error {
 	case session.Status == wire.Completed:
 		return nil
 	case session.Status == wire.Interrupted && interrupted:
-		return statusInterrupted
+		return interrupt.Err
 	}
 	return exitStatus(1)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -50,7 +51,7 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilInterrupted(cmd.Context())
+	ctx, stop := interrupt.Until(cmd.Context())
 	defer stop()
 	if logging.LogsMessages(os.Getenv) {
 		log := s.OpenLog()
@@ -85,7 +86,7 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 	}
 	var status exitStatus
 	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
-		return statusInterrupted
+		return interrupt.Err
 	}
 	return err
 }

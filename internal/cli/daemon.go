@@ -9,7 +9,7 @@ import (
 func newDaemonCommand(s *settings) *cobra.Command {
 	return daemon.New(daemon.Options{
 		Settings: &s.Settings, JSON: func() bool { return s.json }, NoArguments: noArguments,
-		UntilInterrupted: untilInterrupted, Interrupted: statusInterrupted, Group: group,
+		Group:    group,
 		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
 	})
 }

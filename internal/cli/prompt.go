@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -107,7 +108,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	log := s.OpenLog()
 	defer log.Close(logGrace)
-	interrupts, stop := interrupts()
+	interrupts, stop := interrupt.Signals()
 	defer stop()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
@@ -119,7 +120,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 		}
 	}
 	var h *host.Connection
-	if err := orInterrupted(interrupts, cancel, func() (err error) {
+	if err := interrupt.Or(interrupts, cancel, func() (err error) {
 		h, err = host.Connect(ctx, &s.Settings, log)
 		return err
 	}); err != nil {
@@ -131,7 +132,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	for err == nil && p.hubGone {
 		view.Note("the hub has gone; going on with another one, or in this process")
 		h.Close(interrupts, view.Note)
-		if err = orInterrupted(interrupts, cancel, func() error {
+		if err = interrupt.Or(interrupts, cancel, func() error {
 			next, err := host.Connect(ctx, &s.Settings, log)
 			if err == nil {
 				h = next
@@ -198,7 +199,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 		}
 	}
 	p.session, interrupted, err = turn.Attend(ctx, c, p.view, p.session, turn.Options{
-		Yes: p.options.yes, Deny: p.options.deny, Signals: p.interrupts, EndNow: func() { os.Exit(int(statusInterrupted)) },
+		Yes: p.options.yes, Deny: p.options.deny, Signals: p.interrupts, EndNow: func() { os.Exit(interrupt.Status) },
 		SilentAfter: p.settings.AnswerWithin, WhySilent: func() string { return whySilent(ctx, p.settings) },
 		Continued: p.options.from != "", Again: again,
 	})

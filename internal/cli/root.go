@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
@@ -38,6 +39,8 @@ func Run(version string) int {
 	switch {
 	case errors.As(err, &status):
 		return int(status)
+	case errors.Is(err, interrupt.Err):
+		return interrupt.Status
 	case errors.Is(err, syscall.EPIPE):
 		return 1 // nobody reads any more
 	case err != nil:
@@ -51,9 +54,6 @@ func Run(version string) int {
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// statusInterrupted is the exit status after C-c, as a shell has it.
-const statusInterrupted exitStatus = 130
 
 // newRootCommand makes the command line.
 func newRootCommand(version string) *cobra.Command {

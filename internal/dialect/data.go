@@ -19,6 +19,8 @@ type statusData struct {
 	Error           string `json:"error,omitempty"`
 	ErrorCode       string `json:"error_code,omitempty"`
 	StopReason      string `json:"stop_reason,omitempty"`
+
+	AuthMethods []AuthMethod `json:"auth_methods,omitempty"`
 }
 
 type deltaData struct {

@@ -21,6 +21,7 @@ func data(e domain.Event) any {
 		return statusData{
 			ids: ids, ThreadID: p.ThreadUUID, OldStatus: StatusOf(p.From), NewStatus: StatusOf(p.To), OldState: string(p.From), State: string(p.To),
 			ParentSessionID: p.ParentSession, Title: p.Title, Agent: p.Agent, Reason: p.Reason, Error: p.Error, ErrorCode: p.ErrorCode, StopReason: p.StopReason,
+			AuthMethods: AuthMethods(p.SignIn),
 		}
 	case domain.MessageDelta:
 		return deltaData{ids, p.Key, "assistant", p.Text}

@@ -16,6 +16,7 @@ type RunStateChanged struct {
 	Error         string // where it has ended, or is about to
 	ErrorCode     string
 	StopReason    string
+	SignIn        []AuthMethod // see Run
 }
 
 // MessageDelta is a piece of a message, or of a thought, that is being written.

@@ -155,7 +155,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.keys = h.newKeys()
 	h.approvals = h.newInbox()
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h, h.intake, h.keys, h.terminals})

@@ -27,6 +27,9 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	case catalog.EventThinkingChunk:
 		return w.opts.Conversation.Delta(t, r.run, r.delta, true)
 	}
+	if r.between != nil {
+		return decoded(r, func(s catalog.Session) error { return w.recordBetween(t, *r.between, s) })
+	}
 	run, err := t.Run(w.ctx, r.run)
 	if err != nil {
 		return err

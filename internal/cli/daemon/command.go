@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -10,11 +8,9 @@ import (
 
 // Options are what the command needs of the shell.
 type Options struct {
-	Settings         *host.Settings
-	JSON             func() bool // print JSON
-	NoArguments      cobra.PositionalArgs
-	UntilInterrupted func(context.Context) (ctx context.Context, stop func())
-	Interrupted      error // ends the process with the status of one that was interrupted
+	Settings    *host.Settings
+	JSON        func() bool // print JSON
+	NoArguments cobra.PositionalArgs
 	// Group makes a command that only has others below it.
 	Group func(use, title, help string, commands ...*cobra.Command) *cobra.Command
 	// Progress says something beside the result.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -26,11 +27,11 @@ func newStop(o Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := o.UntilInterrupted(cmd.Context())
+			ctx, stop := interrupt.Until(cmd.Context())
 			defer stop()
 			status, killed, err := Stop(ctx, o.Settings, p, force, func(what string) { o.Progress(cmd, what) })
 			if ctx.Err() != nil && err != nil {
-				return o.Interrupted
+				return interrupt.Err
 			}
 			if err != nil {
 				return wire.Refusal(err)

@@ -108,14 +108,6 @@ func (t *Table) fit() []int {
 	return widths
 }
 
-// Cut is the beginning of a line that is at most so many columns wide.
-func Cut(line string, columns int) string {
-	if displaywidth.String(line) <= columns {
-		return line
-	}
-	return displaywidth.TruncateString(line, columns, "…")
-}
-
 // A Field is a line of what is known about one thing: its name and its value.
 type Field [2]string
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -27,6 +29,14 @@ const cellWidth = 60
 
 // Short is the beginning of text, on one line.
 func Short(text string) string { return Cut(Line(text), cellWidth) }
+
+// Cut is the beginning of a line that is at most so many columns wide.
+func Cut(line string, columns int) string {
+	if displaywidth.String(line) <= columns {
+		return line
+	}
+	return displaywidth.TruncateString(line, columns, "…")
+}
 
 // Age is how long ago a time was, as it is written in JSON, or - if it is none.
 func Age(written string) string {

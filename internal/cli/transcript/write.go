@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
@@ -156,13 +157,13 @@ func indented(text string) string {
 	return string(raw)
 }
 
-var backquotes = regexp.MustCompile("`+")
+var backquotes = lazyregexp.New("`+")
 
 // fenced is a code block around a text, whatever that has in it
 // (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
 func fenced(language, text string) string {
 	fence := "```"
-	for _, run := range backquotes.FindAllString(text, -1) {
+	for _, run := range backquotes().FindAllString(text, -1) {
 		if len(run) >= len(fence) {
 			fence = run + "`"
 		}

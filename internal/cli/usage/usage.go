@@ -5,12 +5,13 @@ package usage
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // Flags are explained where they are defined: those that all commands share in the
@@ -105,14 +106,14 @@ func takes(flag *pflag.Flag, refused error) string {
 }
 
 // together is what cobra says of flags that exclude each other.
-var together = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
+var together = lazyregexp.New(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
 
 // Explain is an error of the command line in plain words, or as it is.
 func Explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	given := together.FindStringSubmatch(err.Error())
+	given := together().FindStringSubmatch(err.Error())
 	if given == nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 // returns what has to precede the prompt.
 func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	if a.session == "" {
-		if failed := a.initialize(t.Launch.Files); failed != nil {
+		if failed := a.initialize(t.Launch); failed != nil {
 			return nil, failed
 		}
 	}
@@ -104,7 +104,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 // newSession opens a session. An agent that was given its key and does not use it
 // before it is told to (codex) is told so.
 func (a *agent) newSession(request acp.NewSessionRequest) (sessionResult, error) {
-	patience := 4 * a.driver.opts.StartTimeout
+	patience := 4 * a.startTimeout
 	result, err := callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
 	if method := authmethod.WithKey(a.info.AuthMethods, a.has); method != "" && authmethod.IsRequired(err) {
 		_, refused := callWithin[json.RawMessage](a, patience, acp.AgentMethodAuthenticate, acp.AuthenticateRequest{MethodId: method})
@@ -115,12 +115,12 @@ func (a *agent) newSession(request acp.NewSessionRequest) (sessionResult, error)
 	return result, err
 }
 
-func (a *agent) initialize(files string) *task.Failure {
-	info, err := callWithin[initializeResult](a, a.driver.opts.StartTimeout, acp.AgentMethodInitialize, initializeRequest{
+func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
+	info, err := callWithin[initializeResult](a, a.startTimeout, acp.AgentMethodInitialize, initializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      acp.Implementation{Name: "duet", Version: "1"},
 		ClientCapabilities: clientCapabilities{
-			Fs: acp.FileSystemCapabilities{ReadTextFile: files == catalog.FilesReadWrite || files == "", WriteTextFile: files != catalog.FilesNone}, Terminal: true,
+			Fs: acp.FileSystemCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone}, Terminal: true,
 			Session: booleanOptions, Elicitation: bothElicitations,
 		},
 	})
@@ -142,13 +142,13 @@ func (a *agent) resume(t *turn, id acp.SessionId) bool {
 	var err error
 	switch c := a.info.AgentCapabilities; {
 	case present(c.SessionCapabilities.Resume) != nil:
-		result, err = callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{
 			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
 		})
 	case c.LoadSession:
 		a.loading.Store(true)
 		defer a.loading.Store(false)
-		result, err = callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
 			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
 		})
 	default:

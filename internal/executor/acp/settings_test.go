@@ -46,7 +46,7 @@ func TestSettingsThatNobodyWasTold(t *testing.T) {
 	require.NoError(t, json.Unmarshal(hub.events[0].EventData, &told))
 	assert.Equal(t, catalog.Session{Mode: &catalog.Selection{Current: "code"}, Commands: []catalog.Command{{Name: "review"}}}, told)
 	assert.Equal(t, catalog.EventMode, hub.events[1].EventType)
-	a.reportChanged(turn)
+	a.reportChanged()
 	assert.Len(t, hub.events, 2, "it is told once")
 }
 

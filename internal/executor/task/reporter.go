@@ -47,11 +47,13 @@ func newReporter(life context.Context, hub Hub, log *slog.Logger, token, task st
 	return &Reporter{life: life, hub: hub, log: log, token: token, task: task}
 }
 
-// Event reports one event, whose payload is what the catalog says of its type.
-func (r *Reporter) Event(kind string, payload any) {
+// Event reports one event, whose payload is what the catalog says of its type. It
+// returns false if the result is out, after which nothing is reported.
+func (r *Reporter) Event(kind string, payload any) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.event(kind, payload)
+	return !r.closed
 }
 
 func (r *Reporter) event(kind string, payload any) {
@@ -92,7 +94,7 @@ func (r *Reporter) Fail(code, message string) {
 
 func (r *Reporter) fail(code, message string) {
 	if r.failure == nil {
-		r.failure = &Failure{code, message}
+		r.failure = &Failure{Code: code, Message: message}
 	}
 }
 

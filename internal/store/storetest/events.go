@@ -19,7 +19,7 @@ func payloads() []domain.Payload {
 	raw := json.RawMessage(`{"a":1.50,"a":"<b>","c":"\ud800"}`)
 	details := toolDetails()
 	return []domain.Payload{
-		domain.RunStateChanged{ThreadUUID: "t", From: domain.Running, To: domain.Failed, ParentSession: "p", Title: text, Agent: "a", Reason: "r", Error: "e", ErrorCode: "C", StopReason: "s"},
+		domain.RunStateChanged{ThreadUUID: "t", From: domain.Running, To: domain.Failed, ParentSession: "p", Title: text, Agent: "a", Reason: "r", Error: "e", ErrorCode: "C", StopReason: "s", SignIn: []domain.AuthMethod{{ID: "i", Name: "n <b>", Description: "d", Type: "agent"}, {}}},
 		domain.RunStateChanged{To: domain.Queued},
 		domain.MessageDelta{Key: "k", Text: text},
 		domain.MessageDelta{Key: "k", Thought: true},

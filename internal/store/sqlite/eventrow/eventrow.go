@@ -52,8 +52,7 @@ func codecOf[P domain.Payload, R any](row func(P) R, payload func(R) P) payloadC
 // payloadCodecs are those of the kinds that are kept, but for deltas.
 var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventRunState: codecOf(
-		func(p domain.RunStateChanged) runStateRow { return runStateRow(p) },
-		func(r runStateRow) domain.RunStateChanged { return domain.RunStateChanged(r) }),
+		runStateRowOf, runStateRow.payload),
 	domain.EventMessage:           codecOf(messageRowOf, messageRow.payload),
 	domain.EventToolCall:          codecOf(toolCallRowOf, toolCallRow.payload),
 	domain.EventApprovalRequested: codecOf(requestedRowOf, requestedRow.payload),
@@ -120,6 +119,22 @@ type runStateRow struct {
 	Error         string       `json:"error,omitempty"`
 	ErrorCode     string       `json:"error_code,omitempty"`
 	StopReason    string       `json:"stop_reason,omitempty"`
+
+	SignIn []rowjson.AuthMethod `json:"sign_in,omitempty"`
+}
+
+func runStateRowOf(p domain.RunStateChanged) runStateRow {
+	return runStateRow{
+		p.ThreadUUID, p.From, p.To, p.ParentSession, p.Title, p.Agent, p.Reason, p.Error, p.ErrorCode, p.StopReason,
+		rowjson.AuthMethodsOf(p.SignIn),
+	}
+}
+
+func (r runStateRow) payload() domain.RunStateChanged {
+	return domain.RunStateChanged{
+		ThreadUUID: r.ThreadUUID, From: r.From, To: r.To, ParentSession: r.ParentSession, Title: r.Title, Agent: r.Agent,
+		Reason: r.Reason, Error: r.Error, ErrorCode: r.ErrorCode, StopReason: r.StopReason, SignIn: rowjson.AuthMethods(r.SignIn),
+	}
 }
 
 type messageRow struct {

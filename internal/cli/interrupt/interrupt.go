@@ -1,25 +1,34 @@
-package cli
+// Package interrupt is what C-c and the other signals that ask a command to end
+// do to it.
+package interrupt
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
 )
 
-// notifyEnd sends the signals that ask a command to end to a channel.
-func notifyEnd(signals chan<- os.Signal) {
+// Status is the exit status after C-c, as a shell has it.
+const Status = 130
+
+// Err says that a signal came first.
+var Err = errors.New("interrupted")
+
+// notify sends the signals that ask a command to end to a channel.
+func notify(signals chan<- os.Signal) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
-// untilInterrupted is a context that the first signal ends. A second one ends
+// Until is a context that the first signal ends. A second one ends
 // the process at once, whatever it waits for. stop gives the signals back.
-func untilInterrupted(parent context.Context) (ctx context.Context, stop func()) {
+func Until(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals, stopped := make(chan os.Signal, 2), make(chan struct{})
 	var taking sync.WaitGroup
-	notifyEnd(signals)
+	notify(signals)
 	taking.Go(func() {
 		select {
 		case <-signals:
@@ -29,20 +38,20 @@ func untilInterrupted(parent context.Context) (ctx context.Context, stop func())
 		}
 		select {
 		case <-signals:
-			os.Exit(int(statusInterrupted))
+			os.Exit(Status)
 		case <-stopped:
 		}
 	})
 	return ctx, func() { signal.Stop(signals); close(stopped); taking.Wait(); cancel() }
 }
 
-// interrupts are the signals that ask a command to end which looks at them
+// Signals are the signals that ask a command to end which looks at them
 // itself: one that comes while the one before has not been looked at ends the
 // process at once. stop gives the signals back.
-func interrupts() (taken <-chan os.Signal, stop func()) {
+func Signals() (taken <-chan os.Signal, stop func()) {
 	signals, stopped, next := make(chan os.Signal, 2), make(chan struct{}), make(chan os.Signal, 1)
 	var taking sync.WaitGroup
-	notifyEnd(signals)
+	notify(signals)
 	taking.Go(func() {
 		for {
 			select {
@@ -50,7 +59,7 @@ func interrupts() (taken <-chan os.Signal, stop func()) {
 				select {
 				case next <- sig:
 				default:
-					os.Exit(int(statusInterrupted))
+					os.Exit(Status)
 				}
 			case <-stopped:
 				return
@@ -60,8 +69,8 @@ func interrupts() (taken <-chan os.Signal, stop func()) {
 	return next, func() { signal.Stop(signals); close(stopped); taking.Wait() }
 }
 
-// orInterrupted does something that a signal ends by calling cancel.
-func orInterrupted(signals <-chan os.Signal, cancel func(), do func() error) error {
+// Or does something that a signal ends by calling cancel. Its error is [Err] then.
+func Or(signals <-chan os.Signal, cancel func(), do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	select {
@@ -70,7 +79,7 @@ func orInterrupted(signals <-chan os.Signal, cancel func(), do func() error) err
 	case <-signals:
 		cancel()
 		if err := <-done; err != nil {
-			return statusInterrupted
+			return Err
 		}
 		return nil
 	}
