@@ -26,6 +26,8 @@ type ThreadReader interface {
 	// LastAgentSession is what an agent has told of its session last, in any thread,
 	// and zero where it never has. agent is its name in the configuration.
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
+	// ForkedUpTo is the last run of a thread with which a fork of it begins, or 0.
+	ForkedUpTo(ctx context.Context, thread int64) (int64, error)
 	// HasUnfinished reports whether a thread has a run, other than except, that has
 	// not ended and is no draft.
 	HasUnfinished(ctx context.Context, thread, except int64) (bool, error)
