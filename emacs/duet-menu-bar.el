@@ -29,6 +29,7 @@
 (declare-function duet-set-mode "duet-settings" (session mode))
 (declare-function duet-set-model "duet-settings" (session model))
 (declare-function duet-set-option "duet-settings" (session option value))
+(declare-function duet-adopt-session "duet-adopt" (&optional everywhere))
 (declare-function duet-search "duet-search" (query))
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
@@ -70,6 +71,8 @@
     "---"
     ["Agents" duet-agents]
     ["Agent of New Sessions…" duet-choose-agent]
+    ["Take Over an Agent's Session…" duet-adopt-session
+     :help "Go on with a session that was begun in an agent's own program"]
     ["New Terminal" duet-terminal]
     ["Terminals" duet-terminals]
     "---"

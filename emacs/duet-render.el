@@ -156,7 +156,14 @@ text and thoughts, is left alone.")
       (when-let ((more (duet-log-guard "duet-render-functions"
                          (funcall function message))))
         (setq text (if (string-empty-p text) more (concat text "\n" more)))))
-    text))
+    (duet-render-below message text)))
+
+(defun duet-render-below (message text)
+  "Return TEXT of MESSAGE below the call of the sub-agent that says it."
+  (let ((nesting (if (duet-tool-p message) "" (duet-render--nesting message))))
+    (if (string-empty-p nesting)
+        text
+      (propertize text 'line-prefix nesting 'wrap-prefix nesting))))
 
 (defun duet-render-prose (text &optional column)
   "Return TEXT, what somebody says, which begins in COLUMN, to be inserted."
@@ -332,14 +339,14 @@ It is shown relative to ROOT where it is inside."
              ;; That stands for no reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 
-(defun duet-render--nesting (tool)
-  "Return what stands before TOOL: the more, the more calls it is part of."
+(defun duet-render--nesting (message)
+  "Return what stands before MESSAGE: the more, the more calls it is part of."
   (let ((depth 0)
-        (session (duet-message-session tool)))
-    (while (and tool (duet-tool-parent tool) (< depth 8))
+        (session (duet-message-session message)))
+    (while (and message (duet-message-parent message) (< depth 8))
       (setq depth (1+ depth)
-            tool (duet-session-message session (concat (duet-message-run tool) "/"
-                                                       (duet-tool-parent tool)))))
+            message (duet-session-message session (concat (duet-message-run message) "/"
+                                                          (duet-message-parent message)))))
     (make-string (* 2 depth) ?\s)))
 
 (defun duet-render--colored (text)

@@ -61,11 +61,14 @@
 ;;   duet-terminal.el    the server's terminals
 ;;   duet-agents.el      which agents there are
 ;;   duet-login.el       signing in to agents
+;;   duet-adopt.el       sessions that were begun in an agent's own program
 ;;   duet-settings.el    what a session's agent is set to, and can be
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
 ;;   duet-trust.el       whether a project's .duet.toml may run programs
 ;;   duet-quit.el        what ends with Emacs or with a server
+;;   duet-bookmark.el    bookmarks of lists and transcripts
+;;   duet-evil.el        keys where Evil is there
 ;;   duet-command.el     what the program says on its command line
 
 ;;; Code:
@@ -77,6 +80,8 @@
 (require 'duet-attach)
 (require 'duet-attach-window)
 (require 'duet-attachment)
+(require 'duet-bookmark)
+(require 'duet-evil)
 (require 'duet-approvals)
 (require 'duet-notify)
 (require 'duet-diff)
@@ -102,6 +107,7 @@
 (autoload 'duet-rules "duet-rules" "List what was decided for good." t)
 (autoload 'duet-agents "duet-agents" "List the agents." t)
 (autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
+(autoload 'duet-adopt-session "duet-adopt" "Take over an agent's session." t)
 (autoload 'duet-login "duet-login" "Sign in to an agent." t)
 (autoload 'duet-logout "duet-login" "Sign out of an agent." t)
 (autoload 'duet-send-region "duet-ask" "Begin a prompt with the region." t)

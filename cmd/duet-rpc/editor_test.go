@@ -128,7 +128,7 @@ func (c *client) session(id string) shownSession {
 	var r struct {
 		Session shownSession `json:"session"`
 	}
-	c.call("getSessionState", object{"session_id": id}, &r)
+	require.NoError(c.t, c.tryAgain("getSessionState", object{"session_id": id}, &r))
 	return r.Session
 }
 

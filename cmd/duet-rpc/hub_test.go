@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -25,7 +26,7 @@ import (
 func (s *site) command(args ...string) (stdout string, err error) {
 	s.t.Helper()
 	l := s.launch()
-	cmd := exec.Command(program, append(args, l.args...)...)
+	cmd := exec.Command(program, slices.Concat(l.first, args, l.args)...)
 	cmd.Dir = s.root
 	cmd.Env = append(append(cleanEnvironment(), homeless(s.t)...), l.env...)
 	var out, problem bytes.Buffer

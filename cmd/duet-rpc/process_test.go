@@ -28,6 +28,7 @@ const pollEvery = 5 * time.Millisecond
 // binary as an editor does, with a pipe on each standard descriptor.
 type launch struct {
 	binary string
+	first  []string // arguments that others win over
 	args   []string
 	env    []string // beside the test's own environment, in which nothing is meant for the program
 
@@ -60,7 +61,7 @@ func (l launch) start(t testing.TB) *process {
 		l.watchdog = watchdog
 	}
 	ctx, kill := context.WithTimeout(context.Background(), l.watchdog)
-	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, l.args...), log: &witness.Text{}, ended: make(chan struct{})}
+	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, append(slices.Clip(l.first), l.args...)...), log: &witness.Text{}, ended: make(chan struct{})}
 	p.cmd.Env = append(append(cleanEnvironment(), homeless(t)...), l.env...)
 
 	p.cmd.SysProcAttr = l.attributes
@@ -107,7 +108,7 @@ func (l launch) start(t testing.TB) *process {
 // cleanEnvironment is the test's environment without what the program heeds.
 func cleanEnvironment() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=")
+		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=") || strings.HasPrefix(entry, "EDITOR=") || strings.HasPrefix(entry, "VISUAL=") || strings.HasPrefix(entry, "TERM=")
 	}), "GORACE="+noRaceDelay)
 }
 

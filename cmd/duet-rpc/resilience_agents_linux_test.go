@@ -251,7 +251,7 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 		c.awaitEnd(told.SessionID)
 		last = told
 	}
-	assert.LessOrEqual(t, open(), before+4, "descriptors")
+	assert.Eventually(t, func() bool { return open() <= before+4 }, watchdog/3, pollEvery, "descriptors")
 	assert.LessOrEqual(t, threads(), threadsBefore+16, "threads")
 	require.Eventually(t, func() bool { return len(s.running()) == 3 }, time.Minute, pollEvery, "the program, an executor and its agent: %v", s.processes())
 	c.leave()

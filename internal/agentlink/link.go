@@ -71,6 +71,7 @@ type Link struct {
 	deaf   atomic.Bool  // it takes no input any more
 	read   sync.WaitGroup
 
+	closing sync.Once
 	release func() // of what waits for the end of the process or of the context
 }
 
@@ -166,8 +167,11 @@ func (in *input) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the agent.
-func (k *Link) Close() {
+// Close ends the agent, and returns when the last that it said was taken. It may be
+// called more than once.
+func (k *Link) Close() { k.closing.Do(k.end) }
+
+func (k *Link) end() {
 	k.proc.CloseInput()
 	if !k.proc.Wait(exitGrace) {
 		k.proc.Terminate()

@@ -52,6 +52,7 @@ type RequestPermissionParams struct {
 	// Ours.
 	TaskID     string             `json:"task_id,omitempty"`
 	ToolUseID  string             `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call."`
+	ParentID   string             `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that asks."`
 	Title      string             `json:"title,omitempty" doc:"What the tool is about to do, in words."`
 	ToolKind   string             `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Paths      []string           `json:"paths,omitempty" doc:"The files that it touches."`
@@ -120,6 +121,7 @@ type GetExecutionContextResult struct {
 
 	// Ours.
 	NativeSessionID       string            `json:"native_session_id,omitempty" doc:"The agent's own session, to be resumed."`
+	ForkNativeSessionID   string            `json:"fork_native_session_id,omitempty" doc:"The agent's own session of which the conversation is a fork, just as far as that session goes: an agent that can fork it need not be told what was said."`
 	SystemPrompt          string            `json:"system_prompt,omitempty"`
 	AdditionalDirectories []string          `json:"additional_directories,omitempty"`
 	AgentMode             string            `json:"agent_mode,omitempty" doc:"The mode that the agent was in last. It goes on in it, whatever permission_mode says; one that it does not have any more is ignored."`

@@ -47,12 +47,23 @@ func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, p
 
 // connected is withHub that leaves errors as they are.
 func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	ctx, stop := interrupt.Until(cmd.Context())
+	defer stop()
+	err := reached(ctx, cmd, s, cmd.Annotations[readsHistory] != "", do, opts...)
+	var status exitStatus
+	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
+		return interrupt.Err
+	}
+	return err
+}
+
+// reached is connected that leaves signals to do, and says whether what was kept does
+// where no hub runs.
+func reached(ctx context.Context, cmd *cobra.Command, s *settings, history bool, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	p, err := s.Project()
 	if err != nil {
 		return err
 	}
-	ctx, stop := interrupt.Until(cmd.Context())
-	defer stop()
 	if logging.LogsMessages(os.Getenv) {
 		log := s.OpenLog()
 		defer log.Close(logGrace)
@@ -66,7 +77,7 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 		}
 	}
 	kept := false
-	if err != nil && cmd.Annotations[readsHistory] != "" && host.IsNone(err) {
+	if err != nil && history && host.IsNone(err) {
 		past, end, known, pastErr := host.History(ctx, &s.Settings, p)
 		switch {
 		case pastErr != nil:
@@ -83,10 +94,6 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 		if err = do(ctx, c); err == nil && kept {
 			progress(cmd, s, "no hub runs here; this is what was kept")
 		}
-	}
-	var status exitStatus
-	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
-		return interrupt.Err
 	}
 	return err
 }

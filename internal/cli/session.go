@@ -9,6 +9,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -24,8 +26,13 @@ func newSessionCommand(s *settings) *cobra.Command {
 	cmd := group("session", "Find, show, start, continue and put away sessions", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
 		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
-		newSessionAttachmentCommand(s))
-	cmd.AddCommand(sessions.New(findingOptions(s))...)
+		newSessionAttachmentCommand(s), nativesession.NewAdopt(nativeSessions(s)))
+	for _, one := range sessions.New(findingOptions(s)) {
+		if one.Name() == "delete" {
+			nativesession.AddDelete(one, nativeSessions(s))
+		}
+		cmd.AddCommand(one)
+	}
 	return cmd
 }
 
@@ -53,13 +60,14 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
+	nativesession.AddList(cmd, nativeSessions(s), &p.Agent, &p.Limit)
 	return cmd
 }
 
 // findingOptions are what the commands need that find and show sessions.
 func findingOptions(s *settings) sessions.Options {
 	return sessions.Options{
-		JSON: func() bool { return s.json }, Exactly: exactly, AtLeast: atLeast, Completes: completeFirst(s, candidate.Tasks),
+		JSON: func() bool { return s.json }, NoColor: func() bool { return s.NoColor }, Exactly: exactly, AtLeast: atLeast, Completes: completeFirst(s, candidate.Tasks),
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
 			return withHub(cmd, s, do)
 		},
@@ -83,7 +91,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			"arguments, or standard input if there are none.\n\n" + attachment.Help + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
-			if params["query"], err = promptText(cmd.InOrStdin(), args); err != nil {
+			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args); err != nil {
@@ -137,7 +145,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{"session_id": args[0], "fork": fork}
-			if params["query"], err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
+			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args[1:]); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -37,7 +38,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if p.Prompt, err = promptText(cmd.InOrStdin(), args); err != nil {
+			if p.Prompt, err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if p.CWD, err = fullPath(p.CWD); err != nil {
@@ -97,7 +98,7 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.StateInWords()}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
 					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", t.CreatedAt}, output.Field{"started", t.StartedAt},
 					output.Field{"ended", t.CompletedAt}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
-				output.Body(out, t.Output)
+				output.Body(out, t.Output, !s.NoColor)
 				return err
 			})
 		},

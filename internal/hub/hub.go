@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/adoption"
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -94,7 +95,7 @@ type Hub struct {
 	keys         *credential.Keys
 	executors    Executors
 	toExecute    *startQueue
-	histories    historyIntake
+	adoption     *adoption.Adoption
 	query        *query.Queries
 	log          *slog.Logger
 	started      time.Time
@@ -157,6 +158,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.intake = intake.New(h.ctx, intake.Options{
 		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
+	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h, h.intake, h.keys, h.terminals})
 	h.configs = h.watchConfig()
@@ -184,7 +186,7 @@ func (h *Hub) Close() error {
 		h.calm.Stop()
 	}
 	h.mu.Unlock()
-	h.histories.close()
+	h.adoption.Close()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

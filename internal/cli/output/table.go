@@ -9,6 +9,7 @@ import (
 
 	"github.com/clipperhouse/displaywidth"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 )
 
@@ -122,9 +123,17 @@ func Fields(out io.Writer, fields ...Field) error {
 	return w.Flush()
 }
 
-// Body prints what an agent said below what is known of it.
-func Body(out io.Writer, text string) {
-	if text = strings.TrimRight(text, "\n"); text != "" {
+// Body prints what an agent said below what is known of it: its Markdown rendered
+// where colour is wanted and out is a terminal, else as it was written.
+func Body(out io.Writer, text string, color bool) {
+	text = strings.TrimRight(text, "\n")
+	columns, _, _ := tty.Size(out)
+	switch {
+	case text == "":
+	case color && tty.Draws(out):
+		r := markdown.Renderer{Columns: columns, Marks: Marks}
+		fmt.Fprintf(out, "\n%s", r.Text(text))
+	default:
 		fmt.Fprintf(out, "\n%s\n", Marks.Prose(text))
 	}
 }

@@ -14,6 +14,7 @@ import (
 // Options are what the commands need of the shell.
 type Options struct {
 	JSON      func() bool // print JSON
+	NoColor   func() bool
 	Exactly   func(names ...string) cobra.PositionalArgs
 	AtLeast   func(names ...string) cobra.PositionalArgs
 	Completes cobra.CompletionFunc // an id

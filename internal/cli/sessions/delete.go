@@ -19,6 +19,7 @@ func newDelete(o Options) *cobra.Command {
 		Long: "Delete a session's conversation with all that only it has: what was said and done,\n" +
 			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. A conversation that runs has to be interrupted first.\n" +
 			"Sessions that others were forked from stay for those, in the archive.\n" + o.Help,
+		Example: "  duet-rpc session delete task-0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
 				s, _, err := wire.SessionState(ctx, c, args[0])

@@ -58,7 +58,7 @@ func newShow(o Options) *cobra.Command {
 				if o.JSON() {
 					return output.Raw(out, raw)
 				}
-				return sessionview.Print(out, s)
+				return sessionview.Print(out, s, !o.NoColor())
 			})
 		},
 	}

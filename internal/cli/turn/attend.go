@@ -36,13 +36,13 @@ const endWithin = 15 * time.Second
 // sits at the terminal. It returns the session as it has ended, and whether it
 // was interrupted from here. c must not reconnect to another hub.
 func Attend(ctx context.Context, c *client.Client, view *View, session wire.Session, o Options) (ended wire.Session, interrupted bool, err error) {
-	view.silence.columns = terminalColumns(view.side)
-	defer view.silence.stop()
 	since := view.seq
 	if !o.Again {
 		since = 0
 		view.Begin(session)
 	}
+	ticks, stopped := view.work()
+	defer stopped()
 	if o.Continued {
 		showLeftOpen(ctx, c, session.ThreadID, view)
 	}
@@ -52,6 +52,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	defer cancel()
 
 	a := newAsker(o, view, c)
+	defer a.lines()
 	var stopContinued func()
 	a.continued, stopContinued = tty.Continued()
 	defer stopContinued()
@@ -62,6 +63,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	var overdue <-chan time.Time
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
+			a.lines()
 			o.EndNow()
 		}
 		a.interrupts, a.isToEnd = true, sig != os.Interrupt
@@ -102,8 +104,8 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 			a.answered(ctx, line)
 		case <-a.continued:
 			a.next()
-		case <-view.silence.ticks():
-			view.countSilence()
+		case <-ticks:
+			view.ticked()
 		case text := <-silence:
 			view.Note(text)
 		case sig := <-o.Signals:

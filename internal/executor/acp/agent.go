@@ -30,6 +30,8 @@ const (
 	// exitGrace is what an agent that is not needed any more gets to end by
 	// itself, once its stdin is closed.
 	exitGrace = 700 * time.Millisecond
+	// closeTime is what an agent gets to close its session before that.
+	closeTime = 500 * time.Millisecond
 	// answerTime is how long the end of an agent's output is held back for
 	// calls that have their response.
 	answerTime = time.Second
@@ -62,6 +64,7 @@ type agent struct {
 	last      atomic.Pointer[lastTask]
 	changed   chan struct{} // has one in it when what it told between two turns is to be reported
 	spent     atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
+	updates   atomic.Int64  // how many it has sent
 	loading   atomic.Bool   // updates are a replay of what the hub has
 	inputGone atomic.Bool   // it takes no input any more: it is ending, or has closed it
 	open      atomic.Int64
@@ -186,6 +189,7 @@ func (r pausedReader) Read(p []byte) (int, error) {
 }
 
 func (a *agent) update(update []byte, repaired bool) {
+	a.updates.Add(1)
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
 	if mode := a.settings.SpokenMode(kind, update); mode != nil {
@@ -306,8 +310,29 @@ func (a *agent) begin(t *turn) {
 	t.Started(a.proc)
 }
 
+// closeSession has the agent close its session, if it can, so that it may keep what it
+// has not kept yet. One that does not answer in time is not waited for.
+func (a *agent) closeSession() {
+	if a.session == "" || present(a.info.AgentCapabilities.SessionCapabilities.Close) == nil || a.inputGone.Load() || a.proc.Ended() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(a.driver.ctx, closeTime)
+	defer cancel()
+	answered := make(chan struct{})
+	a.driver.work.Go(func() { // one that does not read would hold it up
+		defer close(answered)
+		defer a.responses.Took()
+		_, _ = acp.SendRequest[json.RawMessage](a.conn, ctx, acp.AgentMethodSessionClose, acp.CloseSessionRequest{SessionId: a.session})
+	})
+	select {
+	case <-answered:
+	case <-ctx.Done():
+	}
+}
+
 // retire ends the agent.
 func (a *agent) retire() {
+	a.closeSession()
 	a.proc.CloseInput()
 	if !a.proc.Wait(exitGrace) {
 		a.proc.Terminate()

@@ -23,6 +23,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	}
 	with, failed := a.info.AgentCapabilities.PromptCapabilities.ForPrompt(a.name, t.Params.Content)
 	if failed != nil {
+		a.reportSettings(t) // what it takes is known now
 		return "", failed
 	}
 	if failed := a.choose(t); failed != nil {
@@ -62,10 +63,10 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	switch {
 	case a.session != "" && (wanted == "" || wanted == a.session), wanted != "" && a.resume(t, wanted):
 		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Resumed: true})
-		if text := transcript.Unanswered(t.Conversation.Messages, t.Params.Prompt); text != "" {
-			return []acp.ContentBlock{acp.TextBlock(text)}, nil
-		}
-		return nil, nil
+		return unanswered(t), nil
+	case wanted == "" && a.session == "" && a.fork(t):
+		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Forked: true})
+		return unanswered(t), nil
 	case a.gone(): // the attempt was its end
 		return nil, a.exited()
 	}
@@ -101,6 +102,15 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	return opening, nil
 }
 
+// unanswered is what a session that was there before may not know.
+func unanswered(t *turn) []acp.ContentBlock {
+	text := transcript.Unanswered(t.Conversation.Messages, t.Params.Prompt)
+	if text == "" {
+		return nil
+	}
+	return []acp.ContentBlock{acp.TextBlock(text)}
+}
+
 // newSession opens a session. An agent that was given its key and does not use it
 // before it is told to (codex) is told so.
 func (a *agent) newSession(request acp.NewSessionRequest) (sessionResult, error) {
@@ -128,9 +138,7 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 		return a.failure(err)
 	}
 	a.info = info
-	if info.AgentInfo != nil {
-		a.settings.Introduced(info.AgentInfo)
-	}
+	a.settings.Introduced(info.AgentInfo, info.AgentCapabilities.PromptCapabilities.Takes())
 	return nil
 }
 
@@ -151,6 +159,9 @@ func (a *agent) resume(t *turn, id acp.SessionId) bool {
 		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
 			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
 		})
+		if err == nil {
+			a.replayed()
+		}
 	default:
 		return false
 	}
