@@ -1,4 +1,4 @@
 """What users do, and what they then see."""
 
-from scenarios import (changes, lists, markdown, notifications, questions, quitting, search, secrets,  # noqa: F401
-                       sessions, terminals, trust)
+from scenarios import (changes, lists, markdown, notifications, questions, quitting, replies,  # noqa: F401
+                       search, secrets, sessions, terminals, trust)
