@@ -19,6 +19,7 @@
 
 (require 'subr-x)
 (require 'jit-lock)
+(require 'duet-connection)
 (require 'duet-model)
 (require 'duet-section)
 (require 'duet-render)
@@ -61,7 +62,7 @@ changes that in one transcript."
 
 (defun duet-markup-toggle ()
   "Show what agents say as it was written, or as what its Markdown stands for."
-  (interactive nil duet-transcript-mode)
+  (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (setq duet-markup--raw (not duet-markup--raw))
   (jit-lock-refontify)
   (duet-markup-in-sight)

@@ -36,6 +36,7 @@
 (declare-function duet-approvals "duet-approvals" ())
 (declare-function duet-approvals-catch "duet-approval-footer" ())
 (declare-function duet-diff "duet-diff" (session))
+(declare-function duet-diff-all "duet-diff" (session))
 
 (defcustom duet-transcript-delay 0.05
   "How many seconds may pass until a transcript shows what was said."
@@ -81,11 +82,11 @@
     (define-key map "i" #'duet-interrupt)
     (define-key map "k" #'duet-take-back)
     (define-key map "f" #'duet-fork)
-    (define-key map "e" #'duet-transcript-earlier)
+    (define-key map "+" #'duet-transcript-earlier)
     (define-key map "g" #'duet-transcript-refresh)
     (define-key map "T" #'duet-rename)
     (define-key map "l" #'duet)
-    (define-key map "s" #'duet-search-or-say)
+    (define-key map "/" #'duet-search-or-say)
     (define-key map "j" #'duet-approval-next)
     (define-key map "w" #'duet-approvals)
     ;; A question answers these where it stands; the only one, anywhere.
@@ -93,6 +94,7 @@
     (define-key map "d" #'duet-approval-deny)
     (define-key map "v" #'duet-approval-view)
     (define-key map "D" #'duet-diff)
+    (define-key map "=" #'duet-diff-all)
     (define-key map "Y" #'duet-markup-copy-code)
     (define-key map "`" #'duet-markup-toggle)
     (define-key map "?" #'duet-menu-or-help)
@@ -363,8 +365,9 @@ Return non-nil if something is left to do; a timer goes on with it."
       (setq tail (duet-render-prose tail (save-excursion
                                            (goto-char (duet-section-end section))
                                            (- (point) (line-beginning-position)))))
-      (duet-section-append section (if thinking (propertize tail 'face 'duet-thinking)
-                                     tail))
+      (when thinking
+        (setq tail (propertize tail 'face 'duet-thinking)))
+      (duet-section-append section (duet-render-below message tail))
       (setf (duet-section-shown section) (duet-message-size message)))
     (when (and (eq how 'redraw)
                (or thinking
@@ -432,7 +435,7 @@ Without BEFORE it goes where the model has it.  Return it."
      ((and some (not button))
       (duet-section-insert
        'earlier nil
-       (propertize "[e] earlier messages…" 'face 'link 'mouse-face 'highlight
+       (propertize "[+] earlier messages…" 'face 'link 'mouse-face 'highlight
                    'duet-action #'duet-transcript-earlier
                    'help-echo "mouse-1, RET: load earlier messages")
        (duet-transcript--first))))))

@@ -125,6 +125,9 @@ func executed(s domain.Session, p executeParams) executeResult {
 	if r.Status == catalog.StatusFailed || s.Error != "" {
 		message, code := dialect.ExecutionError(s.Run)
 		r.Error = &catalog.ExecutionError{Message: message, Code: code}
+		for _, m := range s.SignIn {
+			r.Error.AuthMethods = append(r.Error.AuthMethods, catalog.AuthMethod(m))
+		}
 	}
 	return r
 }

@@ -34,7 +34,10 @@ type session struct {
 	Error        string `json:"error,omitempty"`
 	ErrorMessage string `json:"error_message,omitempty" doc:"The same as error."`
 	ErrorCode    string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
-	StopReason   string `json:"stop_reason,omitempty" doc:"The agent's own."`
+
+	AuthMethods []dialect.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
+
+	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own."`
 
 	CostUSD                  *float64       `json:"cost_usd,omitempty"`
 	InputTokens              *int64         `json:"input_tokens,omitempty"`
@@ -113,7 +116,7 @@ func (s *session) atMost() int {
 	for _, dir := range s.AdditionalDirectories {
 		total += textAtMost(&dir)
 	}
-	return total
+	return total + authMethodsAtMost(s.AuthMethods)
 }
 
 const summaryShown = 80
@@ -127,7 +130,7 @@ func sessionOf(s domain.Session, now time.Time) *session {
 		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
-		Error: dialect.ErrorText(s.Run), ErrorMessage: dialect.ErrorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop,
+		Error: dialect.ErrorText(s.Run), ErrorMessage: dialect.ErrorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: dialect.AuthMethods(s.SignIn),
 		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
 		CacheReadInputTokens: orNil(tokens.CacheRead), CacheCreationInputTokens: orNil(tokens.CacheWrite),
 		TotalTokens: orNil(tokens.Input + tokens.Output), EffectiveContextTokens: orNil(contextTokens(s.Run)),

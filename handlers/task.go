@@ -30,6 +30,8 @@ type task struct {
 	Title     string `json:"title"`
 	ErrorCode string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
 	Status    string `json:"status" doc:"The state as sessions have it."`
+
+	AuthMethods []dialect.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
 }
 
 func (t *task) texts() []*string {
@@ -43,7 +45,15 @@ func (t *task) texts() []*string {
 }
 
 func (t *task) atMost() int {
-	return 4096 + textAtMost(t.texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata)
+	return 4096 + textAtMost(t.texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata) + authMethodsAtMost(t.AuthMethods)
+}
+
+// authMethodsAtMost is how long ways to sign in can be as JSON.
+func authMethodsAtMost(methods []dialect.AuthMethod) (total int) {
+	for _, m := range methods {
+		total += 100 + textAtMost(&m.ID, &m.Name, &m.Description, &m.Type)
+	}
+	return total
 }
 
 func taskOf(s domain.Session, output string) *task {
@@ -52,7 +62,7 @@ func taskOf(s domain.Session, output string) *task {
 		CreatedAt: dialect.Timestamp(s.Created), StartedAt: dialect.TimestampOrNull(s.Started), CompletedAt: dialect.TimestampOrNull(s.Ended),
 		Error: orNil(dialect.ErrorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
 		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s),
-		ErrorCode: s.ErrorCode, Status: dialect.StatusOf(s.State),
+		ErrorCode: s.ErrorCode, Status: dialect.StatusOf(s.State), AuthMethods: dialect.AuthMethods(s.SignIn),
 	}
 	if s.State == domain.Completed {
 		t.Result = &s.Result

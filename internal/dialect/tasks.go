@@ -49,8 +49,11 @@ type taskEnded struct {
 	Result   *string `json:"result,omitempty"`
 	Duration *int64  `json:"duration,omitempty"` // milliseconds
 	Error    string  `json:"error,omitempty"`
-	Reason   string  `json:"reason,omitempty"`
-	Seq      int64   `json:"seq"`
+
+	AuthMethods []AuthMethod `json:"auth_methods,omitempty"`
+
+	Reason string `json:"reason,omitempty"`
+	Seq    int64  `json:"seq"`
 }
 
 // TaskChanged is what AIWG's clients are told when a task comes to a state, by the
@@ -67,7 +70,7 @@ func TaskChanged(to domain.State, s domain.Session, seq int64) *Notification {
 		result := Cut(s.Result, longestTaskResult)
 		return notification(methodTaskCompleted, taskEnded{TaskID: id, Seq: seq, Result: &result, Duration: DurationMS(s.Run)})
 	case domain.Failed:
-		return notification(methodTaskFailed, taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Run), Duration: DurationMS(s.Run)})
+		return notification(methodTaskFailed, taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Run), Duration: DurationMS(s.Run), AuthMethods: AuthMethods(s.SignIn)})
 	case domain.Cancelled, domain.Interrupted:
 		return notification(methodTaskCancelled, taskEnded{TaskID: id, Seq: seq, Reason: taskReason(s.Run)})
 	case domain.TimedOut:

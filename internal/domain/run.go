@@ -36,10 +36,11 @@ type Run struct {
 	Ended     time.Time // zero before
 	Active    time.Time // when something happened last
 	Error     string
-	ErrorCode string // in capitals: ORPHANED, TIMEOUT, AGENT_EXITED, ...
-	Stop      string // the agent's stop reason
-	Result    string // the last message of the agent
-	Messages  int    // how many the agent sent
+	ErrorCode string       // in capitals: ORPHANED, TIMEOUT, AGENT_EXITED, ...
+	Stop      string       // the agent's stop reason
+	SignIn    []AuthMethod // that the agent offers, where it failed because somebody has to sign in
+	Result    string       // the last message of the agent
+	Messages  int          // how many the agent sent
 	Tokens    Tokens
 	Progress  json.RawMessage // how far it is, in its executor's words: the JSON that it last reported
 	Metadata  json.RawMessage // the caller's own: a JSON object, to which the agent's plan is added
@@ -107,4 +108,5 @@ const (
 	SourceSession  = "session"  // launchSession, continueSession
 	SourceExecute  = "execute"  // execute_prompt
 	SourceDecision = "decision" // a stale approval was approved
+	SourceAdopted  = "adopted"  // agent.adopt: it was begun without Duet
 )

@@ -5,7 +5,13 @@ package domain
 const fieldsSize = 256
 
 // Size is as of Payload.
-func (p RunStateChanged) Size() int { return fieldsSize + len(p.Title) + len(p.Error) }
+func (p RunStateChanged) Size() int {
+	n := fieldsSize + len(p.Title) + len(p.Error)
+	for _, m := range p.SignIn {
+		n += 64 + len(m.ID) + len(m.Name) + len(m.Description)
+	}
+	return n
+}
 
 // Size is as of Payload.
 func (d MessageDelta) Size() int { return len(d.Key) + len(d.Text) }

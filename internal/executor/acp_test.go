@@ -314,6 +314,11 @@ func TestHowAgentsFail(t *testing.T) {
 			for _, says := range c.says {
 				assert.Contains(t, result.Error.Message, says)
 			}
+			if c.code == task.CodeAuthRequired {
+				assert.Equal(t, []catalog.AuthMethod{
+					{ID: "x", Name: "Fake login", Type: "of-the-future"}, {ID: "no", Name: "Another key", Type: "env_var"}, {ID: "key", Name: "Key", Type: "env_var"},
+				}, result.Error.AuthMethods)
+			}
 		})
 	}
 }
@@ -385,7 +390,11 @@ func TestStopping(t *testing.T) {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
 			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
+			grace := quick
+			if word == "hang" {
+				grace = patient
+			}
+			x := newExecutor(t, h, executor.Options{Grace: grace})
 			go func() {
 				h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 				stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})

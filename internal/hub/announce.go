@@ -10,7 +10,7 @@ func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, fr
 		ThreadUUID: thread.UUID, From: from, To: run.State, Title: run.Title, Agent: run.Agent, Reason: reason, StopReason: run.Stop,
 	}
 	if run.State.Ended() || run.State == domain.Interrupting {
-		changed.Error, changed.ErrorCode = run.Error, run.ErrorCode
+		changed.Error, changed.ErrorCode, changed.SignIn = run.Error, run.ErrorCode, run.SignIn
 	}
 	if run.Parent != 0 {
 		parent, err := t.Run(h.ctx, run.Parent)

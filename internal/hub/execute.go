@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -55,11 +56,6 @@ func (h *Hub) execute(live *liveRun) {
 	h.limit(live)
 	result, err := h.attempt(run, live)
 	live.reports.Finish()
-	if result.Error != nil { // such as what the agent complained of last
-		failure := *result.Error
-		failure.Message = live.secrets.Piece(failure.Message)
-		result.Error = &failure
-	}
 	close(live.answered)
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted
@@ -166,7 +162,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	}
 	why := outcome{stop: result.StopReason}
 	if e := result.Error; e != nil {
-		why.code, why.message = e.Code, e.Message
+		why.code, why.message, why.signIn = e.Code, e.Message, intake.SignIn(e)
 	}
 	if failure != nil && run.State != domain.Starting || why.code == codeAgentExited {
 		// It did not take its question back: that stays, and its answer resumes

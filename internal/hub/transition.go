@@ -21,6 +21,7 @@ type outcome struct {
 	code    string // in capitals
 	message string // for a human
 	stop    string // the agent's stop reason
+	signIn  []domain.AuthMethod
 	// leaveApprovals keeps open questions open: the run is cut short by the
 	// end of the process, not by anybody's wish.
 	leaveApprovals bool
@@ -48,7 +49,7 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 		run.ErrorCode = why.code
 	}
 	if why.message != "" {
-		run.Error = why.message
+		run.Error, run.SignIn = why.message, why.signIn
 	}
 	if why.stop != "" {
 		run.Stop = why.stop

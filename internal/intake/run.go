@@ -92,7 +92,9 @@ func (r *Run) Completion() *catalog.ExecutePromptResult {
 }
 
 // Judge is what an executor's result comes to: a run of which something is
-// missing has not completed, whatever its executor says.
+// missing has not completed, whatever its executor says. Why it failed is told
+// without keys.
 func (r *Run) Judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {
+	result.Error = withoutKeys(result.Error, r.redactor.stream.Secrets)
 	return r.refusals.judge(result)
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
 
 // login signs in with the method of an id, or lists those that there are.
-func login(cmd *cobra.Command, launch signin.Launch, id string) error {
+func login(cmd *cobra.Command, launch agentlink.Launch, id string) error {
 	ctx, out, quiet := cmd.Context(), cmd.OutOrStdout(), slog.New(slog.DiscardHandler)
 	report, err := signin.Check(ctx, launch, quiet)
 	if err != nil {
@@ -57,7 +58,7 @@ func login(cmd *cobra.Command, launch signin.Launch, id string) error {
 }
 
 // runLogin runs the program of a way to sign in, in this terminal.
-func runLogin(cmd *cobra.Command, launch signin.Launch, method signin.Method) error {
+func runLogin(cmd *cobra.Command, launch agentlink.Launch, method signin.Method) error {
 	if !tty.Is(os.Stdin) {
 		return &signin.TerminalError{Agent: launch.Name, Method: method.ID}
 	}

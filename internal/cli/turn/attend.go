@@ -25,6 +25,7 @@ type Options struct {
 	WhySilent   func() string // what is said of it then
 
 	Continued bool // the session goes on with a conversation
+	Again     bool // it was attended with the same view before: what was shown is not shown again
 }
 
 // endWithin is how long a process that was told to end waits for the end of its
@@ -35,9 +36,13 @@ const endWithin = 15 * time.Second
 // sits at the terminal. It returns the session as it has ended, and whether it
 // was interrupted from here. c must not reconnect to another hub.
 func Attend(ctx context.Context, c *client.Client, view *View, session wire.Session, o Options) (ended wire.Session, interrupted bool, err error) {
-	view.silence.columns = terminalColumns(view.side)
-	defer view.silence.stop()
-	view.Begin(session)
+	since := view.seq
+	if !o.Again {
+		since = 0
+		view.Begin(session)
+	}
+	ticks, stopped := view.work()
+	defer stopped()
 	if o.Continued {
 		showLeftOpen(ctx, c, session.ThreadID, view)
 	}
@@ -47,6 +52,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	defer cancel()
 
 	a := newAsker(o, view, c)
+	defer a.lines()
 	var stopContinued func()
 	a.continued, stopContinued = tty.Continued()
 	defer stopContinued()
@@ -57,6 +63,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	var overdue <-chan time.Time
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
+			a.lines()
 			o.EndNow()
 		}
 		a.interrupts, a.isToEnd = true, sig != os.Interrupt
@@ -70,7 +77,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	}
 
 	events := make(chan client.Event)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: new(int64)}, func(e client.Event) {
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: &since}, func(e client.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():
@@ -97,8 +104,8 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 			a.answered(ctx, line)
 		case <-a.continued:
 			a.next()
-		case <-view.silence.ticks():
-			view.countSilence()
+		case <-ticks:
+			view.ticked()
 		case text := <-silence:
 			view.Note(text)
 		case sig := <-o.Signals:

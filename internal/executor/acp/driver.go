@@ -29,6 +29,7 @@ import (
 // A Hub is what agents need of the hub, beyond what a task does.
 type Hub interface {
 	RequestPermission(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
+	ReportSession(context.Context, catalog.ReportSessionParams) error
 	TerminalStarted(context.Context, catalog.TerminalStartedParams) error
 	TerminalOutput(context.Context, catalog.TerminalOutputParams) error
 	TerminalExit(context.Context, catalog.TerminalExitParams) error
@@ -109,7 +110,7 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	stopReason, failed = a.prompt(t)
 	close(finished)
 	watching.Wait()
-	if a.gone() {
+	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // one that starts anew finds who has signed in meanwhile
 		c.dismiss()
 	}
 	return stopReason, failed

@@ -37,18 +37,23 @@ func (a *agent) failureOf(wire *acp.RequestError) *task.Failure {
 		if len(ways) > 0 {
 			message += " (it offers: " + strings.Join(ways, ", ") + ")"
 		}
-		return &task.Failure{Code: task.CodeAuthRequired, Message: message}
+		return a.signInFirst(message)
 	case wireerror.MissingVariable(text) != "":
-		return &task.Failure{Code: task.CodeAuthRequired, Message: fmt.Sprintf(
+		return a.signInFirst(fmt.Sprintf(
 			"%s: %s. An agent is given few of your variables: to pass this one on, set it and write env_from = [%q] into the agent's table of the configuration; or name it under keys there, to be asked for it",
-			a.name, strings.TrimRight(text, "."), wireerror.MissingVariable(text))}
+			a.name, strings.TrimRight(text, "."), wireerror.MissingVariable(text)))
 	case wireerror.RefusesKey(wire.Code, text):
-		return &task.Failure{Code: task.CodeAuthRequired, Message: fmt.Sprintf(
-			"%s: %s. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or correct its key, and try again", a.name, strings.TrimRight(text, "."), a.name)}
+		return a.signInFirst(fmt.Sprintf(
+			"%s: %s. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or correct its key, and try again", a.name, strings.TrimRight(text, "."), a.name))
 	case wireerror.TooMany(wire.Code, text):
 		return &task.Failure{Code: task.CodeAgent, Message: fmt.Sprintf("%s: %s. The model's API takes no more requests for now: wait a while and continue, or look at your plan's limits", a.name, strings.TrimRight(text, "."))}
 	}
 	return &task.Failure{Code: task.CodeAgent, Message: a.name + ": " + text}
+}
+
+// signInFirst says that somebody has to sign in, or give the agent its key.
+func (a *agent) signInFirst(message string) *task.Failure {
+	return &task.Failure{Code: task.CodeAuthRequired, Message: message, SignIn: authmethod.Offers(a.info.AuthMethods)}
 }
 
 // exited says why the agent has ended.

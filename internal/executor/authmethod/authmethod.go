@@ -4,14 +4,18 @@
 package authmethod
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Values of [Method.Type]; empty means that the agent does it itself.
+// Values of [Method.Type]; empty means [Agent].
 const (
+	Agent    = "agent"    // the agent does it itself, in a browser mostly
 	Terminal = "terminal" // a program in a terminal does it
 	Variable = "env_var"  // variables of the agent's environment do it
 )
@@ -48,9 +52,9 @@ func (m *Method) UnmarshalJSON(raw []byte) error {
 	type plain Method
 	var known plain
 	if json.Unmarshal(raw, &known) != nil {
-		var name struct{ ID, Name string }
-		_ = json.Unmarshal(raw, &name)
-		known = plain{ID: name.ID, Name: name.Name}
+		var texts struct{ ID, Name, Description, Type string }
+		_ = json.Unmarshal(raw, &texts)
+		known = plain{ID: texts.ID, Name: texts.Name, Description: texts.Description, Type: texts.Type}
 	}
 	*m = Method(known)
 	return nil
@@ -63,6 +67,26 @@ func (v *variable) UnmarshalJSON(raw []byte) error {
 		return json.Unmarshal(raw, &v.Name)
 	}
 	return nil
+}
+
+// Kind is how signing in is done: [Agent], [Terminal] or [Variable], or another
+// word, of which nothing is known.
+func (m Method) Kind() string {
+	kind := cmp.Or(m.Type, Agent)
+	if t := m.Meta.Terminal; kind == Agent && t != nil && t.Command != "" {
+		return Terminal
+	}
+	return kind
+}
+
+// Offers are methods as the hub is told them.
+func Offers(methods []Method) (list []catalog.AuthMethod) {
+	for _, m := range methods {
+		if m.ID != "" {
+			list = append(list, catalog.AuthMethod{ID: m.ID, Name: cmp.Or(m.Name, m.ID), Description: m.Description, Type: m.Kind()})
+		}
+	}
+	return list
 }
 
 // Needs are the variables that a method of type [Variable] cannot do without.

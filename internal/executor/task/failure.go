@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // Error codes of results and reports that are the executor's own.
@@ -27,17 +29,20 @@ const (
 )
 
 // A Failure is why a task failed: a code, and words for people.
-type Failure struct{ Code, Message string }
+type Failure struct {
+	Code, Message string
+	SignIn        []catalog.AuthMethod // of [CodeAuthRequired]: the ways that the agent offers
+}
 
 // StartFailure says why an agent's program could not be started.
 func StartFailure(agent, program, cwd string, err error) *Failure {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist) && isDir(cwd):
-		return &Failure{CodeNotFound, fmt.Sprintf("%s: the program %q was not found: install it (`duet-rpc agents` says how), or correct the agent's command in the configuration", agent, program)}
+		return &Failure{Code: CodeNotFound, Message: fmt.Sprintf("%s: the program %q was not found: install it (`duet-rpc agents` says how), or correct the agent's command in the configuration", agent, program)}
 	case !isDir(cwd):
-		return &Failure{CodeStart, fmt.Sprintf("%s: the working directory %s does not exist", agent, cwd)}
+		return &Failure{Code: CodeStart, Message: fmt.Sprintf("%s: the working directory %s does not exist", agent, cwd)}
 	}
-	return &Failure{CodeStart, fmt.Sprintf("%s: the program %q could not be started: %v", agent, program, err)}
+	return &Failure{Code: CodeStart, Message: fmt.Sprintf("%s: the program %q could not be started: %v", agent, program, err)}
 }
 
 func isDir(path string) bool {

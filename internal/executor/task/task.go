@@ -106,7 +106,7 @@ func (t *Task) Result(stopReason string, failed *Failure) catalog.ExecutePromptR
 	switch {
 	case failed != nil && !t.Stopped(): // also where the agent took it for a wish to stop
 		result.Status = catalog.StatusFailed
-		result.Error = &catalog.ExecutionError{Code: failed.Code, Message: strings.ToValidUTF8(failed.Message, "\uFFFD")}
+		result.Error = &catalog.ExecutionError{Code: failed.Code, Message: strings.ToValidUTF8(failed.Message, "\uFFFD"), AuthMethods: failed.SignIn}
 	case t.Stopped(), stopReason == "cancelled":
 		result.Status = catalog.StatusCancelled
 		result.StopReason = "cancelled"
@@ -126,7 +126,7 @@ func (t *Task) Environment() (process.Environment, *Failure) {
 			if wire := (*jsonrpc2.Error)(nil); errors.As(err, &wire) {
 				reason = strings.TrimPrefix(wire.Message, "Internal error: ") // which says nothing of this one
 			}
-			return nil, &Failure{CodeNoKey, fmt.Sprintf("%s needs the key of %s (%s): %s", t.Launch.Name, service, name, reason)}
+			return nil, &Failure{Code: CodeNoKey, Message: fmt.Sprintf("%s needs the key of %s (%s): %s", t.Launch.Name, service, name, reason)}
 		}
 		env[name] = key.APIKey
 	}

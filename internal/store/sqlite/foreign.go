@@ -148,6 +148,9 @@ func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]domain
 // all if that is 0.
 func (f *Foreign) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
 	columns := runColumns
+	if f.Version < signInFormat {
+		columns = strings.Replace(columns, "r.sign_in", "''", 1)
+	}
 	if f.Version < contentFormat {
 		columns = strings.Replace(columns, "r.content", "''", 1)
 	}
@@ -164,6 +167,9 @@ const agentSettingsFormat = 12
 // contentFormat is the first format whose runs have the column content, and that
 // has attachments.
 const contentFormat = 14
+
+// signInFormat is the first format whose runs have the column sign_in.
+const signInFormat = 16
 
 // AttachmentPart is as of [store.ItemReader]; databases of earlier formats have none.
 func (f *Foreign) AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error) {

@@ -1,4 +1,4 @@
 """What users do, and what they then see."""
 
-from scenarios import (changes, lists, markdown, notifications, questions, quitting, replies,  # noqa: F401
-                       search, secrets, sessions, terminals, trust)
+from scenarios import (agents, changes, forms, lists, markdown, notifications, questions,  # noqa: F401
+                       quitting, replies, search, secrets, sessions, terminals, trust)

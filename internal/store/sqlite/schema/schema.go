@@ -197,4 +197,7 @@ CREATE TABLE attachments (id TEXT PRIMARY KEY, mime TEXT NOT NULL, created INTEG
 -- What an agent asks a human to fill in or to open (package rowjson), and what was filled in.
 ALTER TABLE approvals ADD COLUMN elicitation TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN content TEXT NOT NULL DEFAULT '';
+`, `
+-- The ways to sign in that an agent offers which failed because nobody is (package rowjson).
+ALTER TABLE runs ADD COLUMN sign_in TEXT NOT NULL DEFAULT '';
 `}

@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+const daemonStatusHelp = `Say whether a hub runs here, and what it does.
+
+Exit status: 0 if a hub runs here, 1 if not.`
+
+func newStatus(o Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Say whether a hub runs here, and what it does",
+		Long:  daemonStatusHelp,
+		Args:  o.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := o.Settings.Project()
+			if err != nil {
+				return err
+			}
+			status, err := Status(cmd.Context(), o.Settings, p)
+			if err != nil {
+				return err
+			}
+			if o.JSON() {
+				return output.Raw(cmd.OutOrStdout(), status.Raw)
+			}
+			return printStatus(cmd.OutOrStdout(), status)
+		},
+	}
+}
+
+// printStatus prints a status for people.
+func printStatus(out io.Writer, hub wire.HubStatus) error {
+	x := hub.Subsystems
+	up := (time.Duration(hub.UptimeSeconds) * time.Second).String()
+	fmt.Fprintf(out, "process %d, %s, up %s, %s\n", hub.PID, hub.Version, up, hub.Health)
+	_, err := fmt.Fprintf(out, "%d running (at most %d), %d queued, %s, %s\n",
+		x.Supervisor.Running, x.Supervisor.MaxConcurrency, x.Supervisor.Queued,
+		output.Count(x.Approvals.Pending, "question open", "questions open"), output.Count(x.IPC.Clients, "client"))
+	for _, issue := range hub.Issues {
+		fmt.Fprintf(out, "! %s\n", output.Line(issue))
+	}
+	return err
+}
+
+// sayHub says what was done about a hub, or prints its status as JSON.
+func sayHub(out io.Writer, o Options, hub wire.HubStatus, what string) error {
+	if o.JSON() {
+		return output.Raw(out, hub.Raw)
+	}
+	_, err := fmt.Fprintf(out, "%s (process %d)\n", what, hub.PID)
+	return err
+}
