@@ -216,7 +216,6 @@ them; then they come one after the other, those of a session together."
     (define-key map "n" #'next-line)
     (define-key map "p" #'previous-line)
     (define-key map "j" #'duet-approval-next)
-    (define-key map "o" #'duet-approval-next)
     (define-key map "g" #'duet-approvals-refresh)
     (define-key map "?" #'duet-menu-or-help)
     map)

@@ -31,23 +31,25 @@
   "Whether the server was asked.")
 (defvar-local duet-diff--observer nil
   "The function that watches the model for the buffer.")
+(defvar-local duet-diff--decided nil
+  "What was decided about, changes and files, the last first.")
+
 (defvar duet-diff-mode-map
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map special-mode-map)
     (define-key map "a" #'duet-diff-accept)
     (define-key map "A" #'duet-diff-accept-file)
     (define-key map "k" #'duet-diff-revert)
-    (define-key map "r" #'duet-diff-revert)
-    (define-key map "R" #'duet-diff-revert-file)
+    (define-key map "K" #'duet-diff-revert-file)
     (define-key map "u" #'duet-diff-undo)
-    (define-key map "e" #'duet-diff-ediff)
+    (define-key map "E" #'duet-diff-ediff)
     (define-key map (kbd "RET") #'duet-diff-visit)
     (define-key map [mouse-2] #'duet-diff-visit)
     (define-key map (kbd "TAB") #'duet-diff-toggle)
     (define-key map "n" #'duet-diff-next)
     (define-key map "p" #'duet-diff-previous)
-    (define-key map "N" #'duet-diff-next-file)
-    (define-key map "P" #'duet-diff-previous-file)
+    (define-key map (kbd "M-n") #'duet-diff-next-file)
+    (define-key map (kbd "M-p") #'duet-diff-previous-file)
     (define-key map "=" #'duet-diff-all)
     (define-key map "[" #'duet-diff-earlier-turn)
     (define-key map "]" #'duet-diff-later-turn)
@@ -67,7 +69,8 @@
         header-line-format '(:eval (duet-diff--header)))
   ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
   (setq-local minor-mode-overriding-map-alist nil)
-  (setq-local revert-buffer-function (lambda (&rest _) (duet-diff-refresh)))
+  (setq-local revert-buffer-function (lambda (&rest _) (duet-diff-refresh))
+              next-error-function #'duet-diff--next-error)
   (add-to-invisibility-spec '(duet-diff . t))
   (add-hook 'kill-buffer-hook #'duet-diff--forget nil t))
 
@@ -217,7 +220,9 @@ Where that is shown, show the last turn's changes again."
   "Make STATE what is decided about ITEMS of FILE, and go on to what is left."
   (dolist (item items)
     (duet-diff--set file item state)
-    (duet-diff--update item))
+    (duet-diff--update item)
+    (setq duet-diff--decided (remq item duet-diff--decided))
+    (when state (push item duet-diff--decided)))
   (when state
     (let* ((all (duet-diff--items))
            (rest (memq (car (last items)) all))
@@ -309,11 +314,14 @@ If FORWARD is non-nil make it as the turn left it."
     (when (eq (duet-diff--state item) 'reverted)
       (user-error "This is reverted already; %s"
                   (substitute-command-keys "\\<duet-diff-mode-map>\\[duet-diff-undo] undoes that")))
-    (if (duet-diff--whole-p file)
-        (duet-diff-revert-file)
+    (cond
+     ((duet-diff--whole-p file) (duet-diff-revert-file))
+     ((progn (duet-hunk-check-file (duet-diff-file-path file))
+             (y-or-n-p (format "Take this change back, in %s on the disk? " (duet-diff--name file))))
       (duet-diff--swap file (list item) nil)
       (duet-diff--decide file (list item) 'reverted)
-      (message "Reverted in %s" (duet-diff--name file)))))
+      (message "Reverted in %s" (duet-diff--name file)))
+     (t (message "Nothing is reverted")))))
 
 (defun duet-diff-revert-file ()
   "Make the file at point as it was before the turn.
@@ -334,18 +342,25 @@ A file that the turn has made is deleted, one that it has deleted is made."
       (message "Nothing is reverted"))))
 
 (defun duet-diff-undo ()
-  "Undo what was decided about the change at point.
+  "Undo what was decided about the change at point, else what was decided last.
 What was reverted is put into its file again."
   (interactive nil duet-diff-mode)
-  (pcase-let* ((`(,file . ,item) (duet-diff--here)))
-    (pcase (duet-diff--state item)
-      ('nil (user-error "Nothing is decided about this change"))
-      ('accepted (duet-diff--decide file (list item) nil))
-      ('reverted
-       ;; Its place follows from what else is reverted, not from itself.
-       (duet-diff--swap file (list item) t)
-       (duet-diff--decide file (list item) nil)
-       (message "Put into %s again" (duet-diff--name file))))))
+  (let* ((here (cdr (duet-diff--here)))
+         (item (if (duet-diff--state here) here
+                 (or (cl-find-if #'duet-diff--state
+                                 (delq nil (mapcar #'duet-diff--place duet-diff--decided)))
+                     (user-error "Nothing is decided about this change, nor was lately"))))
+         (file (cl-find-if (lambda (file) (memq item (duet-diff--changes file)))
+                           duet-diff--files)))
+    (goto-char (duet-diff--position item))
+    (cond
+     ((eq (duet-diff--state item) 'accepted) (duet-diff--decide file (list item) nil))
+     ((y-or-n-p (format "Put this change into %s again, on the disk? " (duet-diff--name file)))
+      ;; Its place follows from what else is reverted, not from itself.
+      (duet-diff--swap file (list item) t)
+      (duet-diff--decide file (list item) nil)
+      (message "Put into %s again" (duet-diff--name file)))
+     (t (message "It stays reverted")))))
 
 
 ;;; Another look
@@ -365,6 +380,19 @@ What was reverted is put into its file again."
     (when line
       (goto-char (point-min))
       (forward-line (1- line)))))
+
+(defun duet-diff--next-error (count &optional reset)
+  "Visit the change that is COUNT further, in its file; from the first if RESET.
+This is what `next-error' does."
+  (when reset (goto-char (point-min)))
+  (let ((here (point)))
+    (unless (zerop count)
+      (duet-diff-next count)
+      (when (= here (point))
+        (user-error (if (> count 0) "This is the last change" "This is the first change")))))
+  (when-let ((window (get-buffer-window)))
+    (set-window-point window (point)))
+  (duet-diff-visit))
 
 (defun duet-diff--line-at-point (file hunk)
   "Return the line of FILE that point is on in HUNK."

@@ -156,7 +156,14 @@ text and thoughts, is left alone.")
       (when-let ((more (duet-log-guard "duet-render-functions"
                          (funcall function message))))
         (setq text (if (string-empty-p text) more (concat text "\n" more)))))
-    text))
+    (duet-render-below message text)))
+
+(defun duet-render-below (message text)
+  "Return TEXT of MESSAGE below the call of the sub-agent that says it."
+  (let ((nesting (if (duet-tool-p message) "" (duet-render--nesting message))))
+    (if (string-empty-p nesting)
+        text
+      (propertize text 'line-prefix nesting 'wrap-prefix nesting))))
 
 (defun duet-render-prose (text &optional column)
   "Return TEXT, what somebody says, which begins in COLUMN, to be inserted."
@@ -209,11 +216,16 @@ It makes no difference whether a text is broken whole or piece by piece."
   (propertize text 'mouse-face 'highlight 'duet-fold t
               'help-echo "mouse-1, TAB: fold or unfold"))
 
+(defun duet-render--shown (text)
+  "Return TEXT as something that is there to be seen, and is not copied."
+  (propertize text 'duet-show t))
+
 (defun duet-render--prompt (message)
   "Return the text of MESSAGE, a prompt."
-  (concat (duet-render--signed "❯" 'duet-prompt)
+  (concat (duet-render--shown (duet-render--signed "❯" 'duet-prompt))
           (if (duet-message-queued-p message)
-              (propertize "(queued, k takes it back) " 'face 'duet-running)
+              (duet-render--shown
+               (propertize "(queued, k takes it back) " 'face 'duet-running))
             "")
           (propertize (duet-render-wrap (string-trim (duet-message-text message)))
                       'face 'duet-prompt)))
@@ -332,14 +344,14 @@ It is shown relative to ROOT where it is inside."
              ;; That stands for no reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 
-(defun duet-render--nesting (tool)
-  "Return what stands before TOOL: the more, the more calls it is part of."
+(defun duet-render--nesting (message)
+  "Return what stands before MESSAGE: the more, the more calls it is part of."
   (let ((depth 0)
-        (session (duet-message-session tool)))
-    (while (and tool (duet-tool-parent tool) (< depth 8))
+        (session (duet-message-session message)))
+    (while (and message (duet-message-parent message) (< depth 8))
       (setq depth (1+ depth)
-            tool (duet-session-message session (concat (duet-message-run tool) "/"
-                                                       (duet-tool-parent tool)))))
+            message (duet-session-message session (concat (duet-message-run message) "/"
+                                                          (duet-message-parent message)))))
     (make-string (* 2 depth) ?\s)))
 
 (defun duet-render--colored (text)
@@ -408,7 +420,7 @@ That is INPUT itself if there are none."
      (mapconcat (lambda (line)
                  (let ((line (copy-sequence line)))
                    (when face (add-face-text-property 0 (length line) face t line))
-                   (concat indent line)))
+                   (concat (duet-render--shown indent) line)))
                 lines "\n")
      (if (or cut left)
          (concat "\n" indent
@@ -470,7 +482,7 @@ That is INPUT itself if there are none."
   "Return TEXT, lines of a unified diff, with the faces of `diff-mode'."
   (mapconcat
    (lambda (line)
-     (concat "  "
+     (concat (duet-render--shown "  ")
              (propertize line 'face
                          (pcase (and (> (length line) 0) (aref line 0))
                            ((guard (string-match-p "\\`\\(---\\|\\+\\+\\+\\) " line))

@@ -40,7 +40,7 @@
       (duet-test-press "RET" #'duet-approval-view)
       (should (derived-mode-p 'duet-approval-view-mode))
       (pop-to-buffer list)
-      (duet-test-press "o" #'duet-approval-next)
+      (duet-test-press "j" #'duet-approval-next)
       (should (derived-mode-p 'duet-transcript-mode))
       (should (eq duet-session session))
       (duet-test-press "j" #'duet-approval-next)

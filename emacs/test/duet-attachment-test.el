@@ -83,6 +83,21 @@
                                    :parent_tool_use_id "d"))))
            (list "" "  " "    " (make-string 16 ?\s)))))
 
+(ert-deftest duet-attachment-test-nested-words ()
+  "What a sub-agent says stands below its call."
+  (let* ((session (duet-attachment-test-session
+                   '(:event_type "tool_call" :tool_id "a" :tool_name "Task")
+                   '(:event_type "message" :message_id "m" :role "assistant"
+                                 :content "One\ntwo" :parent_tool_use_id "a")
+                   '(:event_type "message" :message_id "n" :role "assistant"
+                                 :content "Mine" :parent_tool_use_id "")))
+         (texts (mapcar #'duet-render (duet-session-message-list session))))
+    (should (equal (substring-no-properties (nth 1 texts)) "One\ntwo"))
+    (dolist (property '(line-prefix wrap-prefix))
+      (should (equal (get-text-property 0 property (nth 1 texts)) "  "))
+      (should (equal (get-text-property 5 property (nth 1 texts)) "  "))
+      (should-not (get-text-property 0 property (nth 2 texts))))))
+
 (ert-deftest duet-attachment-test-colors ()
   "What a tool printed in colours has faces, and no escapes."
   (let* ((session (duet-attachment-test-session

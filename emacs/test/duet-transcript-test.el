@@ -289,7 +289,7 @@
            buffer)
       (duet-test-wait-for-state session 'completed)
       (setq buffer (duet-transcript-open connection session))
-      (duet-test-wait-for-text buffer "^\\[e\\] earlier messages…$")
+      (duet-test-wait-for-text buffer "^\\[\\+\\] earlier messages…$")
       (duet-test-wait-for-text buffer "That is all")
       (should-not (string-match-p "❯ quiet" (duet-test-text buffer)))
       (with-current-buffer buffer
@@ -298,7 +298,7 @@
             (let ((offset (duet-session-offset session)))
               ;; With the key, and with the button.
               (if (cl-oddp count)
-                  (duet-test-press "e" #'duet-transcript-earlier)
+                  (duet-test-press "+" #'duet-transcript-earlier)
                 (goto-char (point-min))
                 (duet-test-press "RET" #'duet-transcript-visit))
               (duet-test-wait-for (< (duet-session-offset session) offset))
@@ -306,7 +306,7 @@
         (duet-test-wait-for-text buffer "❯ quiet tools:60")
         (should-not (string-match-p "earlier messages" (duet-test-text buffer)))
         (duet-test-should-say "the beginning of the conversation"
-          (duet-test-press "e" #'duet-transcript-earlier))
+          (duet-test-press "+" #'duet-transcript-earlier))
         ;; All of them, in order.
         (goto-char (point-min))
         (let (numbers)

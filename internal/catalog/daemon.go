@@ -52,6 +52,7 @@ type RequestPermissionParams struct {
 	// Ours.
 	TaskID     string             `json:"task_id,omitempty"`
 	ToolUseID  string             `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call."`
+	ParentID   string             `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that asks."`
 	Title      string             `json:"title,omitempty" doc:"What the tool is about to do, in words."`
 	ToolKind   string             `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Paths      []string           `json:"paths,omitempty" doc:"The files that it touches."`

@@ -1,17 +1,22 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/answer"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -40,8 +45,14 @@ file, it gets the agent's words unchanged.
 Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` lists
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 
-The prompt is the arguments, or standard input if there are none. The session
-is kept: continue it with --continue and any of its ids, or "last".
+The prompt is the arguments, and what comes in through a pipe is their context; or
+it is all that comes in, if there are no arguments, or - alone. The session is kept:
+continue it with --continue and any of its ids, or with -c, the last one.
+
+With --json each event is a line of JSON on standard output, and so is an error, as
+{"type":"error","message":…}. --output-schema FILE asks for an answer that is JSON
+of that schema, checks it, and asks once more if it does not fit; -o FILE writes the
+last message, or that JSON, to a file.
 
 ` + attachment.Help + `
 Exit status: 0 if the agent completed; 1 if it failed or somebody else ended
@@ -52,7 +63,10 @@ type promptOptions struct {
 	agent, cwd, from string
 	set              agentSettings
 	with             attachment.Flags
-	yes, deny        bool
+	title            string
+	dirs             []string
+	yes, deny, last  bool
+	answer           answer.Flags
 }
 
 func newPromptCommand(s *settings) *cobra.Command {
@@ -61,16 +75,9 @@ func newPromptCommand(s *settings) *cobra.Command {
 		Use:     "prompt [TEXT...]",
 		Short:   "Run one prompt with an agent, and answer its questions here",
 		Long:    promptHelp,
-		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  (echo \"Review this:\"; git diff) | duet-rpc prompt --yes",
+		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  git diff | duet-rpc prompt --mode plan \"Review this\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := promptText(cmd.InOrStdin(), args)
-			if err != nil {
-				return err
-			}
-			if err := o.with.Read(cmd, s, args); err != nil {
-				return err
-			}
-			return runPrompt(cmd, s, o, text)
+			return inJSON(cmd, s, preparePrompt(cmd, s, o, args))
 		},
 	}
 	f := cmd.Flags()
@@ -79,8 +86,12 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.StringVar(&o.from, "continue", "", "continue a session: any of its ids, or last")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
-	o.with.Add(cmd)
-	directories(cmd, "cwd")
+	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")
+	f.StringVar(&o.title, "title", "", "a title for the conversation")
+	f.StringArrayVar(&o.dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
+	o.answer.Add(cmd)
+	o.with.AddShort(cmd)
+	directories(cmd, "cwd", "add-dir")
 	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.Known, error) {
 		if o.from == "" {
 			return knownByFlag(ctx, c, cmd, args)
@@ -95,9 +106,38 @@ func newPromptCommand(s *settings) *cobra.Command {
 		return append([]string{"last\tthe session that was started last"}, candidate.Tasks(ctx, c)...)
 	}))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
-	cmd.MarkFlagsMutuallyExclusive("continue", "agent")
-	cmd.MarkFlagsMutuallyExclusive("continue", "cwd")
+	cmd.MarkFlagsMutuallyExclusive("continue", "last")
+	for _, name := range []string{"agent", "cwd", "title", "add-dir"} { // those of a new conversation
+		cmd.MarkFlagsMutuallyExclusive("continue", name)
+		cmd.MarkFlagsMutuallyExclusive("last", name)
+	}
 	return cmd
+}
+
+// preparePrompt reads what a prompt is made of, and runs it.
+func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []string) error {
+	if o.last {
+		o.from = "last"
+	}
+	if o.yes && len(args) == 0 {
+		return errors.New(`--yes allows whatever the prompt asks for, and there is none but standard input: say what to do with that, such as: git diff | duet-rpc prompt --yes "Review this" (or - if it is the whole prompt)`)
+	}
+	text, err := prompttext.WithInput(cmd.InOrStdin(), args, func(note string) { progress(cmd, s, "%s", note) })
+	if err != nil {
+		return err
+	}
+	if err := o.with.Read(cmd, s, args); err != nil {
+		return err
+	}
+	if text, err = o.answer.Asking(text); err != nil {
+		return err
+	}
+	for i, dir := range o.dirs {
+		if o.dirs[i], err = fullPath(dir); err != nil {
+			return err
+		}
+	}
+	return runPrompt(cmd, s, o, text)
 }
 
 // runPrompt runs one prompt to its end and returns the exit status as an
@@ -128,18 +168,32 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	defer func() { h.Close(interrupts, view.Note) }()
 	p := &prompting{settings: s, view: view, options: o, text: text, interrupts: interrupts}
-	interrupted, err := p.attend(ctx, h.Client)
-	for err == nil && p.hubGone {
-		view.Note("the hub has gone; going on with another one, or in this process")
-		h.Close(interrupts, view.Note)
-		if err = interrupt.Or(interrupts, cancel, func() error {
-			next, err := host.Connect(ctx, &s.Settings, log)
-			if err == nil {
-				h = next
+	toItsEnd := func() (interrupted bool, err error) {
+		interrupted, err = p.attend(ctx, h.Client)
+		for err == nil && p.hubGone {
+			view.Note("the hub has gone; going on with another one, or in this process")
+			h.Close(interrupts, view.Note)
+			if err = interrupt.Or(interrupts, cancel, func() error {
+				next, err := host.Connect(ctx, &s.Settings, log)
+				if err == nil {
+					h = next
+				}
+				return err
+			}); err == nil {
+				interrupted, err = p.attend(ctx, h.Client)
 			}
-			return err
-		}); err == nil {
-			interrupted, err = p.attend(ctx, h.Client)
+		}
+		return interrupted, err
+	}
+	interrupted, err := toItsEnd()
+	var unfit error // why the answer does not fit
+	if err == nil && p.session.Status == wire.Completed {
+		if unfit = o.answer.Take(p.session); unfit != nil {
+			view.Note("the answer: " + unfit.Error() + "; asking once more")
+			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.Again(unfit), wire.Session{}
+			if interrupted, err = toItsEnd(); err == nil {
+				unfit = o.answer.Take(p.session)
+			}
 		}
 	}
 	if err != nil {
@@ -147,7 +201,10 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	session := p.session
 	view.End(session)
-	return statusOf(session, interrupted)
+	if err := statusOf(session, interrupted); err != nil || unfit != nil {
+		return cmp.Or(err, unfit)
+	}
+	return o.answer.Write()
 }
 
 // A prompting is a prompt from its start to its end, in one hub after the other.
@@ -217,7 +274,10 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		}
 		params := map[string]any{"query": text}
 		o.with.Into(params)
-		members := map[string]string{"agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
+		if len(o.dirs) > 0 {
+			params["additional_directories"] = o.dirs
+		}
+		members := map[string]string{"title": o.title, "agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
 		if err := wire.Wanted(params, members, o.set.options); err != nil {
 			return started, err
 		}
@@ -240,4 +300,14 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	o.with.Into(params)
 	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", params)
 	return started, err
+}
+
+// inJSON prints an error as a line of JSON, too, where JSON is wanted.
+func inJSON(cmd *cobra.Command, s *settings, err error) error {
+	var status exitStatus
+	if s.json && err != nil && !errors.As(err, &status) && !errors.Is(err, interrupt.Err) {
+		line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // texts
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
+	}
+	return err
 }

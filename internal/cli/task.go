@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -37,7 +38,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if p.Prompt, err = promptText(cmd.InOrStdin(), args); err != nil {
+			if p.Prompt, err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if p.CWD, err = fullPath(p.CWD); err != nil {
@@ -71,7 +72,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				for _, task := range tasks {
-					t.Row(task.ID, task.State, task.Agent, output.Age(task.CreatedAt), output.Short(task.Prompt))
+					t.Row(task.ID, task.StateInWords(), task.Agent, output.Age(task.CreatedAt), output.Short(task.Summary))
 				}
 				return t.Flush()
 			})
@@ -94,7 +95,7 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
-				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.State}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
+				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.StateInWords()}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
 					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", t.CreatedAt}, output.Field{"started", t.StartedAt},
 					output.Field{"ended", t.CompletedAt}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
 				output.Body(out, t.Output, !s.NoColor)

@@ -57,7 +57,7 @@ func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bo
 		}
 	}
 	if !m.isOpen {
-		m.isOpen, m.thought, m.key = true, thought, messageKey(t)
+		m.isOpen, m.thought, m.key, m.parent = true, thought, messageKey(t), d.ParentID
 	}
 	if d.MessageID != "" {
 		m.agentID = d.MessageID
@@ -66,7 +66,7 @@ func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bo
 	if err != nil {
 		return err
 	}
-	if _, err = t.Append(domain.Event{Thread: thread, Run: run, Payload: domain.MessageDelta{Key: m.key, Text: text, Thought: thought}}); err != nil {
+	if _, err = t.Append(domain.Event{Thread: thread, Run: run, Payload: domain.MessageDelta{Key: m.key, ParentID: m.parent, Text: text, Thought: thought}}); err != nil {
 		return err
 	}
 	m.text.WriteString(text)
@@ -80,22 +80,24 @@ func (w *Writer) CloseMessage(t store.Tx, run *domain.Run) error {
 	if err != nil || !m.isOpen {
 		return err
 	}
-	kind, key, text := m.kind(), m.key, m.text.String()
+	kind, key, parent, text := m.kind(), m.key, m.parent, m.text.String()
 	w.open.drop(t, run.ID) // what fails below leaves it open in the log
-	seq, err := w.announceMessage(t, *run, domain.MessageAdded{Type: kind, Key: key, Role: "assistant", Text: text})
+	seq, err := w.announceMessage(t, *run, domain.MessageAdded{Type: kind, Key: key, ParentID: parent, Role: "assistant", Text: text})
 	if err != nil {
 		return err
 	}
 	if kind == domain.ItemMessage {
 		run.Messages++
-		run.Result = text
+		if parent == "" { // what a sub-agent says is not the answer
+			run.Result = text
+		}
 		if err := t.UpdateRun(*run); err != nil {
 			return err
 		}
 	}
 	*m = openMessage{}
 	w.open.byRun[run.ID] = m
-	item := newItem(t, *run, domain.Item{Seq: seq, Kind: kind, Key: key, Role: "assistant", Content: text})
+	item := newItem(t, *run, domain.Item{Seq: seq, Kind: kind, Key: key, ParentID: parent, Role: "assistant", Content: text})
 	return t.InsertItem(&item)
 }
 

@@ -21,9 +21,10 @@ type RunStateChanged struct {
 
 // MessageDelta is a piece of a message, or of a thought, that is being written.
 type MessageDelta struct {
-	Key     string // of the message
-	Text    string
-	Thought bool
+	Key      string // of the message
+	ParentID string // as of MessageAdded
+	Text     string
+	Thought  bool
 }
 
 // MessageAdded is a message, a thought or a note of the system that is whole.
@@ -31,6 +32,7 @@ type MessageAdded struct {
 	NativeSession string
 	Type          string // message, thinking or system: the kind of its item
 	Key           string
+	ParentID      string // the tool call of the sub-agent that says it, or ""
 	Role          string
 	Text          string
 	Subtype       string
@@ -59,6 +61,7 @@ type ApprovalRequested struct {
 	ApprovalID    string
 	CallID        string
 	ToolUseID     string
+	ParentID      string // as of Approval
 	Type          string // FunctionCall or HumanContact
 	Tool          string
 	Input         json.RawMessage // as of Approval
@@ -222,6 +225,24 @@ type LogDamaged struct {
 
 // Unreadable stands in the place of a payload that could not be read.
 type Unreadable struct{}
+
+// ThreadDeleted says that runs of a thread were deleted with all that only they had.
+// The event has the thread, and no run.
+type ThreadDeleted struct {
+	ThreadUUID string
+	Runs       []RunRef // that were deleted
+	Kept       int      // how many were not, since others were forked from there
+}
+
+// Erased stands in the place of a payload of a run that was deleted. Nobody is told of
+// it; the log keeps its number, so that it has no gaps.
+type Erased struct{}
+
+// Kind is EventThreadDeleted.
+func (ThreadDeleted) Kind() EventKind { return EventThreadDeleted }
+
+// Kind is EventErased.
+func (Erased) Kind() EventKind { return EventErased }
 
 // Kind is EventRunState.
 func (RunStateChanged) Kind() EventKind { return EventRunState }

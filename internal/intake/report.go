@@ -47,7 +47,7 @@ func (r *report) isDelta() bool {
 // one.
 func (r *report) continuedBy(next report) bool {
 	a, b := r.delta.MessageID, next.delta.MessageID
-	return r.kind == next.kind && (a == b || a == "" || b == "")
+	return r.kind == next.kind && r.delta.ParentID == next.delta.ParentID && (a == b || a == "" || b == "")
 }
 
 var errNoPath = errors.New("a file change without a path")

@@ -108,7 +108,7 @@ func (r *Region) back(b *strings.Builder, row int) {
 var escapes = displaywidth.Options{ControlSequences: true}
 
 // Rows cuts text in which every character is seen, of any number of lines, in rows
-// of so many columns.
+// of so many columns, between words where it can.
 func Rows(text string, columns int) (rows []string) {
 	columns = max(columns, 2)
 	for line := range strings.SplitSeq(text, "\n") {
@@ -121,9 +121,14 @@ func Rows(text string, columns int) (rows []string) {
 				cluster, width = " ", 1
 			}
 			if at+width > columns {
-				rows = append(rows, row.String())
+				text := row.String()
 				row.Reset()
 				at = 0
+				if i := strings.LastIndexByte(text, ' '); cluster != " " && i > len(text)/2 { // between two words
+					row.WriteString(text[i+1:])
+					text, at = text[:i], displaywidth.String(text[i+1:])
+				}
+				rows = append(rows, text)
 			}
 			row.WriteString(cluster)
 			at += width

@@ -100,5 +100,6 @@ func TestANarrowerTerminalIsClearedWhole(t *testing.T) {
 }
 
 func TestTextIsCutInRows(t *testing.T) {
+	assert.Equal(t, []string{"one two", "three", "abcdefghij", "k"}, Rows("one two three\nabcdefghijk", 10))
 	assert.Equal(t, []string{"abcd", "ef", "", "漢字", "漢 x"}, Rows("abcdef\n\n漢字漢\tx", 4))
 }

@@ -79,7 +79,10 @@ func (v *View) rows() (rows []string) {
 		}
 	}
 	if line := v.statusLine(); line != "" {
-		rows = append(rows, v.paint(live.Rows(line, v.region.Columns())[0], dim))
+		if cut := live.Rows(line, v.region.Columns()-1); len(cut) > 1 {
+			line = cut[0] + "…"
+		}
+		rows = append(rows, v.paint(line, dim))
 	}
 	return rows
 }

@@ -103,7 +103,7 @@ func (v *View) End(s wire.Session) {
 // spentOn says what a session took: time, tokens and money, as far as they are known.
 func spentOn(s wire.Session) string {
 	var parts []string
-	if s.Milliseconds > 0 {
+	if s.Milliseconds >= 100 {
 		parts = append(parts, output.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
 	}
 	if s.TotalTokens > 0 {
@@ -153,6 +153,9 @@ func (v *View) show(e client.Event) meaning {
 func (v *View) showText(kind string, d wire.EventData) {
 	switch kind {
 	case wire.EventDelta:
+		if d.ParentTool != "" { // of a sub-agent: it is shown when it is whole
+			return
+		}
 		if v.message != d.MessageID {
 			v.endMessage()
 			v.message = d.MessageID
@@ -188,6 +191,13 @@ func (v *View) showItem(d wire.EventData) {
 		if len(d.Attachments) > 0 {
 			v.showAttachments(d.Role, d.Attachments)
 			v.message = ""
+			return
+		}
+		if d.ParentTool != "" {
+			indent := v.below(d.ParentTool)
+			for line := range strings.SplitSeq(strings.TrimRight(d.Content, "\n"), "\n") {
+				v.aside(indent+line, dim)
+			}
 			return
 		}
 		if d.Role == "assistant" && v.message != d.MessageID { // it came whole
@@ -230,12 +240,17 @@ func (v *View) nested(d wire.EventData) string {
 	if !known || d.ParentTool != "" {
 		depth = 0
 		if d.ParentTool != "" {
-			depth = min(v.depths[d.ParentTool]+1, mostNested)
+			depth = v.depthBelow(d.ParentTool)
 		}
 		v.depths[d.ToolID] = depth
 	}
 	return strings.Repeat("  ", depth)
 }
+
+// below is what stands before something that is part of a tool call.
+func (v *View) below(call string) string { return strings.Repeat("  ", v.depthBelow(call)) }
+
+func (v *View) depthBelow(call string) int { return min(v.depths[call]+1, mostNested) }
 
 // mostNested is how many levels of sub-agents are told apart.
 const mostNested = 8

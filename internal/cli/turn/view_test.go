@@ -135,7 +135,7 @@ func TestOnATerminalTheTimeIsCounted(t *testing.T) {
 		}
 		assert.Equal(t, "\r^[J— claude has said nothing for 6 s: x y", printed(screen), "what has not changed is not drawn again")
 		v.show(happened(t, wire.EventSilent, members{"since": time.Now().Add(-7 * time.Second), "note": "much too long for a line"}))
-		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too ", printed(screen))
+		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too…", printed(screen))
 		v.show(happened(t, wire.EventSilent, members{"since": time.Now(), "ended": true}))
 		v.show(happened(t, wire.EventDelta, members{"message_id": "1", "delta": "Hello"}))
 		assert.Equal(t, "\r^[J"+turn[9%len(turn)]+" 2 s\r^[JHello", normal(printed(screen)))

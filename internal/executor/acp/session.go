@@ -23,6 +23,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	}
 	with, failed := a.info.AgentCapabilities.PromptCapabilities.ForPrompt(a.name, t.Params.Content)
 	if failed != nil {
+		a.reportSettings(t) // what it takes is known now
 		return "", failed
 	}
 	if failed := a.choose(t); failed != nil {
@@ -137,9 +138,7 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 		return a.failure(err)
 	}
 	a.info = info
-	if info.AgentInfo != nil {
-		a.settings.Introduced(info.AgentInfo)
-	}
+	a.settings.Introduced(info.AgentInfo, info.AgentCapabilities.PromptCapabilities.Takes())
 	return nil
 }
 

@@ -22,14 +22,14 @@ func payloads() []domain.Payload {
 		domain.RunStateChanged{ThreadUUID: "t", From: domain.Running, To: domain.Failed, ParentSession: "p", Title: text, Agent: "a", Reason: "r", Error: "e", ErrorCode: "C", StopReason: "s", SignIn: []domain.AuthMethod{{ID: "i", Name: "n <b>", Description: "d", Type: "agent"}, {}}},
 		domain.RunStateChanged{To: domain.Queued},
 		domain.MessageDelta{Key: "k", Text: text},
-		domain.MessageDelta{Key: "k", Thought: true},
-		domain.MessageAdded{NativeSession: "n", Type: "message", Key: "k", Role: "user", Text: text, Subtype: "s", Truncated: true},
+		domain.MessageDelta{Key: "k", Thought: true, ParentID: "p"},
+		domain.MessageAdded{NativeSession: "n", Type: "message", Key: "k", ParentID: "p", Role: "user", Text: text, Subtype: "s", Truncated: true},
 		domain.MessageAdded{Type: "message", Key: "k", Blocks: blocks()},
 		domain.ToolCallChanged{ID: "i", Details: &domain.ToolDetails{Blocks: blocks()}},
 		domain.ToolCallChanged{NativeSession: "n", ID: "i", Name: "N", Title: text, ToolKind: "k", Status: "s", ParentID: "p", Input: raw, Details: &details, Ended: true, Result: text, Truncated: true},
 		domain.ToolCallChanged{ID: "i", Details: &domain.ToolDetails{}},
 		domain.ApprovalRequested{
-			ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Tool: "T", Input: raw, ToolKind: "k", InputEditable: true, Ambiguity: "y", Title: text, Subject: "s",
+			ApprovalID: "a", CallID: "c", ToolUseID: "u", ParentID: "p", Type: "t", Tool: "T", Input: raw, ToolKind: "k", InputEditable: true, Ambiguity: "y", Title: text, Subject: "s",
 			Options: options(), Paths: []string{"/p"}, Diffs: details.Diffs, Plan: "# p", TakesComment: true, Rule: &domain.RulePreview{Tool: "T", Covers: domain.CoversFiles, Pattern: "/p/*"}, Stale: true, Reopens: "r", Reopened: "w", Replayed: true, Truncated: true,
 			Elicitation: domain.Elicitation{Mode: domain.ElicitURL, Schema: raw, URL: text, ID: "i"},
 		},
@@ -48,6 +48,7 @@ func payloads() []domain.Payload {
 		domain.AgentErrorReported{Report: raw},
 		domain.AgentUpdated{Update: raw},
 		domain.AgentSilent{Since: time.Unix(7, 0).UTC(), Note: "x", ToolID: "1", Tool: "y", Ended: true},
+		domain.ThreadDeleted{ThreadUUID: "u", Runs: []domain.RunRef{{SessionID: "s", RunID: "r", Task: 1}}, Kept: 2},
 		domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"},
 	}
 }
