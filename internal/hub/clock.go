@@ -1,8 +1,6 @@
 package hub
 
-import (
-	"time"
-)
+import "time"
 
 // A clock ends a run that takes too long. It stands still while the run waits
 // for a human.

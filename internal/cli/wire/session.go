@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,8 @@ type Session struct {
 	Agent        string       `json:"agent"`
 	Query        string       `json:"query"`
 	Title        string       `json:"title"`
+	Summary      string       `json:"summary"` // of what a human asked for
+	Archived     bool         `json:"archived"`
 	Model        string       `json:"model"`
 	Mode         string       `json:"permission_mode"`
 	WorkingDir   string       `json:"working_dir"`
@@ -70,6 +73,9 @@ type Silence struct {
 	SilentNote  string    `json:"silent_note"`  // what it has complained of since
 	SilentTool  string    `json:"silent_tool"`  // the tool call that it is in the middle of
 }
+
+// Called is what people know it by: its title, or what was asked for.
+func (s Session) Called() string { return cmp.Or(s.Title, s.Summary, s.Query) }
 
 // Outcome is how it ended, in words.
 func (s Session) Outcome() string { return outcome(s.Status, s.Error, s.ErrorCode) }
@@ -109,6 +115,16 @@ type Task struct {
 	Priority  int    `json:"priority"`
 	State     string `json:"state"`
 	CreatedAt string `json:"createdAt"`
+	Status    string `json:"status"`  // as sessions have it
+	Summary   string `json:"summary"` // of what a human asked for
+}
+
+// StateInWords is the state of a task, of which one that waits for a human says so.
+func (t Task) StateInWords() string {
+	if t.Status == "waiting_input" {
+		return "waiting"
+	}
+	return t.State
 }
 
 // A TaskState is all of a task.

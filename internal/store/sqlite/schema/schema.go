@@ -200,4 +200,6 @@ ALTER TABLE approvals ADD COLUMN content TEXT NOT NULL DEFAULT '';
 `, `
 -- The ways to sign in that an agent offers which failed because nobody is (package rowjson).
 ALTER TABLE runs ADD COLUMN sign_in TEXT NOT NULL DEFAULT '';
+`, `
+-- What the log had of conversations that were deleted is erased in place (package eventrow), which a program up to format 16 does not know.
 `}
