@@ -99,8 +99,6 @@ type taskNote struct {
 	} `json:"params"`
 }
 
-type object = map[string]any
-
 // newPeer makes a peer that sends by a function. Somebody has to read.
 func newPeer(t testing.TB, write func(string) error) *peer {
 	p := &peer{t: t, write: write, closed: make(chan struct{}), replies: make(map[string]reply)}

@@ -24,6 +24,9 @@ const watchdog = 3 * time.Minute
 // pollEvery is how often a condition is looked at that a test waits for.
 const pollEvery = 5 * time.Millisecond
 
+// An object is one of JSON.
+type object = map[string]any
+
 // A launch says how to start the program. The zero value starts the tested
 // binary as an editor does, with a pipe on each standard descriptor.
 type launch struct {
