@@ -6,9 +6,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/agents"
 )
 
-func newAgentsCommand(s *settings) *cobra.Command {
-	return agents.New(agents.Options{
+// agentsOptions are what the commands about agents need.
+func (s *settings) agentsOptions() agents.Options {
+	return agents.Options{
 		Config: s.Config, JSON: func() bool { return s.json }, NoArguments: noArguments,
 		AskYes: func(cmd *cobra.Command, question, no, again string) error { return askYes(cmd, s, question, no, again) },
-	})
+	}
 }
+
+func newAgentsCommand(s *settings) *cobra.Command { return agents.New(s.agentsOptions()) }

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -135,7 +136,6 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	if err != nil {
 		return wire.Refusal(err)
 	}
-	view.End(session)
 	switch {
 	case session.Status == wire.Completed:
 		return nil
@@ -161,10 +161,24 @@ func attendPrompt(ctx context.Context, s *settings, c *client.Client, view *turn
 	if session, _, err = wire.SessionState(ctx, c, started.SessionID); err != nil {
 		return session, false, err
 	}
-	return turn.Attend(ctx, c, view, session, turn.Options{
+	options := turn.Options{
 		Yes: o.yes, Deny: o.deny, Signals: interrupts, EndNow: func() { os.Exit(interrupt.Status) },
 		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) }, Continued: o.from != "",
-	})
+	}
+	if !s.json && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
+		options.SignIn = func(ctx context.Context, agent, method string) error {
+			return s.agentsOptions().Login(ctx, os.Stderr, agent, method)
+		}
+		options.Again = func(ctx context.Context, after wire.Session) (wire.Session, error) {
+			started, err := startPrompt(ctx, c, promptOptions{from: after.ID, with: o.with}, text)
+			if err != nil {
+				return wire.Session{}, err
+			}
+			session, _, err := wire.SessionState(ctx, c, started.SessionID)
+			return session, err
+		}
+	}
+	return turn.Attend(ctx, c, view, session, options)
 }
 
 // whySilent says of a hub that has been reached before why it does not answer.

@@ -151,10 +151,10 @@ func printPlan(out io.Writer, from string, p registry.Plan, a *config.Addition) 
 func words(p registry.Plan) []string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
-		words = append(words, name+"="+shellWord(p.Env[name]))
+		words = append(words, name+"="+output.ShellWord(p.Env[name]))
 	}
 	for _, arg := range p.Command {
-		words = append(words, shellWord(arg))
+		words = append(words, output.ShellWord(arg))
 	}
 	return words
 }

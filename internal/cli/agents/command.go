@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -125,7 +126,7 @@ func oneAgent(cmd *cobra.Command, args []string) error {
 }
 
 // launch is how the agent of a name is started to be asked.
-func (o Options) launch(cmd *cobra.Command, name string) (signin.Launch, error) {
+func (o Options) launch(ctx context.Context, name string) (signin.Launch, error) {
 	c, err := o.config()
 	if err != nil {
 		return signin.Launch{}, err
@@ -134,8 +135,18 @@ func (o Options) launch(cmd *cobra.Command, name string) (signin.Launch, error) 
 	if err != nil {
 		return signin.Launch{}, err
 	}
-	launch, _ := signin.LaunchOf(cmd.Context(), c, a, os.Getenv) // keys that are missing are told by who needs them
+	launch, _ := signin.LaunchOf(ctx, c, a, os.Getenv) // keys that are missing are told by who needs them
 	return launch, nil
+}
+
+// Login signs in to the agent of a name with the method of an id, in this
+// terminal, as long as ctx lasts. What it says goes to out.
+func (o Options) Login(ctx context.Context, out *os.File, name, method string) error {
+	launch, err := o.launch(ctx, name)
+	if err != nil {
+		return err
+	}
+	return login(ctx, out, out, launch, method)
 }
 
 const loginHelp = `Sign in to an agent. Without --method its ways to sign in are listed, and the
@@ -155,11 +166,11 @@ func newLogin(o Options) *cobra.Command {
 		Args:              oneAgent,
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			launch, err := o.launch(cmd, args[0])
+			launch, err := o.launch(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return login(cmd, launch, method)
+			return login(cmd.Context(), os.Stdout, os.Stderr, launch, method)
 		},
 	}
 	cmd.Flags().StringVar(&method, "method", "", "the id of one of the ways to sign in that the agent offers")
@@ -177,7 +188,7 @@ Exit status: 0 if it has signed you out; 1 if not.`,
 		Args:              oneAgent,
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			launch, err := o.launch(cmd, args[0])
+			launch, err := o.launch(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

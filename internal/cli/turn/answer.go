@@ -46,7 +46,7 @@ func (a *asker) answered(ctx context.Context, line typed) {
 		return
 	}
 	a.waiting = a.waiting[1:]
-	a.next()
+	a.askFirst()
 }
 
 // decisionOf makes a decision of a line, or asks for another one.

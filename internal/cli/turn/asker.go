@@ -56,6 +56,7 @@ type asker struct {
 	lineIsFor  string        // the question for which a line was asked for; or empty
 	seen       map[string]bool
 	decided    map[string]bool // by us
+	told       []string        // the tasks with which we have the agent told something, which follow
 	waiting    []asked         // the first is being asked
 	expected   expected
 	filling    *filling         // the form that is being asked
@@ -140,7 +141,7 @@ func (a *asker) resolved(d wire.EventData) {
 	a.waiting = slices.Delete(a.waiting, i, i+1)
 	if i == 0 {
 		a.expected = anAnswer
-		a.next()
+		a.askFirst()
 	}
 }
 
@@ -155,9 +156,9 @@ func decidedBy(who string) string {
 	return "by " + who
 }
 
-// next asks the first question that waits, if there is one, also where it was
+// askFirst asks the first question that waits, if there is one, also where it was
 // asked before: whoever comes back to us sees a shell's screen.
-func (a *asker) next() {
+func (a *asker) askFirst() {
 	if len(a.waiting) > 0 {
 		a.show(a.waiting[0])
 		a.prompt()
@@ -201,13 +202,16 @@ func (a *asker) page(q asked) {
 
 // prompt asks for a line. What was typed before is thrown away: whoever typed it
 // has not seen the question.
-func (a *asker) prompt() {
+func (a *asker) prompt() { a.askLine(a.promptFor(a.waiting[0]), a.waiting[0].ID) }
+
+// askLine asks for a line, with a text before the cursor, and says what it is for.
+func (a *asker) askLine(text, isFor string) {
 	a.begin.Do(func() { go a.read() })
 	tty.DiscardTyped(a.terminal)
-	fmt.Fprint(a.view.side, a.promptFor(a.waiting[0]))
+	fmt.Fprint(a.view.side, text)
 	a.view.asking = true
 	if a.lineIsFor == "" {
-		a.lineIsFor = a.waiting[0].ID
+		a.lineIsFor = isFor
 		a.wantLine <- struct{}{}
 	}
 }

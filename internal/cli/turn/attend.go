@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,12 @@ type Options struct {
 	WhySilent   func() string // what is said of it then
 
 	Continued bool // the session goes on with a conversation
+
+	// SignIn signs in to an agent, in this terminal. Nil: that is not offered.
+	SignIn func(ctx context.Context, agent, method string) error
+	// Again begins a session that goes on after one that has ended, with the same
+	// prompt.
+	Again func(ctx context.Context, after wire.Session) (wire.Session, error)
 }
 
 // endWithin is how long a process that was told to end waits for the end of its
@@ -32,15 +39,13 @@ type Options struct {
 const endWithin = 15 * time.Second
 
 // Attend shows a session to its end, with the agent's questions put to whoever
-// sits at the terminal. It returns the session as it has ended, and whether it
-// was interrupted from here. c must not reconnect to another hub.
+// sits at the terminal, and after it what that person begins from here: a prompt
+// with which the agent is told something, and the same prompt again after signing
+// in. It returns the last session as it has ended, and whether it was interrupted
+// from here. c must not reconnect to another hub.
 func Attend(ctx context.Context, c *client.Client, view *View, session wire.Session, o Options) (ended wire.Session, interrupted bool, err error) {
 	view.silence.columns = terminalColumns(view.side)
 	defer view.silence.stop()
-	view.Begin(session)
-	if o.Continued {
-		showLeftOpen(ctx, c, session.ThreadID, view)
-	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -53,70 +58,96 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	silence := make(chan string)
 	a.silence = silence
 	running.Go(func() { watchSilence(ctx, ping(c), o.SilentAfter, o.WhySilent, silence) })
+	for first := true; ; first = false {
+		view.Begin(session)
+		if first && o.Continued {
+			showLeftOpen(ctx, c, session.ThreadID, view)
+		}
+		if session, err = a.attend(ctx, session, &running); err != nil {
+			return session, a.interrupts, err
+		}
+		next, err := a.follow(ctx, session)
+		if next == nil || err != nil {
+			return session, a.interrupts, err
+		}
+		session = *next
+	}
+}
+
+// attend shows a session to its end.
+func (a *asker) attend(ctx context.Context, session wire.Session, running *sync.WaitGroup) (wire.Session, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	refused := make(chan error, 1)
 	var overdue <-chan time.Time
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
-			o.EndNow()
+			a.EndNow()
 		}
 		a.interrupts, a.isToEnd = true, sig != os.Interrupt
 		if a.isToEnd {
 			overdue = time.After(endWithin)
 		}
-		view.Note("interrupting; press C-c again to end at once")
+		a.view.Note("interrupting; press C-c again to end at once")
+		told := slices.Clone(a.told)
 		running.Go(func() { // a second signal is looked at meanwhile
-			refused <- c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil)
+			for _, id := range append(told, session.ID) { // what waits first, else it would begin
+				if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil); err != nil || id == session.ID {
+					refused <- err
+					return
+				}
+			}
 		})
 	}
 
 	events := make(chan client.Event)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: new(int64)}, func(e client.Event) {
+	sub, err := a.hub.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: new(int64)}, func(e client.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():
 		}
 	})
 	if err != nil {
-		return session, a.interrupts, err
+		cancel()
+		return session, err
 	}
 	defer func() { cancel(); sub.Close() }()
 	for {
 		select {
 		case e := <-events:
-			switch view.show(e) {
+			switch a.view.show(e) {
 			case questionAsked:
 				a.ask(ctx, wire.Asked(e))
 			case questionResolved:
 				a.resolved(wire.DataOf(e))
 			case turnEnded:
-				session, _, err = wire.SessionState(ctx, c, session.ID)
-				return session, a.interrupts, err
+				session, _, err = wire.SessionState(ctx, a.hub, session.ID)
+				return session, err
 			case nothingToDo:
 			}
 		case line := <-a.typed:
 			a.answered(ctx, line)
 		case <-a.continued:
-			a.next()
-		case <-view.silence.ticks():
-			view.countSilence()
-		case text := <-silence:
-			view.Note(text)
-		case sig := <-o.Signals:
+			a.askFirst()
+		case <-a.view.silence.ticks():
+			a.view.countSilence()
+		case text := <-a.silence:
+			a.view.Note(text)
+		case sig := <-a.Signals:
 			a.interrupt(sig)
 		case err := <-refused:
 			switch {
 			case err == nil:
 			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
-				return session, a.interrupts, err // the end of the session may never come
+				return session, err // the end of the session may never come
 			default:
-				view.Note(wire.Refusal(err).Error())
+				a.view.Note(wire.Refusal(err).Error())
 			}
 		case <-overdue:
-			return session, a.interrupts, errors.New("the session was interrupted, and its end has not come; the hub may not be able to keep it")
+			return session, errors.New("the session was interrupted, and its end has not come; the hub may not be able to keep it")
 		case <-sub.Done():
-			return session, a.interrupts, errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
+			return session, errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
 		case <-ctx.Done():
-			return session, a.interrupts, context.Cause(ctx)
+			return session, context.Cause(ctx)
 		}
 	}
 }

@@ -48,6 +48,7 @@ type Session struct {
 	LastActivity string       `json:"last_activity_at"`
 	Error        string       `json:"error"`
 	ErrorCode    string       `json:"error_code"`
+	AuthMethods  []AuthMethod `json:"auth_methods"` // of one that failed because somebody has to sign in
 	StopReason   string       `json:"stop_reason"`
 	AgentSession string       `json:"claude_session_id"`
 	TotalTokens  int          `json:"total_tokens"`
@@ -61,6 +62,13 @@ type Session struct {
 	Result *struct {
 		Result string `json:"result"`
 	} `json:"result"`
+}
+
+// An AuthMethod is a way to sign in to an agent.
+type AuthMethod struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Type string `json:"type"` // agent, terminal or env_var
 }
 
 // A Silence is that the agent of a session gives no sign of life.
