@@ -1,5 +1,5 @@
 // Package agents is the command of the shell that lists agents, asks them about
-// themselves, signs in and out, and adds others.
+// themselves, signs in and out, and adds, updates and removes others.
 package agents
 
 import (
@@ -22,6 +22,8 @@ type Options struct {
 	NoArguments cobra.PositionalArgs
 	// AskYes asks on the terminal. An error says no, and what to run again.
 	AskYes func(cmd *cobra.Command, question, no, again string) error
+	// Working are the tasks of this project that an agent works on, as far as a hub tells.
+	Working func(cmd *cobra.Command, agent string) []string
 }
 
 // config is the configuration, or an error for people.
@@ -48,14 +50,14 @@ Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 			if err != nil {
 				return err
 			}
-			list := c.Describe()
+			list := describe(c)
 			if o.JSON() {
 				return output.JSON(cmd.OutOrStdout(), list)
 			}
 			return printAgents(cmd.OutOrStdout(), list)
 		},
 	}
-	cmd.AddCommand(newCheck(o), newLogin(o), newLogout(o), newAdd(o))
+	cmd.AddCommand(newCheck(o), newLogin(o), newLogout(o), newAdd(o), newUpdate(o), newRemove(o))
 	return cmd
 }
 
@@ -115,14 +117,6 @@ func (o Options) complete(*cobra.Command, []string, string) ([]string, cobra.She
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// oneAgent is the check of arguments that are the name of an agent.
-func oneAgent(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 || args[0] == "" {
-		return fmt.Errorf("%s takes the name of an agent, got %q; `duet-rpc agents` lists them", cmd.CommandPath(), args)
-	}
-	return nil
 }
 
 // launch is how the agent of a name is started to be asked.
