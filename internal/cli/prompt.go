@@ -154,6 +154,12 @@ func attendPrompt(ctx context.Context, s *settings, c *client.Client, view *turn
 			err = wire.OrGone(ctx, err)
 		}
 	}()
+	if o.from != "" {
+		if o.from, err = wire.Named(ctx, c, o.from); err != nil {
+			return session, false, err
+		}
+		turn.ShowLeftOpen(ctx, c, o.from, view)
+	}
 	started, err := startPrompt(ctx, c, o, text)
 	if err != nil {
 		return session, false, err
@@ -163,7 +169,7 @@ func attendPrompt(ctx context.Context, s *settings, c *client.Client, view *turn
 	}
 	options := turn.Options{
 		Yes: o.yes, Deny: o.deny, Signals: interrupts, EndNow: func() { os.Exit(interrupt.Status) },
-		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) }, Continued: o.from != "",
+		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
 	}
 	if !s.json && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
 		options.SignIn = func(ctx context.Context, agent, method string) error {
@@ -206,9 +212,6 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			return started, err
 		}
 		started, _, err = wire.Call[wire.Started](ctx, c, "launchSession", params)
-		return started, err
-	}
-	if o.from, err = wire.Named(ctx, c, o.from); err != nil {
 		return started, err
 	}
 	if !o.set.isEmpty() {

@@ -123,6 +123,9 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 			live.lease = lease
 			h.mu.Unlock()
 		})
+		if err := h.approvals.CloseOvertaken(t, run); err != nil {
+			return err
+		}
 		return h.transition(t, &run, domain.Running, outcome{})
 	})
 	if err != nil {

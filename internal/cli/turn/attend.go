@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -24,8 +23,6 @@ type Options struct {
 
 	SilentAfter time.Duration // when the hub is said not to answer
 	WhySilent   func() string // what is said of it then
-
-	Continued bool // the session goes on with a conversation
 
 	// SignIn signs in to an agent, in this terminal. Nil: that is not offered.
 	SignIn func(ctx context.Context, agent, method string) error
@@ -58,11 +55,8 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	silence := make(chan string)
 	a.silence = silence
 	running.Go(func() { watchSilence(ctx, ping(c), o.SilentAfter, o.WhySilent, silence) })
-	for first := true; ; first = false {
+	for {
 		view.Begin(session)
-		if first && o.Continued {
-			showLeftOpen(ctx, c, session.ThreadID, view)
-		}
 		if session, err = a.attend(ctx, session, &running); err != nil {
 			return session, a.interrupts, err
 		}
@@ -152,21 +146,25 @@ func (a *asker) attend(ctx context.Context, session wire.Session, running *sync.
 	}
 }
 
-// showLeftOpen shows what earlier turns of a conversation have asked and nobody
-// has answered: the turn that begins closes it, unless it asks it again.
-func showLeftOpen(ctx context.Context, c *client.Client, thread string, view *View) {
-	open, _, err := wire.OpenApprovals(ctx, c, "")
+// ShowLeftOpen shows what earlier turns of a conversation have asked and nobody has
+// answered. It comes before a turn is begun, which closes it.
+func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *View) {
+	of, _, err := wire.SessionState(ctx, c, session)
 	if err != nil { // what follows needs the hub as well, and says so
 		return
 	}
+	open, _, err := wire.OpenApprovals(ctx, c, "")
+	if err != nil {
+		return
+	}
 	for _, a := range open {
-		if !a.Stale || a.ThreadID != thread {
+		if !a.Stale || a.ThreadID != of.ThreadID {
 			continue
 		}
 		view.aside("? "+a.Asks(), bold)
 		if a.Reopened != "" {
 			view.Note(a.Reopened)
 		}
-		view.Note("asked before this turn; answer with: duet-rpc approvals approve " + inbox.UniqueID(a.ID, open) + ", or let this turn go on without it")
+		view.Note("asked before, and closed by this turn: the agent asks again if it still wants that")
 	}
 }
