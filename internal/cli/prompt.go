@@ -4,12 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
@@ -54,6 +56,7 @@ type promptOptions struct {
 	set              agentSettings
 	with             attachment.Flags
 	yes, deny        bool
+	timeout          time.Duration
 }
 
 func newPromptCommand(s *settings) *cobra.Command {
@@ -78,6 +81,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &o.agent, "the agent to run (default: default_agent, else the first that is found, else demo)")
 	f.StringVar(&o.cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
 	f.StringVar(&o.from, "continue", "", "continue a session: any of its ids, or last")
+	f.Var((*flagvalue.Duration)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.run_timeout)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
 	o.with.Add(cmd)
@@ -205,7 +209,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		if o.cwd, err = fullPath(o.cwd); err != nil {
 			return started, err
 		}
-		params := map[string]any{"query": text}
+		params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
 		o.with.Into(params)
 		members := map[string]string{"agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
 		if err := wire.Wanted(params, members, o.set.options); err != nil {
@@ -223,7 +227,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			return started, err
 		}
 	}
-	params := map[string]any{"session_id": o.from, "query": text}
+	params := map[string]any{"session_id": o.from, "query": text, "timeout_ms": o.timeout.Milliseconds()}
 	o.with.Into(params)
 	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", params)
 	return started, err

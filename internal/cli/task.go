@@ -70,7 +70,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				for _, task := range tasks {
-					t.Row(task.ID, task.State, task.Agent, output.Age(task.CreatedAt), output.Short(task.Prompt))
+					t.Row(task.ID, task.StateWords(), task.Agent, output.Age(task.CreatedAt), output.Short(task.Prompt))
 				}
 				return t.Flush()
 			})

@@ -126,6 +126,10 @@ func (v *View) showText(kind string, d wire.EventData) {
 		v.agentSilent(d)
 	case wire.EventError:
 		v.Note("error: " + d.Message)
+	case wire.EventStatus:
+		if d.State == "interrupting" && d.Reason == "timeout" {
+			v.Note("its time is up; the agent is told to end, and ended if it does not")
+		}
 	case wire.EventTerminal:
 		if d.Encoding != "base64" {
 			printed := strings.TrimRight(strings.ReplaceAll(visible.WithoutColors(d.Data), "\r\n", "\n"), "\n")

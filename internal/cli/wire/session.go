@@ -116,6 +116,15 @@ type Task struct {
 	Priority  int    `json:"priority"`
 	State     string `json:"state"`
 	CreatedAt string `json:"createdAt"`
+	ErrorCode string `json:"error_code"`
+}
+
+// StateWords is the state, and of one that failed because of what.
+func (t Task) StateWords() string {
+	if t.ErrorCode == "" || t.State == Completed {
+		return t.State
+	}
+	return t.State + ": " + t.ErrorCode
 }
 
 // A TaskState is all of a task.
@@ -129,7 +138,6 @@ type TaskState struct {
 	CompletedAt string          `json:"completedAt"`
 	Output      string          `json:"output"`
 	Error       string          `json:"error"`
-	ErrorCode   string          `json:"error_code"`
 	Metadata    json.RawMessage `json:"metadata"`
 }
 
