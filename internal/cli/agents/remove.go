@@ -47,7 +47,7 @@ func remove(cmd *cobra.Command, o Options, name string, yes bool) error {
 		return err
 	}
 	if working := o.Working(cmd, name); len(working) > 0 {
-		return fmt.Errorf("%s works on %s: wait for the end, or interrupt it", name, output.Line(working[0]))
+		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc task cancel %s`", name, output.Line(working[0]), output.Line(working[0]))
 	}
 	directories := records.Mine(r, r.Directories)
 	if !o.JSON() {
